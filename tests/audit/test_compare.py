@@ -22,6 +22,7 @@ from calls import Run, fast_first, undrawn
 from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
 from tokensieve.auditing.compare import Saved, differences, mover
 from tokensieve.auditing.settings import CompareSettings
+from tokensieve.blocks import Picture
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.shares import Share
 from tokensieve.report.html import page as html_page
@@ -67,6 +68,7 @@ def test_what_was_planted_is_found(folders: Path) -> None:
     np.testing.assert_allclose(pair["p_value"], pair["p_value_right"], rtol=1e-4, atol=1e-12)
     same = compare_audits(folders / "before", folders / "before")
     assert same.changed().is_empty() and same.accuracy[0] == 0 and "no change" in repr(same)
+    assert [len(one.data["changes"]) for one in same.report().blocks if isinstance(one, Picture)] == [12]
 
 
 def test_in_memory_and_from_its_folder_it_is_the_same(folders: Path, reviews: tuple[list[str], list[str]]) -> None:

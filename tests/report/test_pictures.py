@@ -11,6 +11,7 @@ from made import make_audit
 
 from pages import check_specifications, pictures_in
 from tokensieve import pictures
+from tokensieve.blocks import Picture
 from tokensieve.report.pictures import draw, specification, themed
 from tokensieve.report.pictures.audit import EXTREMES, bins_of, sample_with_extremes
 
@@ -76,3 +77,15 @@ def test_the_page_holds_circles_where_vega_draws_them() -> None:
     assert len(circles) == len(places) == 40
     for one, other in zip(places, circles, strict=True):
         assert all(abs(float(a) - float(b)) < 0.1 for a, b in zip(one, other, strict=True))
+
+
+def test_names_lie_beside_each_other_and_inside_the_picture() -> None:
+    lines = pl.DataFrame({"token": list("abcdef"), "before": [0.0] * 6, "after": [1.0, 1.01, 1.02, 1.03, 5.0, 9.0]})
+    data = {"changes": lines.with_columns(kind=pl.lit("new")), "names": ("x", "y"), "axis": "effect"}
+    ends = specification(Picture("compare", "audit-slopes", data, "t"))["datasets"]["ends"]
+    places = np.asarray([row["at"] for row in ends])
+    assert np.diff(places).min() > 0.49 and abs(places[:4].mean() - 1.015) < 1e-6  # of 8/16, centred on their lines
+    words = [{"rank": 0, "text": "indistinguishable", "x": 1.0, "low": 0.5, "high": 2.0, "data": "no support"}]
+    text = str(specification(Picture("use", "diagnose-use", {"words": words}, "t")))
+    end = float(re.search(r"'domain': \[0, ([0-9.]+)\]", text)[1])  # type: ignore[index]
+    assert 420 * (1 - 2.0 / end) > 8 * len("indistinguishable")

@@ -18,6 +18,7 @@ from made import changed, make_audit
 
 from tokensieve import render
 from tokensieve.auditing.result import Audit
+from tokensieve.blocks import Command, Picture, Report, Section, Text
 from tokensieve.escape import named, shown
 from tokensieve.report.html import SCRIPTS, page
 from tokensieve.report.live import FOLDER
@@ -257,3 +258,22 @@ def test_the_first_finding_names_its_tokens_in_the_terminal(
 
 def test_settings_leave_out_what_was_not_given(plain_page: tuple[Audit, Page]) -> None:
     assert ">None<" not in without_pictures(plain_page[0])
+
+
+def test_every_first_screen_has_a_picture_and_the_next_step(plain_page: tuple[Audit, Page]) -> None:
+    shortcut = plain_page[0].findings[0]
+    leak = replace(shortcut, kind="leak", tokens=(), action="Keep each text on one side of the split.")
+    for findings, marked in (((), ()), ((leak,), ()), ((leak, shortcut), shortcut.tokens)):
+        blocks = changed(plain_page[0], findings=findings).report().blocks
+        screen = blocks[: next(i for i, block in enumerate(blocks) if isinstance(block, Section))]
+        assert [block.data["marked"] for block in screen if isinstance(block, Picture)] == [marked]
+        said = [block.text for block in screen if isinstance(block, Text)]
+        assert (leak.action in said) == bool(findings)
+        assert any(isinstance(block, Command) for block in screen) or any("Next, " in text for text in said)
+
+
+def test_options_are_code_and_links_end_with_a_word() -> None:
+    long = Section("One gradient step on the embeddings and nothing else", (Text("Add --seed 3, `a <b>`."),))
+    html = page(Report("x", "t", "v", (long, Section("Untrained embeddings (asked by X)", (Text("b"),)))), {})
+    assert "Add <code>--seed</code> 3, <code>a &lt;b&gt;</code>." in html
+    assert ">One gradient step on the …</a>" in html and ">Untrained embeddings</a>" in html

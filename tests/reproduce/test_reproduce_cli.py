@@ -13,6 +13,7 @@ import pytest
 
 from calls import Run as Call
 from pages import violations
+from tokensieve.blocks import Picture
 from tokensieve.report.html import page
 from tokensieve.reproduce.experiment import Experiment
 from tokensieve.reproduce.measures import Measurement
@@ -50,7 +51,7 @@ def test_files_terminal_and_second_run(run: Call, tmp_path: Path) -> None:
         "reproduce", "synthetic", "frozen", "--out", "there", "--seed", "3", "--seeds", "2", "--jobs", "1"
     )
     assert status == 0, err
-    assert "Of 2 experiments, " in out and "1 not run" in out and "no data folder is named" in out
+    assert "Of 2 experiments, " in out and "1 was not run" in out and "no data folder is named" in out
     assert re.search(r"^synthetic, seed 4: (not )?every criterion met \(\d+ s\)$", err, re.MULTILINE)
     summary = json.loads((tmp_path / "there/summary.json").read_text())
     rows = {row["id"]: row for row in summary["experiments"]}
@@ -125,6 +126,8 @@ def test_the_page_shows_what_decides() -> None:
     ):
         assert said in html, said
     assert "E_s" not in re.sub(r"<svg.*?</svg>", "", html), "formulas have real subscripts"
+    [picture] = [block for block in study().report().blocks if isinstance(block, Picture)]
+    assert [run["outcome"] for run in picture.data["runs"]] == ["not met", "not met"]
     assert study().tally() == {"reproduced": 0, "explained": 0, "not reproduced": 1, "not run": 1}
     json.dumps(study().to_dict(), allow_nan=False)
 

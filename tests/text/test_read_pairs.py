@@ -44,10 +44,10 @@ def test_what_cannot_be_used_is_left_out_and_counted() -> None:
     assert corpus.intake.lines() == [
         "pairs with only one answer or none, left out: 1",
         "pairs with an empty answer (white space only), left out: 1",
-        "pairs with the same text on both sides, left out: they show no preference: 1",
-        "pairs without a value in the column of units, each a unit of its own: 1",
-        "pairs that repeat an earlier pair, kept: 1",
-        "pairs whose two texts occur with the other one preferred, kept: 3",
+        "pairs of identical answers, which show no preference, left out: 1",
+        "pairs without a value in the column of groups, each a group of its own: 1",
+        "repeated pairs, kept: 1",
+        "pairs that also occur with the preference reversed, kept: 3",
     ]
 
 
@@ -108,7 +108,7 @@ def test_a_given_split_tells_what_both_sides_share() -> None:
     assert corpus.test is not None
     assert corpus.intake.lines() == [
         "test pairs that are also in training: 1",
-        "test pairs whose unit (prompt) also has training pairs: 3",
+        "test pairs whose group (prompt) also has training pairs: 3",
     ]
 
 

@@ -365,26 +365,34 @@ def _report(found: AuditComparison) -> Report:
     if found.exceeded:
         blocks.append(Text(f"Over the limit of --fail-on: {', '.join(found.exceeded)}.", style="bad"))
     blocks.append(Facts((*facts, ("change in points", points[0], f"95% CI {points[1]} to {points[2]}"))))
-    if not changed.is_empty():
-        # the largest changes as lines from before to after; what one audit does not know is at 0 there
-        drawn = changed.head(16).select(
+    drawn, title = changed.head(16), "The largest changes"
+    caption = f"{count(drawn.height)} of {count(changed.height)} changes drawn."
+    if changed.is_empty():
+        drawn = found.table.filter(pl.col("token").is_in(kept[:12])).unique("token", keep="first", maintain_order=True)
+        title, caption = "The strongest predictors, before and after", "None of these differences is significant."
+    if not drawn.is_empty():
+        # lines from before to after; what one audit does not know is at 0 there
+        drawn = drawn.select(
             "token",
             before=pl.col("effect_before").fill_null(0.0) * 1000,
             after=pl.col("effect_after").fill_null(0.0) * 1000,
-            kind=pl.col("change").replace_strict(CHANGES),
+            kind=pl.col("change").replace_strict(CHANGES | {"": "no significant change"}),
         )
         sides = tuple(shown(one.name, 24, path=True) for one in (found.before, found.after))
         sides = sides if sides[0] != sides[1] else ("before", "after")
         listing = ", ".join(shown(token, 24) for token in drawn["token"].head(10))
         data = {"changes": drawn, "names": sides, "axis": "effect per 1,000 tokens"}
-        caption = f"{count(drawn.height)} of {count(changed.height)} changes drawn."
         description = f"Effects before and after of {listing}."
-        blocks.append(Picture("compare", "audit-slopes", data, "The largest changes", caption, description, wide=True))
+        blocks.append(Picture("compare", "audit-slopes", data, title, caption, description, wide=True))
     if kept:
         verb = "predicts" if len(kept) == 1 else "predict"
         text = f"{count(len(kept), 'token')} {verb} the label in both audits, such as {quoted(tuple(kept), 6)}."
         blocks.append(Text(text, only=("html", "markdown")))
-    blocks.append(Text("Next, open the report of each audit to see the documents behind a change.", only=("html",)))
+    next_step = "Next, open the report of each audit to see the documents behind a change."
+    if changed.is_empty():
+        next_step = "Next, open the report of the later audit: what it found still needs a decision."
+        next_step = next_step if found.after.findings else "Neither the tokens nor the findings ask for anything here."
+    blocks.append(Text(next_step, only=("html",)))
     blocks += [Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning") for note in found.notes]
     blocks.append(Section("Tokens that changed", tuple(_changes(found)), anchor="changed"))
     findings = tuple(_findings(found))

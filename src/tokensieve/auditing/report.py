@@ -73,14 +73,16 @@ TERMS = {
 def audit_report(audit: Audit) -> Report:
     """The report of an audit."""
     of_task = _of_labels(audit) if audit.pairs is None else _of_pairs(audit, audit.pairs)
-    lead, figures, first, rewarded, warnings, where = of_task
+    lead, figures, said, rewarded, warnings, where = of_task
     values = [("TF-IDF + logistic regression", audit.baseline_accuracy)] if audit.baseline_accuracy is not None else []
     interval = f"95% CI {percent(audit.accuracy.low)} to {percent(audit.accuracy.high)}"
     facts = [(figures[0], percent(audit.accuracy.value), interval)]
     facts += [(name, percent(value), "") for name, value in [*values, *figures[1]]]
     lead = f"{lead}, {count(audit.token_types, 'token type')}."
-    screen: list[Block] = [Text(lead, style="lead"), Facts(tuple(facts))]
-    screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + first
+    screen: list[Block] = [Text(lead, style="lead"), _first_picture(audit), Facts(tuple(facts))]
+    screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + said
+    if audit.findings and not audit.findings[0].maskable:  # the command below is about other findings
+        screen.append(Text(audit.findings[0].action, only=PAGE))
     gone = list(dict.fromkeys(token for f in audit.findings if f.kind == "shortcut" for token in f.maskable))
     if gone:
         purpose = f"Remove {count(len(gone), 'shortcut token')}{where}, then audit again:"
@@ -160,15 +162,10 @@ OfTask = tuple[str, tuple[str, list[tuple[str, float]]], list[Block], list[Block
 
 
 def _of_labels(audit: Audit) -> OfTask:
-    """What the report of labels has of its own: what was read, the name of its accuracy and other accuracies, a picture for the
-    first screen, what is rewarded (nothing), warnings, and where a mask applies."""
+    """What the report of labels has of its own: what was read, the name of its accuracy and other accuracies, what else the first
+    screen says (nothing), what is rewarded (nothing), warnings, and where a mask applies."""
     n = audit.documents
     train, test = count(n["train"], "training document"), count(n["test"], "test document")
-    first = audit.findings[0] if audit.findings else None
-    screen: list[Block] = []
-    if first is not None and first.tokens:
-        label = first.label if first.label in audit.classes and len(audit.classes) > 2 else audit.classes[-1]
-        screen.append(_map(audit, label, "value", "alarm", first.tokens))
     warnings: list[Block] = []
     if audit.accuracy.low <= audit.majority_accuracy:
         text = (
@@ -180,8 +177,8 @@ def _of_labels(audit: Audit) -> OfTask:
         points = plain(100 * (audit.baseline_accuracy - audit.test_accuracy), 1)
         text = f"TF-IDF with logistic regression is {points} points better: try longer n-grams."
         warnings.append(Text(text, style="warning"))
-    figures = "Test accuracy", [("Always the largest class of training", audit.majority_accuracy)]
-    return f"{train} and {test} in {len(audit.classes):,} classes", figures, screen, [], warnings, ""
+    figures = "Test accuracy", [(f"Always predicting {shown(_largest(audit, 1)[0], 24)}", audit.majority_accuracy)]
+    return f"{train} and {test} in {len(audit.classes):,} classes", figures, [], [], warnings, ""
 
 
 def _of_pairs(audit: Audit, facts: PreferenceFacts) -> OfTask:
@@ -302,7 +299,8 @@ def _card(audit: Audit, finding: Finding, i: int) -> Section:
             kept = tuple(piece for piece in pieces if piece[0])
             passages.append(Passage(kept, shown(one.label, 30), one.row, note, part="train" if labels else ""))
         blocks.append(Passages("", tuple(passages), only=PAGE))
-    blocks.append(Text(finding.action, only=PAGE))
+    if i > 0 or finding.maskable:  # of others the first screen says what to do about the first
+        blocks.append(Text(finding.action, only=PAGE))
     if finding.kind == "shortcut" and finding.maskable and i > 0:
         blocks.append(Command(_mask_command(audit, finding.maskable), only=PAGE))
     only = PAGE if i >= IN_TERMINAL else ("terminal", *PAGE)
@@ -366,6 +364,15 @@ def _cells(table: pl.DataFrame, *columns: str | tuple[str, ...]) -> list[tuple[o
     ]
 
 
+def _first_picture(audit: Audit) -> Picture:
+    """For the first screen: the map of a class, with the tokens of the most serious finding that names any."""
+    found = next((one for one in audit.findings if one.tokens), None)
+    label = audit.classes[-1] if len(audit.classes) == 2 else _largest(audit, 1)[0]
+    if found is not None and found.label in audit.classes and len(audit.classes) > 2:
+        label = found.label
+    return _map(audit, label, "value", "alarm", () if found is None else found.tokens, wide=True)
+
+
 def _pictures(audit: Audit) -> list[Block]:
     """Of the largest classes the map of values and of scores, and the strongest tokens; of two classes of the second."""
     two = len(audit.classes) == 2
@@ -387,7 +394,7 @@ def _pictures(audit: Audit) -> list[Block]:
     return out
 
 
-def _map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = ()) -> Picture:
+def _map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = (), wide: bool = False) -> Picture:
     """Token types on the map of posterior difference and value (or score)."""
     data = {
         "tokens": audit.tokens.filter(pl.col("class") == label),
@@ -406,7 +413,7 @@ def _map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = (
     caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}."
     listing = ", ".join(shown(token, 24) for token in (marked or audit.top(label, 5)["token"].to_list())[:8])
     description = f"Map of token types for {own}; named: {listing}."
-    return Picture(name, "audit-map", data, title, caption, description, wide=bool(marked))
+    return Picture(name, "audit-map", data, title, caption, description, wide=wide)
 
 
 def _disagreements(audit: Audit) -> Section:

@@ -185,7 +185,7 @@ class DiagnosisReport:
         skill = self.found.skill
         rate = f"{percent(skill.accuracy)} (95% CI {percent(skill.accuracy_low)} to {percent(skill.accuracy_high)})"
         numbers = f"accuracy {rate} on {count(skill.documents)} documents, largest class {percent(skill.majority)}"
-        auc = f"AUC {plain(skill.auc)}, where random weights of the words reach {plain(skill.auc_random)}"
+        auc = f"AUC {plain(skill.auc)} (random word weights reach {plain(skill.auc_random)})"
         if self.found.learning is Learning.LEARNED:
             first = f"This model has learned to predict the label: {numbers}, {auc}."
         elif self.found.learning is Learning.BARELY:
@@ -207,7 +207,7 @@ class DiagnosisReport:
         out = [first]
         if math.isfinite(skill.removal[0]):
             taken = f"{signed(skill.removal[0])} {interval(*skill.removal[1:])}"
-            out.append(f"Removing a word that it uses takes {taken} log-odds from the true class.")
+            out.append(f"Removing a word that it uses lowers the log-odds of the true class by {taken}.")
         used, leaning = self.found.used.sort("use", descending=True), self.found.leaning["token"].to_list()
         if used.height:
             rows = used.select("token", "use").head(5).iter_rows()
@@ -261,8 +261,8 @@ class DiagnosisReport:
             "diagnose-use",
             {"words": rows},
             "What this model uses most",
-            "Change of the prediction in log-odds when the word is removed, with 95% intervals; colours show what the data "
-            "supports",
+            "Change of the prediction in log-odds when the word is removed, with 95% intervals. Colours show what the data "
+            "supports.",
             f"Words used most, in log-odds: {listing}.",
             wide=True,
         )

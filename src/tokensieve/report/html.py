@@ -16,11 +16,12 @@ from functools import cache
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 from urllib.parse import quote
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tokensieve import __version__, blocks, wording
 from tokensieve.blocks import Block, Column, Live, Picture, Report, Section
@@ -110,8 +111,8 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
         if isinstance(block, Live):
             links += live.LINKS
         elif isinstance(block, Section) and _visible(block):
-            short = re.split("[,:]| of each ", block.title)[0][:32]  # what stands before a comma or a colon
-            links.append((anchors[id(block)], short))
+            short = re.split(r"[,:(]| of each ", block.title)[0]  # what stands before a comma or a colon
+            links.append((anchors[id(block)], shorten(short, 36, placeholder=" …")))
     first = for_medium(report.blocks[: _opening(report)], "html")
     leads = [block for block in first if isinstance(block, blocks.Text) and block.style == "lead"]
     pictured = [block for block in first if isinstance(block, Picture)]
@@ -197,6 +198,7 @@ def _environment() -> jinja2.Environment:
         "cut": _cut,
         "peak": lambda passage: max((abs(weight) for _, weight in passage.pieces), default=0.0) or 1.0,
         "one_line": _one_line,
+        "code": _code,
         # line breaks and tabs stay, other control characters are made visible
         "piece": lambda text: re.sub(r"[^\n\t]+", lambda part: named(part[0]), text.replace("\r\n", "\n")),
         "shown": shown,
@@ -226,6 +228,11 @@ def _one_line(text: str) -> str:
     """Text of a document on one line, with nothing in it that turns the writing direction or cannot be seen."""
     words = named(" ".join(text.split()))
     return f"{' ' * text[:1].isspace()}{words}{' ' * text[-1:].isspace()}" if words else text and " "
+
+
+def _code(text: str) -> Markup:
+    """Text with options such as --seed, and what stands between backticks, as code that no line breaks."""
+    return Markup(re.sub(r"`([^`]+)`|(?<![\w-])(--[a-z][a-z-]*)", r"<code>\1\2</code>", str(escape(text))))
 
 
 def _cut(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:

@@ -293,7 +293,7 @@ class Reproduction:
 
     own_files = (  # what an earlier result may have left
         r"table\.md|tables/[^/]+\.csv|pictures/(synthetic|one-layer|two-layer|key-query|mlp|multi-class|frozen|one-step-only|"
-        r"diagnosis|dimension|beyond)\.(svg|png|pdf|csv)"
+        r"diagnosis|dimension|beyond|verdicts)\.(svg|png|pdf|csv)"
     )
 
     @staticmethod
@@ -322,19 +322,32 @@ class Reproduction:
         scale, seeds = self.settings["scale"], self.settings["seeds"].split()
         most = self.settings.get("documents_at_most")
         trial = f" This is a trial with at most {most} documents of each data set." if most else ""
-        longer = " Run it at the paper's sizes with --scale paper." if scale == "quick" else ""
-        lead = f"Scale {scale}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}.{trial}{longer}"
+        lead = f"Scale {scale}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}.{trial}"
+        runs = [
+            {"experiment": result.id, "seed": run.seed, "outcome": "every criterion met" if run.passed else "not met"}
+            for result in self.results
+            for run in result.runs.get(DEFAULT, ())[:20]  # as many as fit
+        ]
+        met = sum(run["outcome"] != "not met" for run in runs)
+        caption = f"One mark for each experiment and seed: {met} of {len(runs)} runs meet every criterion."
+        title = "Which experiments meet their criteria"
+        picture = Picture("verdicts", "reproduce-verdicts", {"runs": runs}, title, caption, caption, wide=True)
+        longer = " For the paper's sizes, run the same command with --scale paper; it takes hours." * (scale == "quick")
+        next_step = f"Next, read the section of an experiment: it shows the paper's figures beside ours.{longer}"
         rows = [
             (result.id, subscripts(result.experiment.paper_shows), subscripts(result.in_words()), result.verdict_cell)
             for result in self.results
         ]
         heads = ("Experiment", "The paper shows", "We see", "Verdict")
-        table = Table("What holds", tuple(map(Column, heads)), rows)
+        words = Text(subscripts("E_sᵀp is the attention score of a token type s, and E_sᵀv its value."), "note")
+        held = Section("What holds", (Table("", tuple(map(Column, heads)), rows), words), anchor="verdicts")
         said = tuple(Text(subscripts(text)) for text in HOW_TO_READ)
         reading = Section("How to read this page", said, folded=True, only=("html", "markdown"))
         blocks: tuple[Block, ...] = (
             Text(lead, "lead"),
-            table,
+            *([picture] if runs else []),
+            Text(next_step, only=("html", "markdown")),
+            held,
             *(result.section() for result in self.results),
             *([self.reviewers()] if len(self.results) > 1 else []),
             reading,
@@ -344,11 +357,12 @@ class Reproduction:
 
     def _headline(self) -> str:
         tally = {verdict: n for verdict, n in self.tally().items() if n}
-        names = [{EXPLAINED: "reproduced under another reading"}.get(verdict, verdict) for verdict in tally]
+        said = {EXPLAINED: "reproduced under another reading"}
+        names = [f"{'was' if n == 1 else 'were'} {said.get(verdict, verdict)}" for verdict, n in tally.items()]
         parts = [f"{n} {name}" for n, name in zip(tally.values(), names, strict=True)]
         total = sum(tally.values())
         if len(parts) == 1:
-            return f"{'All ' if total > 1 else ''}{total} experiment{'s' * (total != 1)} {names[0]}."
+            return f"All {total} experiments {names[0]}." if total > 1 else f"The experiment {names[0]}."
         return f"Of {total} experiments, {', '.join(parts[:-1])} and {parts[-1]}."
 
     def reviewers(self) -> Section:

@@ -78,16 +78,18 @@ def report_of(found: Verification) -> Report:
     lead = f"{counts.n_documents:,} documents, {counts.n_types:,} token types, dimension {step.start.p.size:,}, η = {step.eta:.4g}"
     if counts.classes != ("-1", "+1"):
         lead += f"; y = +1 means {second}, y = −1 means {first}"
-    start: list[Block] = [Text(f"{lead}.", "lead"), *(Text(shown(note, 300), "warning") for note in found.notes)]
+    start: list[Block] = [Text(f"{lead}.", "lead")]
     if limit.fate == "not decided" and "--max-seconds" in limit.reason:
-        words = "The time limit ended this run before a limit was certified. Allow more with --max-seconds; "
+        words = "The time limit ended this run before a limit was certified. Next, allow more time with --max-seconds; "
         start.append(Text(f"{words}--resume FILE continues where a run stopped.", "warning"))
-    # The first screen of a page: the tokens that are selected, beside the outcome of each claim and what to do next.
+    # The first screen of a page: the selected tokens (if undecided, the first step), the claims' outcomes and what to do next.
     pictures = _pictures(found)
-    start += [one for one in pictures if one.name == "selected"]
+    on_top = pictures[-1] if pictures[-1].name == "selected" else pictures[0]
+    start.append(on_top)
     start += [Text(f"{one.outcome}: {one.name}", _OUTCOMES[one.outcome][0], ("html",)) for one in found.claims]
     words = "Next: read where attention ends up, and check certificate.npz with the script in docs/theory.md."
     start += [Text(words, only=("html",))] * (limit.fate != "not decided")
+    start += [Text(f"{shown(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes]
     ends: list[Block] = [Text(_MEANS[limit.fate], "lead", only=_PAGE)]
     ends += [Text(shown(line, 600)) for line in _limit_lines(found)]
     gaps = found.finite_gaps().head(20)
@@ -104,7 +106,7 @@ def report_of(found: Verification) -> Report:
             Section("Claims", tuple(_claims(found)), "found"),
             Section("Where attention ends up", tuple(ends), "limit"),
             Section("Hypotheses", tuple(_hypotheses(found)), "hypotheses"),
-            Section("Pictures", tuple(one for one in pictures if one.name != "selected"), "pictures", only=_PAGE),
+            Section("Pictures", tuple(one for one in pictures if one is not on_top), "pictures", only=_PAGE),
             Section("Figures and certificate", _figures(found), "figures", folded=True, only=("html",)),
             Section("Words", (Terms(_TERMS),), "words", folded=True, only=_PAGE),
         ),
@@ -226,8 +228,9 @@ def _pictures(found: Verification) -> list[Picture]:
     slope = f"slope {step.slope:.4g} (expected {step.expected_slope:.4g}), R² {step.r2:.4f}"
     cloud: dict[str, object] = {"tokens": tokens, "seed": seed}
     data = cloud | {"slope": step.slope, "expected": step.expected_slope, "said": slope}
+    said = "Each dot is a token type. One gradient step moves its embedding along v in proportion to α."
     words = f"Movement of each embedding along v against α: {slope}."
-    add("alignment", data, "One step aligns embeddings with v", slope, words)
+    add("alignment", data, "One step aligns embeddings with v", said, words)
     said, steps = f"|p| = {flow.norm[-1]:,.5g} at the end", f"{curve.height - 1:,} steps of gradient flow"
     words = f"Norm of p against the logarithm of time: {said}."
     add("norm", {"curve": curve, "said": said}, "Norm of p under gradient flow", steps, words)

@@ -35,7 +35,9 @@ class Leak(Check):
         share, identical = Share.count(len(rows), len(test.texts)), Share.count(int(same.sum()), len(test.texts))
         nearly = "duplicate or nearly duplicate" if identical.found < len(rows) else "duplicate"
         verb = nearly if len(rows) > 1 else nearly.replace("duplicate", "duplicates")
-        details = f"{identical.counted} match word for word; the others share at least 80% of their word triples"
+        others = "the others" if identical.found else "they"
+        details = f"{identical.found or 'none'} of them match{'es' * (identical.found <= 1)} a training document word for word; "
+        details += f"{others} share at least 80% of their word triples with one"
         yield self.finding(
             data,
             share.value,
@@ -44,7 +46,7 @@ class Leak(Check):
             total=len(rows),
             rows=pl.concat([test.rows_of(rows, "test"), train.rows_of(np.flatnonzero(twin))]),
             examples=tuple(data.start_of(int(i), "test") for i in rows[:EXAMPLES]),
-            details=(details,) if identical.found < len(rows) else ("all of them word for word",),
+            details=(details,) if identical.found < len(rows) else ("all of them match word for word",),
         )
 
 

@@ -44,7 +44,7 @@ class AnswerLength(Check):
         wins = share.value > 0.5
         decides = share if wins else _turned(share)
         model, longer = found.like_length
-        within = f"whose lengths are within {round(100 * (ALIKE - 1))}% of each other"
+        near = f"{round(100 * (ALIKE - 1))}%"
         yield self.finding(
             data,
             max(2 * decides.low - 1, 0.0),
@@ -60,8 +60,9 @@ class AnswerLength(Check):
             },
             details=(
                 f"{decides.counted} training pairs of unequal length: {decides}",
-                f"in the {count(longer.of)} test pairs {within}, the longer answer wins {longer}",
-                f"the model, which reads words and formatting, predicts the preferred answer in {model} of them",
+                f"in the {count(longer.of)} test pairs whose lengths differ by less than {near}, the longer answer wins {longer}",
+                f"the model, which reads words and formatting, predicts the preferred answer in {model} of the "
+                f"{count(model.of)} test pairs of equal or similar length",
             ),
             examples=(),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from textwrap import wrap
 from typing import Any, Literal
 
@@ -50,7 +51,7 @@ DARK = {  # what each colour turns into on a dark page
 }
 CONFIG: Specification = {  # type and colours of every picture
     "font": "Arial, Helvetica, sans-serif",
-    "padding": 8,
+    "padding": 14,  # letters may be wider than Arial's, by which they are measured
     "view": {"stroke": None},
     "title": {"fontSize": 15, "color": INK, "subtitleFontSize": 12, "subtitleColor": MUTED, "subtitlePadding": 4},
     "axis": {
@@ -164,7 +165,7 @@ def _map(picture: Picture) -> Specification:
         "bins": bins.to_dicts(),
         "neutral": [{"x": data["neutral"]}],
         "marked": marked.select(x="posterior_difference", y=of).to_dicts(),
-        "names": _name_rows(marked if marked.height else points, of, bins),
+        "names": _name_rows(marked if marked.height else points, of, bins, points),
     }
     others = [c for c in data["classes"] if c != label]
     low, high = shown(others[0], 24) if len(others) == 1 else "other classes", shown(label, 24)
@@ -242,10 +243,13 @@ def _slopes(picture: Picture) -> Specification:
         color=alt.Color("kind:N", scale=colours, legend=alt.Legend(title=None, orient="bottom", columns=3)),
     )
     ends = sorted((row for row in rows if row["side"] == after), key=lambda row: row["y"])
-    spread = (ends[-1]["y"] - ends[0]["y"]) or 1.0 if ends else 1.0
-    at = float("-inf")
-    for row in ends:  # no name lies on the next
-        row["at"] = at = max(row["y"], at + spread / max(len(ends), 16))
+    heights = [row["y"] for row in ends]
+    gap = (max(heights) - min(heights) or 1.0) / max(len(ends), 16)
+    # no name lies on the next: the middle between names pushed up and names pushed down
+    pushed_up = accumulate(heights, lambda below, y: max(y, below + gap))
+    pushed_down = reversed(list(accumulate(reversed(heights), lambda above, y: min(y, above - gap))))
+    for row, up, down in zip(ends, pushed_up, pushed_down, strict=True):
+        row["at"] = (up + down) / 2
     names = alt.Chart(alt.NamedData("ends")).encode(
         x=alt.X("side:N", sort=[before, after]), y=alt.Y("at:Q"), text=alt.Text("token:N")
     )
@@ -299,12 +303,17 @@ def _back_to_front(points: pl.DataFrame) -> pl.DataFrame:
     return points.sort(depth, maintain_order=True)
 
 
-def _name_rows(points: pl.DataFrame, of: str, bins: pl.DataFrame | None = None) -> list[Specification]:
-    """Where names are written: over or under their point, inwards near the edges, off each other and off the line of `bins`."""
+def _name_rows(
+    points: pl.DataFrame, of: str, bins: pl.DataFrame | None = None, drawn: pl.DataFrame | None = None
+) -> list[Specification]:
+    """Where names are written: over or under their point, inwards near the edges, off each other and off the line of `bins`.
+
+    `drawn` are all points of the picture, where only some are named.
+    """
     if points.is_empty():
         return []
     strongest = [points.top_k(30, by=pl.col(by).abs()).sort(pl.col(by).abs(), descending=True) for by in ("effect", of)]
-    height = float(np.ptp(points[of].to_numpy())) or 1.0
+    height = float(np.ptp((points if drawn is None else drawn)[of].to_numpy())) or 1.0
     taken: list[tuple[float, float, float]] = []
     out: list[Specification] = []
     ranked = pl.concat(strongest).unique("token", maintain_order=True).select("token", "posterior_difference", of)

@@ -125,7 +125,7 @@ def _selected(picture: Picture) -> Specification:
         base.mark_bar(height={"band": 0.75}).encode(x="chosen:Q"),
         base.mark_text(align="left", dx=6, fontSize=12).encode(x="held:Q", text="text:N", color=alt.value(INK)),
     )
-    said = "documents that select the token, and in pale those that only contain it"
+    said = "documents that select the token; pale: that only contain it"
     shown_of = f"{len(rows):,} of {tokens.height:,} token types that any document selects"
     return finish(layers, {"bars": rows}, picture.title, [said, shown_of], height=18 * max(len(rows), 4))
 
@@ -141,9 +141,12 @@ def _use(picture: Picture) -> Specification:
     colours = dict(zip(said, (BLUE, PALE_BLUE, BROWN, ORANGE), strict=True))
     present = list(dict.fromkeys(row["data"] for row in rows))
     scale = alt.Scale(domain=present, range=[colours.get(one, GREY) for one in present])
-    legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=260, columnPadding=24)
+    legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=260, columnPadding=60)
     title = "use: change of the prediction without the word, log-odds"
-    across = alt.X("x:Q", title=title, scale=alt.Scale(domainMin=0))
+    most = max((row["high"] for row in rows), default=1.0)  # beyond it there is space for the longest name
+    longest = max((len(row["text"]) for row in rows), default=0)
+    scale_x = alt.Scale(domain=[0, most * 420 / (420 - 9 * min(longest, 24))], nice=False)
+    across = alt.X("x:Q", title=title, scale=scale_x)
     base = alt.Chart(alt.NamedData("words")).encode(y=alt.Y("rank:O", axis=None))
     layers = alt.layer(
         base.mark_bar(height=11, opacity=0.9).encode(x=across, color=alt.Color("data:N", scale=scale, legend=legend)),
@@ -190,6 +193,28 @@ def _panels(picture: Picture) -> Specification:
         "vconcat": rows,
         "datasets": datasets,
     }
+
+
+def _verdicts(picture: Picture) -> Specification:
+    """A mark per experiment and seed, filled where every criterion was met. Data: runs (experiment, seed, outcome)."""
+    runs = picture.data["runs"]
+    outcome = [
+        alt.Scale(domain=["every criterion met", "not met"], range=ends)
+        for ends in ([BLUE, ORANGE], ["circle", "cross"])
+    ]
+    legend = alt.Legend(title=None, orient="bottom", symbolOpacity=1, columnPadding=50)
+    marks = (
+        alt.Chart(alt.NamedData("runs"))
+        .mark_point(filled=True, size=170, opacity=1)
+        .encode(
+            x=alt.X("seed:O", title="seed", axis=alt.Axis(labelAngle=0)),
+            y=alt.Y("experiment:N", title=None, sort=None, axis=alt.Axis(grid=True)),
+            color=alt.Color("outcome:N", scale=outcome[0], legend=legend),
+            shape=alt.Shape("outcome:N", scale=outcome[1], legend=legend),
+        )
+    )
+    rows = len({run["experiment"] for run in runs})
+    return finish(marks, {"runs": runs}, picture.title, [], height=max(120, 28 * rows))
 
 
 def _bins(panel: Mapping[str, Any], prefix: str) -> tuple[Specification, Data]:
@@ -252,4 +277,5 @@ CHARTS = {
     "diagnose-use": _use,
     "diagnose-curve": _curve,
     "reproduce-panels": _panels,
+    "reproduce-verdicts": _verdicts,
 }
