@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,31 @@ def test_what_is_wrong_is_named(rows: list[tuple[object, ...]], options: dict[st
     columns = {name: pl.Series([row[i] for row in rows], dtype=pl.Object) for i, name in enumerate(("prompt", *PAIRS))}
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         read_pairs(pl.DataFrame(columns), **({"pairs": PAIRS} | options))
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("Which won?", ("Answer 1", "Answer 2")),
+        ("verdict", ("A", "B", "tie")),
+        ("decision of judge", ("left", "right")),
+        ("Label", (0, 1)),
+        ("human preference", ("1", "2", "both bad")),
+        ("who was better", ("gpt 4", "claude")),
+    ],
+)
+def test_a_column_that_says_which_answer_won_is_asked_for(column: str, values: tuple[object, ...]) -> None:
+    rows = [(f"one {i}", f"two {i}", "gpt 4", "claude", f"note {i % 2}", values[i % len(values)]) for i in range(12)]
+    names = ["Answer 1", "Answer 2", "model_1", "model_2", "remark", column]
+    source = pl.DataFrame([tuple(map(str, row)) for row in rows], schema=names, orient="row")
+    options = {"pairs": ("Answer 1", "Answer 2")}
+    with pytest.raises(InputError) as error:
+        read_pairs(source, **options)
+    command = ["--pairs", "Answer 1,Answer 2", "--winner", column]
+    assert shlex.join(command) in str(error.value)
+    corpus = read_pairs(source, **options, winner=column)
+    assert (corpus.texts[0], corpus.texts[2]) == ("one 0", "two 1")
+    assert read_pairs(source.drop(column), **options).texts[2] == "one 1"
 
 
 def test_a_file_of_pairs_read_as_labelled_text_is_told_so() -> None:

@@ -39,6 +39,11 @@ _SYNONYMS = {  # what a winner column may hold, without anything but letters and
 }
 
 
+def _plain(name: str) -> str:
+    """Its letters and digits."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
 def read_pairs(source: Source, settings: ReadSettings | None = None, **options: object) -> Corpus:
     """Read preference data.
 
@@ -54,8 +59,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
         A corpus of classes "rejected" and "chosen" with 2n documents, in the order chosen, rejected, chosen, …
 
     Raises:
-        InputError: the source cannot be read, a column is missing, a column seems to say which answer won and is not named, or
-            fewer than two units hold a usable pair.
+        InputError: the source cannot be read, a column is missing or seems to name the winner, or fewer than two units are usable.
     """
     how = (settings or ReadSettings()).with_options(options)
     if not how.columns_of_pairs:
@@ -73,9 +77,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
             n = len(train.pairs.units)
             same = f"the same value in column {train.pairs.by!r}" if train.pairs.by else "the same prompt"
             usable = "has a single usable pair" if n == 1 else f"all {n:,} pairs have {same}"
-            raise InputError(
-                f"{table.name}: {usable}, so none can be held out for testing; give more, or --test SOURCE"
-            )
+            raise InputError(f"{table.name}: {usable}, so none can be held out; give more, or --test SOURCE")
         return train
     if how.test is not None:
         held = open_source(how.test, how).held_out
@@ -153,11 +155,7 @@ class _Side:
         return texts
 
     def corpus(self, reader: _PairReader) -> Corpus:
-        """What was collected.
-
-        Raises:
-            InputError: no pair is usable.
-        """
+        """What was collected; an `InputError` where no pair is usable."""
         counts, columns, n = self.counts, reader.columns, len(self._pairs)
         if not n:
             if not counts["rows"]:
@@ -167,8 +165,8 @@ class _Side:
                 f"{counts['empty']:,} have an empty one, {counts['identical']:,} have the same text on both sides; check --pairs"
             )
         texts = self._flush()
-        rows, units, weights, places, environments = zip(*self._pairs, strict=True)
-        keys, position = pl.concat(self._keys), np.array(places)
+        rows, units, weights, won, environments = zip(*self._pairs, strict=True)
+        keys, position = pl.concat(self._keys), np.array(won)
         frame = {"key": keys, "label": np.tile(np.array([1, 0]), n), "row": np.repeat(np.array(rows, np.int64), 2)}
         frame |= {} if self._writer else {"text": texts}
         if len(set(weights)) > 1:
@@ -178,6 +176,8 @@ class _Side:
         sides = pl.DataFrame({"a": keys.gather_every(2), "b": keys.gather_every(2, 1)})
         decided = sides.filter(pl.Series(position != TIE))
         swapped = decided.select(pl.col("b").alias("a"), pl.col("a").alias("b")).unique()
+        if not reader.by:  # only of a column is a missing value worth a word
+            del counts["missing_label"]
         counts["kept"], counts["duplicates"] = 2 * n, decided.height - decided.unique().height
         counts["conflicts"] = decided.join(swapped, on=["a", "b"], how="semi").height
         notes = [*reader.table.notes, *reader.suspects.notes]
@@ -200,25 +200,17 @@ class _Side:
                 f"compare them, give --environments {shlex.quote(reader.by)}"
             )
         ends = columns[0], columns[-1]
-        pairing = Pairing(
-            ends,
-            reader.by,
-            Corpus.unit_index(units),
-            names,
-            position if reader.judged and len(columns) == 2 else None,
-        )
+        places = position if reader.judged and len(columns) == 2 else None
+        pairing = Pairing(ends, reader.by, Corpus.unit_index(units), names, places)
         intake = Intake(counts=counts, columns=ends, detected=tuple(notes), pairs=True)
         stored = self._writer.finish() if self._writer else None
-        # the second class is y = +1
-        return Corpus(
+        data, classes, kinds = (
             pl.DataFrame(frame),
             ("rejected", "chosen"),
-            self.name,
-            intake,
-            fields=reader.fields,
-            columns=reader.suspects.kinds,
-            pairs=pairing,
-            stored=stored,
+            reader.suspects.kinds,
+        )  # the second class is y = +1
+        return Corpus(
+            data, classes, self.name, intake, fields=reader.fields, columns=kinds, pairs=pairing, stored=stored
         )
 
 
@@ -233,19 +225,10 @@ class _PairReader:
         kind = "winner" if how.winner else "scores" if how.scores else "ranks"
         for name, what in [*((name, "pairs") for name in self.columns), *((name, kind) for name in self.judged)]:
             table.position(name, what)
-        clear = {"chosen", "rejected", "preferred", "winner", "better"}
-        if not self.judged and not clear & {name.lower() for name in self.columns}:
-            winner, scores = table.winner_column(), table.pair_options() or ""
-            if winner is not None or "--scores" in scores:
-                pairs = shlex.quote(",".join(self.columns))
-                command = f"--pairs {pairs} --winner {shlex.quote(winner)}" if winner else scores
-                raise InputError(
-                    f"{table.name}: the column {(winner or scores.rpartition(' ')[2])!r} seems to say which answer won; give "
-                    f"{command}, or, if the first answer always won, rename that column"
-                )
         lower = {name.strip().lower(): name for name in reversed(table.columns)}
-        prompts = [lower[name] for name in "prompt question instruction query question_id".split() if name in lower]
-        self.by = by or next((name for name in prompts[:1] if name not in self.columns), None)
+        named = (re.compile(rf"{stem}([ _-]?(id|text))?") for stem in ("prompt", "question", "instruction", "query"))
+        prompts = [lower[name] for pattern in named for name in lower if pattern.fullmatch(name)]
+        self.by = by or next((name for name in prompts if name not in self.columns), None)
         if self.by:
             table.position(self.by, "units")
         ties = [name for name in table.columns if re.fullmatch(r"(winner_)?(model_)?tie", name.lower())]
@@ -254,11 +237,37 @@ class _PairReader:
         ends = [re.search(r"[^_\W]+$", name) for name in self.columns]
         models = [lower.get(f"model_{end[0].lower()}") for end in ends if end]
         self._models = [name for name in models if name] if len(self.columns) == 2 and all(models) else []
+        if not self.judged and not {"chosen", "rejected", "preferred", "winner", "better"} & {
+            *map(str.lower, self.columns)
+        }:
+            winner, scores = table.winner_column() or self._likely_winner(), table.pair_options() or ""
+            if winner is not None or "--scores" in scores:
+                pairs = shlex.quote(",".join(self.columns))
+                command = f"--pairs {pairs} --winner {shlex.quote(winner)}" if winner else scores
+                raise InputError(
+                    f"{table.name}: the column {(winner or scores.rpartition(' ')[2])!r} seems to say which answer won; give "
+                    f"{command}, or, if the first answer always won, rename that column"
+                )
         self._columns = self._suspects([end[0].lower() for end in ends if end])
         self.suspects = ColumnTokens(table, self._columns, kinds)
         self.fields = ("answer", *self.suspects.names) if self.suspects.names else ()
         if how.environments:
             table.position(how.environments, "environments")
+
+    def _likely_winner(self) -> str | None:
+        """A column whose first values name both answers and else only ties; numbers and models count where its name says more."""
+        sample = {n: set(map(_plain, filter(None, map(label_name, some)))) for n, some in self.table.sample().items()}
+        named = [
+            {_plain(column), *_SYNONYMS[side]} for side, column in zip((FIRST, SECOND), self.columns, strict=False)
+        ]
+        less_clear = [[{"0"}, {"1"}], [{"1"}, {"2"}], [sample[name] for name in self._models]]
+        for name in self.table.columns if len(self.columns) == 2 else ():
+            cells = sample[name] - {*_SYNONYMS[TIE]}
+            says = re.search(r"w[io]n|prefer|better|best|choice|select|vote|label|favou?r", name.lower())
+            for sides in [named, *(less_clear if says else [])]:
+                if sides and cells <= set.union(*sides) and all(cells & side for side in sides):
+                    return name
+        return None
 
     def _suspects(self, ends: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Field → its columns in the order of the answers; one column for all answers where it holds something of the row."""
@@ -380,11 +389,9 @@ class _PairReader:
             end = turns[-1].end() if turns else 0
             prompt = cells[0][:end].strip() if turns else None
             cells = [cell[end:].strip() if turns else _REPLY.split(cell)[-1].strip() for cell in cells]
-        texts = []
-        for i, cell in enumerate(cells):
-            name = self.columns[i] if i < len(self.columns) else self.columns[0]
-            texts.append(self.table.as_texts([cell], name, row, self.how.role, "--pairs")[0][0])
-        return texts, prompt
+        names = self.columns if len(self.columns) > 1 else self.columns * len(cells)
+        each = zip(cells, names, strict=True)
+        return [self.table.as_texts([cell], name, row, self.how.role, "--pairs")[0][0] for cell, name in each], prompt
 
     def _numbers(self, row: int, values: dict[str, Any], answers: int) -> list[float | None]:
         """Score of every answer, the higher the better; ranks are turned round."""
@@ -436,12 +443,12 @@ class _PairReader:
             cell = label_name(values[column])
             if cell is None or cell in by_number:
                 return by_number.get(cell or "")
-            plain = re.sub(r"[^a-z0-9]", "", cell.lower())
+            plain = _plain(cell)
             models = [label_name(values[model]) for model in self._models]
             if plain in _SYNONYMS[TIE]:
                 return TIE
             for side in (FIRST, SECOND):
-                if cell.lower() == own[side] or plain == re.sub(r"[^a-z0-9]", "", ends[side]):
+                if cell.lower() == own[side] or plain == _plain(ends[side]):
                     return side
                 if models and cell == models[side] and models[0] != models[1]:
                     return side
@@ -489,5 +496,5 @@ def _cells(values: dict[str, Any], names: Sequence[str]) -> list[Any]:
 
 def _common(parts: Sequence[Sequence[object]]) -> int:
     """The length of their common beginning."""
-    least = min(map(len, parts))
-    return next((i for i in range(least) if any(part[i] != parts[0][i] for part in parts)), least)
+    unlike = (i for i, (one, *rest) in enumerate(zip(*parts, strict=False)) if any(other != one for other in rest))
+    return next(unlike, min(map(len, parts)))
