@@ -133,11 +133,20 @@ def test_wrong_columns_are_told_in_our_words(options: dict[str, Any], message: s
             audit(kind(frame()), QUICK, **options)
 
 
+def test_dicts_are_read_as_columns_and_lists_of_dicts_as_rows() -> None:
+    numbered = frame().with_columns(stars=pl.col("stars").replace_strict({"bad": 1, "good": 5}))
+    expected = audit(numbered, QUICK, text="body", label="stars")
+    for source in (numbered.to_dict(as_series=False), numbered.to_dicts()):
+        found = audit(source, QUICK, text="body", label="stars")
+        assert found.tokens.equals(expected.tokens)
+    assert expected.top(5).equals(expected.top("5"))
+
+
 def test_what_cannot_be_read_is_told_in_our_words(expected: Audit) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     twice = pyarrow.table([["a"], ["b"]], names=["text", "text"])
     for source, message in (
-        (twice, "Arrow table cannot be read"), ({"text": ["a"]}, "cannot read a dict"), (3, "cannot read a int"),
+        (twice, "Arrow table cannot be read"), ({"text": ["a"], "label": []}, "columns of one length"), (3, "cannot read a int"),
         (pl.DataFrame({"only": ["x y z w"] * 9}), "which column holds the text is not clear|no label column"),
         (pandas_frame(pl.DataFrame({"text": [], "label": []})), "has no rows"),
     ):  # fmt: skip

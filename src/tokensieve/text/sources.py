@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 # also what gives Arrow data (`__arrow_c_stream__`: PyArrow, DuckDB, …), and a Dataset or DatasetDict of the datasets library
 Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pandas.DataFrame | _ArrowStream"
-Source: TypeAlias = (
-    "str | Path | Sequence[str | Path] | Frame | Mapping[str, Any] | tuple[Sequence[Any], Sequence[Any]]"
-)
+Source: TypeAlias = "str | Path | Sequence[str | Path | Mapping[str, Any]] | Frame | Mapping[str, Any] | tuple[Sequence[Any], Sequence[Any]]"
 NAMED = {
     "imdb": "stanfordnlp/imdb",
     "yelp": "Yelp/yelp_review_full",
@@ -66,6 +64,12 @@ def open_source(
         columns: names that text from standard input may have in its first line.
     """
     how = settings or SourceSettings()
+    if type(source) is dict:  # of columns; a DatasetDict is a dict, too
+        try:
+            source = pl.DataFrame(source, strict=False)
+        except (pl.exceptions.PolarsError, TypeError, ValueError) as problem:
+            said = str(problem).splitlines()[0][:200]
+            raise InputError(f"a dict holds columns of one length, {{'text': […], 'label': […]}}: {said}") from None
     frame = SourceTable.of_frame(source)
     if frame is not None:
         return _Opened(frame)
@@ -73,6 +77,8 @@ def open_source(
         return _Opened(SourceTable.of_lists(source))
     if isinstance(source, list) and source and all(isinstance(one, str | Path) for one in source):
         return _Opened(_concatenated([open_source(one, how, labelled, columns).train for one in source]))
+    if isinstance(source, list) and source and all(isinstance(one, dict) for one in source):
+        return _Opened(SourceTable.of_records("the list", lambda: iter(source), None))
     if not isinstance(source, str | Path):
         return _open_datasets(source)
     if str(source) == "-":
@@ -319,7 +325,7 @@ def _open_datasets(source: object) -> _Opened:
         return _splits(source, "the data set")
     raise InputError(
         f"cannot read a {type(source).__name__}: give a path, a data frame, an Arrow table, a data set of the datasets "
-        "library or (texts, labels)"
+        "library, a list of dicts, a dict of columns or (texts, labels)"
     )
 
 
