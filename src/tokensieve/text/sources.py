@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # also what gives Arrow data (`__arrow_c_stream__`: PyArrow, DuckDB, …), and a Dataset or DatasetDict of the datasets library
 Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pandas.DataFrame | _ArrowStream"
-Source: TypeAlias = "str | Path | Sequence[str | Path | Mapping[str, Any]] | Frame | Mapping[str, Any] | tuple[Sequence[Any], Sequence[Any]]"
+Source: TypeAlias = "str | Path | Sequence[Any] | Frame | Mapping[str, Any]"
 NAMED = {
     "imdb": "stanfordnlp/imdb",
     "yelp": "Yelp/yelp_review_full",
