@@ -53,7 +53,7 @@ JOBS = {
 HEADING = """# Benchmarks
 
 Every figure on this page was measured with the version in its heading. Figures of [earlier versions](benchmarks-archive.md) are
-kept on a page of their own. [How long an audit takes](profile.md) has a page of its own, too.
+kept on a page of their own.
 
 `make bench-all` runs everything: hours on a quiet machine. `make bench` takes minutes: it compares this version with the last
 release and fails where a command became more than 15% slower. Each script of `benchmarks/` also runs alone and prints a table with

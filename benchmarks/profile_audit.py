@@ -1,4 +1,4 @@
-"""How long an audit takes: writes docs/profile.md.
+"""How long an audit takes, for docs/benchmarks.md.
 
     python benchmarks/profile_audit.py [--runs 3]
 
@@ -24,10 +24,7 @@ import polars as pl
 
 from machine import DATA, described, store
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "profile.md"
-HEAD = """# How long an audit takes
-
-Written by `python benchmarks/profile_audit.py`: medians of {runs} runs in seconds, from the file to the finished folder, each in a
+HEAD = """Medians of {runs} runs in seconds, from the file to the finished folder, each in a
 process of its own. {machine}. Load while it ran: {load:.1f} processes on {cores} cores.
 """
 TAIL = """
@@ -92,7 +89,7 @@ def main() -> None:
     rest = [name for name in found if "core" in name]
     text = HEAD.format(runs=options.runs, machine=machine, load=load, cores=cores)
     text += "\n" + _table(found, first) + "\n" + _table(found, rest) + TAIL
-    PAGE.write_text(text, encoding="utf-8")
+    print(text)
     print(text)
 
 

@@ -36,8 +36,8 @@ from tokensieve.reproduce.result import (
 from tokensieve.reproduce.run import _Task
 from tokensieve.wording import subscripts
 
-RESULTS = Path(__file__).resolve().parent / "results"
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+HERE = Path(__file__).resolve().parent
+RESULTS, DOCS = HERE / "results", HERE.parent / "docs"
 HEAD = """# The paper reproduced
 
 What holds of the experiments of Wu, Shevchenko, Oymak and Mondelli, "Attention with Trained Embeddings Provably Selects Important
@@ -51,7 +51,7 @@ neutral words. Rank correlations are between averages over bins of similar words
 **Holds** means that every criterion was met in more than half of the seeds. **Holds under a reading** means that it was met only
 after we settled differently something that the paper leaves open. The criteria are ours, written down on {FIXED}, when version
 0.1's figures for seed 0 were known. Where the paper gives no figures, a verdict says only that these criteria were met.
-[What does not reproduce at first, and why](readings.md) looks at the other readings."""
+[What does not reproduce at first, and why](#what-does-not-reproduce-at-first-and-why) looks at the other readings."""
 # experiment: what the paper reports; what we find, with the placeholders of `Experiment.sees`
 PLAIN = {
     "two-layer": (
@@ -268,7 +268,8 @@ def sections(studies: list[Reproduction]) -> tuple[str, list[Picture]]:
     out.append(studies[0].reviewers())
     out.append(Section("How to read this page", tuple(Text(subscripts(text)) for text in HOW_TO_READ)))
     text = markdown(Report("reproduce", "", "", tuple(out)))
-    return text[text.index("## ") :], pictures
+    explained, reviewers = (HERE / "readings.md").read_text(encoding="utf-8"), "## What the reviewers asked"
+    return text[text.index("## ") :].replace(reviewers, f"{explained}\n{reviewers}", 1), pictures
 
 
 def restarts(id: str) -> list[str]:

@@ -41,8 +41,8 @@ PAGE: tuple[Medium, ...] = ("html", "markdown")
 IN_TERMINAL, ON_PAGE = 5, 9  # findings
 CLASSES, PICTURED = 6, 8  # shown in the terminal and on the first screen; with pictures of their own
 MARKS: dict[str, Mark] = {
-    Quadrant.BOTH: "full",
-    Quadrant.DATA: "open",
+    "predicts the label, attended": "full",
+    "predicts the label, ignored": "open",
     Quadrant.MODEL: "alarm",
     Quadrant.NEITHER: "none",
     Quadrant.RARE: "dotted",
@@ -352,7 +352,10 @@ def _rows(table: pl.DataFrame) -> list[tuple[object, ...]]:
         ("effect", "effect_low", "effect_high"),
         ("posterior_difference", "posterior_low", "posterior_high"),
     )
-    per_1000 = table.with_columns(pl.col(effects) * 1000)
+    quadrant = pl.col("quadrant").str.replace(
+        "carries the label", "predicts the label", literal=True
+    )  # as the page says it
+    per_1000 = table.with_columns(pl.col(effects) * 1000, quadrant)
     return _cells(per_1000, "token", effects, "documents", posteriors, "attention", "quadrant")
 
 

@@ -16,12 +16,12 @@ const Card = {
       line("q", Format.chance(at("q_value"))),
       line("Documents", `${Format.count(at("documents"))}, ${Format.count(at("class_documents"))} of the class`),
       line("Score, value", `${Format.signed(at("score"))}, ${Format.signed(at("value"))}`),
-      line("Attention", `${Format.plain(at("attention"))} times its share`),
+      line("Attention", `${Format.plain(at("attention"))} times the average`),
     );
   },
 
   lines: (row) => [
-    Dom.make("p", {}, Dom.token(State.token(row)), ` ${State.meta.quadrants[State.rows().quadrant[row]]}`),
+    Dom.make("p", {}, Dom.token(State.token(row)), ` ${Format.quadrant(State.meta.quadrants[State.rows().quadrant[row]])}`),
     Card.list(row),
   ],
 };

@@ -21,6 +21,9 @@ const Format = {
   chance: (x) => (!Number.isFinite(x) ? "–" : x < 0.001 ? "< 0.001" : x.toFixed(3)),
   range: (low, high, digits = 2) => `[${Format.signed(low, digits)}, ${Format.signed(high, digits)}]`,
 
+  /** What data and model show together, as the page says it; tokens.csv keeps the words of 0.1. */
+  quadrant: (name) => name.replace("carries the label", "predicts the label"),
+
   /** Six significant digits, as tokens.csv holds its numbers. */
   six: (x) => (Number.isFinite(x) ? Number(x.toPrecision(6)) : x),
 

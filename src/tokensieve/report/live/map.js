@@ -204,7 +204,7 @@ const TokenMap = {
     const legend = names.map((name, i) => {
       const dot = Dom.make("span", { class: "dot", "aria-hidden": "true" });
       dot.style.background = colours[i];
-      return Dom.make("li", {}, dot, Dom.make("bdi", { text: by === "category" ? State.category_name(i) : name }));
+      return Dom.make("li", {}, dot, Dom.make("bdi", { text: by === "category" ? State.category_name(i) : Format.quadrant(name) }));
     });
     Dom.id("map-legend").replaceChildren(...legend);
     TokenMap.inks = [rows[by], colours];

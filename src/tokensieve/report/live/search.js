@@ -40,7 +40,8 @@ const Search = {
     field.setAttribute("aria-expanded", String(!list.hidden));
     const box = field.getBoundingClientRect();
     list.style.left = `${Math.max(8, Math.min(box.left, innerWidth - 330))}px`;
-    list.style.top = `${box.bottom + 4}px`;
+    const above = box.bottom + list.offsetHeight + 4 > innerHeight && box.top > list.offsetHeight; // where it is in view
+    list.style.top = `${above ? box.top - list.offsetHeight - 4 : box.bottom + 4}px`;
     Search.mark();
   },
 

@@ -25,7 +25,7 @@ const TokenTable = {
     const order = Dom.id("table-order");
     order.addEventListener("change", () => TokenTable.sortBy(order.value, order.value !== "token"));
     const choices = (id, names) =>
-      Dom.id(id).append(...names.map((name, i) => Dom.make("option", { value: i, text: name })));
+      Dom.id(id).append(...names.map((name, i) => Dom.make("option", { value: i, text: Format.quadrant(name) })));
     choices("filter-quadrant", State.meta.quadrants);
     choices("filter-category", State.meta.categories);
     const number = (id) => Number(Dom.id(id).value);
@@ -169,7 +169,7 @@ const TokenTable = {
     const at = (name) => rows[name][row];
     const choose = Panel.link(State.token(row), 80);
     const what = Decisions.tokens.get(State.token(row));
-    const quadrant = State.meta.quadrants[at("quadrant")];
+    const quadrant = Format.quadrant(State.meta.quadrants[at("quadrant")]);
     const mark = Dom.make("span", { class: `quadrant q-${["both", "data", "model", "none", "rare"][at("quadrant")]}`, text: quadrant });
     const out = Dom.make(
       "tr",

@@ -43,6 +43,7 @@ const WhatIf = {
       box.replaceChildren(line, ...(edits.size ? WhatIf.result(explained, k, edits, use) : []));
       if (edits.get(i)) input.focus({ preventScroll: true });
       else if (first || edits.has(i)) box.querySelector("button").focus({ preventScroll: true });
+      box.scrollIntoView({ block: "nearest" });
     };
     return { box, open, remove: (i) => set(i, "") };
   },
