@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Style = Literal["plain", "lead", "note", "good", "warning", "bad"]
-Format = Literal[
-    "text", "token", "count", "percent", "signed", "plain", "milli", "chance", "interval", "rate", "cell", "link"
-]
+Format = Literal["text", "token", "count", "percent", "signed", "plain", "chance", "interval", "rate", "cell", "link"]
 Medium = Literal["terminal", "html", "markdown"]
 Mark = Literal["full", "open", "alarm", "dotted", "none"]
 EVERYWHERE: tuple[Medium, ...] = ("terminal", "html", "markdown")
@@ -53,13 +51,6 @@ class Terms:
 
     terms: tuple[tuple[str, str], ...]
     only: tuple[Medium, ...] = ("html", "markdown")
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Groups of blocks, side by side where there is space; elsewhere one after the other."""
-
-    columns: tuple[tuple[Block, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -115,7 +106,6 @@ class Picture:
         data: what that chart takes: numbers, texts, lists and frames.
         title, caption: one line above it, and one below.
         description: what it shows, in words, for those who cannot see it.
-        wide: on a page, it takes the whole width; two others stand side by side.
     """
 
     name: str
@@ -124,7 +114,6 @@ class Picture:
     title: str
     caption: str = ""
     description: str = ""
-    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -196,7 +185,7 @@ class Section:
     only: tuple[Medium, ...] = EVERYWHERE
 
 
-Block = Text | Facts | Tokens | Terms | Columns | Table | Picture | Passages | Command | Live | Section
+Block = Text | Facts | Tokens | Terms | Table | Picture | Passages | Command | Live | Section
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from pages import HOSTILE, Page
 from tokensieve.blocks import (
     Block,
     Column,
-    Columns,
     Command,
     Facts,
     Passage,
@@ -52,7 +51,8 @@ def blocks_with(text: str) -> tuple[Block, ...]:
     return (
         Text(named, "lead"),
         Facts(((named, named, named),)),
-        Columns(((Command(f"tokensieve audit '{named}'", named),), (Tokens(named, (text, named), 3),))),
+        Command(f"tokensieve audit '{named}'", named),
+        Tokens(named, (text, named), 3),
         Section(named, (Section(named, (Text(named), Passages(named, (passage,))), level="high"),)),
         Section(named, (Table(named, columns, rows, named, searchable=True), Terms(((named, named),)))),
         Section(named, (Passages(named, (passage,), short=False),), folded=True),

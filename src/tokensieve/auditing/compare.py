@@ -383,15 +383,15 @@ def _report(found: AuditComparison) -> Report:
         listing = ", ".join(shown(token, 24) for token in drawn["token"].head(10))
         data = {"changes": drawn, "names": sides, "axis": "effect per 1,000 tokens"}
         description = f"Effects before and after of {listing}."
-        blocks.append(Picture("compare", "audit-slopes", data, title, caption, description, wide=True))
+        blocks.append(Picture("compare", "audit-slopes", data, title, caption, description))
     if kept:
         verb = "predicts" if len(kept) == 1 else "predict"
         text = f"{count(len(kept), 'token')} {verb} the label in both audits, such as {quoted(tuple(kept), 6)}."
         blocks.append(Text(text, only=("html", "markdown")))
     next_step = "Next, open the report of each audit to see the documents behind a change."
     if changed.is_empty():
-        next_step = "Next, open the report of the later audit: what it found still needs a decision."
-        next_step = next_step if found.after.findings else "Neither the tokens nor the findings ask for anything here."
+        asked = "Next, open the report of the later audit: what it found still needs a decision."
+        next_step = asked if found.after.findings else "Nothing here asks for a next step."
     blocks.append(Text(next_step, only=("html",)))
     blocks += [Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning") for note in found.notes]
     blocks.append(Section("Tokens that changed", tuple(_changes(found)), anchor="changed"))

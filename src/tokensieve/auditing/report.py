@@ -373,7 +373,7 @@ def _first_picture(audit: Audit) -> Picture:
     label = audit.classes[-1] if len(audit.classes) == 2 else _largest(audit, 1)[0]
     if found is not None and found.label in audit.classes and len(audit.classes) > 2:
         label = found.label
-    return _map(audit, label, "value", "alarm", () if found is None else found.tokens, wide=True)
+    return _map(audit, label, "value", "alarm", () if found is None else found.tokens)
 
 
 def _pictures(audit: Audit) -> list[Block]:
@@ -416,7 +416,7 @@ def _map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = (
     caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}."
     listing = ", ".join(shown(token, 24) for token in (marked or audit.top(label, 5)["token"].to_list())[:8])
     description = f"Map of token types for {own}; named: {listing}."
-    return Picture(name, "audit-map", data, title, caption, description, wide=wide)
+    return Picture(name, "audit-map", data, title, caption, description)
 
 
 def _disagreements(audit: Audit) -> Section:

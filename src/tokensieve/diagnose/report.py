@@ -264,7 +264,6 @@ class DiagnosisReport:
             "Change of the prediction in log-odds when the word is removed, with 95% intervals. Colours show what the data "
             "supports.",
             f"Words used most, in log-odds: {listing}.",
-            wide=True,
         )
 
     @staticmethod

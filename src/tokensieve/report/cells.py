@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tokensieve import wording
-from tokensieve.blocks import Block, Column, Columns, Live, Medium, Section
+from tokensieve.blocks import Block, Column, Live, Medium, Section
 from tokensieve.escape import shown
 
 
@@ -33,21 +33,17 @@ def written(column: Column, value: Any) -> tuple[str, str]:
             return wording.percent(x, digits), "" if value[1] is None else f"({low} to {high})"
         case "cell":
             return wording.count(value[0]), f"({wording.percent(value[1], digits)})"
-        case "milli":
-            return wording.signed(1000 * value, digits), ""
         case form:
             return getattr(wording, form)(value, digits), ""  # percent, signed, plain
 
 
 def for_medium(these: Sequence[Block], medium: Medium) -> list[Block]:
-    """The blocks that a medium shows; where it is not a page, blocks side by side and those instead of scripts one by one."""
+    """The blocks that a medium shows; where it is not a page, those instead of scripts."""
     out: list[Block] = []
     for block in these:
         if medium not in getattr(block, "only", (medium,)):
             continue
-        if medium != "html" and isinstance(block, Columns):
-            out += for_medium([inner for column in block.columns for inner in column], medium)
-        elif medium != "html" and isinstance(block, Live):
+        if medium != "html" and isinstance(block, Live):
             out += for_medium(block.instead, medium)
         else:
             out.append(block)
@@ -61,7 +57,5 @@ def walk(these: Sequence[Block]) -> Iterator[Block]:
         match block:
             case Section():
                 yield from walk(block.blocks)
-            case Columns():
-                yield from walk([inner for column in block.columns for inner in column])
             case Live():
                 yield from walk(block.instead)

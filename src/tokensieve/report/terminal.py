@@ -148,9 +148,6 @@ def _show(these: Iterable[Block], console: _Console) -> None:
                 more = f" and {block.more:,} more" if block.more else ""
                 listed = ", ".join(shown(token, 40) for token in block.tokens)
                 console.print(Line(f"{block.title}: " if block.title else "", style="dim") + Line(listed + more))
-            case blocks.Terms():
-                for term, meaning in block.terms:
-                    console.print(Line(f"{term}: ", style="bold") + Line(meaning))
             case blocks.Table():
                 _show_table(block, console)
             case blocks.Passages():

@@ -236,7 +236,7 @@ class ExperimentResult:
                 caption += "; orange: the paper's means, on the right axis"
         title = self.experiment.title
         description = subscripts(f"{title}. {self.in_words()}.")
-        return [Picture(self.id, "reproduce-panels", {"rows": rows}, title, caption, description, wide=True)]
+        return [Picture(self.id, "reproduce-panels", {"rows": rows}, title, caption, description)]
 
     def to_dict(self) -> dict[str, object]:
         """The experiment's row in the summary."""
@@ -331,7 +331,7 @@ class Reproduction:
         met = sum(run["outcome"] != "not met" for run in runs)
         caption = f"One mark for each experiment and seed: {met} of {len(runs)} runs meet every criterion."
         title = "Which experiments meet their criteria"
-        picture = Picture("verdicts", "reproduce-verdicts", {"runs": runs}, title, caption, caption, wide=True)
+        picture = Picture("verdicts", "reproduce-verdicts", {"runs": runs}, title, caption, caption)
         longer = " For the paper's sizes, run the same command with --scale paper; it takes hours." * (scale == "quick")
         next_step = f"Next, read the section of an experiment: it shows the paper's figures beside ours.{longer}"
         rows = [

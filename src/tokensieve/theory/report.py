@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tokensieve import __version__
-from tokensieve.blocks import Block, Column, Columns, Medium, Picture, Report, Section, Style, Table, Terms, Text
+from tokensieve.blocks import Block, Column, Medium, Picture, Report, Section, Style, Table, Terms, Text
 from tokensieve.escape import shown
 from tokensieve.theory.claims import Outcome
 
@@ -55,6 +55,11 @@ _TERMS = (
     (
         "Needs a longer run",
         "The budget ended before the limit could be certified. A curve that is too short refutes nothing.",
+    ),
+    (
+        "Max margin",
+        "A solution is certified by the gap between an upper and a lower bound on its optimum, by the residual of its optimality "
+        "conditions, and by the smallest margin over every pair of every document, all computed anew after solving.",
     ),
     (
         "Certificate",
@@ -107,7 +112,6 @@ def report_of(found: Verification) -> Report:
             Section("Where attention ends up", tuple(ends), "limit"),
             Section("Hypotheses", tuple(_hypotheses(found)), "hypotheses"),
             Section("Pictures", tuple(one for one in pictures if one is not on_top), "pictures", only=_PAGE),
-            Section("Figures and certificate", _figures(found), "figures", folded=True, only=("html",)),
             Section("Words", (Terms(_TERMS),), "words", folded=True, only=_PAGE),
         ),
         about={"version": __version__, "seed": found.settings.seed}
@@ -191,30 +195,6 @@ def _hypotheses(found: Verification) -> list[Block]:
         out.append(Text(f"{'holds' if item.holds else 'fails'}: {item.name}", "good" if item.holds else "bad", only))
         out.append(Text(reason, only=only))
     return out
-
-
-def _figures(found: Verification) -> tuple[Block, ...]:
-    """Every figure of summary.json, and how a solution is certified."""
-    figures, tables = found.to_dict(), []
-    titles = {
-        "one_step": "One step",
-        "flow": "Gradient flow of p",
-        "margin": "Max margin of the selection",
-        "limit": "Limit of p",
-    }
-    for key, title in titles.items():
-        values, rows = figures[key], []
-        assert isinstance(values, dict)
-        for name, value in values.items():
-            if not isinstance(value, list | dict):
-                said = f"{value:.5g}" if isinstance(value, float) else "–" if value is None else shown(str(value), 300)
-                rows.append((name.replace("_", " "), {"True": "yes", "False": "no"}.get(said, said)))
-        tables.append((Table(title, (Column("Figure"), Column("Value")), rows, first=50),))
-    certified = (
-        "A max-margin solution is certified by the gap between an upper and a lower bound on its optimum, by the residual of its "
-        "optimality conditions, and by the smallest margin over every pair of every document, all computed anew after solving."
-    )
-    return Text(certified), Columns(tuple(tables))
 
 
 def _pictures(found: Verification) -> list[Picture]:
