@@ -34,8 +34,13 @@ def test_the_written_form(written: str, difference: float, share: float) -> None
 
 @pytest.mark.parametrize("written", ["", "1@1%", "0.9@", "0.9@1%%", "0.9@2", "much", "-0.5", "0.9@1% ;x"])
 def test_other_forms_are_refused(written: str) -> None:
-    with pytest.raises(InputError, match=r"0\.9@1%"):
+    with pytest.raises(InputError, match=r"0\.9@1%|choose from shortcut"):
         Budget.parse(written)
+
+
+def test_a_kind_of_finding_alone_allows_none_of_it() -> None:
+    assert Budget.parse("leak, labels=1%,position") == Budget.parse("leak=0,labels=1%,position=0")
+    assert Budget.parse("shortcut,leak") == Budget.parse("shortcut=0.9@1%,leak=0")
 
 
 def test_what_exceeds_and_where() -> None:

@@ -30,15 +30,15 @@ CHANGES = {"appeared": "new", "vanished": "gone", "sign": "other class", "strong
 
 
 def _given(written: str, known: Sequence[str], what: str) -> dict[str, str]:
-    """NAME=AMOUNT,… as a dictionary; `what` the known names are goes into messages."""
+    """NAME=AMOUNT,… as a dictionary, a name alone as NAME=0; `what` the known names are goes into messages."""
     given: dict[str, str] = {}
     for item in written.split(","):
-        name, _, amount = (part.strip() for part in item.partition("="))
+        name, sign, amount = (part.strip() for part in item.partition("="))
         if name not in known:
             raise InputError(f"--fail-on {written!r}: {name!r} is not a {what}; choose from {', '.join(known)}")
         if name in given:
             raise InputError(f"--fail-on {written!r}: {name!r} is given twice")
-        given[name] = amount
+        given[name] = amount if sign else "0"
     return given
 
 
@@ -71,16 +71,17 @@ class Budget:
     @classmethod
     def parse(cls, written: str) -> Budget:
         """`0.9@1%`, `0.9@0.01` or `0.9` alone (then 1% of all documents); or a limit per kind of finding,
-        `shortcut=0.9@3%,leak=0,labels=1%`, where the fraction of `shortcut` is one of the class's documents.
+        `shortcut=0.9@3%,leak=0,labels=1%`, where the fraction of `shortcut` is one of the class's documents; `leak` alone is `leak=0`.
 
         Raises:
             InputError: not of that form, a difference of 1 or more, or a fraction above 1.
         """
         given: dict[str, str] = {"shortcut": written}
-        if "=" in written:
+        if re.search("[A-Za-z_=]", written):
             from tokensieve.auditing.checks import registry
 
             names = dict.fromkeys(check.name for check in registry())
+            written = re.sub(r"(?<![\w=])shortcut(?=\s*(,|$))", f"shortcut={cls.difference}@{cls.share:.0%}", written)
             given = _given(written, list(names), "kind of finding")
         token = given.pop("shortcut", None)
         limits = {name: _limit(name, amount, written) for name, amount in given.items()}
@@ -90,7 +91,7 @@ class Budget:
         if found:
             share = 0.01 if found["share"] is None else float(found["share"]) / (100 if found["percent"] else 1)
             if float(found["difference"]) < 1 and share <= 1:
-                return cls(float(found["difference"]), share, "=" in written, limits)
+                return cls(float(found["difference"]), share, written != token, limits)
         raise InputError(
             f"--fail-on {token!r} is not of the form DIFFERENCE@FRACTION with a difference below 1; 0.9@1% allows no token a "
             "posterior difference, P(class) − P(others), above 0.9 in more than 1% of the documents"

@@ -143,7 +143,7 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
         raise InputError(f"--audit {str(folder)!r} is not the folder of an audit: {said}") from None
     if not over and must:
         raise InputError(
-            f"the audit in {str(folder)!r} found no shortcut and no token over a limit; name tokens with --token"
+            f"the audit in {str(folder)!r} found no token that is a shortcut or over a limit; name tokens with --token"
         )
     return list(dict.fromkeys(over)), [column]
 
