@@ -176,12 +176,13 @@ def test_the_command_writes_page_table_and_summary_and_fails_on_demand(folders: 
 
 
 @pytest.mark.parametrize(
-    "written", ["", "x=1", "sign", "sign=1%", "accuracy=2", "sign=1,sign=2", "sign=-1", "accuracy=1,accuracy=0"]
+    "written", ["", "x=1", "sign=", "sign=1%", "accuracy=2", "sign=1,sign=2", "sign=-1", "accuracy=1,accuracy=0"]
 )
 def test_limits_of_another_form_are_refused(written: str) -> None:
     with pytest.raises(InputError, match="--fail-on"):
         _ = CompareSettings(fail_on=written).limits
     assert CompareSettings(fail_on="sign=2, accuracy=1.5%").limits == {"sign": 2, "accuracy": 0.015}
+    assert CompareSettings(fail_on="sign").limits == {"sign": 0}
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -71,7 +71,8 @@ class Budget:
     @classmethod
     def parse(cls, written: str) -> Budget:
         """`0.9@1%`, `0.9@0.01` or `0.9` alone (then 1% of all documents); or a limit per kind of finding,
-        `shortcut=0.9@3%,leak=0,labels=1%`, where the fraction of `shortcut` is one of the class's documents; `leak` alone is `leak=0`.
+        `shortcut=0.9@3%,leak=0,labels=1%`, where the fraction of `shortcut` is one of the class's documents and `leak` alone
+        is `leak=0`.
 
         Raises:
             InputError: not of that form, a difference of 1 or more, or a fraction above 1.
