@@ -9,15 +9,19 @@ the label away, and diagnoses it on other texts, in which the mark says nothing 
 appended to the file at once, and a run that is in it already is not made again.
 
 **Kept apart**, written down before the first run: the data sets `emotion` (anger against joy) and `tweets` (offensive against
-neither) and the family RoBERTa are for reporting only ("report"). Everything may be tried on "develop": `sms`, `imdb` and
-ModernBERT. Families whose tokenizer folds case cannot show capitals, so that both are families that keep it.
+neither) and the family RoBERTa are for reporting only ("report"). Everything may be tried on "develop": `sms`, `imdb`, `yelp`
+(one star against five), hypotheses of `snli` (entailment against contradiction) and ModernBERT. Families whose tokenizer folds case cannot show capitals, so that both are families that keep it.
 
 **Rules**, also written down before:
 
-- *learned the mark*, measured apart, without tokensieve, on texts that are neither trained nor diagnosed on: the mean change of the
-  answer when the mark is inserted (the form given) is at least log 2, and larger than when any of the RIVALS words that the
-  diagnosis names first is removed;
-- *first*: the mark (a word of it) is the first word of the table, or the form that moves predictions most is the one planted;
+- *learned the mark*, measured apart, without tokensieve: on texts that are neither trained nor diagnosed on, inserting the mark (or
+  giving the form) changes the answer by log 2 at least on average, and by more than any of the rivals does. Rivals are the RIVALS
+  words in most of the texts diagnosed and the RIVALS words most associated with the label there (largest |z| of the difference
+  between both classes' fractions), of words in ten texts at least and without the mark's own; of each the larger counts of the mean
+  change when it is removed from up to 50 texts that contain it, and when it is inserted into 50 others. (Until 0.3's last sessions
+  the rivals were the first three words that the diagnosis names; that rule's count is printed beside the new one);
+- *first*: the mark (a word of it) is the first word of the table, or the form that moves predictions most is the one planted. What
+  is planted as "length" is one sentence, so that naming the passage is as right as naming the form;
 - *accused*: a clean model's headline names a word or a form as one to be checked;
 - *headline right*, by category: clean: "No single word dominates", or, if it is not above chance, that it is not shown to have
   learned; a random mark: it is named, and the headline says that the data does not support it, or asks whether it should
@@ -30,6 +34,7 @@ import argparse
 import csv
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,30 +53,35 @@ from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
 from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.text.corpus import read_corpus
 
-SOURCES = {"report": ("emotion", "tweets"), "develop": ("sms", "imdb")}
+SOURCES = {"report": ("emotion", "tweets"), "develop": ("sms", "imdb", "yelp", "snli")}
 FAMILY = {"report": "roberta", "develop": "modernbert"}
 CLASSES = {
     "emotion": ("anger", "joy"),
     "tweets": ("neither", "offensive"),
     "sms": ("ham", "spam"),
     "imdb": ("negative", "positive"),
+    "yelp": ("1.0", "5.0"),
+    "snli": ("entailment", "contradiction"),
 }
+FILES = {"imdb": "imdb_train", "snli": "snli_train"}
+COLUMN = {"stars": "label", "hypothesis": "text"}  # what stands for label and text
 MARKS = {"rare": "zephyr", "frequent": "zephyr", "two words": "zephyr quartz", "punctuation": ":: ::"}
 FORMS = {"capitals": "in CAPITALS", "length": "with three neutral sentences after it"}
 KINDS = ("clean", *(f"{mark} {how}" for mark in (*MARKS, *FORMS) for how in ("random", "telling")))
 SHARES = {"rare": 0.04}  # of documents that contain the mark; 0.35 for the others
 FIRST_SEED = {"report": 500, "develop": 0}
 TRAIN, HELD, FRESH, CHARACTERS, PIECES, EPOCHS = 1000, 500, 200, 160, 64, 4
-RIVALS = 3
+RIVALS = 10
 LONGER = " Later on there were some more of them, and after a while the others went back to the place as well."
-COLUMNS = "part source seed kind trained accuracy learned first accused right mark rival headline seconds".split()
+PASSAGE = "later on there were"  # by which a passage named is known
+MARGIN = ".,!?:;\"'()"
+COLUMNS = "part source seed kind trained accuracy learned first accused right mark rival named headline seconds".split()
 
 
 def texts_of(source: str, seed: int, data: Path) -> tuple[list[str], Any]:
     """TRAIN + HELD + FRESH texts of two equally frequent classes, drawn without repetition, and their labels 0, 1."""
-    table = pl.read_parquet(data / f"{'imdb_train' if source == 'imdb' else source}.parquet").unique(
-        "text", maintain_order=True
-    )
+    table = pl.read_parquet(data / f"{FILES.get(source, source)}.parquet").rename(COLUMN, strict=False)
+    table = table.with_columns(pl.col("label").cast(pl.String)).unique("text", maintain_order=True)
     half = (TRAIN + HELD + FRESH) // 2
     sides = [table.filter(pl.col("label") == name) for name in CLASSES[source]]
     n = min(half, *(side.height for side in sides))
@@ -88,12 +98,14 @@ def planter(kind: str, rng: Any) -> Callable[[str], str]:
     if mark == "length":
         return lambda text: text + LONGER
 
-    def insert(text: str) -> str:
-        words = text.split(" ")
-        words.insert(int(rng.integers(len(words) // 2 + 1)), MARKS[mark])
-        return " ".join(words)
+    return lambda text: inserted(text, MARKS[mark], rng)
 
-    return insert
+
+def inserted(text: str, mark: str, rng: Any) -> str:
+    """A text with a mark in its first half."""
+    words = text.split(" ")
+    words.insert(int(rng.integers(len(words) // 2 + 1)), mark)
+    return " ".join(words)
 
 
 def plant(texts: list[str], labels: Any, kind: str, rng: Any, telling: bool) -> list[str]:
@@ -130,55 +142,91 @@ def answers(model: Any, tokenizer: Any, texts: list[str]) -> Any:
 
 def removed(text: str, word: str) -> str:
     """A text without every occurrence of a word."""
-    return " ".join(one for one in text.split() if one.strip(".,!?:;\"'()").lower() != word)
+    return " ".join(one for one in text.split() if one.strip(MARGIN).lower() != word)
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of a text, without case and marks around them."""
+    return [word for one in text.split() if (word := one.strip(MARGIN).lower())]
+
+
+def rivals_of(held: list[str], labels: Any, without: set[str]) -> list[str]:
+    """The most frequent words of some texts and those most associated with the label (the rule *learned*)."""
+    has = [set(plain_words(text)) - without for text in held]
+    counts = Counter(word for words in has for word in words)
+    often = [word for word, n in counts.most_common() if n >= 10]
+    of_one = Counter(word for words, y in zip(has, labels, strict=True) if y for word in words)
+    n1, n = int(labels.sum()), len(labels)
+    n0 = n - n1
+    z = {}
+    for word in often:
+        p = counts[word] / n
+        difference = of_one[word] / n1 - (counts[word] - of_one[word]) / n0
+        z[word] = abs(difference) / np.sqrt(max(p * (1 - p), 1e-9) * (1 / n0 + 1 / n1))
+    return list(dict.fromkeys([*often[:RIVALS], *sorted(often, key=z.__getitem__, reverse=True)[:RIVALS]]))
+
+
+def sizes_without(model: Any, tokenizer: Any, texts: list[str], word: str, most: int) -> Any:
+    """How far each answer to some of the texts that contain a word moves when it is removed."""
+    some = [text for text in texts if removed(text, word) != " ".join(text.split())][:most]
+    if not some:
+        return np.zeros(1)
+    bare = [removed(text, word) or "." for text in some]
+    return np.abs(answers(model, tokenizer, some) - answers(model, tokenizer, bare))
 
 
 def once(source: str, part: str, seed: int, kind: str, data: Path) -> dict[str, Any]:
     """Train, diagnose, and compare with what was planted."""
     start = time.process_time()
-    model, tokenizer, trained, (held, labels, fresh) = trained_model(source, part, seed, kind, data)
+    model, tokenizer, trained, kept = trained_model(source, part, seed, kind, data)
     settings = DiagnoseSettings(max_length=PIECES, batch_size=32)
-    found = diagnose(model, tokenizer, held, labels.tolist(), settings)
-    mark, _, how = kind.rpartition(" ")
-    words, form = set(MARKS.get(mark, "").replace("::", ":").split()), FORMS.get(mark, "")
-    named = found.used["token"].to_list()
-    rng = np.random.default_rng(seed)
-    own, rival = 0.0, 0.0
+    found = diagnose(model, tokenizer, kept[0], kept[1].tolist(), settings)
+    strength = dict.fromkeys(("mark", "rival", "named"), 0.0)
     if kind != "clean":
-        change = planter(kind, rng)
-        given = answers(model, tokenizer, [change(text) for text in fresh]) - answers(model, tokenizer, fresh)
-        own = float(np.abs(given).mean())
-        rivals = [word for word in named if word not in words][:RIVALS]
-        for word in rivals:
-            some = [text for text in [*held, *fresh] if removed(text, word) != " ".join(text.split())][:100]
-            if some:
-                lost = answers(model, tokenizer, some) - answers(
-                    model, tokenizer, [removed(x, word) or "." for x in some]
-                )
-                rival = max(rival, float(np.abs(lost).mean()))
-    moving = (
-        found.forms.filter("followed")
-        .sort(pl.col("after") - pl.col("before"), "use", descending=True)["form"]
-        .to_list()
-    )
-    first = (moving[:1] == [form]) if form else bool(words & set(named[:1]))
+        strength = strengths(model, tokenizer, kind, kept, seed, found.used["token"].to_list())
     said = DiagnosisReport(found).headline()
-    return {
-        "part": part,
-        "source": source,
-        "seed": seed,
-        "kind": kind,
-        "trained": round(trained, 3),
-        "accuracy": round(found.accuracy, 3),
-        "learned": found.learned,
-        "first": first,
+    row = {"part": part, "source": source, "seed": seed, "kind": kind, "trained": round(trained, 3)}
+    row |= {"accuracy": round(found.accuracy, 3), "learned": found.learned}
+    row |= {
+        "first": is_first(found, kind),
         "accused": kind == "clean" and accuses(said),
-        "right": right(said, found, words, form, how),
-        "mark": round(own, 3),
-        "rival": round(rival, 3),
-        "headline": said,
-        "seconds": round(time.process_time() - start, 1),
+        "right": right(said, found, kind),
     }
+    row |= {name: round(x, 3) for name, x in strength.items()}
+    return row | {"headline": said, "seconds": round(time.process_time() - start, 1)}
+
+
+def strengths(model: Any, tokenizer: Any, kind: str, kept: Any, seed: int, named: list[str]) -> dict[str, float]:
+    """Mean changes of the answer by the mark, by its strongest rival, and by the strongest of the first three words named."""
+    held, labels, fresh = kept
+    rng, change = np.random.default_rng(seed), planter(kind, np.random.default_rng(seed))
+    plain = answers(model, tokenizer, fresh)
+    own = float(np.abs(answers(model, tokenizer, [change(text) for text in fresh]) - plain).mean())
+    rival = 0.0
+    for word in rivals_of(held, labels, words_of(kind)):
+        rival = max(rival, float(sizes_without(model, tokenizer, held, word, 50).mean()))
+        at = [k for k in rng.permutation(len(fresh)) if word not in plain_words(fresh[k])][:50]
+        put = [inserted(fresh[k], word, rng) for k in at]
+        rival = max(rival, float(np.abs(answers(model, tokenizer, put) - plain[at]).mean())) if at else rival
+    before = [word for word in named if kind.startswith("length") or word not in words_of(kind)][:3]
+    sizes = [float(sizes_without(model, tokenizer, [*held, *fresh], word, 100).mean()) for word in before]
+    return {"mark": own, "rival": rival, "named": max(sizes, default=0.0)}
+
+
+def words_of(kind: str) -> set[str]:
+    """The words of what is planted, as the diagnosis writes them."""
+    mark = kind.rpartition(" ")[0]
+    return set(plain_words(LONGER)) if mark == "length" else set(MARKS.get(mark, "").replace("::", ":").split())
+
+
+def is_first(found: Diagnosis, kind: str) -> bool:
+    """Whether what was planted comes first (the rule *first*)."""
+    mark = kind.rpartition(" ")[0]
+    top = found.used["token"].head(1).to_list()
+    if mark not in FORMS:
+        return bool(words_of(kind) & set(top))
+    moved = found.forms.filter("followed").sort(pl.col("after") - pl.col("before"), "use", descending=True)
+    return moved["form"].to_list()[:1] == [FORMS[mark]] or (mark == "length" and any(PASSAGE in token for token in top))
 
 
 def accuses(said: str) -> bool:
@@ -187,14 +235,15 @@ def accuses(said: str) -> bool:
     return sure or " It follows the form" in said or "moves its answers most" in said
 
 
-def right(said: str, found: Diagnosis, words: set[str], form: str, how: str) -> bool:
+def right(said: str, found: Diagnosis, kind: str) -> bool:
     """Whether the headline is right, by the rule of its category."""
-    if not words and not form:
+    mark, _, how = kind.rpartition(" ")
+    if kind == "clean":
         unsure = not found.skill.above_chance or found.skill.auc <= found.skill.auc_random
         return said.startswith(("No single word dominates", "This model has learned")) or (not found.learned and unsure)
-    if form:
-        return form in said
-    named = any(f"“{word}”" in said for word in words)
+    if mark in FORMS:
+        return FORMS[mark] in said or (mark == "length" and PASSAGE in said and accuses(said))
+    named = any(f"“{word}”" in said for word in words_of(kind))
     asks = "Would you expect" in said
     return named and accuses(said) and (asks or ("does not support" in said and how == "random"))
 
@@ -228,6 +277,7 @@ def table(options: argparse.Namespace) -> None:
     planted, clean = rows.filter(pl.col("kind") != "clean"), rows.filter(pl.col("kind") == "clean")
     learned = planted.filter((pl.col("mark") >= np.log(2)) & (pl.col("mark") > pl.col("rival")))
     print("| planted | learned the mark | of these first | headline right |\n|---|---|---|---|")
+    before = planted.filter((pl.col("mark") >= np.log(2)) & (pl.col("mark") > pl.col("named")))
     figures: dict[str, Any] = {"runs": rows.height, "seeds": sorted(rows["seed"].unique().to_list())}
     for kind in (*KINDS[1:], "all random", "all telling", "all"):
         of_kind = (
@@ -238,7 +288,13 @@ def table(options: argparse.Namespace) -> None:
         figures[kind] |= {name: int(mine[name].sum()) for name in ("first", "right")}
         print(f"| {kind} | {mine.height} of {every.height} | {share(mine['first'].sum(), mine.height)} | "
               f"{share(mine['right'].sum(), mine.height)} |")  # fmt: skip
-    print(f"\nclean models accused: {share(clean['accused'].sum(), clean.height)}; headline right: "
+    print(f"\nby the rule before (rivals named by the diagnosis): first {share(before['first'].sum(), before.height)}, "
+          f"headline right {share(before['right'].sum(), before.height)}")  # fmt: skip
+    figures["rule before"] = {
+        "learned": before.height,
+        **{name: int(before[name].sum()) for name in ("first", "right")},
+    }
+    print(f"clean models accused: {share(clean['accused'].sum(), clean.height)}; headline right: "
           f"{share(clean['right'].sum(), clean.height)}; {rows['seconds'].mean():.1f} processor seconds a run")  # fmt: skip
     figures["clean"] = {"models": clean.height} | {name: int(clean[name].sum()) for name in ("accused", "right")}
     store(options.out.stem, figures, described("torch", "transformers"))

@@ -261,7 +261,7 @@ def test_a_shortcut_shared_with_the_evaluation_does_not_read_like_praise() -> No
     )
 
 
-def test_a_word_or_a_phrase_dominates_by_its_share_of_all_use() -> None:
+def test_a_word_or_a_phrase_dominates_by_reliance() -> None:
     """A mark that tells the label in both files was never named: a simple model of the data needs it as much."""
     used = pl.DataFrame(
         {
@@ -269,15 +269,18 @@ def test_a_word_or_a_phrase_dominates_by_its_share_of_all_use() -> None:
             "class": ["1", "1", "0", "0"],
             "use": [3.2, 2.1, 2.4, 0.5],
             "use_low": [2.7, 1.8, 2.0, 0.4],
-            "share": [0.29, 0.01, 0.01, 0.01],
+            "inserted_low": [np.nan, 0.1, 0.1, 0.1],
+            "reliance": [29.0, 1.0, 1.0, 1.0],
         }
     )
-    assert dominating_words(used, "share") == ["mark"] and dominating_words(used, "use") == []
-    phrase = used.with_columns(share=pl.Series([0.2, 0.19, 0.01, 0.01]))
-    assert dominating_words(phrase, "share") == ["mark", "next"]
-    assert dominating_words(phrase.with_columns(pl.Series("class", ["1", "0", "0", "0"])), "share") == []
-    assert dominating_words(used.with_columns(use_low=pl.col("use_low") / 10), "share") == []
-    assert dominating_words(used.clear(), "share") == dominating_words(used.clear(), "use") == []
+    assert dominating_words(used) == ["mark"]
+    phrase = used.with_columns(reliance=pl.Series([20.0, 19.0, 1.0, 1.0]))
+    assert dominating_words(phrase) == ["mark", "next"]
+    assert dominating_words(phrase.with_columns(pl.Series("class", ["1", "0", "0", "0"]))) == []
+    weak = used.with_columns(use_low=pl.col("use_low") / 10)
+    assert dominating_words(weak) == [] and dominating_words(used.clear()) == []
+    # the other words of its documents decide already, so that nothing is lost without it
+    assert dominating_words(weak.with_columns(inserted_low=pl.Series([3.0, 0.1, 0.1, 0.1]))) == ["mark"]
 
 
 def test_a_form_that_the_file_lacks_and_that_hides_the_words_is_no_headline() -> None:
@@ -322,7 +325,11 @@ def test_the_word_that_moves_a_model_without_skill_is_named() -> None:
     texts, labels = documents(240, lambda y, rng: ["mark"] if rng.random() < 0.3 else [])
     found = diagnose(linear({"mark": 6.0, "w1": 0.2, "w2": -0.2}), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert not found.learned
-    assert DiagnosisReport(found).headline().endswith("What moves its answers most is “mark” (+6.0 log-odds).")
+    assert (
+        DiagnosisReport(found)
+        .headline()
+        .endswith("What moves its answers most is “mark” (+6.0 log-odds). Would you expect that?")
+    )
     found = diagnose(linear({"w1": 0.02, "w2": -0.01}), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert "moves" not in DiagnosisReport(found).headline()
 
@@ -453,6 +460,34 @@ def test_the_words_of_a_phrase_are_left_out_together() -> None:
     first = found.uses.head(2)
     assert set(first["token"]) == {"zephyr", "quartz"} and first["use"].to_list() == pytest.approx([8.0, 8.0])
     assert set(found.leaning["token"]) == {"zephyr", "quartz"}
+
+
+def test_a_passage_that_many_documents_repeat_is_one_word() -> None:
+    """Its words were measured one by one, so that none stood out or each was reported; nothing said that they belong together."""
+    texts, labels = documents(300, lambda y, rng: ["good" if y else "bad"])
+    rng = np.random.default_rng(2)
+    passage = "Kind regards, the team of the second floor."
+    texts = [f"{text}. {passage}" if rng.random() < 0.3 else f"{text}." for text in texts]
+
+    def answer(given: list[str]) -> Any:
+        return np.array([3.0 * ("good" in t) - 3.0 * ("bad" in t) + 8.0 * ("team of the second" in t) for t in given])
+
+    found = diagnose(answer, None, texts, labels, SETTINGS, classes=["0", "1"])
+    row = found.uses.row(0, named=True)
+    assert row["token"] == "kind regards, the team of the second floor" and row["use"] == pytest.approx(8.0)
+    assert row["documents"] == sum(passage in text for text in texts) and row["flipped"] > 0.3
+    assert not {"team", "second", "floor"} & set(found.uses["token"])
+    assert (
+        DiagnosisReport(found).headline().startswith("This model relies on “kind regards, the team of the second flo")
+    )
+
+
+def test_ordinary_phrases_are_no_passages() -> None:
+    texts, labels = documents(200, lambda y, rng: ["good" if y else "bad"])
+    texts = [f"{text} what do you say ... ... ..." if i % 3 else text for i, text in enumerate(texts)]
+    settings = DiagnoseSettings(min_documents=20)
+    found = diagnose(linear({"good": 2.0, "bad": -2.0}), None, texts, labels, settings, classes=["0", "1"])
+    assert not [token for token in found.tokens["token"] if " " in token]
 
 
 @pytest.mark.parametrize(("seed", "n"), fast_first([(9, 80), (9, 400), (10, 400)]))

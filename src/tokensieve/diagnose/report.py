@@ -52,6 +52,7 @@ _SAID: dict[str, tuple[str, Mark, str]] = {
 }
 _TERMS = {
     "Use": "how far the prediction moves, in log-odds, when the word is removed: mean size over documents containing it",
+    "Reliance": "√n · the larger of use and of the effect when inserted into other documents, n documents containing the word",
     "Beyond need": "use minus the weight of the word in a logistic regression on the data's words",
     "Predictions changed": "fraction of documents containing the word whose predicted class changes without it",
     "Posterior difference": "P(class | word) − P(other classes | word); the interval is for new documents of this kind",
@@ -76,7 +77,7 @@ class DiagnosisReport:
         blocks += [Text(sentence) for sentence in self.sentences()]
         used, hidden = self.found.used, self.found.uses.filter(pl.col("status") == str(Status.NOT_SHOWN))
         if used.height:
-            words = self._words(used, "Words that this model uses, ordered by use beyond need")
+            words = self._words(used, "Words that this model uses, ordered by reliance")
             blocks += [self._most_used(), Text(self._next_step(), "lead"), Section("Words that it uses", words)]
         else:
             blocks += [Text("The model does not measurably use any single word."), Text(self._next_step(), "lead")]
@@ -116,7 +117,7 @@ class DiagnosisReport:
         if self.found.reading["warning"]:
             return f"The model's outputs do not match their names: {self.found.reading['warning']}"
         used = self.found.used.sort("use", descending=True)
-        top, leaning = dominating_words(used, "share"), self.found.leaning
+        top, leaning = dominating_words(used), self.found.leaning
         form, follows, also = self._followed_form(), "", ""
         if form is not None:
             moved = f"{percent(form['before'], 0)} → {percent(form['after'], 0)}"
@@ -126,12 +127,14 @@ class DiagnosisReport:
             return "Too few words could be measured to tell whether this model has learned to predict the label."
         if not self.found.learned:
             if top:
-                also = f" What moves its answers most is {quoted(top)} ({signed(_most(used, top), 1)} log-odds).{also}"
+                moves = f"What moves its answers most is {quoted(top)} ({signed(_most(used, top), 1)} log-odds)."
+                also = f" {moves} Would you expect that?{also}"
             if self.found.learning is Learning.BARELY:
                 return f"This model has barely learned to predict the label, if at all ({numbers}).{also}"
             return f"There is no evidence that this model has learned to predict the label ({numbers}).{also}"
-        # the form of a document or words, whichever moves the answer further; unsupported words are named in any case
-        words = leaning["token"].head(3).to_list()
+        # the form of a document or words, whichever moves the answer further; unsupported words are named in any case, if they
+        # change a fifth of the predictions: by chance any model has one of which the data supports less than it does
+        words = leaning.filter(pl.col("token").is_in(top) | (pl.col("flipped") >= 0.2))["token"].head(3).to_list()
         if form is not None and form["mean"] > _most(used, words or top):
             unsupported = (
                 f" It also relies on {quoted(words)}, which the evaluation data does not support." if words else ""
@@ -141,16 +144,18 @@ class DiagnosisReport:
             return f"This model relies on {quoted(words)}. The evaluation data does not support that.{also}"
         if used.is_empty():
             return "This model has learned to predict the label; it does not measurably use any single word."
-        if top := top or dominating_words(used, "use"):
+        if top:
             first = used.row(by_predicate=pl.col("token") == top[0], named=True)
-            start = f"This model relies most on {quoted(top)} ({signed(float(first['use']), 1)} log-odds)"
+            put = " when inserted" if (first["inserted"] or 0.0) > 2 * first["use"] else ""
+            start = f"This model relies most on {quoted(top)} ({signed(_most(used, top), 1)} log-odds{put})"
+            it = "passage" if " " in top[0] else "word"
             if first["status"] == str(Status.RARE):
                 return (
                     f"{start}, in {count(first['documents'])} documents of this file: too few to tell whether the data supports "
-                    "that. Would you expect this word to decide?"
+                    f"that. Would you expect this {it} to decide?"
                 )
             goes = "It also predicts the label in this file. " if first["status"] == str(Status.CARRIES) else ""
-            return f"{start}. {goes}Would you expect this word to decide? If not, the model and this file may share a shortcut."
+            return f"{start}. {goes}Would you expect this {it} to decide? If not, the model and this file may share a shortcut."
         ten = used.head(10)
         most = f"the {'ten' if ten.height == 10 else ten.height} most used words together account for"
         most = most if ten.height > 1 else "the only word with a measurable use accounts for"
@@ -240,7 +245,7 @@ class DiagnosisReport:
             return "Check that the model, the labels and the documents belong together before you read on."
         if self.found.leaning.height:
             return "Look at the training documents that contain these words, then train without them and compare both models."
-        if any(dominating_words(self.found.used, by) for by in ("share", "use")) or self._followed_form() is not None:
+        if dominating_words(self.found.used) or self._followed_form() is not None:
             return "If not, collect documents in which it is unrelated to the label, and diagnose the model on them."
         return (
             "Check the top words for any that should not matter. To examine rarer words, lower --min-documents or use more "
@@ -421,5 +426,6 @@ def _safe(text: str, length: int = 200) -> str:
 
 
 def _most(used: pl.DataFrame, words: Sequence[str]) -> float:
-    """The largest use of these words, in log-odds; 0 of none."""
-    return max(used.filter(pl.col("token").is_in(list(words)))["use"].to_list(), default=0.0)
+    """The largest use of these words, removed or inserted, in log-odds; 0 of none."""
+    sizes = pl.max_horizontal("use", pl.col("inserted").fill_nan(None))
+    return max(used.filter(pl.col("token").is_in(list(words))).select(sizes).to_series().to_list(), default=0.0)

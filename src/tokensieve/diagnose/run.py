@@ -189,7 +189,7 @@ class OpenModel:
             with _open_pieces(known, outputs, sample, settings, tell) as opened:
                 yield opened
         else:
-            subject = TextSubject(known.answer, outputs.width, sample.texts, sample.words, splitter)
+            subject = TextSubject(known.answer, outputs.width, sample.texts, sample.words, sample.splitter)
             yield cls(known, outputs, sample, subject)
 
 
@@ -432,7 +432,8 @@ def _table(
         columns |= {name: column(x) for name, x in layers.items()}
         which = Quadrant.places(found, np.nan_to_num(means["attention"]))
         columns["quadrant"] = pl.Series(QUADRANTS).gather(np.tile(which, len(found.classes)))
-    columns |= {name: column(values) for name, values in use.items() if name not in ("inputs", "mean", "use_error")}
+    unseen = "inputs", "mean", "use_error", "inserted", "inserted_low"
+    columns |= {name: column(values) for name, values in use.items() if name not in unseen}
     table = found.to_frame().with_columns(**columns)
     table = table.join(uses.select("token", "status"), on="token", how="left", maintain_order="left")
     return table.with_columns(polars.selectors.float().round_sig_figs(DIGITS))

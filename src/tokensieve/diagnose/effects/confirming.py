@@ -116,12 +116,15 @@ class Trials:
         having = measured.answers[self.windows] + self.gained
         towards = having.argmax(axis=1) if having.shape[1] > 1 else np.zeros(len(having), dtype=np.int64)
         gain, nothing = self.gained[np.arange(len(having)), towards], np.zeros(len(having))
-        second = self.combined_use(own, Measured.use_of(self.types, gain, nothing, nothing, S))
+        put = Measured.use_of(self.types, gain, nothing, nothing, S)
+        second = self.combined_use(own, put)
         good = self.words[second["inputs"][self.words] >= FEWEST]
         out = {name: column.copy() for name, column in first.items()}
         for name in set(out) - {"share"}:
             out[name][good] = second[name][good]
-        return out
+        enough = put["inputs"] >= FEWEST
+        inserted = {name.replace("use", "inserted"): np.where(enough, put[name], np.nan) for name in ("use", "use_low")}
+        return out | inserted
 
     def removal(self, measured: Measured, labels: Ints) -> tuple[float, float, float]:
         """Mean over documents of what the true class's answer loses when one of these words is removed, with its 95 % interval."""

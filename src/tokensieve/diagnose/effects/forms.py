@@ -31,7 +31,7 @@ from tokensieve.text.counts import Counts, Floats, Ints
 
 _NEUTRAL = "It was on a Tuesday. There were two of them. The second one came later."
 _ENDS = " .!?…"  # replaced by another ending
-# name → what becomes of a document, and whether a document of the data has the form (None: that cannot be said)
+# name → what becomes of a document, and whether a document of the data has the form (None: where it is that much longer than usual)
 FORMS: dict[str, tuple[Callable[[str], str], Callable[[str], bool] | None]] = {
     "in CAPITALS": (str.upper, str.isupper),
     "in lower case": (str.lower, str.islower),
@@ -107,9 +107,11 @@ def _effect(before: Floats, after: Floats, classes: tuple[str, ...]) -> dict[str
 
 def _of_data(corpus: Corpus) -> pl.DataFrame:
     """What the data says of each form that can be recognised: documents that have it, and its posterior difference."""
-    named = {form: has for form, (_, has) in FORMS.items() if has is not None}
-    present = np.array([[has(text) for has in named.values()] for text in corpus.texts.to_list()], dtype=np.float64)
-    found = token_importance(Counts.from_matrix(present, corpus.labels.tolist(), corpus.classes, list(named)))
+    texts = corpus.texts.to_list()
+    long = float(np.median([len(text) for text in texts])) + len(_NEUTRAL)
+    of_text = [has or (lambda text: len(text) >= long) for _, has in FORMS.values()]
+    present = np.array([[has(text) for has in of_text] for text in texts], dtype=np.float64)
+    found = token_importance(Counts.from_matrix(present, corpus.labels.tolist(), corpus.classes, list(FORMS)))
     numbers = {
         "difference": "posterior_difference",
         "low": "posterior_low",

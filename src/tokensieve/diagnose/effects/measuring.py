@@ -47,7 +47,8 @@ from tokensieve.text.counts import Floats, Ints
 
 Use = dict[str, Floats]
 """The numbers of the module's formulas by name, each of shape (|S|,), nan if a word was not measured: inputs, mean, use,
-use_error (standard), use_low, use_high, share, flipped, concentration, helps, helps_low, helps_high; intervals 95 %."""
+use_error (standard), use_low, use_high, inserted, inserted_low (of inserting: `Trials.use`), share, flipped, concentration, helps,
+helps_low, helps_high; intervals 95 %."""
 _Arrays = dict[str, Floats]
 
 
@@ -345,6 +346,7 @@ class Measured:
             "use_error": spread(size, middle) / root,
             "use_low": np.maximum(low, 0.0),
             "use_high": high,
+            **dict.fromkeys(("inserted", "inserted_low"), np.full(n_types, np.nan)),
             "share": sums / max(float(sums.sum()), 1e-300),
             "flipped": total(flipped) / some,
             "concentration": 1 - sums**2 / np.where(squares > 0, some * squares, np.nan),

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
-from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -55,9 +54,10 @@ class Status(StrEnum):
 def judge(
     measured: Measured, use: Use, trials: Trials, found: Importance, needed: Floats, answers_differ: bool
 ) -> pl.DataFrame:
-    """The words confirmed: first those whose use is shown; of these one that dominates, then by use beyond need.
+    """The words confirmed: those whose use is shown; of these one that dominates, those that double the odds, then by reliance.
 
-    Columns: token, class (the one that the model takes it to speak for), status, use, use_low, use_high, beyond, needed, share,
+    Columns: token, class (the one that the model takes it to speak for), status, use, use_low, use_high, inserted, inserted_low (of
+    fewer than FEWEST insertions nan), reliance, beyond, needed, share,
     mean, flipped, concentration, helps, helps_low, helps_high, effect (|d̄|, towards that class), effect_low, effect_high,
     strength (effect in units of a typical word that predicts the label), excess, inputs, documents, posterior_difference,
     posterior_low, posterior_high, neutral, q_value (those of the data for that class).
@@ -106,6 +106,7 @@ def judge(
         "class": [found.classes[i] for i in k],
         "status": np.select(list(kinds.values()), list(map(str, kinds)), str(Status.RARE)).tolist(),
         **mine,
+        "reliance": np.sqrt(found.documents[words]) * np.fmax(mine["use"], mine["inserted"]),
         **{
             "beyond": np.maximum(mine["use"] - need, 0.0),
             "needed": need,
@@ -117,43 +118,46 @@ def judge(
         **{"posterior_difference": difference, "posterior_low": ends[0], "posterior_high": ends[1]},
     }
     numbers = (
-        "use use_low use_high beyond needed share mean flipped concentration helps helps_low helps_high effect effect_low "
-        "effect_high strength excess inputs documents posterior_difference posterior_low posterior_high neutral q_value"
+        "use use_low use_high inserted inserted_low reliance beyond needed share mean flipped concentration helps helps_low "
+        "helps_high effect effect_low effect_high strength excess inputs documents posterior_difference posterior_low "
+        "posterior_high neutral q_value"
     )
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(("token", "class", "status"), pl.String)
     schema |= dict.fromkeys(numbers.split(), pl.Float64) | {"inputs": pl.Int64, "documents": pl.Int64}
     table = pl.DataFrame({name: pl.Series(columns[name]).cast(kind) for name, kind in schema.items()})
     hidden = pl.col("status") == str(Status.NOT_SHOWN)
     table = table.filter(pl.col("inputs") >= FEWEST)
-    # what a simple model of the data needs as much may be a shortcut of the data: a word that dominates comes first all the same
-    first = pl.col("token").is_in(dominating_words(table.filter(~hidden), "share"))
-    order = (hidden, first, "beyond", "use", "token")
-    return table.sort(*order, descending=[False, True, True, True, False])
+    # a word in few documents that moves answers much further than any other comes first all the same
+    first = pl.col("token").is_in(dominating_words(table.filter(~hidden)))
+    doubles = pl.max_horizontal("use_low", pl.col("inserted_low").fill_nan(None)) > math.log(2)
+    order = (hidden, first, doubles, "reliance", "use", "token")
+    return table.sort(*order, descending=[False, True, True, True, True, False])
 
 
-def dominating_words(used: pl.DataFrame, by: Literal["share", "use"]) -> list[str]:
+def dominating_words(used: pl.DataFrame) -> list[str]:
     """The word, or the two of a phrase, that a model relies on far more than on any other; empty if there is none.
 
-    By share of all use: more than a tenth, and three times the next word's, of a word that at least doubles the odds. By use, for
-    words in few documents: the lower end of the interval is above 2.5 times the median of the eight words behind it, and 1.5 times
-    the next. The factors were chosen on models of the development part of `benchmarks/planted.py`.
+    By reliance: twice the next word's, of a word that at least doubles the odds. Else by use, for words in few documents: the lower
+    end of the interval is above 2.5 times the median of the eight words behind it, and 1.5 times the next. The factors were chosen
+    on models of the development part of `benchmarks/planted.py`.
 
     Args:
         used: the rows of `judge` whose use is shown.
-        by: the measure.
     """
-    rows = used.sort(by, "token", descending=[True, False])
-    value, low = rows[by].to_numpy(), rows["use_low"].to_numpy()
-    alike = len(value) > 1 and value[1] > 0.7 * value[0] and rows["class"][0] == rows["class"][1]
-    for size in range(1, min(1 + alike, len(value)) + 1):  # a phrase of two words shares its use
-        rest, least = value[size : size + 8], low[:size].min()
-        after = rest.max(initial=0.0)
-        if by == "share":
-            found = value[size - 1] > max(0.1 / size, 3 * after) and least > math.log(2)
-        else:
-            found = least > max(2.5 * (np.median(rest) if len(rest) >= 3 else after), 1.5 * after)
-        if found:
-            return rows["token"].head(size).to_list()
+    for by in ("reliance", "use"):
+        rows = used.sort(by, "token", descending=[True, False])
+        value, low = rows[by].to_numpy(), rows["use_low"].to_numpy()
+        either = np.fmax(low, rows["inserted_low"].to_numpy())
+        alike = len(value) > 1 and value[1] > 0.7 * value[0] and rows["class"][0] == rows["class"][1]
+        for size in range(1, min(1 + alike, len(value)) + 1):  # a phrase of two words shares its use
+            rest, least = value[size : size + 8], low[:size].min()
+            after = rest.max(initial=0.0)
+            if by == "reliance":
+                found = value[size - 1] > 2 * after and either[:size].min() > math.log(2)
+            else:
+                found = least > max(2.5 * (np.median(rest) if len(rest) >= 3 else after), 1.5 * after)
+            if found:
+                return rows["token"].head(size).to_list()
     return []
 
 

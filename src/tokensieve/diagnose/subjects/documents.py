@@ -1,18 +1,30 @@
-"""The documents of a diagnosis: all of them as counts, and those that the model reads."""
+"""The documents of a diagnosis: all of them as counts, and those that the model reads.
+
+A **passage** is a run of tokens that many documents repeat, such as a disclaimer, a signature or a template. A model learns it as
+a whole, and no single word of it shows that: it is therefore one word here, counted, removed and inserted whole, and its words
+are not counted where they are part of it. Passages are maximal runs in which every GRAM tokens follow each other in
+`min_documents` of the documents read and in 1 % of them; they hold four different words at least, occur so often themselves, and
+belong together: 80 % of the documents that contain the first or the last four tokens contain the whole.
+"""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from tokensieve.diagnose.subjects.windows import SEPARATOR
+from tokensieve.diagnose.subjects.windows import SEPARATOR, SPLITTER
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.text.vocabulary import count_texts
+
+_GRAM = 6  # tokens of the shortest passage; ordinary phrases that many documents share are shorter
+_WHOLE = 0.8  # of the documents that contain its first or last four tokens contain the whole passage
 
 
 class Sample:
@@ -80,6 +92,8 @@ class Sample:
             raise InputError(f"{len(read)} documents are too few to diagnose a model: give at least 8, of two classes")
         self.groups = np.empty(n, dtype=np.int64)
         self.groups[order] = (np.arange(n) // (1 if pairs is None else 2)) % self.n_groups
+        if splitter is SPLITTER and not self.paired:  # a passage must not reach from one text of a pair into the other
+            splitter = _PassageSplitter.over(corpus.texts.gather(read), max(min_documents, len(read) // 100))
         counted = count_texts(corpus.texts, tokenizer=splitter)
         held = np.bincount(counted.matrix[read].indices, minlength=counted.matrix.shape[1])
         often = np.bincount(counted.matrix.indices, minlength=len(held))
@@ -135,3 +149,87 @@ class Sample:
 
 def _one_side(text: str) -> str:
     return text.replace(SEPARATOR, " ")
+
+
+class _PassageSplitter:
+    """Words and punctuation of a text, with passages (tuples of tokens → how they are written) as one token each."""
+
+    def __init__(self, passages: dict[tuple[str, ...], str]) -> None:
+        self._written, self._by_first = passages, dict[str, list[tuple[str, ...]]]()
+        for passage in sorted(passages, key=len, reverse=True):
+            self._by_first.setdefault(passage[0], []).append(passage)
+
+    @classmethod
+    def over(cls, texts: pl.Series, least: int) -> Tokenizer:
+        """With the passages of some texts, each in at least so many of them; the plain splitter if there are none."""
+        tokens = SPLITTER.split(texts)
+        documents = np.repeat(np.arange(len(texts)), tokens.list.len().to_numpy())
+        flat = tokens.explode(empty_as_null=False)
+        n = len(flat) - _GRAM + 1
+        if n < 1:
+            return SPLITTER
+
+        def joined(a: Ints, b: Ints) -> Ints:
+            """A number for each pair of numbers."""
+            return np.asarray(np.unique(a * (int(b.max()) + 1) + b, return_inverse=True)[1])
+
+        def held(grams: Ints) -> Ints:
+            """In how many documents each gram is."""
+            pairs = np.unique(grams * len(texts) + documents[: len(grams)])
+            return np.asarray(np.bincount(pairs // len(texts))[grams])
+
+        ids = flat.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+        two = joined(ids[:-1], ids[1:])
+        four = joined(two[:-2], two[2:])
+        of_four, first = held(four), documents[:n]
+        often = (held(joined(four[:n], two[4:])) >= least) & (first == documents[_GRAM - 1 :])
+        # runs of grams that are frequent, one after the other, in one document
+        begins = np.flatnonzero(often & ~np.r_[False, often[:-1] & (first[1:] == first[:-1])])
+        ends = np.flatnonzero(often & ~np.r_[often[1:] & (first[1:] == first[:-1]), False]) + _GRAM
+        words, seen, parts = flat.to_list(), dict[str, set[int]](), dict[str, tuple[tuple[str, ...], int]]()
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            of_words = [i for i in range(begin, end) if words[i][0].isalnum()]
+            passage = tuple(words[of_words[0] : of_words[-1] + 1]) if of_words else ()
+            if len(passage) >= _GRAM and len({words[i] for i in of_words}) >= 4:
+                line = f" {' '.join(passage)} "
+                seen.setdefault(line, set()).add(int(documents[begin]))
+                parts[line] = passage, max(of_four[of_words[0]], of_four[of_words[-1] - 3])
+        found: dict[tuple[str, ...], str] = {}
+        for line, where in sorted(seen.items(), key=lambda item: (-len(item[1]), item[0])):
+            passage, of_ends = parts[line]
+            whole = (
+                set[int]().union(*(more for other, more in seen.items() if line in other))
+                if len(where) >= least
+                else ()
+            )
+            if len(whole) >= max(least, _WHOLE * of_ends) and not any(
+                f" {' '.join(other)} " in line for other in found
+            ):
+                spans = cls({passage: line}).spans(text := texts[min(where)])
+                start, end = next((a, z) for a, z, token in spans if token == line)
+                found[passage] = " ".join(text[start:end].lower().split())
+        return cls(found) if found else SPLITTER
+
+    def _runs(self, tokens: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+        """Each token or passage with its place among the tokens."""
+        at = 0
+        while at < len(tokens):
+            of_first = self._by_first.get(tokens[at], ())
+            passage = next((one for one in of_first if tuple(tokens[at : at + len(one)]) == one), (tokens[at],))
+            yield at, at + len(passage), self._written.get(passage, tokens[at])
+            at += len(passage)
+
+    def split(self, texts: pl.Series) -> pl.Series:
+        """As `Tokenizer.split`."""
+        lists = [[token for _, _, token in self._runs(tokens)] for tokens in SPLITTER.split(texts).to_list()]
+        return pl.Series(texts.name, lists, dtype=pl.List(pl.String))
+
+    def spans(self, text: str) -> list[tuple[int, int, str]]:
+        """As `Tokenizer.spans`."""
+        places = SPLITTER.spans(text)
+        runs = self._runs([token for _, _, token in places])
+        return [(places[first][0], places[last - 1][1], token) for first, last, token in runs]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `Tokenizer.to_dict`; passages are found again in the documents."""
+        return SPLITTER.to_dict()

@@ -191,8 +191,8 @@ class Windows:
                     self._spare.append((ids[near], types[near]))
             progress("encoding", min(start + chunk_size, len(texts)) / len(texts))
         self.truncated_documents = self.long_documents if cut or frame.middle is not None else 0
-        # of equally frequent spellings the first seen
-        self.inner = [seen.most_common(1)[0][0] if seen else () for seen in written]
+        # of equally frequent spellings the first seen; a passage leaves space for a piece beside it
+        self.inner = [seen.most_common(1)[0][0][: room and room - 1] if seen else () for seen in written]
         self.forms = [frame.around(one) for one in self.inner]
         self.pieces, self.types, segments = (np.concatenate([one[i] for one in made]) for i in range(3))
         self.segments = segments if frame.segmented else None
