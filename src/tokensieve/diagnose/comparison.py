@@ -49,12 +49,10 @@ class Comparison:
     """Several models on the same documents.
 
     Attributes:
-        diagnoses: of each, in the order given.
         models: a row per model: model, accuracy and AUC with intervals, value (its correlation with importance) with interval,
             learned, learning (`Learning`), unsupported (words used without support), most_used (– if no word's use is shown).
         words: those that gained or lost use from each model to the next, and from the first to the last if there are more
             than two; the largest change first. So many were looked at.
-        notes: what a reader should know.
     """
 
     diagnoses: list[Diagnosis]

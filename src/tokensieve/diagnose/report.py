@@ -162,10 +162,9 @@ class DiagnosisReport:
         return f"No single word dominates: {most} {percent(float(ten['share'].sum()), 0)} of all use."
 
     def _followed_form(self) -> dict[str, Any] | None:
-        """The form of documents that moves predictions most, if it moves them as far as a headline needs: by 1.5 in log-odds, at
-        the lower end of its interval, and a quarter of them to one class. A form that hardly any document of the file has needs
-        more: a model that does not know it loses sight of the words too, and predicts one class whatever they say.
-        """
+        """The form of documents that moves predictions most, if by 1.5 in log-odds, at the lower end of its interval, and a quarter
+        of them to one class. If hardly any document has it, the words must keep their effect: a model that does not know the form
+        loses sight of them, and predicts one class whatever they say."""
         usual = np.median(self.found.used["use"].to_numpy()) if self.found.used.height else 0.0
         far = pl.col("followed") & (pl.col("mean_low") > 1.5) & (pl.col("mean") > usual)
         far &= (pl.col("after") - pl.col("before")).abs() > 0.25

@@ -125,16 +125,8 @@ def diagnose_corpus(
 class OpenModel:
     """A model on its documents, ready to be measured.
 
-    Attributes:
-        known: what kind of model it is.
-        outputs: which output is which class.
-        sample: the documents.
-        subject: the model on its inputs.
-        twin: of some words: measures an untrained model of the same shape. None without.
-        facts: of `Diagnosis.reading`.
-        digest: fingerprint of the weights.
-        notes: what a reader should know.
-        reader: of a PyTorch model, whose gradients follow the same outputs. None of any other.
+    `twin` measures an untrained model of the same shape on some words (None without), `facts` are those of `Diagnosis.reading`,
+    `digest` is a fingerprint of the weights, `reader` that of a PyTorch model, whose gradients follow the same outputs (else None).
     """
 
     def __init__(
@@ -242,11 +234,8 @@ def _few(most: tuple[int, int], documents: int) -> int:
 
 
 def _passes(known: RecognisedModel, texts: Sequence[str], settings: DiagnoseSettings, seconds: float) -> float:
-    """How many documents a model passes over in some seconds on a machine of 50 billion operations a second.
-
-    A pass over T pieces takes 2 P T operations, with P the weights that are not a table of words. Of a model that is no PyTorch
-    module nothing is known: it is taken to be slow.
-    """
+    """How many documents a model passes over in some seconds at 50 billion operations a second: 2 P T for T pieces, with P the
+    weights that are not a table of words. One that is no PyTorch module is taken to be slow."""
     if known.module is None:
         return 10.0 * seconds
     table = known.module.get_input_embeddings().weight

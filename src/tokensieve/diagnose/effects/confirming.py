@@ -38,10 +38,8 @@ FEWEST = 5  # inputs without which nothing is said
 class Trials:
     """What C words (ascending) do: every removal and insertion so far.
 
-    Attributes:
-        chosen, lost: pairs of which a word was removed, shape (D,), and what the answers lost, shape (D, H).
-        types, windows, gained: words, and inputs that do not contain them, each of shape (P,), and what the answers gain if the
-            word is inserted, shape (P, H).
+    `chosen` are pairs of which a word was removed, (D,), `lost` what the answers lost, (D, H); `types` and `windows` words and inputs
+    that do not contain them, (P,), `gained` what the answers gain if the word is inserted, (P, H).
     """
 
     def __init__(self, words: Ints, heads: int) -> None:
@@ -57,15 +55,8 @@ class Trials:
 
     @classmethod
     def confirm(cls, measured: Measured, first: Use, found: Importance, rare: Ints, budget: int) -> Trials:
-        """Remove the candidates from inputs that contain them, and insert them into others.
-
-        Args:
-            measured: of the model.
-            first: use by the effects of all words.
-            found: importance in the data.
-            rare: rare words among the candidates.
-            budget: passes that may be spent.
-        """
+        """Remove the candidates, rare words among them, from inputs that contain them, and insert them into others, in at most
+        `budget` passes; `first` is use by the effects of all words, `found` importance in the data."""
         # a small budget looks at fewer words rather than at all of them too briefly
         words = _candidates(measured, first, found, rare, float(np.clip(budget / 1200, 0.35, 1.0)))
         trials = cls(words, measured.outputs.heads)
@@ -94,9 +85,7 @@ class Trials:
         return np.unique(np.concatenate([rare[_largest(score[rare], 6)] for score in (value, effect, unlike)]))
 
     def use(self, measured: Measured, first: Use, labels: Ints) -> Use:
-        """Numbers of removing and inserting for these words, the first estimates for all others; shares of use stay estimates of
-        one kind. Labels are the true classes of the inputs, shape (W,).
-        """
+        """Numbers of removing and inserting for these words, first estimates for others (and of shares); labels of inputs, (W,)."""
         S, w, types = len(measured.value), measured.windows[self.chosen], measured.types[self.chosen]
         before, heads = measured.decisive[w], measured.heads[w]
         effect = self.lost[np.arange(len(w)), heads]

@@ -48,9 +48,8 @@ _NUMBERS = "use use_low use_high mean mean_low mean_high flipped words_kept befo
 
 
 def probe_forms(measured: Measured, texts: list[str], offset: Floats, corpus: Corpus) -> pl.DataFrame:
-    """A row for each form given to some documents; those that the model cannot see have no numbers. The offset is what a decision
-    takes from the documents' answers, shape (n,); the corpus tells what the data says of a form.
-    """
+    """A row for each form given to some documents (no numbers of those that the model cannot see). A decision takes the offset from
+    the documents' answers, shape (n,); the corpus tells what the data says of a form."""
     subject, outputs, work = measured.subject, measured.outputs, measured.work
 
     def answers(given: list[str], stage: str) -> Floats:

@@ -55,13 +55,8 @@ _Arrays = dict[str, Floats]
 class Work:
     """How a measurement runs: batch by batch, saved as it goes, reporting how much of all work is done.
 
-    Args:
-        batch_size: inputs of one batch.
-        removals: inputs that each word is removed from, at most, if there are no gradients.
-        seed: of every draw.
-        path: file that keeps unfinished work, if any.
-        mark: fingerprint of data, model and settings; an InputError if the file has another.
-        progress: receives (stage, fraction of `pieces` done, an estimate of all work).
+    Without gradients each word is removed from so many inputs at most. The file `path` keeps unfinished work; an InputError if its
+    `mark` (fingerprint of data, model and settings) is another. Progress is a fraction of `pieces`, an estimate of all work.
     """
 
     def __init__(
@@ -78,9 +73,7 @@ class Work:
         return self._arrays.setdefault(name, np.zeros(shape))
 
     def batches(self, stage: str, lengths: Ints, step: Callable[[Ints], None], cost: float = 1.0) -> None:
-        """Call `step` with inputs of similar length, the longest first, from where an earlier run stopped; `cost` is that of a
-        piece, in forward passes.
-        """
+        """Call `step` with inputs of similar length, the longest first, from where an earlier run stopped; a piece costs `cost`."""
         order, n = np.argsort(-lengths, kind="stable"), len(lengths)
         done = self.zeros(f"{stage}/done", 1)
         before = self._done + cost * float(lengths[order[: int(done[0])]].sum())
@@ -142,9 +135,8 @@ class Measured:
         self.on_special = None if received is None else received[:, -1] / max(W, 1)
 
     def measure(self, outputs: Outputs, offset: Floats) -> None:
-        """The passes after the first. The offset is what a decision takes from the answers, shape (W,): the threshold of a single
-        output, the partner's answer in a preference pair, else 0.
-        """
+        """The passes after the first; a decision takes the offset from the answers, shape (W,): a single output's threshold, the
+        partner's answer in a preference pair, else 0."""
         subject, work, name = self.subject, self.work, self.name
         self.outputs, self.answers = outputs, np.asarray(outputs.answers(self.logits))
         self.decisive, H = self.answers - offset[:, None], outputs.heads
@@ -190,13 +182,8 @@ class Measured:
         return np.column_stack([np.bincount(documents, column) / sizes for column in values.T])
 
     def remove(self, types: Ints, windows: Ints, stage: str, together: Mapping[int, Ints] | None = None) -> Floats:
-        """answers − answers without a word of each input, shape (D, H); nan if nothing else is in the input.
-
-        Args:
-            types, windows: the words and inputs, shape (D,).
-            stage: what to call it.
-            together: word type → the types that are removed with it, itself included; alone if it is not in there.
-        """
+        """answers − answers without a word of each input, shape (D, H); nan if nothing else is in the input. `together`: word
+        type → the types that are removed with it, itself included."""
         lost: Floats = self.work.zeros(f"{stage}/lost", len(types), self.outputs.heads)
 
         def step(at: Ints) -> None:
@@ -207,9 +194,7 @@ class Measured:
         return lost
 
     def insert(self, types: Ints, windows: Ints, stage: str) -> Floats:
-        """answers with a word − answers, shape (P, H), for words and inputs that do not contain them, shape (P,); each is put
-        before another of the input's words, drawn at random.
-        """
+        """answers with a word − answers, shape (P, H), for words and inputs without them, (P,); each is put before another word."""
         # the place depends on word and input alone, so that two models are asked about the same texts
         draws = [np.random.default_rng([self.work.seed, 7, s, w]) for s, w in zip(types, windows, strict=True)]
         places = np.array([rng.random() for rng in draws])
@@ -229,9 +214,7 @@ class Measured:
         return float(self.answers.std(axis=0).mean()) > 3.0 * usual
 
     def most_confident(self, labels: Ints, words: Mapping[str, int] | None = None) -> dict[int, str]:
-        """Inputs, whole documents each, that are predicted wrongly and correctly with most confidence, then one that contains each
-        of some words (word → type); with the reason for each.
-        """
+        """Whole documents predicted wrongly and correctly with most confidence, then one containing each word; with the reason."""
         f, documents = self.decisive, self.subject.documents
         top = np.sort(f, axis=1)
         confidence = np.abs(f[:, 0]) if f.shape[1] == 1 else top[:, -1] - top[:, -2]
@@ -299,7 +282,7 @@ class Measured:
         return {word: np.array(some) for word, some in out.items()}
 
     def use(self, labels: Ints) -> Use:
-        """Use estimated from the effects of all words; labels are the true classes of the inputs, shape (W,).
+        """Use estimated from the effects of all words; labels are those of the inputs, shape (W,).
 
         With K > 2 classes the effect is on the predicted class's answer f_k = z_k − mean_j z_j; taking e from it moves the margin
         over each other class by e K/(K − 1) on average, by which flips are estimated.
@@ -316,9 +299,7 @@ class Measured:
 
     @staticmethod
     def use_of(types: Ints, effect: Floats, flipped: Floats, helps: Floats, n_types: int) -> Use:
-        """The module's formulas, from one row per (word, input) pair: its word, e_X (nan does not count), whether the prediction
-        changes, and h_X, each of shape (m,).
-        """
+        """The module's formulas, of pairs (word, input): word, e_X (nan does not count), whether the prediction changes, h_X."""
         there = np.isfinite(effect)
         types, effect, flipped, helps = types[there], effect[there], flipped[there], helps[there]
         n, size = np.bincount(types, minlength=n_types), np.abs(effect)

@@ -56,13 +56,7 @@ nothing was measured. H answers, L layers:
 
 @dataclass(frozen=True)
 class Correlation:
-    """A correlation.
-
-    Attributes:
-        rho: Pearson's ρ; nan where one side is constant.
-        low, high: 95 % interval.
-        error: standard error of artanh ρ.
-    """
+    """Pearson's ρ (nan where one side is constant) with its 95 % interval, and the standard error of artanh ρ."""
 
     rho: float
     low: float
@@ -71,9 +65,7 @@ class Correlation:
 
     @classmethod
     def of(cls, whole: Floats, left: Sequence[Floats], measure: Floats, measures: Sequence[Floats]) -> Correlation:
-        """Of importance, shape (|S|, H), and a measure, shape (|S|, H), or (|S|,) for one that has no sign; of all documents, and
-        without each group.
-        """
+        """Of importance, (|S|, H), and a measure, (|S|, H), or (|S|,) without a sign; of all documents, and without each group."""
         there = np.isfinite(measure)
         rho, types = _pearson(whole, measure, there), int(there.sum())
         parts = zip(left, measures, strict=True)  # a word of one group alone has no number without it
@@ -85,9 +77,7 @@ class Correlation:
         return cls(rho, math.tanh(centre - Z95 * error), math.tanh(centre + Z95 * error), error)
 
     def stands_out(self, by_chance: tuple[float, float] | None, untrained: Correlation | None) -> bool:
-        """Whether it is above zero, above what shuffled labels reach, and above the untrained model's at the 5 % level (two-sided,
-        the two taken as independent).
-        """
+        """Whether it is above zero, above what shuffled labels reach, and above the untrained model's (two-sided, 5 % level)."""
         if self.low <= 0 or self.rho <= (by_chance or (0.0, 0.0))[1]:
             return False
         if untrained is None or not math.isfinite(untrained.rho):
@@ -96,16 +86,8 @@ class Correlation:
 
 
 class Evidence:
-    """What the documents say of each word, as a whole and without each of G groups of documents.
-
-    Args:
-        counts: n documents over |S| types.
-        groups: group of each document, shape (n,), values 0 … G−1.
-
-    Attributes:
-        whole: I_{s,k} of the module's formula, shape (|S|, H): the second class for K = 2, every class for K > 2.
-        left: the same without each group.
-    """
+    """What n documents say of |S| words: `whole` is I_{s,k} of the module's formula, shape (|S|, H) (the second class for K = 2,
+    every class for K > 2), `left` the same without each of G groups of documents (values 0 … G−1, shape (n,))."""
 
     def __init__(self, counts: Counts, groups: Ints, n_groups: int) -> None:
         K = counts.n_classes
@@ -125,14 +107,8 @@ class Evidence:
         self.left = [_importance(*(x - y for x, y in zip(self._sums, part, strict=True))) for part in parts]
 
     def parts(self, measured: Measured, groups: Ints, chosen: Ints, lost: Floats, some: Ints) -> Parts:
-        """Means over documents.
-
-        Args:
-            measured: of the model.
-            groups: group of each input, shape (W,).
-            chosen, lost: pairs of which the word was removed, shape (D,), and what the answers lost, shape (D, H).
-            some: words that have no measures here: rare ones, which were picked by what the model does with them.
-        """
+        """Means over documents, by groups of inputs, shape (W,), and pairs of which the word was removed, shape (D,), with what the
+        answers lost, shape (D, H). `some` words have no measures here: rare ones, picked by what the model does with them."""
         (S, H), n_groups = measured.value.shape, len(self.left)
         cell = groups[measured.windows] * S + measured.types
 
@@ -265,14 +241,8 @@ class Skill:
         auc_random: float,
         removal: tuple[float, float, float] = (math.nan,) * 3,
     ) -> Skill:
-        """Accuracy, AUC and confusion of answers.
-
-        Args:
-            answers: of the documents, less their offset, shape (n, H).
-            labels, groups: true class and group of each document, shape (n,).
-            pairs: whether documents are the sides of preference pairs, of which one is right.
-            auc_random, removal: as in the class.
-        """
+        """Accuracy, AUC and confusion of answers to documents less their offset, shape (n, H), with true class and group of each,
+        shape (n,); `pairs` if documents are the sides of preference pairs, of which one is right."""
         K, n, predicted = max(2, answers.shape[1]), len(labels), decide(answers)
         confusion = np.zeros((K, K), dtype=np.int64)
         np.add.at(confusion, (labels, predicted), 1)
@@ -300,12 +270,8 @@ class Skill:
         """The AUC that 97.5 % of 200 random scorers stay below, f = Σ_s c_s r_s/Σ_s c_s with r_s ~ N(0, 1) (one r for each class).
 
         A model that has learned nothing is a fixed function of the texts, and ranks the classes of few texts better or worse than
-        at random: so does this one, which weighs words as an untrained model does, by luck.
-
-        Args:
-            counts: all documents over |S| types.
-            read: those that the model reads, shape (n,).
-            partner: of preference data, the place among those read of each one's partner, shape (n,); else None.
+        at random: so does this one, which weighs words as an untrained model does, by luck. Of preference data, `partner` is the
+        place among the documents read of each one's partner, shape (n,).
         """
         rng, x, labels = np.random.default_rng(seed), counts.matrix[read].astype(np.float64), counts.labels[read]
         length, found = np.maximum(np.asarray(x.sum(axis=1)).reshape(-1, 1), 1.0), []

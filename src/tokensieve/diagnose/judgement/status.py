@@ -62,11 +62,8 @@ def judge(
     strength (effect in units of a typical word that predicts the label), excess, inputs, documents, posterior_difference,
     posterior_low, posterior_high, neutral, q_value (those of the data for that class).
 
-    Args:
-        measured, use, trials: of the model; use with the confirmed words' numbers.
-        found: importance in the data.
-        needed: weight of each word and class in a simple model of the data, shape (|S|, K).
-        answers_differ: whether answers differ between documents at all; if not, no use is shown.
+    `needed` is the weight of each word and class in a simple model of the data, shape (|S|, K). If answers do not differ between
+    documents, no use is shown.
     """
     words, H = trials.words, trials.lost.shape[1]
     own = [trials.lost[measured.types[trials.chosen] == s] for s in words]
@@ -139,10 +136,7 @@ def dominating_words(used: pl.DataFrame) -> list[str]:
 
     By reliance: twice the next word's, of a word that at least doubles the odds. Else by use, for words in few documents: the lower
     end of the interval is above 2.5 times the median of the eight words behind it, and 1.5 times the next. The factors were chosen
-    on models of the development part of `benchmarks/planted.py`.
-
-    Args:
-        used: the rows of `judge` whose use is shown.
+    on models of the development part of `benchmarks/planted.py`. `used` are the rows of `judge` whose use is shown.
     """
     for by in ("reliance", "use"):
         rows = used.sort(by, "token", descending=[True, False])

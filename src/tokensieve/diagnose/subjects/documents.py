@@ -2,15 +2,17 @@
 
 A **passage** is a run of tokens that many documents repeat, such as a disclaimer, a signature or a template. A model learns it as
 a whole, and no single word of it shows that: it is therefore one word here, counted, removed and inserted whole, and its words
-are not counted where they are part of it. Passages are maximal runs in which every GRAM tokens follow each other in
-`min_documents` of the documents read and in 1 % of them; they hold four different words at least, occur so often themselves, and
-belong together: 80 % of the documents that contain the first or the last four tokens contain the whole.
+are not counted where they are part of it. Of 1,000 documents read, passages are maximal runs in which every GRAM tokens follow each
+other in `min_documents` of them and in 1 %; they hold four different words at least, occur so often themselves, and belong
+together: 80 % of the documents that contain the first or the last four tokens contain the whole.
 """
 
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -93,7 +95,8 @@ class Sample:
         self.groups = np.empty(n, dtype=np.int64)
         self.groups[order] = (np.arange(n) // (1 if pairs is None else 2)) % self.n_groups
         if splitter is SPLITTER and not self.paired:  # a passage must not reach from one text of a pair into the other
-            splitter = _PassageSplitter.over(corpus.texts.gather(read), max(min_documents, len(read) // 100))
+            some = order[: min(len(read), 1000)]
+            splitter = _PassageSplitter.over(corpus.texts.gather(some), max(min_documents, len(some) // 100))
         counted = count_texts(corpus.texts, tokenizer=splitter)
         held = np.bincount(counted.matrix[read].indices, minlength=counted.matrix.shape[1])
         often = np.bincount(counted.matrix.indices, minlength=len(held))
@@ -162,51 +165,32 @@ class _PassageSplitter:
     @classmethod
     def over(cls, texts: pl.Series, least: int) -> Tokenizer:
         """With the passages of some texts, each in at least so many of them; the plain splitter if there are none."""
-        tokens = SPLITTER.split(texts)
-        documents = np.repeat(np.arange(len(texts)), tokens.list.len().to_numpy())
-        flat = tokens.explode(empty_as_null=False)
-        n = len(flat) - _GRAM + 1
-        if n < 1:
-            return SPLITTER
+        documents, seen = SPLITTER.split(texts).to_list(), dict[tuple[str, ...], set[int]]()
 
-        def joined(a: Ints, b: Ints) -> Ints:
-            """A number for each pair of numbers."""
-            return np.asarray(np.unique(a * (int(b.max()) + 1) + b, return_inverse=True)[1])
-
-        def held(grams: Ints) -> Ints:
-            """In how many documents each gram is."""
-            pairs = np.unique(grams * len(texts) + documents[: len(grams)])
-            return np.asarray(np.bincount(pairs // len(texts))[grams])
-
-        ids = flat.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
-        two = joined(ids[:-1], ids[1:])
-        four = joined(two[:-2], two[2:])
-        of_four, first = held(four), documents[:n]
-        often = (held(joined(four[:n], two[4:])) >= least) & (first == documents[_GRAM - 1 :])
-        # runs of grams that are frequent, one after the other, in one document
-        begins = np.flatnonzero(often & ~np.r_[False, often[:-1] & (first[1:] == first[:-1])])
-        ends = np.flatnonzero(often & ~np.r_[often[1:] & (first[1:] == first[:-1]), False]) + _GRAM
-        words, seen, parts = flat.to_list(), dict[str, set[int]](), dict[str, tuple[tuple[str, ...], int]]()
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            of_words = [i for i in range(begin, end) if words[i][0].isalnum()]
-            passage = tuple(words[of_words[0] : of_words[-1] + 1]) if of_words else ()
-            if len(passage) >= _GRAM and len({words[i] for i in of_words}) >= 4:
-                line = f" {' '.join(passage)} "
-                seen.setdefault(line, set()).add(int(documents[begin]))
-                parts[line] = passage, max(of_four[of_words[0]], of_four[of_words[-1] - 3])
-        found: dict[tuple[str, ...], str] = {}
-        for line, where in sorted(seen.items(), key=lambda item: (-len(item[1]), item[0])):
-            passage, of_ends = parts[line]
-            whole = (
-                set[int]().union(*(more for other, more in seen.items() if line in other))
-                if len(where) >= least
-                else ()
+        def held(n: int) -> Counter[tuple[str, ...]]:
+            """In how many documents each run of n tokens is."""
+            return Counter(
+                run for tokens in documents for run in set(zip(*(tokens[i:] for i in range(n)), strict=False))
             )
-            if len(whole) >= max(least, _WHOLE * of_ends) and not any(
-                f" {' '.join(other)} " in line for other in found
-            ):
-                spans = cls({passage: line}).spans(text := texts[min(where)])
-                start, end = next((a, z) for a, z, token in spans if token == line)
+
+        grams, fours = held(_GRAM), held(4)
+        for k, tokens in enumerate(documents):
+            often = [grams[run] >= least for run in zip(*(tokens[i:] for i in range(_GRAM)), strict=False)]
+            for frequent, places in groupby(range(len(often)), often.__getitem__):
+                # frequent runs, one after the other, without the marks around them
+                run = list(places)
+                words = [i for i in range(run[0], run[-1] + _GRAM) if frequent and tokens[i][0].isalnum()]
+                if len({tokens[i] for i in words}) >= 4 and words[-1] - words[0] >= _GRAM - 1:
+                    seen.setdefault(tuple(tokens[words[0] : words[-1] + 1]), set()).add(k)
+        lines = {passage: f" {' '.join(passage)} " for passage in seen}
+        found: dict[tuple[str, ...], str] = {}
+        for passage in sorted((x for x in seen if len(seen[x]) >= least), key=lambda x: (-len(seen[x]), x)):
+            everywhere = set[int]().union(*(seen[other] for other in seen if lines[passage] in lines[other]))
+            whole = len(everywhere) >= _WHOLE * max(fours[passage[:4]], fours[passage[-4:]])
+            if whole and not any(lines[other] in lines[passage] for other in found):
+                text = texts[min(seen[passage])]
+                spans = cls({passage: lines[passage]}).spans(text)
+                start, end = next((a, z) for a, z, token in spans if token == lines[passage])
                 found[passage] = " ".join(text[start:end].lower().split())
         return cls(found) if found else SPLITTER
 
@@ -220,7 +204,7 @@ class _PassageSplitter:
             at += len(passage)
 
     def split(self, texts: pl.Series) -> pl.Series:
-        """As `Tokenizer.split`."""
+        """Of the protocol `Tokenizer`."""
         lists = [[token for _, _, token in self._runs(tokens)] for tokens in SPLITTER.split(texts).to_list()]
         return pl.Series(texts.name, lists, dtype=pl.List(pl.String))
 

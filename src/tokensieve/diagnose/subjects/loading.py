@@ -168,14 +168,8 @@ def _load_onnx(folder: Path, file: Path) -> tuple[Any, Any]:
 class OnnxClassifier:
     """A sequence classifier in a .onnx file: logits alone, so that effects are measured by removing words.
 
-    Args:
-        path: the file; its inputs are input_ids and attention_mask (token_type_ids if it has them), its first output the logits.
-        tokenizer: its fast tokenizer.
-        names: of its outputs, in order.
-        pad: piece id that pads.
-
-    Raises:
-        InputError: onnxruntime is not installed, or the file is no such model.
+    The file's inputs are input_ids and attention_mask (token_type_ids if it has them), its first output the logits; `names` are the
+    outputs' in order, `pad` is the piece id that pads. Without onnxruntime, or of another file, an InputError.
     """
 
     read_pieces = True

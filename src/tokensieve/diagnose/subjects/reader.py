@@ -150,9 +150,7 @@ class Reader:
         return logits, attention
 
     def integrate(self, batch: Sequence[Input], share: Sequence[Floats], heads: Ints) -> list[Floats]:
-        """Effect of each piece on one answer of its input (heads, shape (B,)), each of shape (length,). The share t of each piece
-        is in [0, 1), or nan for pieces that are no text; their effect is zero.
-        """
+        """Effect of each piece, (length,), on one answer of its input (heads, (B,)); share t in [0, 1), nan where no text is."""
         out: list[Floats] = [np.empty(0)] * len(batch)
         with _memory(batch), torch.enable_grad():
             for at, part in self._runs(batch):

@@ -187,11 +187,8 @@ _Answer = Callable[[list[str]], Floats]
 class RecognisedModel:
     """A model ready to be read: the name of its class, names of its M outputs, and how they become answers.
 
-    Attributes:
-        module, tokenizer: of a model that reads pieces; None for others.
-        reader: that reads pieces without being a PyTorch module (ONNX); None for others.
-        answer: of a model that reads texts: texts → logits, shape (n, M); None for others.
-        notes: what a reader should know.
+    Module and tokenizer are those of a model that reads pieces, `reader` one that is no PyTorch module (ONNX), `answer` that of a
+    model that reads texts: texts → logits, shape (n, M); None for others.
     """
 
     family: str

@@ -116,11 +116,9 @@ class Windows:
     """n documents as W ≥ n runs of pieces, each a whole input of the model.
 
     Args:
-        tokenizer: a fast Hugging Face tokenizer.
+        tokenizer, splitter, frame: a fast Hugging Face tokenizer, what a word is, the special tokens of one input.
         texts: n documents; pairs with SEPARATOR between their texts.
-        splitter: what a word is.
         words: the vocabulary; a word's type is its place there.
-        frame: the special tokens of one input.
         limit: pieces of an input, special tokens included; None for no limit.
         cut: keep one window of a longer document (the side that the tokenizer keeps). Pairs are always cut, the longer text first.
 
@@ -329,9 +327,7 @@ class PieceSubject:
     """A model on its inputs: W windows, |S| word types, m distinct (word type, input) pairs ordered by input, then by type.
 
     Args:
-        reader: the model (`tokensieve.diagnose.subjects.reader.Reader`, or another with `logits`).
-        windows: its inputs.
-        width: M, its outputs.
+        reader, windows, width: the model (`tokensieve.diagnose.subjects.reader.Reader`, or another with `logits`), its inputs, M.
 
     Attributes:
         documents, lengths: document (ascending) and length of each input, shape (W,).
