@@ -10,7 +10,8 @@ appended to the file at once, and a run that is in it already is not made again.
 
 **Kept apart**, written down before the first run: the data sets `emotion` (anger against joy) and `tweets` (offensive against
 neither) and the family RoBERTa are for reporting only ("report"). Everything may be tried on "develop": `sms`, `imdb`, `yelp`
-(one star against five), hypotheses of `snli` (entailment against contradiction) and ModernBERT. Families whose tokenizer folds case cannot show capitals, so that both are families that keep it.
+(one star against five), hypotheses of `snli` (entailment against contradiction) and ModernBERT. Families whose tokenizer folds
+case cannot show capitals, so that both are families that keep it.
 
 **Rules**, also written down before:
 

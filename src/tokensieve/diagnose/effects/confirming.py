@@ -38,8 +38,8 @@ FEWEST = 5  # inputs without which nothing is said
 class Trials:
     """What C words (ascending) do: every removal and insertion so far.
 
-    `chosen` are pairs of which a word was removed, (D,), `lost` what the answers lost, (D, H); `types` and `windows` words and inputs
-    that do not contain them, (P,), `gained` what the answers gain if the word is inserted, (P, H).
+    `chosen` are pairs of which a word was removed, (D,), `lost` what the answers lost, (D, H); `types` and `windows` are words and
+    inputs that do not contain them, (P,), `gained` what the answers gain if the word is inserted, (P, H).
     """
 
     def __init__(self, words: Ints, heads: int) -> None:
