@@ -6,7 +6,8 @@
                                                   from JSONL, CSV and Parquet; whether all results are the same to the byte
     python benchmarks/scale.py larger             `train --stream` of a file of 1.5 GB with at most 1.25 GB of own memory (--cap)
     python benchmarks/scale.py spill              bigrams of 500,000 documents: document frequencies in files and in memory
-    python benchmarks/scale.py cluster            one process against four Dask workers on this machine, traffic, a projection
+    python benchmarks/scale.py cluster            IMDB averaged over 2, 8 and 32 partitions beside one machine; the rates of
+                                                  a worker, and 10^9 documents on 100 workers projected (results/cluster.json)
     python benchmarks/scale.py audits             `tokensieve audit` of 300,000 documents (--documents) and a quarter of them: with
                                                   --cluster local and with --stream; seconds by stage, memory of the client
     python benchmarks/scale.py predict            documents per second: Python, the two-number table alone
@@ -29,14 +30,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from machine import DATA, described, memory
+from machine import DATA, described, memory, store
 from tokensieve.evidence.importance import importance_of as from_sums
 from tokensieve.evidence.sums import TokenSums
 from tokensieve.model.classifier import AttentionClassifier
@@ -323,46 +323,11 @@ def _in_process(job: str, **arguments: Any) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-@dataclass(frozen=True)
-class Rates:
-    """What was measured on one worker process and one link.
-
-    Attributes:
-        tokenizing, counting, importance: documents per second.
-        training: documents per second of one pass of minibatch Adam.
-        adding: numbers per second when two tables are added.
-        network: bytes per second between two workers.
-        token_types, heads: size of the table: 8 · |S| · (1 + heads) bytes.
-    """
-
-    tokenizing: float
-    counting: float
-    importance: float
-    training: float
-    adding: float
-    network: float
-    token_types: int
-    heads: int
-
-
-def projected(rates: Rates, documents: float, workers: int, passes: int, rounds: int) -> dict[str, float]:
-    """Seconds of each stage with documents spread evenly, one partition a worker; sums and averages go up a binary tree."""
-    each, table = documents / workers, 8.0 * rates.token_types * (1 + rates.heads)
-    depth = math.ceil(math.log2(max(workers, 2)))
-    sums = 8.0 * rates.token_types * (12 * max(rates.heads, 2) + 4 + 2 * max(rates.heads, 2))
-    level = table / rates.network + table / 8 / rates.adding
-    return {
-        "tokenizing": each / rates.tokenizing,
-        "counting": each / rates.counting,
-        "importance": each / rates.importance + depth * (sums / rates.network + sums / 8 / rates.adding),
-        "training": rounds * (passes * each / rates.training + 2 * depth * level),
-        "bytes per worker and round": table,
-        "bytes per round, all workers": 2 * table * workers,
-    }
-
-
 def cluster(options: argparse.Namespace) -> None:
-    """IMDB on one process and on four Dask workers of this machine, and 10⁹ documents on 100 workers from the rates measured."""
+    """IMDB averaged over 2, 8 and 32 partitions beside one machine, the rates of a worker, and 10⁹ documents projected.
+
+    Stored in results/cluster.json.
+    """
     from dask.delayed import delayed
     from dask.distributed import Client, LocalCluster
 
@@ -370,30 +335,70 @@ def cluster(options: argparse.Namespace) -> None:
 
     train, test = (pl.read_parquet(DATA / f"imdb_{part}.parquet") for part in ("train", "test"))
     goal = test["label"].to_numpy()
-    AttentionClassifier(max_epochs=1).fit(["a b", "a c"] * 5, [0, 1] * 5)
-    start = time.perf_counter()
-    model = AttentionClassifier(ngrams=options.ngrams).fit(train["text"], train["label"].to_list())
-    alone = time.perf_counter() - start
-    print("| | seconds | test accuracy |\n|---|---|---|")
-    print(f"| one process | {alone:.1f} | {np.mean(model.predict(test['text']) == goal):.4f} |", flush=True)
-    parts = [delayed(pl.read_parquet)(DATA / "imdb_train.parquet")[p::4] for p in range(4)]
-    with LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
-        for _ in range(2):  # the first run compiles in every worker
-            start = time.perf_counter()
-            learned = learn_on(client, parts, ngrams=options.ngrams)
-            there = time.perf_counter() - start
+    found: dict[str, list[float]] = {}
+    rounds = []
+    print("| partitions | seed | rounds | test accuracy | seconds |\n|---|---|---|---|---|")
+    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+        for seed in range(options.seeds):
+            mixed = train.sample(fraction=1.0, shuffle=True, seed=seed)
+            for n in (1, 2, 8, 32):
+                start = time.perf_counter()
+                if n == 1:
+                    model = AttentionClassifier(ngrams=options.ngrams, random_state=seed)
+                    model.fit(mixed["text"], mixed["label"].to_list())
+                else:
+                    parts = [delayed(mixed[p::n]) for p in range(n)]
+                    learned = learn_on(client, parts, ngrams=options.ngrams, seed=seed)
+                    model, taken = learned.model, learned.rounds
+                    # choosing the number of rounds goes at most two rounds beyond the best
+                    rounds.append(taken + len(learned.validation))
+                seconds = time.perf_counter() - start
+                found.setdefault(str(n), []).append(float(np.mean(model.predict(test["text"]) == goal)))
+                shown = "one machine" if n == 1 else n
+                print(
+                    f"| {shown} | {seed} | {0 if n == 1 else taken} | {found[str(n)][-1]:.4f} | {seconds:.0f} |",
+                    flush=True,
+                )
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
         link = _network(client)
-    right = np.mean(learned.model.predict(test["text"]) == goal)
-    print(f"| four Dask workers, {learned.rounds} rounds | {there:.1f} | {right:.4f} |")
-    sent = f"{learned.bytes_per_round / 1e6:.1f} MB per partition and round each way"
-    print(f"traffic: {sent} ({len(model.scores_):,} token types)")
     rates = _rates(train, options.ngrams, link)
-    print("rates of one worker: " + ", ".join(f"{k} {v:,.0f}" for k, v in asdict(rates).items()))
-    rounds = learned.rounds + min(len(learned.validation), learned.rounds + 2)
-    found = projected(rates, 1e9, 100, passes=1, rounds=rounds)
-    print("10⁹ documents like these on 100 workers, projected, seconds (bytes where it says so):")
-    for name, value in found.items():
-        print(f"  {name}: {value:,.0f}")
+    plan = projected(rates, options.client_bytes, 1e9, 100, max(rounds))
+    print(json.dumps({"rates of one worker": rates, "10^9 documents, 100 workers": plan}, indent=1))
+    figures = {"accuracy": found, "rounds": rounds, "rates": rates, "projection": plan}
+    print(store("cluster", figures, described("polars", "dask")))
+
+
+def projected(rates: dict[str, float], held: float, documents: float, workers: int, rounds: int) -> dict[str, Any]:
+    """Seconds of each stage and gigabytes, with documents spread evenly and 100,000 in a partition; sums go up a binary tree.
+
+    The first bottleneck is what reaches its limit with the fewest documents: a client of 16 GB, workers of 2 GB that keep all they
+    hold in memory, or a day of work.
+    """
+    each, types = documents / workers, rates["token types"]
+    partitions, depth = documents / 1e5, math.ceil(math.log2(workers))
+    table = 8.0 * types * 2
+    sums = 8.0 * types * 32  # of importance, with two classes
+    passes = min(math.ceil(math.sqrt(partitions)), 2_000 // math.ceil(1e5 / 64))  # as the training has it
+    moved = 2 * depth * (table / rates["network"] + table / 8 / rates["adding"])
+    seconds = {
+        "tokenizing": each / rates["tokenizing"],
+        "counting": each / rates["counting"],
+        "importance": each / rates["importance"] + depth * (sums / rates["network"] + sums / 8 / rates["adding"]),
+        "training": rounds
+        * (passes * each / rates["training"] + moved + partitions / workers * table / 8 / rates["adding"]),
+    }
+    use = {
+        "memory of the client that audits (16 GB)": held * documents / 16e9,
+        "memory of the workers (2 GB each; Dask spills beyond)": rates["bytes"] * each / 2e9,
+        "time (24 hours)": sum(seconds.values()) / 86_400,
+    }
+    first = max(use, key=use.__getitem__)
+    return {
+        "seconds": {name: round(x) for name, x in seconds.items()},
+        "client, GB": held * documents / 1e9,
+        "worker, GB": rates["bytes"] * each / 1e9,
+        "first bottleneck": f"{first}, from {documents / use[first]:,.0f} documents on",
+    }
 
 
 def _network(client: Any, length: int = 4_000_000) -> float:
@@ -409,7 +414,9 @@ def _network(client: Any, length: int = 4_000_000) -> float:
     return 8 * length / statistics.median(seconds)
 
 
-def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> Rates:
+def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> dict[str, float]:
+    """Documents per second of one worker by stage, numbers added per second, bytes per second of a link, and bytes per document
+    that a worker holds for an audit (tokens, counts and text)."""
     from tokensieve.model.adam import Schedule
     from tokensieve.model.adam import train as adam
     from tokensieve.model.fit import initial_table, prior_of
@@ -424,7 +431,14 @@ def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> Rates:
     u, w = initial_table(*counts.weighed, prior_of(counts.class_sizes))
     _, training = _timed(lambda: next(adam(counts, u, w, Schedule(n // 64), n // 64)))
     _, adding = _timed(lambda: np.ones(10**7) + np.ones(10**7))
-    return Rates(n / tokenizing, n / counting, n / importance, n / training, 1e7 / adding, network, counts.n_types, 1)
+    held = stream.ids.nbytes + matrix.data.nbytes + matrix.indices.nbytes + frame["text"].estimated_size()
+    out = {
+        "tokenizing": n / tokenizing,
+        "counting": n / counting,
+        "importance": n / importance,
+        "training": n / training,
+    }
+    return out | {"adding": 1e7 / adding, "network": network, "token types": counts.n_types, "bytes": held / n}
 
 
 def _timed(job: Callable[[], Any]) -> tuple[Any, float]:
@@ -485,6 +499,10 @@ def main() -> None:
     parser.add_argument("--documents", type=int, help="of types, audits, larger and spill")
     parser.add_argument("--cap", type=float, default=1.25, help="gigabytes for larger")
     parser.add_argument("--ngrams", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=3, help="of cluster")
+    parser.add_argument(
+        "--client-bytes", type=float, default=400.0, help="that an audit's client holds of a document, for cluster"
+    )
     parser.add_argument("--job", dest="inner", choices=parts, help=argparse.SUPPRESS)
     parser.add_argument("--arguments", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -7,7 +7,6 @@ import dataclasses
 import json
 import math
 import os
-import pickle
 import signal
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -55,7 +55,7 @@ class Done:
     value: Any
 
     def result(self) -> Any:
-        return pickle.loads(pickle.dumps(self.value))
+        return cloudpickle.loads(cloudpickle.dumps(self.value))
 
 
 class InProcess:
@@ -65,9 +65,9 @@ class InProcess:
         def received(argument: Any) -> Any:
             if isinstance(argument, list):
                 return [received(one) for one in argument]
-            return argument.result() if isinstance(argument, Done) else pickle.loads(pickle.dumps(argument))
+            return argument.result() if isinstance(argument, Done) else cloudpickle.loads(cloudpickle.dumps(argument))
 
-        return Done(pickle.loads(pickle.dumps(function))(*map(received, arguments)))
+        return Done(cloudpickle.loads(cloudpickle.dumps(function))(*map(received, arguments)))
 
     def compute(self, pieces: list[Any], sync: bool = False) -> list[Done]:
         return [Done(piece.compute(scheduler="synchronous")) for piece in pieces]
@@ -132,8 +132,8 @@ def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(here:
     one = AttentionClassifier(ngrams=2, min_documents=3).fit(reviews()["text"], reviews()["label"].to_list())
     assert learned.model.tokens_.tolist() == one.tokens_.tolist()
     assert abs(accuracy(learned.model) - accuracy(one)) < 0.02 and accuracy(one) > 0.8
-    assert learned.sizes.sum(axis=1).tolist() == [N, 0] and learned.partitions == partitions
-    assert learned.bytes_per_round == 16 * one.scores_.size
+    assert learned.sizes.sum(axis=1).tolist() == [N, 0] and learned.to_dict()["partitions"] == partitions
+    assert learned.to_dict()["bytes_per_round"] == 16 * one.scores_.size
     steps = -(-N // partitions // 64) * partitions * math.ceil(math.sqrt(partitions)) * learned.rounds
     assert learned.model.n_steps_ == steps and learned.intake.counts["missing_text"] == 0
     assert 1 <= learned.rounds <= 8 and min(learned.validation) == learned.validation[learned.rounds - 1]
@@ -331,7 +331,7 @@ def test_a_source_read_by_workers_has_the_bits_of_one_machine(
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 30_000)
     settings = TrainSettings(by=by, split="part", ngrams=2)
     learned = learn_on(here, path, settings)
-    assert learned.partitions >= (2 if kind == "csv" else 1)
+    assert learned.to_dict()["partitions"] >= (2 if kind == "csv" else 1)
     corpus = read_corpus(path, settings)
     one = train_corpus(corpus, settings)
     assert learned.importance.to_frame().equals(one.task.importance(one.train).to_frame())

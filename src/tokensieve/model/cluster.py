@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,80 +25,188 @@ import polars as pl
 
 from tokensieve import __version__
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import Importance, importance_of
-from tokensieve.evidence.sums import TokenSums
+from tokensieve.evidence.importance import Tokens, token_importance
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import Model, answers, attention_sums, decide, loss_and_slope
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.fit import initial_table, prior_of
 from tokensieve.model.partitions import Side, read_sides
-from tokensieve.model.remote import Counted, Partitions, Sums
+from tokensieve.model.remote import Counted, Partitions, RemoteMatrix, Sums, rows_of
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Progress, silent
-from tokensieve.text.corpus import Corpus, Intake
+from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.documents import digests
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
 
 ROUNDS, PATIENCE = 8, 2
-State = tuple[Floats, Floats, int]  # u, w, and the steps of the round, summed over the partitions
 
 
-@dataclass(frozen=True)
 class Learned:
-    """What a cluster found.
+    """Documents that workers read, or that lie on a cluster, counted, and a model trained on them.
+
+    Args:
+        client, source, tokenizer: as of `learn_on`.
+        how: settings.
+        tell: called with (stage, share done).
+        texts: keep the texts on the cluster, for an audit.
 
     Attributes:
         importance: as `token_importance` of all training documents on one machine.
         model: the classifier, as after `fit`; its `n_steps_` are the minibatch steps of the final training, added up over rounds
             and partitions.
-        attention: mean over the documents that contain a type of its attention relative to a uniform share, as in
-            `AttentionClassifier.effects` but 0 for a type in none, shape (|S|,).
+        settings: with `min_documents` as a number.
         sizes: documents by side ("train", "test") and class, shape (2, K).
-        correct: test documents predicted correctly, by class, shape (K,).
-        unknown_share: fraction of the words of the test documents that are no token.
-        partitions: P.
+        classes: the class names.
+        intake: what was found on the way in, and where text and label were read.
         rounds: rounds of training on all documents.
         validation: mean loss on held-out documents after each round of choosing; empty where a class has too few.
-        bytes_per_round: what one partition sends, and receives, in a round: 8 bytes · |S| · (1 + outputs).
-        intake: what was found on the way in.
+        sides: documents for training and for testing, partitions of (tokens, formatting, facts, texts).
+        train, test: the same, counted; `test` is None where there are no documents for testing.
+
+    Raises:
+        InputError: as of `learn_on`.
     """
 
-    importance: Importance
-    model: AttentionClassifier
-    attention: Floats
-    sizes: Ints
-    correct: Ints
-    unknown_share: float
-    partitions: int
-    rounds: int
-    validation: list[float]
-    bytes_per_round: int
-    intake: Intake
+    def __init__(
+        self, client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, tell: Progress, texts: bool = False
+    ) -> None:
+        refused = {"pairs": how.pairs, "weight": how.sample_weight is not None, "columns": how.columns}
+        refused |= {"label-separator": how.label_separator, "duplicates drop": how.duplicates == "drop"}
+        for name, given in refused.items():
+            if given:
+                raise InputError(f"--{name} does not work on a cluster yet; leave out --{name} or --cluster")
+        if not isinstance(how.label, str | None):
+            raise InputError("--cluster takes one label column: name one with --label")
+        tell("reading", 0.0)
+        train, test, self._tokenizer, self.classes, self.sizes, self.intake = read_sides(
+            client, source, how, tokenizer, texts
+        )
+        self.sides, self.settings = (train, test), how.of_documents(int(self.sizes[0].sum()))
+        tell("vocabulary", 0.0)
+        self.vocabulary = self.learn_vocabulary(how.ngrams, self.settings.min_documents or 1, how.formatting)
+        self.train = self.counted(train, self.vocabulary)
+        self.test = None if test is None else self.counted(test, self.vocabulary)
+        tell("importance", 0.0)
+        grouped = None if how.by is None else np.empty(0, np.int64)  # each partition has the groups of its documents
+        self.importance = token_importance(self.train, len(self.vocabulary.formatting), grouped)
+        self.rounds, self.validation = ROUNDS, list[float]()
+        self._fit(tell)
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The class names."""
-        return self.importance.classes
+    @cached_property
+    def attention(self) -> Floats:
+        """Mean over the documents that contain a type of its attention relative to a uniform share, as in
+        `AttentionClassifier.effects` but 0 for a type in none, shape (|S|,)."""
+        received = attention_sums(self.train.matrix, self.model.scores_)[2]
+        return np.asarray(received / np.maximum(self.importance.documents, 1))
+
+    @cached_property
+    def tested(self) -> tuple[Ints, int, int]:
+        """Of the test documents those predicted correctly, by class, shape (K,), words that are no token, and all words."""
+        if self.test is None:
+            return np.zeros(len(self.classes), np.int64), 0, 0
+        table = self.model.scores_, self.model.values_, 0
+        return tuple(self.test.matrix.parts.total(_tested, table, self.model.prior_)[2:])
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json, but for times and settings."""
-        (train, test), classes = self.sizes, self.classes
-        recall = zip(classes, self.correct.tolist(), test.tolist(), strict=True)
-        names = "partitions rounds validation bytes_per_round".split()
+        (train, test), classes, (correct, unknown, words) = self.sizes, self.classes, self.tested
+        recall = zip(classes, correct.tolist(), test.tolist(), strict=True)
         return {
             "classes": classes,
             "documents": {"train": int(train.sum()), "test": int(test.sum())},
             "class_documents": dict(zip(classes, train.tolist(), strict=True)),
             "token_types": len(self.importance.tokens),
-            "test_accuracy": float(self.correct.sum() / max(test.sum(), 1)),
+            "test_accuracy": float(correct.sum() / max(test.sum(), 1)),
             "majority_accuracy": float(test[train.argmax()] / max(test.sum(), 1)),
             "class_recall": {name: hits / size if size else None for name, hits, size in recall},
-            "unknown_share": self.unknown_share,
+            "unknown_share": float(unknown / max(words, 1)),
             "version": __version__,
             "notes": self.intake.lines(),
-        } | {name: getattr(self, name) for name in names}
+            "partitions": len(self.sides[0].parts),
+            "rounds": self.rounds,
+            "validation": self.validation,
+            # what one partition sends, and receives, in a round: 8 bytes · |S| · (1 + outputs)
+            "bytes_per_round": self.model.scores_.nbytes + self.model.values_.nbytes,
+        }
+
+    def learn_vocabulary(self, ngrams: int, min_documents: int, formatting: bool = False) -> Vocabulary:
+        """That of the training documents; `tokensieve.text.vocabulary.count_texts` of one machine."""
+        train, n = self.sides[0], int(self.sizes[0].sum())
+        found = learn_vocabulary(train.each(operator.itemgetter(0)), self._tokenizer, ngrams, min_documents)
+        if formatting:  # documents with each feature
+            with_it = train.total(lambda side: np.unpackbits(side[1], axis=1).sum(axis=0, dtype=np.int64))
+            found = found.with_formatting(with_it, n, min_documents)
+        return found
+
+    def counted(self, side: Partitions, vocabulary: Vocabulary) -> Counts:
+        """The documents of a side, counted there; their labels are there too."""
+        parts = side.each(_counted, side.sent(vocabulary), self.classes)
+        return self._there(parts, vocabulary.tokens)
+
+    def _there(self, parts: Partitions, tokens: Tokens) -> Counts:
+        return Counts(RemoteMatrix(parts, len(tokens)), np.empty(0, np.int64), self.classes, tokens)
+
+    @staticmethod
+    def facts(side: Side, classes: tuple[str, ...]) -> pl.DataFrame:
+        """What a client holds of documents: class index, row, 64 bits of the digests of text and group, and the environment."""
+        frame, digested = side[2], ["key"]
+        if "group" in frame.columns:
+            frame, digested = frame.with_columns(group=digests(frame["group"])), ["key", "group"]
+        short = [pl.col(digested).bin.slice(0, 8).bin.reinterpret(dtype=pl.Int64), pl.col("row")]
+        short += [pl.col("environment")] * ("environment" in frame.columns)
+        labels = pl.col("label").replace_strict(list(classes), list(range(len(classes))), return_dtype=pl.Int64)
+        return frame.select(labels, *short)
+
+    def _fit(self, tell: Progress) -> None:
+        """Choose the number of rounds on held-out documents, then train on all."""
+        how, tokens, parts = self.settings, self.vocabulary.tokens, self.train.matrix.parts
+        prior = prior_of(self.train.class_sizes)
+        if self.train.class_sizes.min() >= 10:
+            inside, outside = (
+                parts.each(_held, how.validation_share, how.seed, held, numbered=True) for held in (False, True)
+            )
+            for number, state in enumerate(self._averaged(self._there(inside, tokens), prior)):
+                tell("choosing the number of rounds", number / ROUNDS)
+                loss, n, *_ = outside.total(_tested, state, prior)
+                self.validation.append(float(loss / max(n, 1)))
+                if number - int(np.argmin(self.validation)) >= PATIENCE:
+                    break
+            self.rounds = int(np.argmin(self.validation)) + 1
+        self.model = model = AttentionClassifier(tokenizer=self._tokenizer, **how.parameters())
+        model.classes_, model.vocabulary_ = np.asarray(self.classes), self.vocabulary
+        model.min_documents_, model.n_features_in_ = how.min_documents, len(tokens)
+        model.prior_, model.validation_ = prior, np.empty((0, 2))
+        model.scores_, model.values_, model.n_steps_ = self._trained(self.train, prior, tell)
+
+    def _trained(self, counts: Counts, prior: Floats, tell: Progress = silent) -> tuple[Floats, Floats, int]:
+        """u, w and the steps taken after all rounds."""
+        steps = 0
+        for number, state in zip(range(self.rounds), self._averaged(counts, prior), strict=False):
+            tell("training", number / self.rounds)
+            u, w, taken = state.result()
+            steps += taken
+        return u, w, steps
+
+    def _averaged(self, counts: Counts, prior: Floats) -> Iterator[Any]:
+        """u, w and the steps of the round, summed over the partitions, after each round; still on the cluster."""
+        how, parts = self.settings, counts.matrix.parts
+        state = parts.sent((*initial_table(counts.present, counts.class_sizes, prior), 0))
+        n = len(parts.parts)
+        for number in range(ROUNDS):
+            share = 1 - number / ROUNDS
+            rates = how.batch_size, how.score_rate * share, how.value_rate * share
+            passes, seed = math.ceil(math.sqrt(n)), how.seed + n * number
+            total = parts.each(_local, state, passes, rates, seed, numbered=True).sum()
+            state = parts.run(lambda sums: (sums[0] / sums[2], sums[1] / sums[2], sums[3]), total)
+            yield state
+
+    def refit(self, counts: Counts, model: Model) -> Model:
+        """A model of other counts of documents on the cluster, by as many rounds."""
+        prior = prior_of(counts.class_sizes)
+        u, w, steps = self._trained(counts, prior)
+        return replace(model, scores=u, values=w, prior=prior, tokens=counts.tokens, vocabulary=None, steps=steps)
 
 
 def learn_on(
@@ -116,8 +224,8 @@ def learn_on(
         source: a path, glob or address that all workers reach, or several; a Dask bag of (text, label) pairs, a Dask data frame,
             or a sequence of delayed values or futures, each a data frame (pandas or Polars) or a list of pairs. Rows are read as
             by `read_corpus`.
-        settings: if None, `TrainSettings(test_share=0)`: all documents are learned from. `pairs`, `formatting`, `sample_weight`,
-            `columns`, `environments` and dropping duplicates are not for clusters.
+        settings: if None, `TrainSettings(test_share=0)`: all documents are learned from. `pairs`, `sample_weight`, `columns`
+            and dropping duplicates are not for clusters.
         tokenizer: words if None.
         progress: called with (stage, share done).
         options: fields of the settings by name, in place of those in `settings`.
@@ -127,161 +235,13 @@ def learn_on(
             is frequent enough, or the settings are not for clusters.
     """
     how, tell = (settings or TrainSettings(test_share=0.0)).with_options(options), progress or silent
-    found = ClusterTraining(client, source, how, tokenizer or WordTokenizer(), tell)
+    found = Learned(client, source, how, tokenizer or WordTokenizer(), tell)
     tell("attention", 0.0)
-    model, importance = found.model, found.importance
-    received = found.train.total(_received, model.scores_) / np.maximum(importance.documents, 1)
-    correct, unknown, words = np.zeros(len(found.classes), np.int64), 0, 0
-    if found.test is not None:
-        _, _, correct, unknown, words = found.test.total(_tested, (model.scores_, model.values_, 0), model.prior_)
-    return Learned(
-        importance=importance,
-        model=model,
-        attention=received,
-        sizes=found.documents,
-        correct=correct,
-        unknown_share=float(unknown / max(words, 1)),
-        partitions=len(found.train.parts),
-        rounds=found.rounds,
-        validation=found.validation,
-        bytes_per_round=model.scores_.nbytes + model.values_.nbytes,
-        intake=found.intake,
-    )
-
-
-class ClusterTraining:
-    """Documents on a cluster, counted, and a model trained on them: what `learn_on` and an audit share.
-
-    Args:
-        client: a `dask.distributed.Client`.
-        source: as of `learn_on`.
-        how: settings.
-        tokenizer: that splits the texts.
-        tell: called with (stage, share done).
-        texts: keep the texts on the cluster, for an audit.
-
-    Attributes:
-        settings: with `min_documents` as a number.
-        sides: documents for training and for testing, partitions of (tokens, formatting, facts, texts).
-        train, test: the same as `Counted` partitions; `test` is None where there are no documents for testing.
-        classes, documents: class names, and documents by side and class, shape (2, K).
-        vocabulary, importance, model: of the training documents; the model is an average over partitions.
-        rounds, validation: of the training, and the held-out loss after each round of choosing.
-        columns, fields: where text and label were read; the fields that each text was joined from.
-        intake: what was found on the way in.
-
-    Raises:
-        InputError: as of `learn_on`.
-    """
-
-    def __init__(
-        self, client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, tell: Progress, texts: bool = False
-    ) -> None:
-        refused = {"pairs": how.pairs, "weight": how.sample_weight is not None, "columns": how.columns}
-        refused |= {"label-separator": how.label_separator, "duplicates drop": how.duplicates == "drop"}
-        for name, given in refused.items():
-            if given:
-                raise InputError(f"--{name} does not work on a cluster yet; leave out --{name} or --cluster")
-        if not isinstance(how.label, str | None):
-            raise InputError("--cluster takes one label column: name one with --label")
-        tell("reading", 0.0)
-        train, test, self._tokenizer, self.classes, self.documents, self.intake = read_sides(
-            client, source, how, tokenizer, texts
-        )
-        self.sides, self.settings = (train, test), how.of_documents(int(self.documents[0].sum()))
-        tell("vocabulary", 0.0)
-        self.vocabulary = self.learn_vocabulary(how.ngrams, self.settings.min_documents or 1, how.formatting)
-        self.train = self.counted(train, self.vocabulary)
-        self.test = None if test is None else self.counted(test, self.vocabulary)
-        tell("importance", 0.0)
-        sums, marks, present, sizes = self.train.total(_sums, len(self.vocabulary.formatting))
-        n = max(int(sizes.sum()), 1)
-        length = float(sums.count.sum()) / n
-        self.importance = importance_of(sums, self.vocabulary.tokens, self.classes, marks, length)
-        if how.by is not None:  # the sums are over groups
-            neutral, units = 2 * sizes / n - 1, self.importance.documents
-            self.importance = replace(self.importance, class_documents=present, neutral=neutral, units=units)
-        self.rounds, self.validation = ROUNDS, list[float]()
-        self._fit(tell)
-
-    def learn_vocabulary(self, ngrams: int, min_documents: int, formatting: bool = False) -> Vocabulary:
-        """That of the training documents; `tokensieve.text.vocabulary.count_texts` of one machine."""
-        train, n = self.sides[0], int(self.documents[0].sum())
-        found = learn_vocabulary(train.each(operator.itemgetter(0)), self._tokenizer, ngrams, min_documents)
-        return found.with_formatting(train.total(_features), n, min_documents) if formatting else found
-
-    def counted(self, side: Partitions, vocabulary: Vocabulary) -> Partitions:
-        """The documents of a side, counted."""
-        return side.each(_counted, side.sent(vocabulary), self.classes)
-
-    @staticmethod
-    def facts(side: Side, classes: tuple[str, ...]) -> pl.DataFrame:
-        """What a client holds of documents: class index, row, 64 bits of the digests of text and group, and the environment."""
-        frame, digested = side[2], ["key"]
-        if "group" in frame.columns:
-            frame, digested = frame.with_columns(group=digests(frame["group"])), ["key", "group"]
-        short = [pl.col(digested).bin.slice(0, 8).bin.reinterpret(dtype=pl.Int64), pl.col("row")]
-        short += [pl.col("environment")] * ("environment" in frame.columns)
-        labels = pl.col("label").replace_strict(list(classes), list(range(len(classes))), return_dtype=pl.Int64)
-        return frame.select(labels, *short)
-
-    def _fit(self, tell: Progress) -> None:
-        """Choose the number of rounds on held-out documents, then train on all."""
-        how, sizes, prior = self.settings, self.documents[0], prior_of(self.documents[0])
-        if sizes.min() >= 10:
-            inside, outside = (
-                self.train.each(_held, how.validation_share, how.seed, held, numbered=True) for held in (False, True)
-            )
-            present, class_sizes = inside.total(_presence)
-            start = initial_table(present, class_sizes, prior)
-            for number, state in enumerate(self._averaged(inside, start)):
-                tell("choosing the number of rounds", number / ROUNDS)
-                loss, n, *_ = outside.total(_tested, state, prior)
-                self.validation.append(float(loss / max(n, 1)))
-                if number - int(np.argmin(self.validation)) >= PATIENCE:
-                    break
-            self.rounds = int(np.argmin(self.validation)) + 1
-        steps = 0
-        start = initial_table(self.importance.class_documents, sizes, prior)
-        for number, state in zip(range(self.rounds), self._averaged(self.train, start), strict=False):
-            tell("training", number / self.rounds)
-            u, w, taken = state.result()
-            steps += taken
-        self.model = model = AttentionClassifier(tokenizer=self._tokenizer, **how.parameters())
-        model.classes_, model.vocabulary_, model.n_features_in_ = (
-            np.asarray(self.classes),
-            self.vocabulary,
-            self.vocabulary.n_types,
-        )
-        model.min_documents_, model.prior_, model.validation_ = how.min_documents, prior, np.empty((0, 2))
-        model.scores_, model.values_, model.n_steps_ = u, w, steps
-
-    def _averaged(self, parts: Partitions, start: tuple[Floats, Floats]) -> Iterator[Any]:
-        """The `State` after each round of training from a table, still on the cluster."""
-        how = self.settings
-        state, n = parts.sent((*start, 0)), len(parts.parts)
-        for number in range(ROUNDS):
-            share = 1 - number / ROUNDS
-            rates = how.batch_size, how.score_rate * share, how.value_rate * share
-            passes, seed = math.ceil(math.sqrt(n)), how.seed + n * number
-            state = parts.run(_average, parts.each(_local, state, passes, rates, seed, numbered=True).sum())
-            yield state
-
-    def refit(self, counts: Counts, model: Model) -> Model:
-        """A model of other counts of documents on the cluster, by as many rounds."""
-        prior = prior_of(counts.class_sizes)
-        start = initial_table(counts.present, counts.class_sizes, prior)
-        *_, state = islice(self._averaged(counts.matrix.parts, start), self.rounds)
-        u, w, steps = state.result()
-        return replace(model, scores=u, values=w, prior=prior, tokens=counts.tokens, vocabulary=None, steps=steps)
+    assert found.attention.size and found.tested  # computed while the client is open
+    return found
 
 
 # ---- documents as counts
-
-
-def _features(side: Side) -> Ints:
-    """Documents with each feature of formatting."""
-    return np.asarray(np.unpackbits(side[1], axis=1).sum(axis=0, dtype=np.int64))
 
 
 def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Counted:
@@ -294,15 +254,6 @@ def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Co
     return counts, units, int(unknown.sum()), stream.n_tokens
 
 
-def _sums(part: Counted, features: int) -> Sums:
-    counts, units, _, _ = part
-    return Sums((*TokenSums.of_counts(counts, features, units), counts.present, counts.class_sizes))
-
-
-def _presence(part: Counted) -> Sums:
-    return Sums((part[0].present, part[0].class_sizes))
-
-
 # ---- training by averaging
 
 
@@ -312,7 +263,7 @@ def _held(part: Counted, number: int, share: float, seed: int, held_out: bool) -
     units = np.arange(counts.n_documents) if part[1] is None else part[1]
     names = np.random.default_rng([seed, number]).permutation(np.unique(units))
     chosen = np.isin(units, names[: round(share * len(names))])
-    return counts.rows(chosen if held_out else ~chosen), None, 0, 0
+    return rows_of((counts, None, 0, 0), chosen if held_out else ~chosen)
 
 
 def _local(part: Counted, number: int, state: Any, passes: int, rates: tuple[int, float, float], seed: int) -> Sums:
@@ -327,10 +278,6 @@ def _local(part: Counted, number: int, state: Any, passes: int, rates: tuple[int
     return Sums((n * u, n * w, n, steps))
 
 
-def _average(total: Sums) -> State:
-    return total[0] / total[2], total[1] / total[2], total[3]
-
-
 def _tested(part: Counted, state: Any, prior: Floats) -> Sums:
     """Sum of the losses, documents, those predicted correctly by class, words that are no token, and all words."""
     counts, _, unknown, words = part
@@ -338,8 +285,3 @@ def _tested(part: Counted, state: Any, prior: Floats) -> Sums:
     f[np.diff(counts.matrix.indptr) == 0] = prior
     hits = np.bincount(labels[decide(f) == labels], minlength=counts.n_classes)
     return Sums((loss_and_slope(f, labels)[0].sum(), len(labels), hits, unknown, words))
-
-
-def _received(part: Counted, u: Floats) -> Floats:
-    """Σ over the partition's documents of q_{X,s} / (c_{X,s}/T_X), shape (|S|,)."""
-    return np.asarray(attention_sums(part[0].matrix, u)[2])

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -36,28 +36,23 @@ Reader = tuple[ReadSettings, Sequence[str], str]  # settings, text columns, labe
 Side = tuple[TokenStream, Bits, pl.DataFrame, pl.Series]
 PIECE = 2**26  # bytes of a file to a piece; a worker needs about eight times as much memory
 HEAD = 2**20  # bytes of a file from which columns are recognised, and least of a piece
+QUOTED = ".csv", ".tsv"  # where a line break inside quotes ends no record
 
 
 @dataclass(frozen=True)
 class Piece:
     """Part of a source, read on a worker by the functions that read a whole file, so that a row means the same.
 
-    A byte range holds the records that begin behind its first line break, up to and with the first line break at or behind its end;
-    the first range begins at the first record.
-
     Attributes:
         path: a path or an address that all workers reach.
-        unit: what start and stop count: rows or bytes; "file" for a whole file.
+        unit: what start and stop count: rows, or bytes (of whole records); "file" for a whole file.
         start, stop: where it begins and ends; 0 and 0 for a whole file.
-        quoted: whether its first byte is inside quotes, where a line break ends no record: the number of quotation marks before
-            it is odd.
     """
 
     path: str
     unit: str = "file"
     start: int = 0
     stop: int = 0
-    quoted: bool = False
 
     @staticmethod
     def of(
@@ -82,10 +77,16 @@ class Piece:
         if not paths:
             raise InputError(f"there is no file {str(source)[:80]!r}; check the path")
         pieces = [piece for path in paths for piece in _cut(path, math.ceil(least / len(paths)))]
-        before, out = Counter[str](), []
+        before, out = 0, list[Piece]()
         for piece, found in zip(pieces, quotes(pieces) if quotes else map(Piece.quotes, pieces), strict=True):
-            out.append(replace(piece, quoted=before[piece.path] % 2 == 1))
-            before[piece.path] += found
+            if piece.unit != "bytes":
+                out.append(piece)
+                continue
+            start, before = (out[-1].stop, before) if piece.start else (0, 0)
+            before += found
+            stop = _record_end(piece.path, piece.stop, before)
+            if start < stop or not piece.start:  # a record may be longer than a piece
+                out.append(replace(piece, start=start, stop=stop))
         return out
 
     def table(self, settings: ReadSettings) -> SourceTable:
@@ -97,59 +98,54 @@ class Piece:
             return open_source(self.path, settings).train
         if self.unit == "rows":
             with reading(name):
-                table = SourceTable.of_frame(
-                    pl.scan_parquet(self.path).slice(self.start, self.stop - self.start).collect(), name
-                )
+                rows = pl.scan_parquet(self.path).slice(self.start, self.stop - self.start).collect()
+                table = SourceTable.of_frame(rows, name)
             assert table is not None
             return table
         folder = Folder()
         copy = folder.path / f"piece{kind_of(self.path)}"
-        copy.write_bytes(self._records(settings.header))
+        names = self.start and settings.header and kind_of(self.path) in QUOTED
+        with open(self.path, "rb") as file:
+            head = file.read(_record_end(self.path, 0, 0) if names else 0)
+            file.seek(self.start)
+            copy.write_bytes(head + file.read(self.stop - self.start))
         table = file_table(copy, settings, name)
         table.kept = folder
         return table
 
+    def head(self) -> Piece:
+        """Its first rows, from which columns are recognised."""
+        if self.unit != "bytes":
+            return replace(self, stop=min(self.stop, self.start + 1000))
+        first = replace(self, stop=HEAD)
+        return replace(self, stop=min(self.stop, _record_end(self.path, HEAD, first.quotes())))
+
     def quotes(self) -> int:
         """Quotation marks in its range of a .csv or .tsv file."""
-        if self.unit != "bytes" or not self._delimited():
+        if self.unit != "bytes" or kind_of(self.path) not in QUOTED:
             return 0
         with open(self.path, "rb") as file:
             file.seek(self.start)
             return file.read(self.stop - self.start).count(b'"')
 
-    def _delimited(self) -> bool:
-        return kind_of(self.path) in (".csv", ".tsv")
 
-    def _records(self, header: bool) -> bytes:
-        """The records of a byte range, behind the names of the columns where the file's first record holds them."""
-        quoting, inside, names = self._delimited(), self.quoted, b""
-        with open(self.path, "rb") as file:
-            if self.start and quoting and header:
-                names, _ = _until_break(file, False, True)
-            file.seek(self.start)
-            if self.start:
-                _, inside = _until_break(file, inside, quoting)
-            found = file.read(max(self.stop - file.tell(), 0))
-            if file.tell() == self.stop:  # behind it, the range holds no record
-                inside ^= quoting and found.count(b'"') % 2 == 1
-                found += _until_break(file, inside, quoting)[0]
-        return names + found
-
-
-def _until_break(file: IO[bytes], inside: bool, quoting: bool) -> tuple[bytes, bool]:
-    """Bytes up to and with the next line break outside quotes, and whether what follows is inside quotes."""
-    found = b""
-    while line := file.readline():
-        found += line
-        inside ^= quoting and line.count(b'"') % 2 == 1
-        if not inside:
-            break
-    return found, inside
+def _record_end(path: str, at: int, quotes: int) -> int:
+    """Where the record that holds the byte before `at` ends, with so many quotation marks before `at`."""
+    inside, quoting, back = quotes % 2 == 1, kind_of(path) in QUOTED, min(at, 1)
+    with open(path, "rb") as file:
+        file.seek(at - back)
+        inside ^= quoting and file.read(back) == b'"'
+        file.seek(at - back)
+        while line := file.readline():
+            inside ^= quoting and line.count(b'"') % 2 == 1
+            if not inside:
+                break
+        return file.tell()
 
 
 def _cut(path: str, least: int) -> list[Piece]:
+    """A file in equal ranges of rows or bytes, or whole."""
     kind, address, size = kind_of(path.partition("?")[0]), "://" in path, 0
-    packed = path.lower().endswith((".gz", ".zst"))
     if not address:
         if not Path(path).is_file():
             what = "a folder of texts is read here only" if Path(path).is_dir() else "there is no such file"
@@ -158,25 +154,25 @@ def _cut(path: str, least: int) -> list[Piece]:
             )
         size = Path(path).stat().st_size
         path = str(Path(path).resolve())  # workers may run elsewhere in the file system
-    if kind == ".parquet" and not packed:
+    unit, whole, n = "file", 0, 1
+    if path.lower().endswith((".gz", ".zst")):
+        pass  # packed: no part can be read by itself
+    elif kind == ".parquet":
         with reading(Path(path).name):
-            rows = int(pl.scan_parquet(path).select(pl.len()).collect().item())
+            unit, whole = "rows", int(pl.scan_parquet(path).select(pl.len()).collect().item())
         # the size of a file at an address is not known
-        n = max(math.ceil(rows / 100_000) if address else math.ceil(size / PIECE), min(least, rows), 1)
-        return [Piece(path, "rows", rows * i // n, rows * (i + 1) // n) for i in range(n)]
-    if not address and kind in (".csv", ".tsv", ".jsonl", ".ndjson") and not packed:
+        n = max(math.ceil(whole / 100_000) if address else math.ceil(size / PIECE), min(least, whole), 1)
+    elif not address and kind in (*QUOTED, ".jsonl", ".ndjson"):
         with open(path, "rb") as file:
-            wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")  # UTF-16 has line breaks of two bytes
-        if not wide:
-            n = max(math.ceil(size / PIECE), min(least, size // HEAD), 1)
-            return [Piece(path, "bytes", size * i // n, size * (i + 1) // n) for i in range(n)]
-    if size > PIECE:
+            if file.read(2) not in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16 has line breaks of two bytes
+                unit, whole, n = "bytes", size, max(math.ceil(size / PIECE), min(least, size // HEAD), 1)
+    if unit == "file" and size > PIECE:
         methods = {"read_excel": ".xlsx .xls", "read_ods": ".ods", "read_ipc": ".arrow .ipc .feather"}
         methods |= {"read_json": ".json", "read_ndjson": ".jsonl .ndjson"}
         method = next((method for method, kinds in methods.items() if kind in kinds.split()), "read_csv")
         command = f"import polars; polars.{method}({path!r}).write_parquet('converted.parquet')"
         raise InputError(f'{path}: workers cannot read a part of such a file; convert it: python -c "{command}"')
-    return [Piece(path)]
+    return [Piece(path, unit, whole * i // n, whole * (i + 1) // n) for i in range(n)]
 
 
 # ---- reading by workers
@@ -186,13 +182,9 @@ def _partitions_of(client: Any, source: Any) -> Partitions:
     """Pieces of a source for workers to read, or what lies on the cluster."""
     paths = [source] if isinstance(source, str | Path) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | Path) for path in paths):
-        workers = client.nthreads() if hasattr(client, "nthreads") else {}
-
-        def quotes(pieces: list[Piece]) -> list[int]:
-            counted: list[int] = client.gather(Partitions(client, pieces).each(Piece.quotes).parts)
-            return counted
-
-        return Partitions(client, Piece.of(paths, max(sum(workers.values()), 1), quotes))
+        threads = sum(client.nthreads().values()) if hasattr(client, "nthreads") else 1
+        pieces = Piece.of(paths, max(threads, 1), lambda some: Partitions(client, some).each(Piece.quotes).here())
+        return Partitions(client, pieces)
     parts = list(source.to_delayed()) if hasattr(source, "to_delayed") else list(source)
     if not parts:
         raise InputError("there are no partitions: give a Dask bag or data frame with documents")
@@ -229,11 +221,13 @@ def read_sides(
             f"training has no label {strange[0]!r} of the test documents; its labels are {listed(classes)}"
         )
     before = [sum(rows[:i]) if i < given else sum(rows[given:i]) for i in range(len(rows))]
-    frames = read.each(_placed, before, numbered=True)
+    # rows are counted over the whole source
+    frames = read.each(lambda found, i, before: found[0].with_columns(pl.col("row") + before[i]), before, numbered=True)
     if how.by is not None:  # documents are sent to the partition of their group
         divided = [Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:])]
-        frames.parts = [part for some in divided for part in some.regrouped("group", _buckets, pl.concat).parts]
-    repeats = frames.each(_keys).regrouped("key", _buckets, _repeats).sum().result()
+        frames.parts = [part for some in divided for part in some.regrouped(_buckets, "group", pl.concat).parts]
+    keys = frames.each(lambda frame: frame.group_by("key", "label", "test").len("n"))
+    repeats = keys.regrouped(_buckets, "key", _repeats).sum().result()
     reasons = "duplicates", "conflicts", "conflicting_documents", "test_overlap"
     counts.update(dict(zip(reasons, repeats, strict=True)))
     train, test = (
@@ -249,9 +243,7 @@ def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -
     settings, label = replace(how, test=None), how.one_label()
     named = (how.text,) if isinstance(how.text, str) else tuple(how.text or ())
     if isinstance(parts[0], Piece):
-        first = parts[0]
-        size = 1000 if first.unit == "rows" else HEAD
-        head = replace(first, stop=min(first.stop, first.start + size)).table(settings)
+        head = parts[0].head().table(settings)
         others = [
             head.position(name, flag) for name, flag in ((how.by, "by"), (how.split, "split")) if name is not None
         ]
@@ -311,11 +303,6 @@ def _read(
     return frame, (Counter[str]() if rule is True else counts, dropped, sizes, counts["rows"])
 
 
-def _placed(found: tuple[pl.DataFrame, object], number: int, before: list[int]) -> pl.DataFrame:
-    """The documents with the rows of the whole source."""
-    return found[0].with_columns(pl.col("row") + before[number])
-
-
 def _digest(value: str | bytes, seed: int) -> int:
     """A number below 2³² that depends on nothing but the value and the seed."""
     content = value if isinstance(value, bytes) else value.encode()
@@ -325,10 +312,6 @@ def _digest(value: str | bytes, seed: int) -> int:
 def _buckets(frame: pl.DataFrame, column: str, n: int) -> list[pl.DataFrame]:
     where = pl.Series([_digest(value, 0) % n for value in frame[column]], dtype=pl.Int64)
     return [frame.filter(where == i) for i in range(n)]
-
-
-def _keys(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.group_by("key", "label", "test").len("n")
 
 
 def _repeats(frames: list[pl.DataFrame]) -> Sums:

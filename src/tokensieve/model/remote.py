@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -39,7 +40,7 @@ class Partitions(Chunks):
 
     def sent(self, value: object) -> Any:
         """A value on the cluster, for the tasks of all partitions."""
-        return self.run(_same, value)
+        return self.run(lambda value: value, value)
 
     def each(self, function: Callable[..., object], *common: object, numbered: bool = False) -> Partitions:
         """The results of a function of every partition (and its number), still on the cluster."""
@@ -63,21 +64,17 @@ class Partitions(Chunks):
         found = self.each(of, *map(self.sent, common)).sum()
         return (found if then is None else self.run(then, found)).result()
 
-    def regrouped(self, column: str, cut: Callable[..., object], join: Callable[..., object]) -> Partitions:
+    def regrouped(self, cut: Callable[..., object], column: str, join: Callable[..., object]) -> Partitions:
         """`join` of what `cut(partition, column, number of partitions)` has for each of as many new partitions."""
         n = len(self.parts)
         cuts = self.each(cut, column, n).parts
-        pieces = [[self.run(operator.getitem, one, i) for one in cuts] for i in range(n)]
-        return Partitions(self.client, [self.run(join, some) for some in pieces])
+        return Partitions(
+            self.client, [self.run(join, [self.run(operator.getitem, one, i) for one in cuts]) for i in range(n)]
+        )
 
     def pick(self, sizes: Ints, which: Ints, of: Callable[..., object]) -> tuple[list[Any], Ints]:
-        """`of(partition, places)` of some documents, partition by partition, and the places in it of the documents as asked.
-
-        Args:
-            sizes: documents of each partition.
-            which: documents, numbered over all partitions.
-            of: makes the rows of some places in a partition.
-        """
+        """`of(partition, places)` of documents numbered over all partitions, of `sizes` each, partition by partition; and where
+        among the results the documents are as asked."""
         ends = np.cumsum(sizes)
         part = np.searchsorted(ends, which, side="right")
         tasks = [self.run(of, self.parts[p], which[part == p] - (ends[p] - sizes[p])) for p in np.unique(part).tolist()]
@@ -96,26 +93,41 @@ class RemoteMatrix:
 
     Args:
         parts: `Counted` partitions.
-        sizes: documents of each.
         types: |S|.
     """
 
-    def __init__(self, parts: Partitions, sizes: Ints, types: int) -> None:
-        self.parts, self.sizes, self.shape = parts, sizes, (int(np.sum(sizes)), types)
+    def __init__(self, parts: Partitions, types: int) -> None:
+        self.parts, self._types = parts, types
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Documents of each partition."""
+        return np.array(self.parts.each(lambda part: part[0].n_documents).here())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """n and |S|."""
+        return int(self.sizes.sum()), self._types
 
     def in_parts(self, function: Callable[..., Any], join: Literal["sum", "rows"], bare: bool, *arguments: Any) -> Any:
         """A function of the matrix (`bare`) or of the counts: the sum of its values for the partitions, or one after the other."""
-        own = [
-            not bare and isinstance(value, np.ndarray) for value in arguments
-        ]  # groups, of which a partition has its own
+        # groups, of which a partition has its own
+        own = [not bare and isinstance(value, np.ndarray) for value in arguments]
         given = [None if mine else self.parts.sent(value) for mine, value in zip(own, arguments, strict=True)]
-        found = self.parts.each(_applied, function, bare, own, *given)
+
+        def applied(part: Counted, *given: Any) -> Any:
+            arguments = [part[1] if mine else value for mine, value in zip(own, given, strict=True)]
+            found = function(part[0].matrix if bare else part[0], *arguments)
+            return Sums(found) if isinstance(found, tuple) else found
+
+        found = self.parts.each(applied, *given)
         return found.sum().result() if join == "sum" else np.concatenate(found.here())
 
     @cached_property
     def indptr(self) -> Ints:
         """Where each document's entries would begin, shape (n+1,)."""
-        return np.append(0, np.cumsum(np.concatenate(self.parts.each(_entries).here()), dtype=np.int64))
+        entries = self.parts.each(lambda part: np.diff(part[0].matrix.indptr)).here()
+        return np.append(0, np.cumsum(np.concatenate(entries), dtype=np.int64))
 
     @property
     def nnz(self) -> int:
@@ -125,33 +137,28 @@ class RemoteMatrix:
     def sum(self, axis: Literal[1]) -> Floats:
         """Tokens of each document, shape (n,)."""
         assert axis == 1
-        return np.concatenate(self.parts.each(_lengths).here())
+        return np.concatenate(self.parts.each(lambda part: part[0].lengths).here())
 
     def __getitem__(self, which: Any) -> Any:
         """Columns `[:, types]` and rows of a mask as another `RemoteMatrix`, rows by number as a CSR matrix."""
         if isinstance(which, tuple):
-            types = np.arange(self.shape[1])[which[1]]
-            return RemoteMatrix(self.parts.each(_columns, self.parts.sent(types)), self.sizes, len(types))
+            types = np.arange(self._types)[which[1]]
+            return RemoteMatrix(self.parts.each(_columns, self.parts.sent(types)), len(types))
         if getattr(which, "dtype", None) == np.bool_:
             masks = np.split(which, np.cumsum(self.sizes)[:-1])
-            parts = [self.parts.run(_rows, part, mask) for part, mask in zip(self.parts.parts, masks, strict=True)]
-            sizes = np.array([np.count_nonzero(mask) for mask in masks])
-            return RemoteMatrix(Partitions(self.parts.client, parts), sizes, self.shape[1])
-        found, order = self.parts.pick(self.sizes, np.arange(self.shape[0])[which], _matrix)
-        return sp.csr_array(sp.vstack([sp.csr_array((0, self.shape[1])), *found], format="csr"))[order]
+            parts = [self.parts.run(rows_of, part, mask) for part, mask in zip(self.parts.parts, masks, strict=True)]
+            return RemoteMatrix(Partitions(self.parts.client, parts), self._types)
+        asked = np.arange(self.shape[0])[which]
+        found, order = self.parts.pick(self.sizes, asked, lambda part, places: part[0].matrix[places])
+        return sp.csr_array(sp.vstack([sp.csr_array((0, self._types)), *found], format="csr"))[order]
 
     def tocsc(self) -> sp.csc_array:
         """All of it, brought here: of a few columns."""
-        return sp.csc_array(sp.vstack(self.parts.each(_matrix).here(), format="csc"))
+        return sp.csc_array(sp.vstack(self.parts.each(lambda part: part[0].matrix).here(), format="csc"))
 
 
 class RemoteTexts(StoredTexts):
-    """Texts on a cluster; those that were fetched once stay here.
-
-    Args:
-        parts: partitions whose last entry is a series of texts.
-        sizes: documents of each.
-    """
+    """Texts on a cluster, the last entry of each partition, with the documents of each; those that were fetched once stay here."""
 
     def __init__(self, parts: Partitions, sizes: Ints) -> None:
         self._parts, self._sizes, self._known = parts, sizes, dict[int, str]()
@@ -168,50 +175,21 @@ class RemoteTexts(StoredTexts):
         asked = np.asarray(which, dtype=np.int64)
         new = np.unique([i for i in asked.tolist() if i not in self._known]).astype(np.int64)
         if len(new):
-            found, _ = self._parts.pick(self._sizes, new, _texts)
+            found, _ = self._parts.pick(self._sizes, new, lambda part, places: part[-1].gather(places))
             self._known |= dict(zip(new.tolist(), pl.concat(found).to_list(), strict=True))
         return pl.Series("text", [self._known[i] for i in asked.tolist()], dtype=pl.String)
 
     def characters(self) -> Ints:
         """Length of each text in characters, shape (n,)."""
-        return np.concatenate(self._parts.each(_characters).here())
+        lengths = self._parts.each(lambda part: part[-1].str.len_chars().to_numpy()).here()
+        return np.concatenate(lengths).astype(np.int64)
 
 
-def _same(value: object) -> object:
-    return value
-
-
-def _applied(part: Counted, function: Callable[..., Any], bare: bool, own: list[bool], *given: Any) -> Any:
-    arguments = [part[1] if mine else value for mine, value in zip(own, given, strict=True)]
-    found = function(part[0].matrix if bare else part[0], *arguments)
-    return Sums(found) if isinstance(found, tuple) else found
-
-
-def _matrix(part: Counted, places: Ints | slice = slice(None)) -> sp.csr_array:
-    return part[0].matrix[places]
-
-
-def _entries(part: Counted) -> Ints:
-    return np.asarray(np.diff(part[0].matrix.indptr))
-
-
-def _lengths(part: Counted) -> Floats:
-    return part[0].lengths
-
-
-def _columns(part: Counted, types: Ints) -> Counted:
-    counts = part[0]
-    return Counts(counts.matrix[:, types], counts.labels, counts.classes, counts.tokens[types]), *part[1:]
-
-
-def _rows(part: Counted, mask: Any) -> Counted:
+def rows_of(part: Counted, mask: Any) -> Counted:
+    """The documents of a mask."""
     counts, units, unknown, words = part
     return counts.rows(mask), None if units is None else units[mask], unknown, words
 
 
-def _texts(part: tuple[pl.Series, ...], places: Ints) -> pl.Series:
-    return part[-1].gather(places)
-
-
-def _characters(part: tuple[pl.Series, ...]) -> Ints:
-    return part[-1].str.len_chars().to_numpy().astype(np.int64)
+def _columns(part: Counted, types: Ints) -> Counted:
+    return replace(part[0], matrix=part[0].matrix[:, types], tokens=part[0].tokens[types]), *part[1:]

@@ -6,6 +6,7 @@ what an audit asks of them is computed or picked there (`tokensieve.model.remote
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -15,8 +16,8 @@ import polars as pl
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance
 from tokensieve.model.attention import Model
-from tokensieve.model.cluster import ClusterTraining
-from tokensieve.model.remote import Counted, Partitions, RemoteMatrix, RemoteTexts, Sums
+from tokensieve.model.cluster import Learned
+from tokensieve.model.remote import Partitions, RemoteTexts, Sums
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress
 from tokensieve.task.tasks import CorpusModel, Labels, Part
@@ -32,7 +33,7 @@ class _OnCluster(Labels):
 
     left_out: tuple[str, ...] = ("groups", "curve", "near duplicates")
 
-    def __init__(self, training: ClusterTraining) -> None:
+    def __init__(self, training: Learned) -> None:
         self.training = training
         if training.settings.by is not None:  # its groups are made in one matrix
             self.left_out = (*self.left_out, "drift")
@@ -45,15 +46,8 @@ class _OnCluster(Labels):
 
     def recount(self, part: Part, tokenizer: Tokenizer, ngrams: int, min_documents: int) -> tuple[Counts, int]:
         vocabulary = self.training.learn_vocabulary(ngrams, min_documents)
-        matrix = part.counts.matrix
-        parts = self.training.counted(self.training.sides[0], vocabulary)
-        counts = Counts(
-            RemoteMatrix(parts, matrix.sizes, vocabulary.n_types),
-            part.counts.labels,
-            part.counts.classes,
-            vocabulary.tokens,
-        )
-        return counts, len(vocabulary.words)
+        counts = self.training.counted(self.training.sides[0], vocabulary)
+        return replace(counts, labels=part.counts.labels), len(vocabulary.words)
 
 
 def train_remote(
@@ -91,7 +85,7 @@ def train_remote(
             stages.append(stage)
         tell(stage, share)
 
-    found = ClusterTraining(client, source, settings, tokenizer or WordTokenizer(), timed, texts=True)
+    found = Learned(client, source, settings, tokenizer or WordTokenizer(), timed, texts=True)
     model = found.model.trained_
     timed("predicting", 0.0)
     paths = [source] if isinstance(source, str | Path) else source
@@ -102,7 +96,7 @@ def train_remote(
         for i, (side, counted) in enumerate(zip(found.sides, (found.train, found.test), strict=True))
     )
     notes = [*found.intake.lines(), *train.notes(test)]
-    n = len(found.train.parts)
+    n = len(found.sides[0].parts)
     plural = "one partition" if n == 1 else f"{n:,} partitions"
     notes.append(
         f"trained on a cluster: the model is an average over {plural} of the documents, so its accuracy is similar to "
@@ -115,22 +109,12 @@ def train_remote(
     return CorpusModel(model, train, test, f, notes, found.settings, _OnCluster(found), clock.seconds)
 
 
-def _part(training: ClusterTraining, name: str, side: Partitions | None, counted: Partitions | None) -> Part:
+def _part(training: Learned, name: str, side: Partitions | None, counts: Counts | None) -> Part:
     """One side, as far as the client holds it."""
-    assert side is not None and counted is not None
-    vocabulary, classes = training.vocabulary, training.classes
-    frames: list[pl.DataFrame] = side.each(ClusterTraining.facts, classes).here()
-    sizes = np.array([frame.height for frame in frames])
-    splitter = vocabulary.tokenizer
+    assert side is not None and counts is not None
+    splitter, features = training.vocabulary.tokenizer, len(training.vocabulary.formatting)
     fields = splitter.fields if isinstance(splitter, FieldTokenizer) else ()
-    texts = RemoteTexts(side, sizes)
-    corpus = Corpus(pl.concat(frames), classes, name, training.intake, fields=fields, stored=texts)
-    matrix = RemoteMatrix(counted, sizes, vocabulary.n_types)
-    counts = Counts(matrix, corpus.labels, classes, vocabulary.tokens)
-    unknown, words = counted.total(_words)
-    return Part(corpus, counts, np.array([unknown]), words, len(vocabulary.formatting))
-
-
-def _words(part: Counted) -> Sums:
-    """Words that are no token type, and all words."""
-    return Sums(part[2:])
+    texts, frame = RemoteTexts(side, counts.matrix.sizes), pl.concat(side.each(Learned.facts, training.classes).here())
+    corpus = Corpus(frame, training.classes, name, training.intake, fields=fields, stored=texts)
+    unknown, words = counts.matrix.parts.total(lambda part: Sums(part[2:]))
+    return Part(corpus, replace(counts, labels=corpus.labels), np.array([unknown]), words, features)

@@ -140,7 +140,7 @@ class Counts:
     @cached_property
     def class_sizes(self) -> Ints:
         """Documents in each class, shape (K,)."""
-        return np.bincount(self.labels, minlength=self.n_classes).astype(np.int64)
+        return _class_sizes(self)
 
     @cached_property
     def entry_documents(self) -> Ints:
@@ -321,6 +321,11 @@ class Counts:
         matrix = sp.csr_array((data, indices.astype(kind, copy=False), ends.astype(kind)), shape=(n, max(n_types, 1)))
         matrix.has_canonical_format = True
         return matrix
+
+
+@in_parts("sum")
+def _class_sizes(counts: Counts) -> Ints:
+    return np.bincount(counts.labels, minlength=counts.n_classes).astype(np.int64)
 
 
 @in_parts("sum")
