@@ -41,7 +41,8 @@ def connected(address: str, quiet: bool) -> Iterator[Any]:
                 raise InputError(
                     f"the scheduler at {address!r} has no workers; start some: dask worker {address}"
                 ) from None
-            for worker, version in client.run(_version_there, on_error="return").items():
+            there = client.run(lambda: __import__("tokensieve").__version__, on_error="return")
+            for worker, version in there.items():
                 if version != __version__:
                     has = "no tokensieve" if isinstance(version, Exception) else f"tokensieve {version}"
                     raise InputError(
@@ -60,9 +61,3 @@ def connected(address: str, quiet: bool) -> Iterator[Any]:
     finally:
         if address == "local":
             where.close()
-
-
-def _version_there() -> str:
-    from tokensieve import __version__ as version
-
-    return version

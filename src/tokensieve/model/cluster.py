@@ -92,7 +92,10 @@ class Learned:
         grouped = None if how.by is None else np.empty(0, np.int64)  # each partition has the groups of its documents
         self.importance = token_importance(self.train, len(self.vocabulary.formatting), grouped)
         self.rounds, self.validation = ROUNDS, list[float]()
-        self._fit(tell)
+        if self.train.class_sizes.min() >= 10:
+            self._choose(tell)
+        trained = replace(self.trained(self.train, tell), vocabulary=self.vocabulary)
+        self.model = AttentionClassifier.of(trained, tokenizer=self._tokenizer)
 
     @cached_property
     def attention(self) -> Floats:
@@ -159,35 +162,30 @@ class Learned:
         labels = pl.col("label").replace_strict(list(classes), list(range(len(classes))), return_dtype=pl.Int64)
         return frame.select(labels, *short)
 
-    def _fit(self, tell: Progress) -> None:
-        """Choose the number of rounds on held-out documents, then train on all."""
-        how, tokens, parts = self.settings, self.vocabulary.tokens, self.train.matrix.parts
+    def _choose(self, tell: Progress) -> None:
+        """The number of rounds, on held-out documents."""
+        how, parts = self.settings, self.train.matrix.parts
+        inside, outside = (
+            parts.each(_held, how.validation_share, how.seed, held, numbered=True) for held in (False, True)
+        )
         prior = prior_of(self.train.class_sizes)
-        if self.train.class_sizes.min() >= 10:
-            inside, outside = (
-                parts.each(_held, how.validation_share, how.seed, held, numbered=True) for held in (False, True)
-            )
-            for number, state in enumerate(self._averaged(self._there(inside, tokens), prior)):
-                tell("choosing the number of rounds", number / ROUNDS)
-                loss, n, *_ = outside.total(_tested, state, prior)
-                self.validation.append(float(loss / max(n, 1)))
-                if number - int(np.argmin(self.validation)) >= PATIENCE:
-                    break
-            self.rounds = int(np.argmin(self.validation)) + 1
-        self.model = model = AttentionClassifier(tokenizer=self._tokenizer, **how.parameters())
-        model.classes_, model.vocabulary_ = np.asarray(self.classes), self.vocabulary
-        model.min_documents_, model.n_features_in_ = how.min_documents, len(tokens)
-        model.prior_, model.validation_ = prior, np.empty((0, 2))
-        model.scores_, model.values_, model.n_steps_ = self._trained(self.train, prior, tell)
+        for number, state in enumerate(self._averaged(self._there(inside, self.vocabulary.tokens), prior)):
+            tell("choosing the number of rounds", number / ROUNDS)
+            loss, n, *_ = outside.total(_tested, state, prior)
+            self.validation.append(float(loss / max(n, 1)))
+            if number - int(np.argmin(self.validation)) >= PATIENCE:
+                break
+        self.rounds = int(np.argmin(self.validation)) + 1
 
-    def _trained(self, counts: Counts, prior: Floats, tell: Progress = silent) -> tuple[Floats, Floats, int]:
-        """u, w and the steps taken after all rounds."""
-        steps = 0
+    def trained(self, counts: Counts, tell: Progress = silent) -> Model:
+        """A model of documents on the cluster, after all rounds."""
+        prior, steps = prior_of(counts.class_sizes), 0
         for number, state in zip(range(self.rounds), self._averaged(counts, prior), strict=False):
             tell("training", number / self.rounds)
             u, w, taken = state.result()
             steps += taken
-        return u, w, steps
+        settings = self.settings.parameters()
+        return Model(np.asarray(self.classes), u, w, prior, counts.tokens, steps=steps, settings=settings)
 
     def _averaged(self, counts: Counts, prior: Floats) -> Iterator[Any]:
         """u, w and the steps of the round, summed over the partitions, after each round; still on the cluster."""
@@ -201,12 +199,6 @@ class Learned:
             total = parts.each(_local, state, passes, rates, seed, numbered=True).sum()
             state = parts.run(lambda sums: (sums[0] / sums[2], sums[1] / sums[2], sums[3]), total)
             yield state
-
-    def refit(self, counts: Counts, model: Model) -> Model:
-        """A model of other counts of documents on the cluster, by as many rounds."""
-        prior = prior_of(counts.class_sizes)
-        u, w, steps = self._trained(counts, prior)
-        return replace(model, scores=u, values=w, prior=prior, tokens=counts.tokens, vocabulary=None, steps=steps)
 
 
 def learn_on(

@@ -42,7 +42,7 @@ class _OnCluster(Labels):
         return self.training.importance
 
     def refit(self, counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
-        return self.training.refit(counts, model)
+        return self.training.trained(counts)
 
     def recount(self, part: Part, tokenizer: Tokenizer, ngrams: int, min_documents: int) -> tuple[Counts, int]:
         vocabulary = self.training.learn_vocabulary(ngrams, min_documents)
@@ -114,7 +114,10 @@ def _part(training: Learned, name: str, side: Partitions | None, counts: Counts 
     assert side is not None and counts is not None
     splitter, features = training.vocabulary.tokenizer, len(training.vocabulary.formatting)
     fields = splitter.fields if isinstance(splitter, FieldTokenizer) else ()
-    texts, frame = RemoteTexts(side, counts.matrix.sizes), pl.concat(side.each(Learned.facts, training.classes).here())
+    texts, frame = (
+        RemoteTexts(side, counts.matrix.sizes),
+        pl.concat(side.each(Learned.facts, training.classes).here(), rechunk=True),
+    )
     corpus = Corpus(frame, training.classes, name, training.intake, fields=fields, stored=texts)
     unknown, words = counts.matrix.parts.total(lambda part: Sums(part[2:]))
     return Part(corpus, replace(counts, labels=corpus.labels), np.array([unknown]), words, features)
