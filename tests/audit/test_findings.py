@@ -363,6 +363,18 @@ def test_a_word_that_keeps_company_is_a_predictor_and_one_put_anywhere_is_a_find
     assert found == [("zebra",)]
 
 
+def test_the_days_and_the_length_that_come_with_a_date_are_part_of_its_finding() -> None:
+    """Texts of three words, some with a date before them: the days are neither company nor findings of their own."""
+    rng, words = np.random.default_rng(5), [f"word{chr(97 + i)}" for i in range(20)]
+    labels = ["north" if north else "south" for north in rng.random(2500) < 0.4]
+    texts = [" ".join(rng.choice(words, 3)) for _ in labels]
+    for i in np.flatnonzero((np.array(labels) == "north") & (rng.random(2500) < 0.12)).tolist():
+        texts[i] = f"2021-0{rng.integers(1, 10)}-{rng.integers(10, 29)} {texts[i]}"
+    first, *others = [f for f in audited(texts, labels).findings if f.kind == "shortcut"]
+    assert first.tokens[0] == "2021" and first.level == "high" and not others
+    assert "⟨length" not in first.headline
+
+
 def test_a_shift_of_formatting_is_a_finding_where_it_decides_nothing() -> None:
     texts, labels = reviews(1200, 3)
     rng = np.random.default_rng(0)

@@ -142,8 +142,9 @@ def form_clause(token: str) -> str:
     field, _, name = token.rpartition(":⟨") if not token.startswith("⟨") else ("", "", token[1:])
     name = name.removesuffix("⟩")
     if name.startswith("length "):
-        words = name.removeprefix("length ").replace("–", " to ").replace("+", " or more")
-        clause = f"are {words} words long"
+        least, _, below = name.removeprefix("length ").removesuffix("+").partition("–")
+        size = f"{least} to {int(below) - 1:,}" if below else f"{int(least):,} or more"
+        clause = f"are {size} words long"
     elif name.startswith("ends "):
         clause = f"end in {name.removeprefix('ends ').removeprefix('with ')}"
     elif name in _WITH_ARTICLE:
@@ -172,6 +173,8 @@ _CLAUSES = {
     "code": "contain code",
     "URL": "contain a web address",
     "HTML": "contain HTML",
+    "HTML tag": "contain an HTML tag",
+    "HTML entity": "contain an HTML entity",
     "number": "contain a digit",
     "n/10 rating": "contain a rating such as 7/10",
     "mojibake": "contain broken characters",

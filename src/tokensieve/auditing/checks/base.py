@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tokensieve.auditing.findings import Excerpt, Finding
 from tokensieve.auditing.preferences import PreferenceFacts
@@ -72,6 +73,11 @@ class AuditData:
     def words(self) -> int:
         """Token types that are words or n-grams; the others, behind them, are formatting."""
         return self.train.counts.n_types - self.train.features
+
+    @cached_property
+    def numbers(self) -> NDArray[np.bool_]:
+        """Which of the words contain a digit, shape (`words`,)."""
+        return pl.Series(self.train.counts.tokens[: self.words], dtype=pl.String).str.contains(r"\d").to_numpy()
 
     @cached_property
     def near_duplicates(self) -> Ints | None:

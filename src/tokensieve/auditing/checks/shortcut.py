@@ -201,10 +201,13 @@ class Shortcut(Check):
         candidates = [replace(c, signs=signs) for c, signs in zip(candidates, borne, strict=True)]
         plain = [c for c in candidates if not c.signs]
         suspects = [replace(c, signs=signs) for c in candidates if (signs := self._suspicious(c, plain, data))]
-        # tokens that share a word, or occur in much the same documents, are one finding, whatever their classes
+        # tokens that share a word, or occur in much the same documents, are one finding, whatever their classes; so are a month
+        # and the year beside it
         groups: list[list[_Candidate]] = []
         for c in sorted(suspects, key=lambda c: -c.way * len(c.documents)):
-            near = [group for group in groups if any(_belong(c, other) for other in group)]
+            near = [
+                group for group in groups if any(_belong(c, other) or self._inside(c, other, data) for other in group)
+            ]
             groups = [group for group in groups if all(group is not one for one in near)]
             groups.append([c, *(other for group in near for other in group)])
         findings = [self._about(group, data) for group in groups]
@@ -213,7 +216,9 @@ class Shortcut(Check):
     def _about(self, group: list[_Candidate], data: AuditData) -> Finding:
         """The group as one finding: each of its documents is predicted by the strongest token in it."""
         train, corpus = data.train.counts, data.train.corpus
-        order = sorted(group, key=lambda c: (list(Sign).index(c.signs[0]), -c.way, len(c.token)))
+        # length, which any mark changes, stands alone only; of equals the longest word comes first, of which most can be told
+        group = [c for c in group if "⟨length " not in c.token] or group
+        order = sorted(group, key=lambda c: (list(Sign).index(c.signs[0]), -c.way, c.token.count(" "), -len(c.token)))
         answer = np.full(train.n_documents, -1)
         for c in sorted(group, key=lambda c: c.way):
             answer[c.documents] = c.label
@@ -364,6 +369,12 @@ class Shortcut(Check):
         apart = company < self._bar(usual, others) if usual >= self.far else company < self.far and not others
         return (Sign.ALONE,) if apart else ()
 
+    def _inside(self, c: _Candidate, larger: _Candidate, data: AuditData) -> bool:
+        """Whether nearly all documents of a token contain the other, which is in at most half of the class."""
+        both = len(np.intersect1d(c.documents, larger.documents, assume_unique=True))
+        most = self.most_of_class * data.train.counts.class_sizes[c.label]
+        return c.label == larger.label and len(larger.documents) <= most and both >= self.one_place * len(c.documents)
+
     def _bar(self, usual: float, others: int = 0) -> float:
         """Below which a token's company is that of what was put there; the lower, the more words of the class are as reliable."""
         return min(self.near, usual / max(4, others)) if usual >= self.far else -math.inf
@@ -372,8 +383,8 @@ class Shortcut(Check):
         """How far the other words of a candidate's documents are from those of its class's other documents, in standard deviations
         of as many documents drawn at random; and the median of the same for a dozen words that are about as frequent.
 
-        A document is the unit vector of its words, each weighing log(documents / documents with it). What comes with the candidate
-        nearly always, as the rest of a planted line does, is left out.
+        A document is the unit vector of its words, each weighing log(documents / documents with it). Left out is what
+        comes with the candidate nearly always, as the rest of a planted line does, and numbers: days beside a year are no subject.
         """
         train, rng = data.train.counts, np.random.default_rng(0)
         without = train.labels == c.label
@@ -385,7 +396,7 @@ class Shortcut(Check):
         present = sp.csc_array(train.rows(np.append(mine, rest)).matrix[:, : data.words], dtype=float)
         present.data[:] = 1
         both, documents = np.asarray(held @ present), np.asarray(present.sum(axis=0))
-        with_it = (both >= 0.8 * len(mine)) | (both >= TOGETHER * (len(mine) + documents - both))
+        with_it = data.numbers | (both >= 0.8 * len(mine)) | (both >= TOGETHER * (len(mine) + documents - both))
         weight = np.where(with_it | (documents < 2), 0.0, np.log(n / np.maximum(documents, 1)))
         vectors = sp.csr_array(present * weight)
         length = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1)))
@@ -460,6 +471,8 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     if len(tokens) > 3:
         some = f"one of {count(len(tokens), 'token')} such as {quoted(tokens[:2])}"
         return f"{share} of documents contain {some}; {rate}"
-    if Formatting.includes(tokens[0]):
-        return f"{share} of documents {form_clause(tokens[0])}; {rate}"
+    if any(map(Formatting.includes, tokens)):
+        words = " or ".join(quoted([token]) for token in tokens if not Formatting.includes(token))
+        form = next(form_clause(token) for token in tokens if Formatting.includes(token))
+        return f"{share} of documents {f'contain {words} or ' * bool(words)}{form}; {rate}"
     return f"{quoted(tokens)} appear{'s' * (len(tokens) == 1)} in {share} of documents; {rate}"
