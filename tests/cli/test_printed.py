@@ -72,7 +72,7 @@ def test_commands_of_an_audit_of_pairs_work_as_printed(run: Run, reports: list[A
 def test_commands_of_an_audit_of_fields_and_other_columns_work_as_printed(
     run: Run, reports: list[Any], tmp_path: Path
 ) -> None:
-    """Neither the space in a column's name nor its colon is one between the words of an n-gram."""
+    """Neither the space in a column's name nor its colon is one between the words of an n-gram; values are not masked."""
     write_tickets(tmp_path / SOURCE)
     frame = pl.read_csv(tmp_path / SOURCE)
     agents = pl.when(pl.col(LABEL) == "up").then(pl.lit("Jonas")).otherwise(pl.lit("Mia")).alias("the agent: name")
@@ -80,9 +80,24 @@ def test_commands_of_an_audit_of_fields_and_other_columns_work_as_printed(
     fields = ("--text", TEXT, "--text", "Other text", "--columns", "the agent: name")
     assert run("audit", SOURCE, *fields, "--label", LABEL, *QUICK)[0] == 0
     printed = [command for report in reports for command in commands_in(report.blocks)]
-    assert any("the_agent__name:jonas" in command for command in printed)
+    assert any("'Ticket_text_(raw),_v2:tablet'" in command for command in printed)
     check(run, printed[:1])
-    assert "Jonas" not in (tmp_path / "masked.csv").read_text()
+    assert "tablet" not in (tmp_path / "masked.csv").read_text()
+    status, _, said = run("mask", SOURCE, "--audit", "tokensieve-audit", "--out", "again.csv")
+    assert status == 0 and "not removed: the_agent__name:jonas is a value of another column" in said, said
+    assert "tablet" not in (tmp_path / "again.csv").read_text()
+
+
+def test_commands_of_an_audit_of_pairs_with_other_columns_work_as_printed(
+    run: Run, reports: list[Any], tmp_path: Path
+) -> None:
+    frame = demo_pairs(300).with_columns(chosen=pl.lit("Certainly! ") + pl.col("chosen"))
+    frame = frame.with_columns(model_chosen=pl.lit("gpt 4"), model_rejected=pl.lit("claude"))
+    frame.write_csv(tmp_path / SOURCE)
+    assert run("audit", SOURCE, "--pairs", "chosen,rejected", "--columns", "model", *QUICK)[0] == 0
+    printed = [command for report in reports for command in commands_in(report.blocks)]
+    assert any("--token certainly" in command for command in printed), printed
+    check(run, dict.fromkeys(printed))
 
 
 def test_a_pattern_of_one_s_own_may_match_white_space(run: Run, reports: list[Any], tmp_path: Path) -> None:

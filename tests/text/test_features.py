@@ -20,7 +20,8 @@ from tokensieve.text.vocabulary import count_texts
 
 
 def formatting(texts: pl.Series | StoredTexts, fields: tuple[str, ...] = ()) -> np.ndarray:
-    return np.unpackbits(Formatting(fields).bits(texts), axis=1, count=len(Formatting(fields).names)).astype(bool)
+    features = Formatting(FieldTokenizer(WordTokenizer(), tuple(fields)) if fields else None)
+    return np.unpackbits(features.bits(texts), axis=1, count=len(features.names)).astype(bool)
 
 
 def names_of(text: str) -> set[str]:
@@ -120,7 +121,10 @@ def test_bits_are_the_features_eight_to_a_byte() -> None:
 def test_each_field_has_its_own_features() -> None:
     rows = [("Why?", "It is.\nYes."), ("", "no"), (None, "A!"), ("Two\nlines", "x")]
     texts = pl.Series("text", [joined(("title", "body"), row) for row in rows])
-    found, names = formatting(texts, ("title", "body")), Formatting(("title", "body")).names
+    found, names = (
+        formatting(texts, ("title", "body")),
+        Formatting(FieldTokenizer(WordTokenizer(), ("title", "body"))).names,
+    )
     assert len(names) == 2 * len(FORMATTING) == found.shape[1]
     for row, (title, body) in zip(found, rows, strict=True):
         there = {name for name, x in zip(names, row, strict=True) if x}

@@ -52,7 +52,7 @@ def test_each_value_is_one_word_of_its_column() -> None:
     assert corpus.columns["annotator"] is None and corpus.columns["date"] == "month"
     assert corpus.texts[0].count("⟦") == 4
     tokens = set(count_corpus(corpus, formatting=True).vocabulary.tokens)
-    assert {"annotator:annotator_7", "date:2024_01", "date:2024_03", "age:q1", "age:q4", "text:fine"} <= tokens
+    assert {"annotator:annotator_7", "date:2024_01", "date:2024_03", "age:q1", "age:q4", "fine"} <= tokens
     assert not [token for token in tokens if token.startswith(("annotator:⟨", "date:⟨", "age:⟨"))]
     detected = " ".join(corpus.intake.detected)
     assert "'date': by month" in detected and "'age': in quarters, q1 up to" in detected

@@ -113,11 +113,6 @@ class Finding:
         """How serious, for people: high from 5% of the documents, low below 1%."""
         return "high" if self.severity >= 0.05 else "medium" if self.severity >= 0.01 else "low"
 
-    @property
-    def maskable(self) -> list[str]:
-        """Its tokens that a command can cut from a text: neither formatting nor longer than 200 characters."""
-        return [token for token in self.tokens if not Formatting.includes(token) and len(token) <= 200]
-
     def __repr__(self) -> str:
         about = ", ".join(shown(token, 40) for token in self.tokens[:3]) or shown(self.label, 40) * bool(self.label)
         return f"Finding({self.kind}{f': {about}' if about else ''}; {self.level}, {self.documents:,} documents)"

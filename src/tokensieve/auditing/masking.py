@@ -27,7 +27,7 @@ def mask_fields(
 
     Args:
         texts: column → n texts, String, null where a row has none.
-        tokens: token types; with several columns each word is written `column:word`.
+        tokens: token types; with several columns each word is written `column:word` (`FieldTokenizer`).
         tokenizer: the one that the tokens come from, or that of one field.
         alike: the columns are no fields but the two sides of pairs, and every token is cut from both.
 
@@ -41,14 +41,16 @@ def mask_fields(
     own = {column: list(tokens) for column in texts}
     if not alike and (len(texts) > 1 or isinstance(tokenizer, FieldTokenizer)):
         fields = FieldTokenizer(base, tuple(texts))  # type: ignore[arg-type]
-        own, prefixes = {column: [] for column in texts}, fields.prefixes(fields.fields)
+        if isinstance(tokenizer, FieldTokenizer) and texts.keys() <= {*tokenizer.fields}:
+            fields = tokenizer
+        own = {column: [] for column in texts}
         for token in tokens:
             field = fields.field_of(token)
-            if not field:
+            if field not in own:
                 raise InputError(
-                    f"{token!r} is of no field: write {', '.join(f'{one}TOKEN' for one in prefixes.values())}"
+                    f"{token!r} is of no field: write {', '.join(f'{fields.prefixes[name]}TOKEN' for name in texts)}"
                 )
-            own[field].append(" ".join(word.removeprefix(prefixes[field]) for word in token.split(" ")))
+            own[field].append(" ".join(word.removeprefix(fields.prefixes[field]) for word in token.split(" ")))
     masked, changed = dict(texts), np.zeros(max(map(len, texts.values()), default=0), dtype=bool)
     readable: list[str] = []
     for column, mine in own.items():

@@ -81,9 +81,9 @@ def audit_report(audit: Audit) -> Report:
     lead = f"{lead}, {count(audit.token_types, 'token type')}."
     screen: list[Block] = [Text(lead, style="lead"), _first_picture(audit), Facts(tuple(facts))]
     screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + said
-    if audit.findings and not audit.findings[0].maskable:  # the command below is about other findings
+    if audit.findings and not audit.maskable(audit.findings[0]):  # the command below is about other findings
         screen.append(Text(audit.findings[0].action, only=PAGE))
-    gone = list(dict.fromkeys(token for f in audit.findings if f.kind == "shortcut" for token in f.maskable))
+    gone = list(dict.fromkeys(token for f in audit.findings if f.kind == "shortcut" for token in audit.maskable(f)))
     if gone:
         purpose = f"Remove {count(len(gone), 'shortcut token')}{where}, then audit again:"
         screen.append(Command(_mask_command(audit, gone), purpose))
@@ -242,7 +242,8 @@ def _mask_command(audit: Audit, tokens: Sequence[str]) -> str:
     if corpus.pairs is not None:
         words += ["--pairs", ",".join(corpus.pairs.columns)]
     else:
-        names = corpus.fields or corpus.intake.columns[:known]
+        fields = [name for name in corpus.fields if name not in corpus.columns]
+        names = fields or corpus.intake.columns[:known]
         words += [part for name in names for part in ("--text", name)]
     for name in ("encoding", "separator"):
         if getattr(settings, name) is not None:
@@ -299,10 +300,11 @@ def _card(audit: Audit, finding: Finding, i: int) -> Section:
             kept = tuple(piece for piece in pieces if piece[0])
             passages.append(Passage(kept, shown(one.label, 30), one.row, note, part="train" if labels else ""))
         blocks.append(Passages("", tuple(passages), only=PAGE))
-    if i > 0 or finding.maskable:  # of others the first screen says what to do about the first
+    maskable = audit.maskable(finding)
+    if i > 0 or maskable:  # of others the first screen says what to do about the first
         blocks.append(Text(finding.action, only=PAGE))
-    if finding.kind == "shortcut" and finding.maskable and i > 0:
-        blocks.append(Command(_mask_command(audit, finding.maskable), only=PAGE))
+    if finding.kind == "shortcut" and maskable and i > 0:
+        blocks.append(Command(_mask_command(audit, maskable), only=PAGE))
     only = PAGE if i >= IN_TERMINAL else ("terminal", *PAGE)
     return Section(finding.title, tuple(blocks), level=finding.level, folded=i >= 2, only=only)
 

@@ -28,6 +28,8 @@ from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.storage import model_files
 from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.counts import Ints
+from tokensieve.text.formatting import Formatting
+from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import percent
 
 if TYPE_CHECKING:
@@ -244,12 +246,19 @@ class Audit:
             found = found.filter(pl.col("p_value") >= LEVEL).sort("attention", "token", descending=[True, False])
         return found.head(rows).collect()
 
+    def maskable(self, finding: Finding) -> list[str]:
+        """The tokens of a finding that `mask` cuts from texts: no formatting, no value of another column, up to 200 characters."""
+        words = [token for token in finding.tokens if len(token) <= 200 and not Formatting.includes(token)]
+        vocabulary = self.learned.model.vocabulary
+        splitter = vocabulary and vocabulary.tokenizer
+        return [token for token in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(token))]
+
     @cached_property
     def suspicious(self) -> list[tuple[str, str, str]]:
         """(token, class, reason) of the first word of each shortcut among the token types."""
         out: list[tuple[str, str, str]] = []
         for finding in self.findings if self.learned.task.single else ():
-            first = finding.maskable[:1] if finding.kind == "shortcut" else []
+            first = self.maskable(finding)[:1] if finding.kind == "shortcut" else []
             rows = self.tokens.filter(pl.col("token").is_in(first)).sort("posterior_difference", descending=True)
             for row in rows.head(1).iter_rows(named=True):  # none of a phrase, beside single words
                 share, pure = row["documents"] / self.documents["train"], row["class_documents"] / row["documents"]

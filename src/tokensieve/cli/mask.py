@@ -58,6 +58,7 @@ def _mask(
     from tokensieve.model.storage import read_model
     from tokensieve.text.formatting import Formatting
     from tokensieve.text.sources import open_source
+    from tokensieve.text.tokenizers import FieldTokenizer
 
     folder, name = _target(out, source)
     check_writable(folder, audit=folder != out)
@@ -71,18 +72,23 @@ def _mask(
         pairs = (pairs or pair_columns(audit)) if model.pairs else pairs
         if model.vocabulary is not None and splitting == Splitting():
             tokenizer = model.vocabulary.tokenizer
-    formatting = [one for one in dict.fromkeys(tokens) if one not in asked and Formatting.includes(one)]
-    tokens = [one for one in dict.fromkeys(tokens) if one not in formatting]
+    found = [one for one in dict.fromkeys(tokens) if one not in asked]
+    elsewhere = {one: "formatting" for one in found if Formatting.includes(one)}
+    values = dict(tokenizer.columns) if isinstance(tokenizer, FieldTokenizer) else {}
+    if isinstance(tokenizer, FieldTokenizer):
+        elsewhere |= {one: "a value of another column" for one in found if tokenizer.is_value(one)}
+    tokens = [one for one in dict.fromkeys(tokens) if one not in elsewhere]
     opened = open_source(source, reading)
     if (folder / name).exists() and Path(source).exists() and (folder / name).samefile(source):
         raise InputError(f"--out {str(out)!r} is the source itself, which would be lost; name another file")
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
-    wanted = list(pairs or text or getattr(tokenizer, "fields", []) or likely)
+    fields = [name for name in getattr(tokenizer, "fields", []) if name not in values]
+    wanted = list(pairs or text or fields or likely)
     there = wanted and (text or pairs or set(wanted) <= set(opened.train.columns))
     columns = list(dict.fromkeys(opened.train.text_columns(one)[0] for one in (wanted if there else [None])))
     parts = {"": opened.train} if opened.test is None else {"train": opened.train, "test": opened.test}
     rows, wrong = _rows(source, parts, mislabelled, part)
-    changed, said = 0, [f"not removed: {one} is formatting, not a word of the text" for one in formatting]
+    changed, said = 0, [f"not removed: {one} is {what}, not a word of the text" for one, what in elsewhere.items()]
     if tokens or not wrong:
         texts = {column: _texts(source, rows, column) for column in columns}
         masked, changed, readable = mask_fields(texts, tokens, tokenizer, alike=bool(pairs))

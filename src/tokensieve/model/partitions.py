@@ -328,6 +328,6 @@ def _repeats(frames: list[pl.DataFrame]) -> Sums:
 def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting: bool, texts: bool) -> Side:
     """The documents for training or for testing as tokens."""
     frame, splitter = frame.filter(pl.col("test") == test), tokenizer_from_dict(tokenizer)
-    text, fields = frame["text"], splitter.fields if isinstance(splitter, FieldTokenizer) else ()
-    bits = Formatting(fields).bits(text if formatting else text.clear())
+    text = frame["text"]
+    bits = Formatting(splitter).bits(text if formatting else text.clear())
     return TokenStream.of(text, splitter), bits, frame.drop("text", "test"), text if texts else text.clear()

@@ -39,7 +39,7 @@ KINDS = {"tokensieve.AttentionClassifier": False, "tokensieve.PairModel": True} 
 RULE = (
     "Words: where tokenizer.kind is fields, the text is a run of parts, each behind its mark \u27e6name\u27e7 (what precedes the "
     "first mark is of the first field); split each part by tokenizer.base and write its words name:word, with _ for white "
-    "space and colons in the name. Where tokenizer.html is "
+    "space and colons in the name (of a field that alone is not in tokenizer.columns: word). Where tokenizer.html is "
     f"skip, replace matches of {APOSTROPHE} by ' and then matches of {SKIPPED} by a space; where it is strip, matches of "
     f"{MARKUP} by a space and HTML's character references by what they mean; where it is keep and tokenizer.line_breaks is true, "
     f"matches of {LINE_BREAK} by a space; where tokenizer.lowercase, fold to Unicode lower case; take all matches of "
@@ -251,7 +251,7 @@ def _checked(description: dict[str, Any], numbers: dict[str, Floats]) -> Tokeniz
     fields = tokenizer.fields if isinstance(tokenizer, FieldTokenizer) else ()
     _must(len(set(fields)) == len(fields), "tokenizer")
     features = set(found.formatting)
-    _must(len(features) == len(found.formatting) and features <= set(Formatting(fields).names), "formatting")
+    _must(len(features) == len(found.formatting) and features <= set(Formatting(tokenizer).names), "formatting")
     levels = range(2, len(numbers) - 1)
     _must(
         numbers.keys() == {"scores", "values", "prior", *(f"grams{n}" for n in levels)} and len(levels) < 100,

@@ -21,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.text.spill import StoredTexts
-from tokensieve.text.tokenizers import FieldTokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 
 Bits = NDArray[np.uint8]
 _STARTS = "(^|\n)"  # of a line: \n alone ends one, in every language
@@ -111,16 +111,16 @@ FORMATTING = tuple(FEATURES)
 
 
 class Formatting:
-    """The features of texts of these fields; of one column where there are none."""
+    """The features of texts as a tokenizer reads them: of each of its fields, or of one column."""
 
-    def __init__(self, fields: Sequence[str] = ()) -> None:
-        self.fields = tuple(fields)
+    def __init__(self, tokenizer: Tokenizer | None = None) -> None:
+        self.prefixes = tokenizer.prefixes if isinstance(tokenizer, FieldTokenizer) else {"": ""}
+        self.fields = tuple(self.prefixes) if isinstance(tokenizer, FieldTokenizer) else ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The features as token types, one field after the other."""
-        prefixes = FieldTokenizer.prefixes(self.fields).values()
-        return tuple(prefix + name for prefix in prefixes for name in FORMATTING) if self.fields else FORMATTING
+        return tuple(prefix + name for prefix in self.prefixes.values() for name in FORMATTING)
 
     @staticmethod
     def includes(token: str) -> bool:

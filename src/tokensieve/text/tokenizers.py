@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -196,9 +196,8 @@ class WordTokenizer:
     @staticmethod
     def read_stop_words(path: Path, lowercase: bool = True) -> tuple[str, ...]:
         """Stop words from a UTF-8 file, one a line; blank lines and lines that start with # are left out."""
-        lines = [
-            line.strip() for line in PlainText(path, str(path), SourceSettings(encoding="utf-8")).whole().splitlines()
-        ]
+        whole = PlainText(path, str(path), SourceSettings(encoding="utf-8")).whole()
+        lines = [line.strip() for line in whole.splitlines()]
         words = {line.lower() if lowercase else line for line in lines if line and not line.startswith("#")}
         if not words:
             raise InputError(f"{path.name}: holds no stop words; write one a line")
@@ -259,7 +258,8 @@ def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
 class FieldTokenizer:
     """Tokens that know their field, written `field:token`; no n-gram crosses from one field into another.
 
-    White space and colons in the name of a field become `_` there (`prefixes`), as a space joins the words of an n-gram.
+    White space and colons in the name of a field become `_` there, as a space joins the words of an n-gram. Where one text stands
+    beside values of other columns, its words are written without a field.
 
     Attributes:
         base: splits the text of a field.
@@ -273,17 +273,13 @@ class FieldTokenizer:
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's tokens in order."""
-        parts: list[str] = []
-        prefixes: list[str] = []
-        documents, begin = list[int](), self.prefixes(self.fields)
-        for k, text in enumerate(texts):
-            for name, start, end in self.split_fields(self.fields, text):
-                parts.append(text[start:end])
-                prefixes.append(begin[name])
-                documents.append(k)
-        tokens = self.base.split(pl.Series("text", parts, dtype=pl.String))
-        parted = pl.DataFrame({"document": pl.Series(documents, dtype=pl.Int64), "prefix": prefixes, "token": tokens})
-        flat = parted.explode("token").drop_nulls("token")
+        parts = [
+            (k, self.prefixes[name], text[start:end])
+            for k, text in enumerate(texts)
+            for name, start, end in self.split_fields(self.fields, text)
+        ]
+        parted = pl.DataFrame(parts, {"document": pl.Int64, "prefix": pl.String, "text": pl.String}, orient="row")
+        flat = parted.with_columns(token=self.base.split(parted["text"])).explode("token").drop_nulls("token")
         each = flat.group_by("document", maintain_order=True).agg(token=pl.col("prefix") + pl.col("token"))
         every = pl.DataFrame({"document": np.arange(len(texts))})
         found = every.join(each, on="document", how="left", maintain_order="left")["token"]
@@ -291,28 +287,33 @@ class FieldTokenizer:
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's tokens with their place."""
-        text, begin = text_series([text])[0], self.prefixes(self.fields)
+        text = text_series([text])[0]
         return [
-            (start + first, start + last, begin[name] + token)
+            (start + first, start + last, self.prefixes[name] + token)
             for name, start, end in self.split_fields(self.fields, text)
             for first, last, token in self.base.spans(text[start:end])
         ]
 
     def field_of(self, token: str) -> str:
         """The field of a token; "" where it is of none."""
-        return next((name for name, begin in self.prefixes(self.fields).items() if token.startswith(begin)), "")
+        found = [name for name, begin in self.prefixes.items() if token.startswith(begin)]
+        return max(found, key=lambda name: len(self.prefixes[name]), default="")
 
-    @staticmethod
-    @cache
-    def prefixes(fields: tuple[str, ...]) -> dict[str, str]:
+    def is_value(self, token: str) -> bool:
+        """Whether a token stands for a value of another column."""
+        return self.field_of(token) in dict(self.columns)
+
+    @cached_property
+    def prefixes(self) -> dict[str, str]:
         """Field → what its tokens begin with: its name, with `_` for white space and colons, and a colon."""
         found: dict[str, str] = {}
-        for name in fields:
+        for name in self.fields:
             prefix = re.sub(r"[\s:]", "_", name)
             while f"{prefix}:" in found.values():
                 prefix += "_"
             found[name] = f"{prefix}:"
-        return found
+        texts = [name for name in self.fields if name not in dict(self.columns)]
+        return found | {name: "" for name in texts if len(texts) == 1}
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""

@@ -212,17 +212,17 @@ class Vocabulary:
     def with_formatting(self, held: Ints, documents: int, least: int) -> Vocabulary:
         """The same with the features of formatting that at least `least` of the documents hold, but not all of them; `held` counts
         those that hold each of `Formatting.names`, shape (features,) or longer."""
-        names = Formatting(_fields_of(self.tokenizer)).names
+        names = Formatting(self.tokenizer).names
         frequent = [name for name, n in zip(names, held, strict=False) if least <= n < documents]
         # the formatting of values of other columns means nothing
-        columns = dict(self.tokenizer.columns) if isinstance(self.tokenizer, FieldTokenizer) else {}
-        prefixes = FieldTokenizer.prefixes(_fields_of(self.tokenizer))
-        kept = [name for name in frequent if not name.startswith(tuple(prefixes[column] for column in columns))]
-        return replace(self, formatting=tuple(kept))
+        if isinstance(self.tokenizer, FieldTokenizer):
+            begin = tuple(self.tokenizer.prefixes[column] for column, _ in self.tokenizer.columns)
+            frequent = [name for name in frequent if not name.startswith(begin)]
+        return replace(self, formatting=tuple(frequent))
 
     def bits(self, texts: pl.Series | StoredTexts) -> Bits | None:
         """What `count` needs to know of the formatting of texts; None where no feature is a type."""
-        return Formatting(_fields_of(self.tokenizer)).bits(texts) if self.formatting else None
+        return Formatting(self.tokenizer).bits(texts) if self.formatting else None
 
     def count(self, stream: Chunks, bits: Bits | None = None) -> tuple[sp.csr_array, Ints]:
         """How often each type occurs in each document, CSR (n, |S|), and the unknown words of each document, (n,).
@@ -248,7 +248,7 @@ class Vocabulary:
         counts = Counts.tally(types, stream.starts, self.n_words)
         if self.formatting:  # each with count 1, behind the columns of the words
             assert bits is not None
-            place = {name: i for i, name in enumerate(Formatting(_fields_of(self.tokenizer)).names)}
+            place = {name: i for i, name in enumerate(Formatting(self.tokenizer).names)}
             held = np.unpackbits(bits, axis=1)[:, [place[name] for name in self.formatting]]
             counts = sp.csr_array(sp.hstack([counts, sp.csr_array(held.astype(np.float64))], format="csr"))
         return counts, np.diff(unknown).astype(np.int64)
@@ -276,11 +276,6 @@ def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_
         known = Vocabulary(words, grams, tokenizer)
         grams = (*grams, chunks.total(_gram_frequencies, known, then=frequent).to_numpy())
     return Vocabulary(words, grams, tokenizer)
-
-
-def _fields_of(tokenizer: Tokenizer) -> tuple[str, ...]:
-    """The fields that it tells apart; none where texts are one column."""
-    return tokenizer.fields if isinstance(tokenizer, FieldTokenizer) else ()
 
 
 def _word_frequencies(stream: TokenStream) -> Frequencies:
@@ -362,7 +357,7 @@ def count_texts(
     if vocabulary is None:
         vocabulary = learn_vocabulary(stream, splitter, ngrams, min_documents)
         if formatting:
-            bits = Formatting(_fields_of(splitter)).bits(texts)
+            bits = Formatting(splitter).bits(texts)
             held = np.unpackbits(bits, axis=1).sum(axis=0, dtype=np.int64)
             vocabulary = vocabulary.with_formatting(held, len(bits), min_documents)
     else:

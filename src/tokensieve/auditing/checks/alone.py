@@ -41,7 +41,7 @@ class Alone(Check):
         parts = [("Formatting", form), ("Length", [s for s in form if "⟨length " in names[s]])]
 
         corpus = data.train.corpus
-        prefixes = FieldTokenizer.prefixes(corpus.fields)
+        prefixes = data.tokenizer.prefixes if isinstance(data.tokenizer, FieldTokenizer) else {}
 
         def own(*fields: str) -> list[int]:
             begin = tuple(prefixes[field] for field in fields)

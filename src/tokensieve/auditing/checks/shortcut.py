@@ -43,7 +43,7 @@ from tokensieve.model.attention import decide
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import Formatting
-from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.wording import count, percent
 
 _CODE = re.compile(r"://|^www\.|@|\d[/_=&#?%:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
@@ -162,6 +162,10 @@ class Shortcut(Check):
         "Ask where this difference in form comes from, and whether it will be there when the model is used. If not, clean the "
         "texts, or leave out formatting with --no-formatting, and audit again."
     )
+    action_on_values = (
+        "Ask where this link with another column comes from, and whether it will be there when the model is used. If not, balance "
+        "the classes over its values."
+    )
     tasks = (Labels,)
     coverage = 0.01  # of the class's documents
     common = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
@@ -262,6 +266,9 @@ class Shortcut(Check):
                 here = Share.count(int(sizes[first]), int(sizes.sum()))
                 details.append(f"{here.counted} of these documents are in environment {shown(found.names[first], 40)}")
         examples = right[:: max(1, len(right) // EXAMPLES)][:EXAMPLES]
+        action = self.action_on_form if all(map(Formatting.includes, tokens)) else self.action
+        if isinstance(data.tokenizer, FieldTokenizer) and all(map(data.tokenizer.is_value, tokens)):
+            action = self.action_on_values
         return self.finding(
             data,
             weight * evidence["class"].value * (max(0.0, decides.low - base) / (1 - base)) ** 2,
@@ -273,7 +280,7 @@ class Shortcut(Check):
             evidence=evidence,
             examples=tuple(Excerpt.of(corpus, int(i), tokens, data.tokenizer) for i in examples),
             details=tuple(details),
-            action=self.action_on_form if all(map(Formatting.includes, tokens)) else self.action,
+            action=action,
         )
 
     def _candidates(self, table: pl.DataFrame, train: Counts, start: int, stop: int) -> list[_Candidate]:

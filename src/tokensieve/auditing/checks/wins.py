@@ -17,6 +17,7 @@ from tokensieve.auditing.preferences import ALIKE
 from tokensieve.escape import shown
 from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import Formatting
+from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import count, percent
 
 CLASSES = ("rejected", "chosen")
@@ -143,6 +144,8 @@ class Wins(Check):
         documents = 2 * np.flatnonzero(own > 0) + (not wins)
         chosen = documents[:: max(1, len(documents) // EXAMPLES)][:EXAMPLES]
         words = tuple(token for token in tokens if not Formatting.includes(token))
+        splitter = data.tokenizer
+        in_text = [word for word in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(word))]
         verb = "wins" if wins else "loses"
         subject = f"the first alone, {shown(tokens[0], 40)}," if len(tokens) > 1 else "it"
         details = [
@@ -166,7 +169,7 @@ class Wins(Check):
             rows=train.corpus.rows_of(documents, token=shown(tokens[0], 40)),
             examples=tuple(Excerpt.of(train.corpus, int(i), words, data.tokenizer) for i in chosen) if words else (),
             details=tuple(details),
-            action=f"{self.action.removesuffix('.')}{', or mask it in both answers and audit again' * bool(words)}.",
+            action=f"{self.action.removesuffix('.')}{', or mask it in both answers and audit again' * bool(in_text)}.",
         )
 
 
