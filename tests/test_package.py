@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,22 @@ def test_help_waits_for_no_library_that_it_does_not_need() -> None:
     code = f"import sys, tokensieve.cli; print(sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_audit_imports_neither_scikit_learn_nor_pandas(tmp_path: Path) -> None:
+    """Its threads import while others use Polars, which fails where another thread has pandas half loaded."""
+    (tmp_path / "a.csv").write_text("text,label\n" + "".join(f"word{i % 7} w{i},{'ab'[i % 2]}\n" for i in range(60)))
+    code = (
+        "import sys\n"
+        "from tokensieve.__main__ import main\n"
+        "sys.argv = ['tokensieve', 'audit', 'a.csv', '-q']\n"
+        "try:\n    main()\n"
+        "finally:\n    print(sorted({'sklearn', 'pandas', 'scipy.stats'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path)
+    assert done.stdout.strip() == "[]"
+    assert "baseline_accuracy" in (tmp_path / "tokensieve-audit" / "summary.json").read_text()
 
 
 @pytest.mark.slow

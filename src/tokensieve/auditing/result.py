@@ -24,7 +24,6 @@ from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import accuracy, decide, probabilities
-from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.storage import model_files
 from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.counts import Ints
@@ -34,6 +33,7 @@ from tokensieve.wording import percent
 
 if TYPE_CHECKING:
     from tokensieve.blocks import Report
+    from tokensieve.model.classifier import AttentionClassifier
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,7 +141,9 @@ class Audit:
 
     @cached_property
     def model(self) -> AttentionClassifier:
-        """The trained classifier."""
+        """The trained classifier, for scikit-learn, which takes a second to import."""
+        from tokensieve.model.classifier import AttentionClassifier
+
         trained = self.learned.model
         assert trained.vocabulary is not None
         return AttentionClassifier.of(trained, tokenizer=trained.vocabulary.tokenizer)
@@ -204,7 +206,7 @@ class Audit:
         for i, chances in zip(chosen.tolist(), probabilities(f[chosen]), strict=True):
             k, label = int(predicted[i]), int(test.counts.labels[i])
             output = 1 if f.shape[1] == 1 else k
-            cut = self.model.trained_.pieces(test.corpus.texts[i], output, test.counts.matrix[[i]])
+            cut = self.learned.model.pieces(test.corpus.texts[i], output, test.counts.matrix[[i]])
             note = f"predicted {shown(self.classes[k], 30)} with probability {percent(float(chances[k]))}"
             parts = tuple((piece[0], piece[1]) for piece in cut)
             row, name = int(test.corpus.rows[i]), shown(self.classes[label], 30)
@@ -314,7 +316,7 @@ class Audit:
         tables |= {} if self.pairs is None else {"pairs.csv": self.pairs.wins}
         tables |= {} if self.settings.budget is None else {"over-budget.csv": self.to_review}
         files: dict[str, Content] = {name: csv_table(table) for name, table in tables.items()}
-        files.update(model_files(self.model))
+        files.update(model_files(self.learned.model))
         files["findings.json"] = json.dumps(self.findings_dict(), ensure_ascii=False, indent=1)
         self.seconds.setdefault("total", sum(self.seconds.values()))
         files["summary.json"] = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)

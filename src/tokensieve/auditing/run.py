@@ -73,8 +73,6 @@ def audit(
     def counted(task: Task, train: Part, test: Part) -> None:
         """TF-IDF + logistic regression keep one core; the rest of the audit has the others."""
         if settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
-            import sklearn.linear_model  # noqa: F401  # not in the thread: it loads pandas, and Polars fails where that is half loaded
-
             baselines.append(beside(lambda: task.baseline(train, test, settings.seed)))
 
     learned = train_corpus(corpus, settings, tokenizer, tell, clock, counted)

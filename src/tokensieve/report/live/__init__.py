@@ -69,7 +69,7 @@ def context(audit: Audit) -> Json:
 
 def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
     """Name → data that the script reads; of the model as much as fits, together at most `characters()`."""
-    vocabulary, (table, types) = audit.model.vocabulary_, _table_block(audit)
+    vocabulary, (table, types) = audit.learned.model.vocabulary, _table_block(audit)
     assert vocabulary is not None
     documents = _sample(audit)
     # Types by training documents, most first; of equals words before 2-grams before 3-grams. Cut anywhere, the list holds with
@@ -109,7 +109,7 @@ def _sample(audit: Audit) -> list[Json]:
     Up to 400,000 characters, none longer than 6,000: eight of each kind, then the shortest that contain the most informative
     tokens, then others by chance. Where the page cannot split text, each has its words' places, types and formatting, too.
     """
-    test, model, vocabulary = audit.learned.test, audit.model, audit.model.vocabulary_
+    test, model, vocabulary = audit.learned.test, audit.learned.model, audit.learned.model.vocabulary
     m, size = test.counts.matrix, test.corpus.characters
     fits = (size <= 6_000) & (np.diff(m.indptr) > 0)
     kinds: dict[int, str] = {}
@@ -120,12 +120,12 @@ def _sample(audit: Audit) -> list[Json]:
     others = np.random.default_rng(audit.seed).permutation(np.flatnonzero(fits)).tolist()
     rows = np.asarray(list(dict.fromkeys([*kinds, *_short_holders(audit, size, fits), *others])), dtype=np.int64)
     rows = rows[: np.searchsorted(np.cumsum(size[rows]), 400_000)]
-    sink = [] if model.sink_ is None else [model.sink_]
+    sink = [] if model.sink is None else [model.sink]
     documents: list[Json] = []
     texts, m = test.corpus.texts.gather(rows), m[rows]  # of all of them at once: they may lie on a cluster
     for k, i in enumerate(rows.tolist()):
         inside = slice(m.indptr[k], m.indptr[k + 1])
-        total = logsumexp([*model.scores_[m.indices[inside]], *sink], b=[*m.data[inside], *np.ones(len(sink))])
+        total = logsumexp([*model.scores[m.indices[inside]], *sink], b=[*m.data[inside], *np.ones(len(sink))])
         one: Json = {
             "row": int(test.corpus.rows[i]),
             "label": int(test.counts.labels[i]),
@@ -154,8 +154,8 @@ def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
     side has too few documents, the other gives more. So a token of the lists has at least ten lines where ten documents hold it.
     """
     counts, corpus, table = audit.learned.train.counts, audit.learned.train.corpus, audit.tokens
-    assert audit.model.vocabulary_ is not None
-    tokenizer = audit.model.vocabulary_.tokenizer
+    assert audit.learned.model.vocabulary is not None
+    tokenizer = audit.learned.model.vocabulary.tokenizer
     # the tokens that the page's cards and lists name
     first = [token for finding in audit.findings for token in finding.tokens[:8]]
     tables = [audit.top(label, min(25, max(10, 300 // len(audit.classes)))) for label in audit.classes]
@@ -317,11 +317,11 @@ def _model_block(audit: Audit, vocabulary: Vocabulary, kept: Ints, tabled: Ints)
     are numbered among the kept ones of their level, so what an n-gram begins with never falls along a level. "place" holds where
     each of the types `tabled` stands.
     """
-    model = audit.model
+    model = audit.learned.model
     place = np.full(vocabulary.n_types, 2**32 - 1, dtype=np.int64)
     place[kept] = np.arange(len(kept))
-    arrays: Arrays = {"score": model.scores_[kept].astype("<f4"), "place": place[tabled].astype("<u4")}
-    arrays |= {f"value{k}": column.astype("<f4") for k, column in enumerate(model.values_[kept].T)}
+    arrays: Arrays = {"score": model.scores[kept].astype("<f4"), "place": place[tabled].astype("<u4")}
+    arrays |= {f"value{k}": column.astype("<f4") for k, column in enumerate(model.values[kept].T)}
     base, size = 0, len(vocabulary.words)
     words = above = kept[kept < size]
     for n, keys in enumerate(vocabulary.grams, start=2):
@@ -343,9 +343,9 @@ def _model_block(audit: Audit, vocabulary: Vocabulary, kept: Ints, tabled: Ints)
         "left": vocabulary.n_types - len(kept),
         "tokenizer": _portable(vocabulary),
         "levels": 1 + len(vocabulary.grams),
-        "heads": model.values_.shape[1],
-        "prior": model.prior_.tolist(),
-        "sink": model.sink_,
+        "heads": model.values.shape[1],
+        "prior": model.prior.tolist(),
+        "sink": model.sink,
         "words": [vocabulary.words[i] for i in kept[kept < len(vocabulary.words)]],
         "features": features,
     }
