@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.flow.landscape import Landscape
-from tokensieve.theory.flow.solve import Flow, gradient_flow
+from tokensieve.theory.flow.solve import Flow, SplitFlow, gradient_flow
 from tokensieve.theory.flow.split import Exponentials
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.limit.certify import FlowLimit
@@ -57,6 +57,27 @@ def test_a_prediction_begins_late_and_is_compared_with_the_rest_of_the_curve() -
     assert limit.flow.log_time[-1] >= 40 and limit.compared[0] > 30
     assert limit.compared[2] < 1e-5
     assert limit.prediction is not None and limit.prediction.log_time[-1] >= 1e5
+
+
+def test_a_curve_begins_anew_where_its_gaps_have_settled_long_ago() -> None:
+    """Rounding of a settled gap, times e^τ, sent the first step so far away that none was accepted; on 1,000 reviews, for ever."""
+    counts, E, w, p = contradicted()
+    flow = gradient_flow(counts, E, w, p)
+    land = Landscape(counts, E if flow.basis is None else E @ flow.basis, w)
+    settled, at = flow.coordinates[-1], float(flow.log_time[-1])
+    rounding = 1e-8 * np.random.default_rng(0).standard_normal(len(settled))
+    again = SplitFlow(land, settled + rounding, at, at, 1e-5)
+    for _ in range(20):
+        assert again.step() and again.solver.clock > at  # no restart in local time
+    assert again.solver.clock > at + 0.5
+
+
+def test_a_curve_that_is_continued_goes_on() -> None:
+    """The gradient of settled gaps is rounding: it was taken for the gradient, and a curve that was to be longer ended at once."""
+    counts, E, w, p = contradicted()
+    flow = gradient_flow(counts, E, w, p)
+    further = VerifySettings(max_log_time=float(flow.log_time[-1]) + 4)
+    assert gradient_flow(counts, E, w, p, further, after=flow).log_time[-1] >= further.max_log_time
 
 
 def test_a_shift_in_time_along_the_path_is_no_error() -> None:

@@ -14,6 +14,7 @@ is pulled shut), the clock is set back to zero: from there on it shows local tim
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable
@@ -23,7 +24,7 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 from scipy.integrate import BDF
-from scipy.linalg import LinAlgError, LinAlgWarning
+from scipy.linalg import LinAlgError, LinAlgWarning, solve
 from scipy.optimize import brentq
 
 from tokensieve.text.counts import Counts, Floats, Ints
@@ -392,4 +393,10 @@ class Integrator:
             clock = math.log(first / bend) - log_size
             x = x + first / bend * downhill
         relative, absolute = self._tolerance
-        return BDF(curve, clock, x, math.inf, rtol=relative, atol=absolute, jac=jacobian, first_step=self.last_step)
+        solver = BDF(curve, clock, x, math.inf, rtol=relative, atol=absolute, jac=jacobian, first_step=self.last_step)
+        # BDF first predicts an explicit Euler step. Where gaps have settled, e^τ times their rounding error would throw them far
+        # from the minimum, and no later trial finds back. A linearly implicit one is the same where nothing is stiff.
+        with contextlib.suppress(LinAlgError, ValueError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", LinAlgWarning)
+            solver.D[1] = solve(np.eye(len(x)) - solver.h_abs * solver.J, solver.D[1])
+        return solver

@@ -272,6 +272,8 @@ class _Curve:
         at, before = self.log_time, self.rows[-2][2] if len(self.rows) > 1 else -math.inf
         step = 0.1 * (at - before) if math.isfinite(before) else 0.1
         self._flow = SplitFlow(land, self.z, at, at, settings.tolerance, step=step)
+        if self._flow.face is not None:  # a curve that goes on
+            self._coherence = self._flow.outside()[1]
 
     @property
     def z(self) -> Floats:
