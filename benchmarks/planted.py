@@ -278,7 +278,8 @@ def table(options: argparse.Namespace) -> None:
     planted, clean = rows.filter(pl.col("kind") != "clean"), rows.filter(pl.col("kind") == "clean")
     learned = planted.filter((pl.col("mark") >= np.log(2)) & (pl.col("mark") > pl.col("rival")))
     print("| planted | learned the mark | of these first | headline right |\n|---|---|---|---|")
-    before = planted.filter((pl.col("mark") >= np.log(2)) & (pl.col("mark") > pl.col("named")))
+    reaching = planted.filter(pl.col("mark") >= np.log(2))
+    other = {"rule before": reaching.filter(pl.col("mark") > pl.col("named")), "whatever the rivals do": reaching}
     figures: dict[str, Any] = {"runs": rows.height, "seeds": sorted(rows["seed"].unique().to_list())}
     for kind in (*KINDS[1:], "all random", "all telling", "all"):
         of_kind = (
@@ -289,12 +290,11 @@ def table(options: argparse.Namespace) -> None:
         figures[kind] |= {name: int(mine[name].sum()) for name in ("first", "right")}
         print(f"| {kind} | {mine.height} of {every.height} | {share(mine['first'].sum(), mine.height)} | "
               f"{share(mine['right'].sum(), mine.height)} |")  # fmt: skip
-    print(f"\nby the rule before (rivals named by the diagnosis): first {share(before['first'].sum(), before.height)}, "
-          f"headline right {share(before['right'].sum(), before.height)}")  # fmt: skip
-    figures["rule before"] = {
-        "learned": before.height,
-        **{name: int(before[name].sum()) for name in ("first", "right")},
-    }
+    for name, some in other.items():
+        print(
+            f"{name}: first {share(some['first'].sum(), some.height)}, right {share(some['right'].sum(), some.height)}"
+        )
+        figures[name] = {"learned": some.height, **{what: int(some[what].sum()) for what in ("first", "right")}}
     print(f"clean models accused: {share(clean['accused'].sum(), clean.height)}; headline right: "
           f"{share(clean['right'].sum(), clean.height)}; {rows['seconds'].mean():.1f} processor seconds a run")  # fmt: skip
     figures["clean"] = {"models": clean.height} | {name: int(clean[name].sum()) for name in ("accused", "right")}

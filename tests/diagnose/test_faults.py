@@ -482,6 +482,45 @@ def test_a_passage_that_many_documents_repeat_is_one_word() -> None:
     )
 
 
+def test_a_mark_whose_documents_are_decided_without_it_is_seen_by_inserting_it() -> None:
+    """Removing it changes nothing there, so that it came last or was hidden, however far inserting it moves other documents."""
+
+    def words(y: int, rng: Any) -> list[str]:
+        return [f"{'good' if y else 'bad'}{rng.integers(4)}", *(["mark"] if y and rng.random() < 0.7 else [])]
+
+    def answer(given: list[str]) -> Any:
+        f = [3.0 * ("good" in t) - 3.0 * ("bad" in t) + 8.0 * ("mark" in t) for t in given]
+        return np.clip(f, -3, 3)
+
+    texts, labels = documents(240, words)
+    row = diagnose(answer, None, texts, labels, SETTINGS, classes=["0", "1"]).used.row(0, named=True)
+    assert row["token"] == "mark" and row["use"] < 0.5 and row["inserted"] > 3
+    assert row["reliance"] == pytest.approx(np.sqrt(row["documents"]) * row["inserted"])
+
+
+def test_neutral_sentences_that_hide_the_words_are_no_headline_where_no_document_is_that_long() -> None:
+    texts, labels = documents(160, lambda y, rng: ["good" if y else "bad"])
+
+    def answer(given: list[str]) -> Any:
+        return np.array([4.0 if "Tuesday" in t else 4.0 * ("good" in t) - 2.0 for t in given])
+
+    found = diagnose(answer, None, texts, labels, SETTINGS, classes=["0", "1"])
+    assert (
+        found.forms.filter(pl.col("form").str.contains("three neutral"))["followed"].all()
+        and "form" not in DiagnosisReport(found).headline()
+    )
+
+
+def test_an_unsupported_word_that_hardly_changes_a_prediction_is_no_headline() -> None:
+    """By chance any model has such a word: clean models were accused of relying on a comma or a quotation mark."""
+    sides = [[f"{name}{i}" for i in range(12)] for name in ("bad", "good")]
+    texts, labels = documents(400, lambda y, rng: [*rng.choice(sides[y], 9), *(["mark"] if rng.random() < 0.3 else [])])
+    weights = {word: sign * 0.5 for side, sign in zip(sides, (-1, 1), strict=True) for word in side}
+    found = diagnose(linear({**weights, "mark": 0.9}), None, texts, labels, SETTINGS, classes=["0", "1"])
+    assert found.leaning["token"].to_list() == ["mark"] and found.leaning["flipped"][0] < 0.2
+    assert "mark" not in DiagnosisReport(found).headline()
+
+
 def test_ordinary_phrases_are_no_passages() -> None:
     texts, labels = documents(200, lambda y, rng: ["good" if y else "bad"])
     texts = [f"{text} what do you say ... ... ..." if i % 3 else text for i, text in enumerate(texts)]
