@@ -502,7 +502,7 @@ def test_neutral_sentences_that_hide_the_words_are_no_headline_where_no_document
     texts, labels = documents(160, lambda y, rng: ["good" if y else "bad"])
 
     def answer(given: list[str]) -> Any:
-        return np.array([4.0 if "Tuesday" in t else 4.0 * ("good" in t) - 2.0 for t in given])
+        return np.array([9.0 if "Tuesday" in t else 4.0 * ("good" in t) - 2.0 for t in given])
 
     found = diagnose(answer, None, texts, labels, SETTINGS, classes=["0", "1"])
     assert (
