@@ -304,7 +304,7 @@ def table(options: argparse.Namespace) -> None:
 def share(k: int, n: int) -> str:
     """k of n with Wilson's interval."""
     if not n:
-        return "0 of 0"
+        return "0 of 0 = –"
     ends = binomtest(int(k), n).proportion_ci(method="wilson")
     return f"{k} of {n} = {k / n:.1%} [{ends.low:.1%}, {ends.high:.1%}]"
 
