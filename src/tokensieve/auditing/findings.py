@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -50,7 +50,11 @@ class Excerpt:
         row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
         words = [token for token in tokens if not Formatting.includes(token)]
         if place is None and words:
-            place = min((found[:2] for found in cls.places(text, words, tokenizer)), default=None)
+            spans, runs = tokenizer.spans(text), [word.split(" ") for word in words]
+            names = [name for _, _, name in spans]
+            starts = ((i, run) for i, name in enumerate(names) for run in runs if name == run[0])
+            ends = ((i, i + len(run) - 1) for i, run in starts if names[i : i + len(run)] == run)
+            place = min(((spans[i][0], spans[j][1]) for i, j in ends), default=None)
         if place is None:
             form = " ".join(filter(Formatting.includes, tokens))
             last = any(word in form for word in ("ends", "trailing", "final")) and len(text) > 2 * around
@@ -61,17 +65,6 @@ class Excerpt:
         before = ("…" + before.partition(" ")[2]) if low else before
         after = (after.rpartition(" ")[0] + "…") if high < len(text) else after
         return cls(row, label, before, text[start:end], after)
-
-    @staticmethod
-    def places(text: str, tokens: Iterable[str], tokenizer: Tokenizer) -> Iterator[tuple[int, int, int, int]]:
-        """(start, end) in characters, and the place among the words with their number, of each of the tokens in a text."""
-        spans = tokenizer.spans(text)
-        words = [word for _, _, word in spans]
-        for token in tokens:
-            parts = token.split(" ")
-            for i in range(len(words) - len(parts) + 1):
-                if words[i] == parts[0] and words[i : i + len(parts)] == parts:
-                    yield spans[i][0], spans[i + len(parts) - 1][1], i, len(words)
 
 
 @dataclass(frozen=True, repr=False)

@@ -28,14 +28,12 @@ def tfidf_accuracy(
         pairs: it sees the differences of documents 2i and 2i + 1, in both orders, and has no intercept.
         copy: the counts are still needed; else their memory is used.
     """
-    documents = np.bincount(train.matrix.indices, minlength=train.n_types)
-    idf = np.log((1 + train.n_documents) / (1 + documents)) + 1
+    idf = np.log((1 + train.n_documents) / (1 + np.bincount(train.matrix.indices, minlength=train.n_types))) + 1
     x, y = (_weighed(counts.matrix, idf, copy) for counts in (train, test))
-    labels, weights, out = train.labels, train.weights, []
+    labels, weights, out = train.labels, None if pairs else train.weights, list[float]()
     if pairs:
         difference = x[::2] - x[1::2]
         x, labels = sp.vstack([difference, -difference], format="csr"), np.repeat([1, 0], difference.shape[0])
-        weights = None
     known, labels = np.unique(labels, return_inverse=True)
     for strength in strengths:
         w, b = _logistic_regression(x, labels, weights, strength, not pairs)
