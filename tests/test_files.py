@@ -239,11 +239,11 @@ def test_check_writable_names_the_reason_and_leaves_nothing(tmp_path: Path, monk
     check_writable(tmp_path)
     check_writable(tmp_path / "new")
     assert os.listdir(tmp_path) == ["file"]
-    with pytest.raises(InputError, match="exists and is a file"):
+    with pytest.raises(InputError, match="is a file; name a folder"):
         check_writable(tmp_path / "file")
     check_writable(tmp_path / "no" / "new")  # made when something is written
     assert os.listdir(tmp_path) == ["file"]
-    with pytest.raises(InputError, match="exists and is a file"):
+    with pytest.raises(InputError, match="is a file; name a folder"):
         check_writable(tmp_path / "file" / "new")
     with pytest.raises(InputError, match="File name too long"):
         check_writable(tmp_path / ("x" * 300))

@@ -91,11 +91,11 @@ def check_writable(folder: Path, audit: bool = False) -> None:
     with _writing(folder):
         if not audit and (folder / "findings.json").exists():
             raise InputError(
-                f"--out {str(folder)!r} holds an audit, whose files would be replaced; name another folder"
+                f"--out {str(folder)!r} contains an audit whose files would be replaced; name another folder"
             )
         home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         if not home.is_dir():
-            raise InputError(f"{str(home)!r} exists and is a file; name a folder with --out")
+            raise InputError(f"{str(home)!r} is a file; name a folder with --out")
         _finish_earlier(folder)
         # a try says more than permission bits: read-only disks, quotas, root
         tempfile.TemporaryDirectory(prefix=STAGING, dir=home).cleanup()
@@ -257,7 +257,7 @@ def _writing(folder: Path, room: int = 0) -> Iterator[None]:
     except OSError as problem:
         full = problem.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # of a disk, of a quota, of a file
         needed = f" ({room / 1e6:,.1f} MB are needed)" if full and room else ""
-        advice = "make room or name another folder" if full else "name another folder"
+        advice = "free some space or name another folder" if full else "name another folder"
         raise InputError(
             f"cannot write to {str(folder)!r}: {problem.strerror or problem}{needed}; {advice} with --out"
         ) from None

@@ -94,7 +94,7 @@ def test_masked_texts_hold_none_of_the_tokens_and_all_else(texts: list[list[str]
 def test_bad_tokens_are_named() -> None:
     with pytest.raises(InputError, match="no token to mask"):
         mask_texts(pl.Series(["a"]), [], WordTokenizer())
-    with pytest.raises(InputError, match="never writes the word 'Good'"):
+    with pytest.raises(InputError, match="never produces the word 'Good'"):
         mask_texts(pl.Series(["a"]), ["Good"], WordTokenizer())
 
 

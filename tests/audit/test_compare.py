@@ -215,11 +215,11 @@ def damage(folder: Path, name: str, old: str, new: str) -> None:
         ("tokens.csv", ",good,", ",evil,", "names a class"),
         ("tokens.csv", "\n", "\nodd,row\n", "tokens.csv"),
         ("tokens.csv", "\n", '\n"', "tokens.csv"),
-        ("summary.json", '"test_accuracy": ', '"test_accuracy": 7', "numbers that no audit has"),
+        ("summary.json", '"test_accuracy": ', '"test_accuracy": 7', "impossible numbers"),
         ("summary.json", '"test_accuracy": ', '"test_accuracy": NaN, "x": ', "summary.json"),
         ("summary.json", '"test_accuracy"', '"test_acc"', "lacks 'test_accuracy'"),
-        ("summary.json", '"train": ', '"train": -', "numbers that no audit has"),
-        ("summary.json", '"accuracy_interval": [', f'"accuracy_interval": [{"9" * 400}, 1], "x": [', "numbers that no audit has"),
+        ("summary.json", '"train": ', '"train": -', "impossible numbers"),
+        ("summary.json", '"accuracy_interval": [', f'"accuracy_interval": [{"9" * 400}, 1], "x": [', "impossible numbers"),
         ("summary.json", "{", "[" * 50_000 + "{", "summary.json"),
     ],
 )  # fmt: skip
@@ -244,7 +244,7 @@ def test_a_cell_that_is_no_number_is_named(folders: Path, tmp_path: Path, cell: 
             pl.when(pl.col("index") == 2).then(pl.lit(cell)).otherwise(column).alias(column)
         )
         odd.drop("index").write_csv(tmp_path / "bad" / "tokens.csv")
-        with pytest.raises(InputError, match="row 3 holds what is no number"):
+        with pytest.raises(InputError, match="row 3 contains an impossible number"):
             Saved.read(tmp_path / "bad")
     pl.concat([table, table[:1]]).write_csv(tmp_path / "bad" / "tokens.csv")
     with pytest.raises(InputError, match="a token twice"):
@@ -257,8 +257,8 @@ def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) 
     (tmp_path / "link" / "summary.json").symlink_to(folders / "after" / "summary.json")
     (tmp_path / "link" / "tokens.csv").symlink_to("/dev/zero")
     for other, message in (
-        ("none", "is no folder of an audit"),
-        (".", "is no folder"),
+        ("none", "is not the folder of an audit"),
+        (".", "is not the folder"),
         ("link", "a link"),
         ("a\0b", "null character"),
     ):

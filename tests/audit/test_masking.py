@@ -138,7 +138,7 @@ def test_rows_belong_to_their_side(run: Run) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tokensieve": "x"}, "holds no decisions"), ({"version": 2}, "version 2"), ({"version": True}, "version True"),
+        ({"tokensieve": "x"}, "contains no decisions"), ({"version": 2}, "version 2"), ({"version": True}, "version True"),
         ({"tokens": []}, "must be an object"), ({"tokens": {"a": "wrong label"}}, "kept or masked"),
         ({"tokens": {"a": ["mask"]}}, "kept or masked"), ({"documents": [3]}, "document 1 needs a part"),
         ({"documents": [{"part": "train", "row": True, "decision": "keep"}]}, "needs a row"),

@@ -123,7 +123,7 @@ def test_missing_values_in_lists_of_numpy_and_pandas() -> None:
         ({"text": "body", "label": 3}, "there is no column '3' for the label"),
         ({"text": "id", "label": "stars"}, "row 1: column 'id' holds int values, not text"),
         ({"text": "body", "label": "id"}, "60 different values in 60 documents"),
-        ({"txt": "body"}, "there is no option 'txt' for reading; did you mean 'text'"),
+        ({"txt": "body"}, "unknown option 'txt' for reading; did you mean 'text'"),
         ({"text": "body", "label": "body"}, "must be different columns"),
     ],
 )
@@ -152,7 +152,7 @@ def test_what_cannot_be_read_is_told_in_our_words(expected: Audit) -> None:
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
             audit(source, QUICK)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="read already"):
+    with pytest.raises(InputError, match="already been read"):
         audit(read_corpus(frame(), text="body", label="stars"), text="body")
 
 

@@ -50,7 +50,10 @@ def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
     assert len(rows) == 2 * summary["token_types"]
 
     status, out, err = run("train", "reviews.csv", "--out", "found")
-    assert (status, out) == (2, "") and "holds an audit" in err  # whose summary and model would no longer be of one run
+    assert (status, out) == (
+        2,
+        "",
+    ) and "contains an audit" in err  # whose summary and model would no longer be of one run
     assert run("train", "reviews.csv", "--formatting", "--out", "model", "--seed", "3", "-q") == (0, "", "")
     assert not (tmp_path / "model" / "report.html").exists()
     trained = json.loads((tmp_path / "model" / "summary.json").read_text())
@@ -99,12 +102,12 @@ def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path
     [
         (["audit", "nowhere.csv"], "no file or folder"),
         (["audit", "good.csv", "--text", "nope"], "no column 'nope'"),
-        (["audit", "good.csv", "--out", "good.csv"], "exists and is a file"),
-        (["audit", "good.csv", "--out", "good.csv/folder"], "exists and is a file"),
+        (["audit", "good.csv", "--out", "good.csv"], "is a file; name a folder"),
+        (["audit", "good.csv", "--out", "good.csv/folder"], "is a file; name a folder"),
         (["audit", "good.csv", "--ngrams", "0"], "--ngrams"),
         (["audit", "good.csv", "--group", "x"], "NEW=OLD"),
         (["audit", "good.csv", "--min-documents", "1000"], "lower --min-documents"),
-        (["audit", "good.csv", "--tokenizer", "good.csv"], "no tokenizers file"),
+        (["audit", "good.csv", "--tokenizer", "good.csv"], "not a tokenizers file"),
         (["audit", "good.csv", "--tokenizer", "fifo"], "not a regular file"),
         (["audit", "fifo"], "fifo"),
         (["audit", "zero.csv"], "zero.csv"),
@@ -123,8 +126,8 @@ def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path
         (["audit", "good.csv", "--frobnicate"], "--frobnicate"),
         (["frobnicate"], "frobnicate"),
         (["train", "one.csv"], "one value only"),
-        (["predict", "good.csv", "good.csv"], "is no model"),
-        (["explain", "nowhere", "text"], "is no model"),
+        (["predict", "good.csv", "good.csv"], "is not a model folder"),
+        (["explain", "nowhere", "text"], "is not a model folder"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(run: Run, tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -265,7 +268,7 @@ def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path
     )
     for command in (readers[0], readers[2], ("train", "good.csv"), ("mask", "good.csv", "--token", "film")):
         status, _, err = run(*command, "--out", "a")
-        assert status == 2 and "holds an audit, whose files would be replaced" in err, command
+        assert status == 2 and "contains an audit whose files would be replaced" in err, command
     page = tmp_path / "a" / "report.html"
     page.write_text(page.read_text() + " ")
     for reader in readers:

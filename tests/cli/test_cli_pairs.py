@@ -44,7 +44,7 @@ def test_predict_names_the_preferred_answer_whichever_comes_first(home: Path, ru
     assert status == 0, err
     rows = list(csv.DictReader(io.StringIO(out)))
     assert list(rows[0]) == ["row", "id", "preferred", "probability", "answer", "unknown_words"]
-    assert "chosen is named as preferred in" in err
+    assert "chosen is predicted to win in" in err
     assert "of 300 pairs" in err
     turned = list(csv.DictReader(io.StringIO(
         run("predict", str(home / "model"), str(home / "pairs.csv"), "--pairs", "rejected,chosen")[1]
@@ -58,7 +58,7 @@ def test_predict_leaves_pairs_with_one_answer_open_and_writes_files(home: Path, 
     Path("some.csv").write_text("chosen,rejected\nThe plot was red.,\nTapestry!,The plot was red.\n")
     status, _, err = run("predict", str(home / "model"), "some.csv", "--out", "answers")
     assert status == 0
-    assert "1 pairs without two answers" in err
+    assert "no prediction for 1 pair with" in err
     rows = pl.read_csv("answers/predictions.csv")
     assert rows["preferred"].to_list() == [None, "chosen"]
     assert json.loads(Path("answers/summary.json").read_text())["score"]["without_two_answers"] == 1

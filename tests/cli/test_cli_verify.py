@@ -85,7 +85,7 @@ def test_a_flow_goes_on_where_it_stopped_and_nothing_stale_stays(run: Run, tmp_p
 def test_a_spent_budget_says_how_to_go_on(run: Run) -> None:
     status, out, _ = run("verify", *SMALL, "--max-seconds", "1e-9")
     assert status == 0 and out.count("needs a longer run") >= 3
-    assert "Allow more with --max-seconds; --resume FILE continues" in " ".join(out.split())
+    assert "allow more time with --max-seconds; --resume FILE continues" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_spent_budget_says_how_to_go_on(run: Run) -> None:
         (["same.csv", "--min-documents", "1"], "no signal"),
         (["--resume", "no/such/flow.npz"], "a folder that exists"),
         (["--resume", "five.csv"], "cannot be read as a checkpoint"),
-        (["--out", "five.csv"], "exists and is a file"),
+        (["--out", "five.csv"], "is a file; name a folder"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(run: Run, tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -126,7 +126,7 @@ def test_documents_of_one_token_get_an_honest_verdict(run: Run, tmp_path: Path) 
     (tmp_path / "one.csv").write_text("text,label\n" + "good,1\nbad,0\n" * 20)
     status, out, err = run("verify", "one.csv", "--d", "64", "--min-documents", "2")
     assert (status, err) == (0, "")
-    assert "no score can change the" in out and "40 hold a single token type" in " ".join(out.split())
+    assert "no score can change the" in out and "40 contain a single token type" in " ".join(out.split())
 
 
 @pytest.mark.slow

@@ -96,10 +96,10 @@ def test_standard_input_of_every_kind(model: Path, run: Run, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (b" \n", [], "standard input is empty"), (b"\x1f\x8bx", [], "damaged or no gzip file"), (b"\xff\xfe\x00", [], "is no text"),
+        (b" \n", [], "standard input is empty"), (b"\x1f\x8bx", [], "or not a gzip file"), (b"\xff\xfe\x00", [], "is not text"),
         (b"id,review\n1,x\n", ["--keep", "other"], "standard input: there is no column 'other'"),
         (b"row,review\n1,x\n", ["--keep", "row"], "the results have a column of this name"),
-        (b"stars,review\n9,x\n", ["--label", "stars"], "has no label that the model knows"),
+        (b"stars,review\n9,x\n", ["--label", "stars"], "contains none of the model's labels"),
         (b"{oops", [], "is not JSON"),
     ],
 )  # fmt: skip

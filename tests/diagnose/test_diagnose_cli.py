@@ -146,10 +146,10 @@ def larger_vocabulary(folder: Path) -> None:
     ("change", "message"),
     [
         (nan, "1 of "),
-        (headless, "holds no trained classifier"),
+        (headless, "contains no trained classifier"),
         (pickled, "pytorch_model.bin is a pickle"),
         (without_tokenizer, "holds no tokenizer"),
-        (lambda f: (f / "config.json").unlink(), "holds no model: there is no config.json"),
+        (lambda f: (f / "config.json").unlink(), "contains no model (config.json)"),
         (lambda f: (f / "config.json").write_text("{"), "config.json cannot be read"),
         (lambda f: (f / "model.safetensors").write_bytes(b"x" * 99), "cannot be loaded"),
         (remote, "--trust-remote-code"),

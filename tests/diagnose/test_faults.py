@@ -328,7 +328,7 @@ def test_the_word_that_moves_a_model_without_skill_is_named() -> None:
     assert (
         DiagnosisReport(found)
         .headline()
-        .endswith("What moves its answers most is “mark” (+6.0 log-odds). Would you expect that?")
+        .endswith("What moves its predictions most is “mark” (+6.0 log-odds). Would you expect that?")
     )
     found = diagnose(linear({"w1": 0.02, "w2": -0.01}), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert "moves" not in DiagnosisReport(found).headline()

@@ -276,7 +276,7 @@ def test_a_trainers_folder_points_to_its_checkpoints(tmp_path: Path) -> None:
     for step in (50, 100, 9):
         (tmp_path / f"checkpoint-{step}").mkdir()
     with pytest.raises(
-        InputError, match=r"holds no model, but 3 checkpoints: name one, for example '.*checkpoint-100'"
+        InputError, match=r"contains no model, but 3 checkpoints: name one, for example '.*checkpoint-100'"
     ):
         load(str(tmp_path))
     state = {"best_model_checkpoint": str(tmp_path / "checkpoint-50")}
@@ -295,7 +295,7 @@ def test_functions_and_what_is_none_of_these(few: Any) -> None:
             diagnose(lambda texts, out=wrong: out, None, *few, QUICK, classes=["0", "1"])
     with pytest.raises(InputError, match="cannot diagnose"):
         diagnose(3, None, *few, QUICK)
-    with pytest.raises(InputError, match="is a name, no model: load it first"):
+    with pytest.raises(InputError, match="is a name, not a model; use diagnose"):
         diagnose("some/model", None, *few, QUICK)
     blind = LogisticRegression().fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1])  # reads numbers, not texts
     with pytest.raises(
@@ -310,7 +310,7 @@ def test_models_of_other_tasks_and_without_a_tokenizer(few: Any) -> None:
         diagnose(model, None, *few, QUICK)
     with pytest.raises(InputError, match="no classifier of whole texts"):
         diagnose(tf.BertForTokenClassification(model.config), tokenizer, *few, QUICK)
-    with pytest.raises(InputError, match=r"BertModel is no model for .* AutoModelForSequenceClassification"):
+    with pytest.raises(InputError, match=r"BertModel is not a model for .* AutoModelForSequenceClassification"):
         diagnose(tf.BertModel(model.config), tokenizer, *few, QUICK)
 
 
@@ -359,7 +359,7 @@ def test_words_that_answer_as_options(few: Any, tmp_path: Path) -> None:
     torch.manual_seed(0)
     config = tf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2, n_positions=258)
     save(tf.GPT2LMHeadModel(config), tokenizer, tmp_path)
-    with pytest.raises(InputError, match="say which words it answers with: --label-words"):
+    with pytest.raises(InputError, match="name the word that it predicts for each class: --label-words"):
         load(str(tmp_path))
     words, same = load(str(tmp_path), label_words={"0": " bad", "1": " good"}, template="It: {text} And: {second} So:")
     pairs = [(text, "the end") for text in few[0]]

@@ -435,7 +435,7 @@ def test_what_is_no_list_of_texts_is_said_so() -> None:
         (lambda texts: np.array([None, *texts[1:]], dtype=object), "entry 0 of the texts is missing"),
         (lambda texts: pd.Series([*texts[:-1], None]), "entry 39 of the texts is missing"),
         (lambda texts: pl.Series([*texts[:-1], None]), "entry 39 of the texts is missing"),
-        (lambda texts: (*texts[:-1], 3), "entry 39 of the texts is no text but int"),
+        (lambda texts: (*texts[:-1], 3), "entry 39 of the texts is not text but int"),
         (lambda texts: pd.DataFrame({"body": texts}), "data frame .* column 'body'"),
         (lambda texts: pl.DataFrame({"body": texts}), "data frame .* column 'body'"),
         (lambda texts: np.array(texts, dtype=object)[:, None], "one column"),

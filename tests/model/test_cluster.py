@@ -364,7 +364,7 @@ def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_b
         ({"sample_weight": "w"}, "--weight does not work on a cluster yet"),
         ({"duplicates": "drop"}, "--duplicates drop does not work on a cluster yet"),
         ({"label": "labl"}, "did you mean 'label'"),
-        ({"split": "author"}, "must hold 'test' for test rows"),
+        ({"split": "author"}, "must contain 'test' for test rows"),
         ({"drop": ("pos",)}, "one value only, 'neg'"),
     ],
 )

@@ -248,8 +248,8 @@ def test_split_column() -> None:
         and corpus.test.intake.counts["rows"] == 2
     )
     other = data.with_columns(split=pl.lit("train"))
-    fails(other, "'split' must hold 'test'", "it holds 'train'", split="split")
-    fails(data.with_columns(split=pl.lit("test")), "it holds 'test'", split="split")
+    fails(other, "'split' must contain 'test'", "it contains 'train'", split="split")
+    fails(data.with_columns(split=pl.lit("test")), "it contains 'test'", split="split")
     fails(data.with_columns(pl.col("split").replace("Dev", "fold1")), "'fold1'", split="split")
     fails(data, "no column 'part'", split="part")
     fails(data, "not both", split="split", test=data)

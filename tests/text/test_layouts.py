@@ -69,7 +69,7 @@ def test_a_winner_that_is_not_named_is_never_ignored(
     sources, options = options_of(layout.command)
     with pytest.raises(InputError) as caught:
         read_corpus(sources[0], pairs=options["pairs"])
-    suggested = str(caught.value).partition("give ")[2].partition(", or,")[0]
+    suggested = str(caught.value).partition("use ")[2].partition(", or,")[0]
     corpus = read_corpus(sources[0], **options_of(f"audit {suggested}")[1])
     if "LMSYS" not in layout.name:
         assert corpus.texts.to_list()[::2] == GOOD

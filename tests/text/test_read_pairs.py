@@ -88,7 +88,7 @@ def test_messages_are_read_for_their_last_content() -> None:
         ([("p", 1, 2), ("q", 3, 4)], {}, "row 1: column 'chosen' holds int values, not text"),
         ([("p", float("nan"), "b"), ("q", None, "d")], {}, "no pair is left"),
         ([("p", "a", "b"), ("q", "c", "d")], {"by": "topic"}, "there is no column 'topic' for the units"),
-        ([("p", "a", "b"), ("q", "c", "d")], {"split": "prompt"}, "must hold 'test' for test rows"),
+        ([("p", "a", "b"), ("q", "c", "d")], {"split": "prompt"}, "must contain 'test' for test rows"),
         ([], {}, "has no rows"),
     ],
 )  # fmt: skip

@@ -144,7 +144,7 @@ def test_byte_order_marks_encodings_and_line_ends(tmp_path: Path) -> None:
         path.write_bytes(text.encode(written))
         assert read_corpus(path, encoding=said).texts.to_list() == ["café a", "café b", "café c", "café d"]
     assert read_corpus(path).intake.detected == ("encoding utf-16 (detected)",)
-    fails(path, "no text encoding 'klingon'", encoding="klingon")
+    fails(path, "unknown text encoding 'klingon'", encoding="klingon")
     path.write_bytes(text.encode("utf-8"))
     fails(path, "check --encoding", encoding="utf-16")
     path.write_bytes(text.replace("\r\n", "\r").encode("utf-8"))
@@ -220,9 +220,9 @@ def test_the_layout_of_acl_imdb(tmp_path: Path) -> None:
 
 
 def test_folders_that_are_no_data_set(tmp_path: Path) -> None:
-    fails(tmp_path, "no data set", "one subfolder of .txt files per label")
+    fails(tmp_path, "not a data set", "one subfolder of .txt files per label")
     make_folder(tmp_path, {"a.txt": "x"})
-    fails(tmp_path, "no data set")
+    fails(tmp_path, "not a data set")
     make_folder(tmp_path, {"pos/a.txt": "x", "neg/b.txt": "x"})
     (tmp_path / "neg" / "b.txt").write_bytes(b"caf\xe9\n")
     fails(tmp_path, "b.txt", "line 1", "0xe9", "--encoding latin-1", encoding="utf-8")
@@ -241,19 +241,19 @@ def test_missing_unknown_and_unreadable_files(tmp_path: Path) -> None:
             read_corpus(long)
         assert len(str(caught.value)) < 300
     (tmp_path / "a.xlsx").write_bytes(layouts.workbook([{"text": "a", "label": "b"}])[:-30] + b"PK\x05\x06" + bytes(18))
-    fails(tmp_path / "a.xlsx", "no readable workbook")
+    fails(tmp_path / "a.xlsx", "not a readable workbook")
     (tmp_path / "a.xlsx").write_bytes(b"PK")
-    fails(tmp_path / "a.xlsx", "no readable workbook")
+    fails(tmp_path / "a.xlsx", "not a readable workbook")
     (tmp_path / "a.docx").write_bytes(b"PK")
     fails(tmp_path / "a.docx", "'.docx'", ".csv .tsv .jsonl .ndjson .json .parquet")
     (tmp_path / "noext").write_bytes(b"x")
     fails(tmp_path / "noext", "without an extension")
     (tmp_path / "a.parquet").write_bytes(b"text,label\n")
-    fails(tmp_path / "a.parquet", "no readable Parquet file")
+    fails(tmp_path / "a.parquet", "not a readable Parquet file")
     whole = gzip.compress(b"text,label\n" + os.urandom(20_000).hex().encode())
     for broken in (b"text,label\n", whole[:-100], whole[:200] + b"\0" * 50 + whole[250:]):
         (tmp_path / "a.csv.gz").write_bytes(broken)
-        fails(tmp_path / "a.csv.gz", "damaged or no gzip file")
+        fails(tmp_path / "a.csv.gz", "damaged or not a gzip file")
     fails([1, 2], "cannot read a list")
     fails(["a", "b"], "no file or folder 'a'")
     fails((["a"], ["x", "y"]), "1 texts but 2 labels")
@@ -389,14 +389,14 @@ def test_devices_pipes_and_sockets_are_refused_at_once(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(tmp_path / "s.csv"))
         for path in ("pipe.csv", "zero.csv", "s.csv"):
-            fails(tmp_path / path, "is no regular file")
-    fails("/dev/zero", "is no regular file")
+            fails(tmp_path / path, "is not a regular file")
+    fails("/dev/zero", "is not a regular file")
     folder = make_folder(tmp_path / "d", {"pos/1.txt": "a", "neg/1.txt": "b"})
     (folder / "neg" / "2.txt").symlink_to("/dev/zero")
-    fails(folder, "2.txt", "is no regular file")
+    fails(folder, "2.txt", "is not a regular file")
     with pytest.raises(InputError, match="not a regular file"):
         PieceTokenizer(tmp_path / "pipe.csv")
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="not a regular file"):
         WordTokenizer.read_stop_words(tmp_path / "pipe.csv")
 
 

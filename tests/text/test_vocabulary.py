@@ -231,7 +231,7 @@ def test_stop_words_are_left_out_before_n_grams_are_formed(tmp_path: Path) -> No
     assert [token for _, _, token in tokenizer.spans("The end of the film, the")] == ["end", "film"]
     assert matrix_of(["the end of the film"], tokenizer, 2, 1)[1] == ["end", "film", "end film"]
     path.write_text("# nothing\n")
-    for wrong, message in ((path, "holds no stop words"), (tmp_path / "none.txt", "cannot read")):
+    for wrong, message in ((path, "contains no stop words"), (tmp_path / "none.txt", "cannot read")):
         with pytest.raises(InputError, match=message):
             WordTokenizer.read_stop_words(wrong)
 
@@ -244,7 +244,7 @@ def test_a_pattern_that_is_none_is_one_clear_line(pattern: str) -> None:
 
 
 def test_texts_without_words_are_named_as_such() -> None:
-    with pytest.raises(InputError, match="hold no words"):
+    with pytest.raises(InputError, match="contain no words"):
         count_texts(pl.Series(["...", "!", " "]))
 
 
@@ -391,7 +391,7 @@ def test_a_file_that_is_no_tokenizer_is_one_clear_line(content: str | None, tmp_
         path.write_text(content)
     sources = [path, content] if content and content.startswith("{") else [path]
     for source in sources:
-        with pytest.raises(InputError, match="no tokenizers file") as caught:
+        with pytest.raises(InputError, match="not a tokenizers file") as caught:
             PieceTokenizer(source)
         assert "\n" not in str(caught.value)
 

@@ -286,7 +286,7 @@ def test_a_solver_that_stops_early_says_so() -> None:
 
 def test_bad_input_is_named() -> None:
     counts = Counts.from_matrix([[1, 1, 0]], [1])
-    with pytest.raises(InputError, match="document 0 does not hold type 2"):
+    with pytest.raises(InputError, match="document 0 does not contain type 2"):
         selection_of(counts, {0: [2]})
     with pytest.raises(InputError, match="document 5"):
         selection_of(counts, {5: [0]})

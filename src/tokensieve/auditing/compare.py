@@ -100,8 +100,8 @@ class Saved:
         try:
             written = {name: read_regular(path / name) for name in names}
         except (FileNotFoundError, NotADirectoryError) as problem:
-            missing = f"{Path(str(problem.filename)).name} is missing; `tokensieve audit` writes one"
-            raise InputError(f"{where} is no folder of an audit: {missing}") from None
+            missing = f"{Path(str(problem.filename)).name} is missing; create one with `tokensieve audit`"
+            raise InputError(f"{where} is not the folder of an audit: {missing}") from None
         except OSError as problem:
             raise InputError(f"{where} cannot be read: {problem.strerror or problem}") from None
         content: dict[str, Any] = {"findings.json": {"findings": []}}
@@ -135,13 +135,13 @@ class Saved:
             share = Share.count(round(accuracy * test), test) if good else Share.count(0, 0)
             low, high = map(float, summary.get("accuracy_interval", (share.low, share.high)))
         except (LookupError, TypeError, AttributeError) as problem:
-            raise InputError(f"{where} is no folder of an audit: its summary.json lacks {problem!s:.60}") from None
+            raise InputError(f"{where} is not the folder of an audit: its summary.json lacks {problem!s:.60}") from None
         except (ValueError, OverflowError):  # an interval that is none
             good = False
         if not good or not 0 <= low <= accuracy + 1e-9 or not accuracy - 1e-9 <= high <= 1:
-            raise _damaged(where, "summary.json holds numbers that no audit has")
+            raise _damaged(where, "summary.json contains impossible numbers")
         if not set(tokens["class"]) <= set(classes):
-            raise _damaged(where, "tokens.csv names a class that summary.json does not")
+            raise _damaged(where, "tokens.csv names a class that is not in summary.json")
         try:
             first = msgspec.convert(findings[:3], list[_Entry])
         except (TypeError, ValueError) as problem:
@@ -177,9 +177,9 @@ def _table(where: str, content: bytes) -> pl.DataFrame:
     fine &= (pl.col("effect_low") <= pl.col("effect_high")) & pl.col("documents").is_between(0, MOST_DOCUMENTS)
     bad = frame.select((~fine.fill_null(False)).arg_true()).to_series()
     if len(bad):
-        raise _damaged(where, f"tokens.csv: row {bad[0] + 1} holds what is no number of an audit")
+        raise _damaged(where, f"tokens.csv: row {bad[0] + 1} contains an impossible number")
     if frame.select("token", "class").is_duplicated().any():
-        raise _damaged(where, "tokens.csv names a token twice for one class")
+        raise _damaged(where, "tokens.csv lists a token twice for one class")
     return frame
 
 
@@ -301,11 +301,11 @@ def compare_audits(
     if len(shared) < 2:
         raise InputError(
             f"the audits have {len(shared)} classes in common, {', '.join(map(repr, a.classes[:5]))} and "
-            f"{', '.join(map(repr, b.classes[:5]))}: two are needed; name them alike with --group"
+            f"{', '.join(map(repr, b.classes[:5]))}: two are needed; rename classes with --group"
         )
     classes = tuple(shared[1:] if len(a.classes) == len(b.classes) == len(shared) == 2 else shared)
     sizes = f"{len(shared)} of {len(a.classes)} and {len(b.classes)}"
-    notes = (f"compared are the classes that both audits have: {sizes}",) if set(a.classes) != set(b.classes) else ()
+    notes = (f"only the classes of both audits are compared: {sizes}",) if set(a.classes) != set(b.classes) else ()
     sides = [np.array([one.accuracy.value, one.accuracy.low, one.accuracy.high]) for one in (a, b)]
     change, low, high, _ = map(float, mover(*sides))
     return AuditComparison(

@@ -48,7 +48,7 @@ def mask_fields(
             field = fields.field_of(token)
             if field not in own:
                 raise InputError(
-                    f"{token!r} is of no field: write {', '.join(f'{fields.prefixes[name]}TOKEN' for name in texts)}"
+                    f"{token!r} does not name a field; write {', '.join(f'{fields.prefixes[name]}TOKEN' for name in texts)}"
                 )
             own[field].append(" ".join(word.removeprefix(fields.prefixes[field]) for word in token.split(" ")))
     masked, changed = dict(texts), np.zeros(max(map(len, texts.values()), default=0), dtype=bool)
@@ -89,7 +89,7 @@ def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) ->
     for gram in sorted(wanted) if isinstance(tokenizer, WordTokenizer) else ():
         for word in gram:
             if [found for _, _, found in tokenizer.spans(word)] != [word]:
-                raise InputError(f"{' '.join(gram)!r} is no token: the tokenizer never writes the word {word!r}")
+                raise InputError(f"{' '.join(gram)!r} is not a token: the tokenizer never produces the word {word!r}")
     lengths = sorted({len(gram) for gram in wanted})
     first = pl.Series(sorted({gram[0] for gram in wanted}))
     near = tokenizer.split(texts).list.eval(pl.element().is_in(first.implode())).list.any()
@@ -242,8 +242,8 @@ def _remnants(texts: pl.Series, changed: Ints) -> list[str]:
             if end and n >= 0.5 * len(changed) and n >= 0.9 * every:
                 which = f"texts that {verb} {shown(' '.join(end), 60)!r} (0 stands for any number)"
                 out.append(
-                    f"the mark is still readable: {n:,} of {every:,} {which} are among those that were changed; remove this too, "
-                    "or audit the copy before you use it"
+                    f"the mark is still readable: {n:,} of {every:,} {which} were changed; remove this too, or audit the copy "
+                    "before you use it"
                 )
                 break
     return out
@@ -267,12 +267,12 @@ def read_decisions(path: Path) -> tuple[list[str], list[str], dict[str, frozense
     except OSError as problem:
         raise InputError(f"cannot read {name}: {problem.strerror or problem}") from None
     except (ValueError, RecursionError) as problem:
-        message = f"{name} is no JSON ({str(problem)[:100]}): export it from the audit's page again"
+        message = f"{name} is not valid JSON ({str(problem)[:100]}): export it from the audit's page again"
         raise InputError(message) from None
     if not isinstance(content, dict) or content.get("tokensieve") != "decisions":
-        raise InputError(f"{name} holds no decisions: export them from the audit's page")
+        raise InputError(f"{name} contains no decisions: export them from the audit's page")
     if content.get("version") != 1 or isinstance(content["version"], bool):
-        raise InputError(f"{name} is of version {content.get('version')!s:.20}, this tokensieve reads 1")
+        raise InputError(f"{name} has format version {content.get('version')!s:.20}; this tokensieve reads version 1")
     tokens, documents = content.get("tokens", {}), content.get("documents", [])
     if not isinstance(tokens, dict) or not isinstance(documents, list):
         raise InputError(f"{name}: tokens must be an object and documents a list")

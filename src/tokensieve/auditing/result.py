@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """Everything that an audit found; terminal, page and files all read from here.
+    """Everything that an audit found, for the terminal, the page and the files.
 
     Attributes:
         learned: the trained model, and the documents it was trained and tested on.

@@ -40,7 +40,7 @@ def audit(
     client: Any = None,
     **reading: Any,
 ) -> Audit:
-    """Importance, classifier, selection and their agreement on one corpus.
+    """Audit a corpus: token importance, a trained classifier, findings, and where data and model agree.
 
     Args:
         corpus: with its test set (else a seeded, stratified fraction is set aside), or what `read_corpus` reads: a frame, a file, …
@@ -67,7 +67,7 @@ def audit(
         corpus = (read_pairs if "pairs" in reading else read_corpus)(corpus, **reading)
         clock.lap("reading")
     elif reading:
-        raise InputError(f"{', '.join(reading)}: the corpus is read already; give these to read_corpus")
+        raise InputError(f"{', '.join(reading)}: the corpus has already been read; pass these to read_corpus")
     baselines: list[Future[float]] = []
 
     def counted(task: Task, train: Part, test: Part) -> None:

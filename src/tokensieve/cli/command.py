@@ -289,7 +289,7 @@ class Splitting:
             for name in ("keep_case", "pattern", "stop_words", "html"):
                 if getattr(self, name) != getattr(Splitting(), name):
                     flag = "--" + name.replace("_", "-")
-                    raise InputError(f"{flag} is for words, but --tokenizer splits by itself; leave one of the two out")
+                    raise InputError(f"{flag} is about words, but --tokenizer does its own splitting; use one of them")
             return PieceTokenizer(self.tokenizer)
         ignored = () if self.stop_words is None else WordTokenizer.read_stop_words(self.stop_words, not self.keep_case)
         return WordTokenizer(

@@ -80,7 +80,7 @@ def _mask(
     tokens = [one for one in dict.fromkeys(tokens) if one not in elsewhere]
     opened = open_source(source, reading)
     if (folder / name).exists() and Path(source).exists() and (folder / name).samefile(source):
-        raise InputError(f"--out {str(out)!r} is the source itself, which would be lost; name another file")
+        raise InputError(f"--out {str(out)!r} is the source itself and would overwrite it; name another file")
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
     fields = [name for name in getattr(tokenizer, "fields", []) if name not in values]
     wanted = list(pairs or text or fields or likely)

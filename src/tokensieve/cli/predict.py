@@ -12,7 +12,7 @@ from tokensieve.errors import InputError
 from tokensieve.escape import printable, shown
 from tokensieve.options import option
 from tokensieve.text.settings import SourceSettings
-from tokensieve.wording import percent
+from tokensieve.wording import count, percent
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,7 +82,7 @@ def _predict(
         frame, found = _classified(classifier, rows, final if label is not None else None)
         if given and found is None:
             raise InputError(
-                f"{table.name}: column {label!r} has no label that the model knows; choose another with --label"
+                f"{table.name}: column {label!r} contains none of the model's labels; choose another with --label"
             )
         summary = {"documents": len(frame), "missing_texts": rows["text"].null_count()}
         summary["score"] = found and found.to_dict()
@@ -112,12 +112,12 @@ def _preferred(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str]
     share = Share.over((known > 0) + 0.5 * (known == 0), np.arange(len(known)))
     loss = float(np.mean(np.logaddexp(0.0, -known))) if len(known) else None
     left = len(frame) - len(known)
-    lines = [f"{left:,} pairs without two answers: none is named"] if left else []
+    lines = [f"no prediction for {count(left, 'pair')} with a missing answer"] if left else []
     if loss is not None:
         rate = f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
         lines.append(
-            f"{shown(columns[0], 40)} is named as preferred in {rate} of {len(known):,} pairs; log loss {loss:.4f} "
-            "(the accuracy, where that column holds the preferred answers)"
+            f"{shown(columns[0], 40)} is predicted to win in {rate} of {len(known):,} pairs; log loss {loss:.4f} "
+            "(the accuracy, if that column contains the preferred answers)"
         )
     return lines, {"first_preferred": share.to_dict(), "log_loss": loss, "without_two_answers": left}
 

@@ -40,7 +40,7 @@ def _reproduce(
 
     def done(id: str, reading: str, found: SeedRun, taken_over: bool) -> None:
         met = found.problem or ("every criterion met" if found.passed else "not every criterion met")
-        how = "taken over from an earlier run" if taken_over else f"{found.seconds:.0f} s"
+        how = "from an earlier run" if taken_over else f"{found.seconds:.0f} s"
         under = "" if reading == "default" else f", reading {reading}"
         say(quiet, f"{id}{under}, seed {found.seed}: {met} ({how})")
 

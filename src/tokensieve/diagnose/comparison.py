@@ -39,8 +39,8 @@ from tokensieve.wording import count, signed
 
 _Loaded = tuple[object, object]
 _NOTE = (
-    "The correlation of what a model does with words and what the data says shows whether it has learned, not which of two trained "
-    "models is better: accuracy shows that."
+    "The correlation between a model's use of words and the data shows whether the model has learned. Which of two trained models "
+    "is better is shown by their accuracy."
 )
 
 
@@ -110,7 +110,7 @@ class Comparison:
             self._curve(short),
             Text("Look at words that the later model uses more and that should not matter.", "lead"),
         ]
-        ends, verdict = (first.model, last.model), "No word's use differs between these models by more than chance."
+        ends, verdict = (first.model, last.model), "All differences in the use of words are within chance."
         steps = list(self.words.group_by("before", "after", maintain_order=True))
         for (before, after), words in sorted(steps, key=lambda one: one[0] != ends):
             tables: list[Block] = []

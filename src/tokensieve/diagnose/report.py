@@ -35,8 +35,8 @@ _SAID: dict[str, tuple[str, Mark, str]] = {
     Status.UNSUPPORTED: (
         "no support",
         "alarm",
-        "the word at least doubles the odds, its use exceeds the data's interval by half a typical word, and that interval is "
-        "narrow and close to neutral",
+        "the word at least doubles the odds, its use exceeds the data's interval by half a typical word's use, and that interval "
+        "is narrow and close to neutral",
     ),
     Status.RARE: (
         "too rare to tell",
@@ -127,7 +127,7 @@ class DiagnosisReport:
             return "Too few words could be measured to tell whether this model has learned to predict the label."
         if not self.found.learned:
             if top:
-                moves = f"What moves its answers most is {quoted(top)} ({signed(_most(used, top), 1)} log-odds)."
+                moves = f"What moves its predictions most is {quoted(top)} ({signed(_most(used, top), 1)} log-odds)."
                 also = f" {moves} Would you expect that?{also}"
             if self.found.learning is Learning.BARELY:
                 return f"This model has barely learned to predict the label, if at all ({numbers}).{also}"
@@ -216,7 +216,7 @@ class DiagnosisReport:
         if used.height:
             rows = used.select("token", "use").head(5).iter_rows()
             names = ", ".join(f"“{shown(token, 30)}” ({plain(use)})" for token, use in rows)
-            out.append(f"It uses most, in log-odds: {names}.")
+            out.append(f"The words that it uses most, in log-odds: {names}.")
         if self.found.learned and used.height and leaning:
             it = "it is a shortcut" if len(leaning) == 1 else "each is a shortcut"
             out.append(

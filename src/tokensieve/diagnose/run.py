@@ -203,7 +203,7 @@ def _open_pieces(
     check_weights(model, known.family)
     rows, largest = model.get_input_embeddings().num_embeddings, int(windows.pieces.max())
     if largest >= rows:
-        raise InputError(f"the tokenizer gives piece {largest}, the model knows {rows:,}: they do not belong together")
+        raise InputError(f"the tokenizer has a piece {largest}, the model only {rows:,}; they do not belong together")
     pad = next((x for x in (pieces.pad_token_id, pieces.eos_token_id) if x is not None), 0)
 
     def twin(outputs: Outputs, work: Work, kept: Ints) -> Measured:

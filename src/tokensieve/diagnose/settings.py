@@ -12,12 +12,13 @@ from tokensieve.text.settings import ReadSettings
 
 @dataclass(frozen=True, kw_only=True)
 class DiagnoseSettings(ReadSettings):
-    """Measuring; the options say what each setting does. A number below one, or a choice that does not exist, is an InputError.
+    """Measuring.
 
-    Documents are drawn in proportion to the classes; importance in the data always comes from all of them. `seconds` are those of
-    a machine of 50 billion operations a second, about one core, so that the number of documents depends on model and texts only. A
-    smaller `min_documents` takes longer and gives wider intervals. `max_length` counts special tokens. `tokenizer` is None for
-    words and punctuation by Unicode rules. `label_words` maps each class to the word that a causal language model predicts for it.
+    A number below one, or a choice that does not exist, is an InputError. Documents are drawn in proportion to the classes;
+    importance in the data always comes from all of them. `seconds` are those of a machine of 50 billion operations a second,
+    about one core, so that the number of documents depends on model and texts only. A smaller `min_documents` takes longer and
+    gives wider intervals. `max_length` counts special tokens. `tokenizer` is None for words and punctuation by Unicode rules.
+    `label_words` maps each class to the word that a causal language model predicts for it.
     """
 
     min_documents: int = option(10, "Words in fewer of the documents read are looked at only if they stand out.", low=1)

@@ -50,7 +50,7 @@ Interval = tuple[Floats, Floats, Floats]  # estimate, low, high
 
 
 class Category(StrEnum):
-    """What a type is for a class, given the evidence of these documents."""
+    """How a token type relates to a class, given the evidence of these documents."""
 
     ONLY = "only in class"
     FOR = "for class"

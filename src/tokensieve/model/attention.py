@@ -260,7 +260,7 @@ def accuracy(f: Floats, labels: Ints) -> float:
 
 @dataclass(frozen=True)
 class Model:
-    """Softmax attention over token types, with exact sums as answers (formulas in `tokensieve.model.attention`).
+    """Softmax attention over token types; its predictions are exact sums over tokens (formulas in `tokensieve.model.attention`).
 
     Attributes:
         classes: the K labels, sorted, shape (K,).

@@ -37,7 +37,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Softmax attention over token types, with exact sums as answers.
+    """Softmax attention over token types; its predictions are exact sums over tokens.
 
         f_X = Σ_s q_{X,s} w_s,    q_{X,s} = c_{X,s} e^{u_s} / Σ_r c_{X,r} e^{u_r}
 
@@ -342,6 +342,6 @@ def _is_text(X: Data) -> bool:
     sequence = isinstance(X, list | tuple | pl.Series) or (getattr(X, "ndim", 0) == 1 and hasattr(X, "__len__"))
     if sequence and any(isinstance(x, str) for x in X):
         at, entry = next((i, x) for i, x in enumerate(X) if not isinstance(x, str))
-        what = "missing" if missing(entry) else f"no text but {type(entry).__name__}"
+        what = "missing" if missing(entry) else f"not text but {type(entry).__name__}"
         raise ValueError(f"entry {at} of the texts is {what}: leave it out")
     return False

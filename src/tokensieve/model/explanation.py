@@ -20,7 +20,7 @@ SINK = "⟨sink⟩"
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """One answer as a sum: Σ contribution = answer, to rounding; the sink is a term of its own.
+    """One prediction as a sum: Σ contribution = logit, to rounding; the sink is a term of its own.
 
     Attributes:
         predicted: the class that the model answers.
@@ -54,7 +54,7 @@ class Explanation:
         """
         classes = model.classes.tolist()
         if label is not None and label not in classes:
-            raise InputError(f"the model has no class {label!r}: it knows {', '.join(map(str, classes))}")
+            raise InputError(f"the model has no class {label!r}; it has {', '.join(map(str, classes))}")
         f = model.decide(matrix)
         p, best, mirrored = probabilities(f), decide(f), both(f)
         u, w = model.table
@@ -129,6 +129,6 @@ def compare(model: Model, first: str, second: str) -> PairExplanation:
         InputError: the model was not trained on pairs.
     """
     if not model.pairs:
-        raise InputError("this model answers single texts: to compare two, train one with --pairs")
+        raise InputError("this model classifies single texts; to compare two, train one with --pairs")
     a, b = Explanation.of(model, *model.count([first, second]))
     return PairExplanation(a, b, a.answer - b.answer, float(expit(a.answer - b.answer)))

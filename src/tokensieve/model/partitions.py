@@ -282,7 +282,7 @@ def _read(
             odd = names.filter(~names.is_in([*TEST_NAMES, *TRAIN_NAMES]))
             if len(odd):
                 raise InputError(
-                    f"the split column must hold 'test' for test rows and one of {listed(TRAIN_NAMES)} for the others; it "
+                    f"the split column must contain 'test' for test rows and one of {listed(TRAIN_NAMES)} for the others; it "
                     f"holds {str(odd[0])[:40]!r}"
                 )
             test = names.is_in(TEST_NAMES)

@@ -130,7 +130,7 @@ def read_model(path: str | Path) -> Model:
         content, blob = read_regular(folder / DESCRIPTION), read_regular(folder / NUMBERS)
     except (FileNotFoundError, NotADirectoryError) as error:
         missing = Path(str(error.filename)).name
-        raise InputError(f"{path} is no model: {missing} is missing there; `tokensieve train` writes one") from None
+        raise InputError(f"{path} is not a model folder (no {missing}); create one with `tokensieve train`") from None
     except OSError as error:
         raise InputError(f"{str(path)[:200]} cannot be read: {error.strerror}") from None
     try:
@@ -142,11 +142,11 @@ def read_model(path: str | Path) -> Model:
     if type(description.get("format")) is not int or description["format"] != FORMAT:
         found = str(description.get("format"))[:20]
         raise InputError(
-            f"{folder} holds a model of format {found}, this version reads format {FORMAT}: train it again"
+            f"{folder} contains a model of format {found}, but this version reads format {FORMAT}: train it again"
         )
     if _digest(description, blob) != description.get("sha256"):
         raise InputError(
-            f"{folder}: {NUMBERS} and {DESCRIPTION} are truncated, altered or of two models: train the model again"
+            f"{folder}: {NUMBERS} and {DESCRIPTION} are truncated, altered or from two models: train the model again"
         )
     try:
         numbers = safetensors.numpy.load(blob)
@@ -173,7 +173,7 @@ def read_model(path: str | Path) -> Model:
 def _with_vocabulary(model: Model | AttentionClassifier) -> tuple[Model, Vocabulary]:
     model = model if isinstance(model, Model) else model.trained_
     if model.vocabulary is None:
-        raise InputError("only a model fitted on texts can be saved: this one was fitted on counts and knows no tokens")
+        raise InputError("only a model fitted on texts can be saved: this one was fitted on counts and has no tokens")
     return model, model.vocabulary
 
 

@@ -139,10 +139,10 @@ class Experiment:
             if name not in known:
                 near = difflib.get_close_matches(name.lower(), known, 1, 0.4)
                 meant = f"did you mean {near[0]!r}? " if near else ""
-                raise InputError(f"there is no experiment {name!r}: {meant}(there are: {', '.join(known)})")
+                raise InputError(f"there is no experiment {name!r}: {meant}(available: {', '.join(known)})")
         chosen = [experiment for id, experiment in known.items() if not names or id in names]
         theirs = dict.fromkeys(["all", *(reading["name"] for experiment in chosen for reading in experiment.readings)])
         for name in readings:
             if name not in theirs:
-                raise InputError(f"there is no reading {name!r} of these experiments (there are: {', '.join(theirs)})")
+                raise InputError(f"there is no reading {name!r} of these experiments (available: {', '.join(theirs)})")
         return chosen

@@ -171,7 +171,7 @@ def read_rows(
     names = table.text_columns(text)
     for name in (*([label] if label else []), *keep):
         if name in names and len(names) > 1:
-            raise InputError(f"{table.name}: {name!r} is a field of the text and cannot be kept beside it")
+            raise InputError(f"{table.name}: {name!r} is a text field and cannot also be kept")
     labels = [] if label is None else [table.position(label, "label")]
     kept = [table.position(name, "results") for name in keep]
     found = {name: (name,) for name in columns or {} if name in table.columns}
@@ -314,7 +314,7 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
                 found.update(labels)
     if not split:
         raise InputError(
-            f"{table.name}: column {column!r} nowhere holds the separator {separator!r}: check --label-separator"
+            f"{table.name}: column {column!r} never contains the separator {separator!r}: check --label-separator"
         )
     order = sorted(found, key=lambda name: (-found[name], name))
     kept = [name for name in order if LEAST <= found[name] <= rows - LEAST][:50]

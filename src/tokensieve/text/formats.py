@@ -68,7 +68,7 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
         ending = Path(path.name.lower().removesuffix(".gz")).suffix
         raise InputError(
             f"{name}: cannot read a file {f'of kind {ending!r}' if ending else 'without an extension'}; "
-            f"understood are {' '.join(KINDS)} (each also with .gz or .zst); name a table in text .csv or .tsv"
+            f"supported: {' '.join(KINDS)} (each also with .gz or .zst); rename a table of text to .csv or .tsv"
         )
     if suffix not in (".csv", ".tsv") and (settings.separator is not None or not settings.header):
         raise InputError(f"{name}: --separator and --no-header are for .csv and .tsv files: leave them out")
@@ -90,7 +90,7 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
 def _check_regular(path: Path) -> None:
     """Make sure that reading comes to an end."""
     if path.exists() and not path.is_file():
-        raise InputError(f"{str(path)[-80:]!r} is no regular file (a device, pipe or socket): copy it to a file")
+        raise InputError(f"{str(path)[-80:]!r} is not a regular file but a device, pipe or socket: copy it to a file")
 
 
 @contextmanager
@@ -103,21 +103,21 @@ def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
     except UnicodeError as problem:  # encodings of more than one byte a character, where bad bytes cannot be marked
         raise InputError(f"{name}: is not in the encoding given ({problem}); check --encoding") from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(f"{name}: is damaged or no gzip file; make or download it again") from None
+        raise InputError(f"{name}: is damaged or not a gzip file; create or download it again") from None
     except zstandard.ZstdError:
-        raise InputError(f"{name}: is damaged or no zstd file; make or download it again") from None
+        raise InputError(f"{name}: is damaged or not a zstd file; create or download it again") from None
     except OSError as problem:
         raise InputError(f"cannot read {name!r}: {problem.strerror or problem}") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
         reason = (str(problem).splitlines() or ["damaged"])[0][:200]
-        raise InputError(f"{name}: is no readable {kind} file ({reason})") from None
+        raise InputError(f"{name}: is not a readable {kind} file ({reason})") from None
 
 
 def _check_expansion(name: str, path: Path, size: float, limits: bool) -> None:
     """Refuse a file that expands beyond what real text does."""
     if limits and size > LARGE and size > EXPANSION * path.stat().st_size:
         raise InputError(
-            f"{name}: expands more than {EXPANSION}-fold, to over {size / 1e9:.1f} GB: if it is meant to, give --no-limits"
+            f"{name}: expands more than {EXPANSION}-fold, to over {size / 1e9:.1f} GB: if that is intended, pass --no-limits"
         )
 
 
@@ -141,13 +141,13 @@ class PlainText:
         try:
             io.TextIOWrapper(io.BytesIO(), self._encoding)
         except (LookupError, ValueError):
-            raise InputError(f"there is no text encoding {encoding[:40]!r}; try utf-8, latin-1 or cp1252") from None
+            raise InputError(f"unknown text encoding {encoding[:40]!r}; try utf-8, latin-1 or cp1252") from None
         with reading(name):
             with self.path.open("rb") as file:
                 start = file.read(64)
             kind = next((kind for begins, kind in _BINARY.items() if start.startswith(begins)), None)
             if kind is not None:
-                raise InputError(f"{name}: is no text but {kind}")
+                raise InputError(f"{name}: is not text but {kind}")
             odd = self._undecodable("utf-8") if encoding.lower() == "utf-8" else []
             self.is_utf8 = odd is None
             found = None if settings.encoding or odd is None else _detected_encoding(start, odd)
@@ -192,12 +192,12 @@ class PlainText:
             number, line = 1, ""
             while part := text.readline(BLOCK):
                 if "\0" in part:
-                    raise _BadText(number, "there is a NUL byte, so this is no text; export the file again")
+                    raise _BadText(number, "it contains a NUL byte, so it is not text; export the file again")
                 line += part
                 if not part.endswith(("\n", "\r")) and len(part) == BLOCK:
                     if self._limits and len(line) > LONGEST:
                         raise InputError(
-                            f"{self.name}: a line has more than {LONGEST / 1e6:,.0f} MB: if it is one document, give "
+                            f"{self.name}: a line has more than {LONGEST / 1e6:,.0f} MB: if it is one document, pass "
                             "--no-limits"
                         )
                     continue
@@ -361,7 +361,7 @@ def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[lis
                 return
             except csv.Error as problem:
                 said = str(problem)
-                reason = f'broken quoting ({said}); write each field that holds quotes in double quotes, with inner quotes as ""'
+                reason = f'broken quoting ({said}); put each field that contains quotes in double quotes, with inner quotes as ""'
                 if "end of data" in said:
                     reason = 'a double quote is opened and never closed; close it, or write a quote inside a quoted field as ""'
                 if "expected after" in said:
@@ -375,7 +375,7 @@ def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[lis
             if width and len(fields) != width:
                 raise InputError(
                     f"{where} (line {first}): {len(fields)} fields where the {'header' if header else 'first row'} has {width}; "
-                    "a field that holds the separator must be in double quotes"
+                    "a field that contains the separator must be in double quotes"
                 )
             width = len(fields)
             row += 1
@@ -474,13 +474,13 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTab
     def read(names: Sequence[str]) -> Iterator[Batch]:
         batches = checked(names)
         while True:  # standard error is silenced only while Polars works, not while a batch is used
-            with reading(name), one_line(f"{name}: is no readable {kind} file"):
+            with reading(name), one_line(f"{name}: is not a readable {kind} file"):
                 batch = next(batches, None)
             if batch is None:
                 return
             yield batch
 
-    with reading(name), one_line(f"{name}: is no readable {kind} file"):
+    with reading(name), one_line(f"{name}: is not a readable {kind} file"):
         return SourceTable(name, scan().collect_schema().names(), read)
 
 
@@ -488,7 +488,7 @@ def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
     """The first sheet of a workbook."""
     import fastexcel
 
-    with reading(name), one_line(f"{name}: is no readable workbook"):
+    with reading(name), one_line(f"{name}: is not a readable workbook"):
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 _check_expansion(name, path, sum(entry.file_size for entry in archive.infolist()), limits)

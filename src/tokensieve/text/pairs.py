@@ -196,7 +196,7 @@ class _Side:
         names = tuple(name for _, name in dict.fromkeys(units))
         if reader.by and len(names) < 6 and n >= 50:  # p is never below 2^(1 − units)
             notes.append(
-                f"column {reader.by!r} (--by) has {len(names)} values for {n:,} pairs: too few to tell anything from chance; to "
+                f"column {reader.by!r} (--by) has {len(names)} values for {n:,} pairs: too few for a significant result; to "
                 f"compare them, give --environments {shlex.quote(reader.by)}"
             )
         ends = columns[0], columns[-1]
@@ -245,7 +245,7 @@ class _PairReader:
                 pairs = shlex.quote(",".join(self.columns))
                 command = f"--pairs {pairs} --winner {shlex.quote(winner)}" if winner else scores
                 raise InputError(
-                    f"{table.name}: the column {(winner or scores.rpartition(' ')[2])!r} seems to say which answer won; give "
+                    f"{table.name}: the column {(winner or scores.rpartition(' ')[2])!r} seems to say which answer won; use "
                     f"{command}, or, if the first answer always won, rename that column"
                 )
         self._columns = self._suspects([end[0].lower() for end in ends if end])
@@ -294,7 +294,9 @@ class _PairReader:
                 )
             found[name] = (name,)
         if "answer" in found:
-            raise InputError(f"{self.table.name}: 'answer' is what the answer's own text is called; rename that column")
+            raise InputError(
+                f"{self.table.name}: the name 'answer' is reserved for the answer's text; rename that column"
+            )
         return found
 
     def _words(self, values: dict[str, Any], answers: int) -> list[tuple[str | None, ...]]:
@@ -317,7 +319,7 @@ class _PairReader:
                 return
         if len(self.columns) != 2 and any(len(columns) == 1 for columns in self._columns.values()):
             raise InputError(
-                f"{self.table.name}: of more than two answers in a row --columns takes a column for each, such as model_a, model_b"
+                f"{self.table.name}: with more than two answers per row, --columns takes one column for each"
             )
         for row, values in self._rows():
             side = train
@@ -421,7 +423,7 @@ class _PairReader:
         """What the winner column holds → FIRST, SECOND, TIE or None."""
         column = str(self.how.winner)
         if len(self.columns) != 2:
-            raise InputError("--winner is for two columns in --pairs; of more answers give --scores or --ranks")
+            raise InputError("--winner is for two columns in --pairs; for more answers use --scores or --ranks")
         values = {name for _, row in self._rows() if (name := label_name(row[column])) is not None}
         numbers = {value for value in values if re.fullmatch(r"-?\d+(\.\d+)?", value)}
         own = [c.lower() for c in self.columns]
@@ -467,7 +469,7 @@ class _PairReader:
         found = {float(number) for number in numbers}
         if found <= {0, 0.5, 1} and 0.5 in found:
             raise InputError(
-                f"{self.table.name}: column {self.how.winner!r} looks like the first answer's chance to win; give it as --scores"
+                f"{self.table.name}: {self.how.winner!r} looks like the first answer's chance of winning; use it as --scores"
             )
         if min(found) < 0:  # a scale such as HelpSteer's −3 to 3: below zero the first answer is better
             meaning = {value: FIRST if value < 0 else SECOND if value > 0 else TIE for value in found}
@@ -480,7 +482,7 @@ class _PairReader:
         else:
             raise InputError(
                 f"{self.table.name}: column {self.how.winner!r} holds {listed(sorted(numbers))}, which does not say "
-                "which answer won; it may hold 0 and 1, or 1 and 2"
+                "which answer won; it may contain 0 and 1, or 1 and 2"
             )
         return {number: meaning[float(number)] for number in numbers}
 

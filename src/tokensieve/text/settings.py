@@ -102,7 +102,7 @@ class SourceSettings:
             if name not in names:
                 near = get_close_matches(name, names, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(names))}"
-                raise InputError(f"there is no option {name!r} for reading{hint}")
+                raise InputError(f"unknown option {name!r} for reading{hint}")
         return type(self)(**{name: getattr(self, name) for name in names} | dict(options))
 
     def one_label(self) -> str | None:
@@ -158,7 +158,7 @@ class ReadSettings(SourceSettings):
     """
 
     having: str | None = option(None, "", flag="")
-    split: str | None = option(None, "Column that says train or test for each row.", metavar="COLUMN")
+    split: str | None = option(None, "Column with train or test for each row.", metavar="COLUMN")
     test: Any = option(None, "Test documents.", metavar="SOURCE", default_text="a seeded random fifth")
     duplicates: Literal["keep", "drop"] = option("keep", "Keep or drop repeated texts with the same label.")
     by: str | None = option(None, "Column that groups documents (author, prompt).", metavar="COLUMN")
@@ -173,7 +173,7 @@ class ReadSettings(SourceSettings):
     pairs: Sequence[str] | Pairs | None = option(
         None, "Columns of two answers, the preferred one first.", metavar="CHOSEN,REJECTED", parse=_names_from
     )
-    winner: str | None = option(None, "With --pairs: column that says which answer won.", metavar="COLUMN")
+    winner: str | None = option(None, "With --pairs: column with the winner.", metavar="COLUMN")
     scores: Sequence[str] = option(
         (), "With --pairs: columns of the answers' scores.", metavar="COLUMN,…", parse=_names_from
     )

@@ -69,7 +69,7 @@ def open_source(
             source = pl.DataFrame(source, strict=False)
         except (pl.exceptions.PolarsError, TypeError, ValueError) as problem:
             said = str(problem).splitlines()[0][:200]
-            raise InputError(f"a dict holds columns of one length, {{'text': […], 'label': […]}}: {said}") from None
+            raise InputError(f"a dict needs columns of one length, {{'text': […], 'label': […]}}: {said}") from None
     frame = SourceTable.of_frame(source)
     if frame is not None:
         return _Opened(frame)
@@ -152,7 +152,7 @@ def _open_folder(path: Path, how: SourceSettings, labelled: bool) -> _Opened:
         return _Opened(_folder_table(path, {"": flat}, how, ("text",)))
     if not data:
         raise InputError(
-            f"{str(path)!r} is a folder but no data set; understood are: data files, one subfolder of .txt files per label, or "
+            f"{str(path)!r} is a folder but not a data set; supported are data files, one subfolder of .txt files per label, or "
             "train/LABEL/*.txt beside test/LABEL/*.txt"
         )
     parts: dict[str, list[SourceTable]] = {}

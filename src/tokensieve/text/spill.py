@@ -45,7 +45,7 @@ class Folder:
             reason = getattr(problem, "strerror", None) or "no space left, or a limit on the size of files"
             room = "" if needed is None else f", which need up to {max(needed, 10**6) / 1e9:.3f} GB"
             raise InputError(
-                f"cannot write temporary files in {tempfile.gettempdir()!r}{room} ({reason}): make room there, or set TMPDIR to a "
+                f"cannot write temporary files in {tempfile.gettempdir()!r}{room} ({reason}): free some space, or set TMPDIR to a "
                 "folder on a larger disk"
             ) from None
 

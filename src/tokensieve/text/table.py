@@ -333,8 +333,8 @@ class SourceTable:
         """Make sure that a column holds train and test, and nothing else."""
         if not found <= {*TEST_NAMES, *TRAIN_NAMES} or not found & {*TEST_NAMES} or not found & {*TRAIN_NAMES}:
             raise InputError(
-                f"{self.name}: column {part!r} must hold 'test' for test rows and one of {listed(TRAIN_NAMES)} for "
-                f"the others; it holds {listed(sorted(found))}"
+                f"{self.name}: column {part!r} must contain 'test' for test rows and one of {listed(TRAIN_NAMES)} for "
+                f"the others; it contains {listed(sorted(found))}"
             )
 
 
@@ -404,7 +404,7 @@ def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], t
     if len(known) == 1:
         return known[0]
     if not columns:
-        raise InputError(f"{table.name}: there is no label column beside the text{_hint(table)}")
+        raise InputError(f"{table.name}: there is no label column besides the text{_hint(table)}")
     candidates = known or list(columns)
     named = " ".join(f"--text {shlex.quote(name)}" for name in texts)
     raise InputError(

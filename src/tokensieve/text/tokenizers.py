@@ -128,10 +128,10 @@ class WordTokenizer:
             said = re.search(r"(?m)^error: (.*)$", str(problem))
             reason = said[1] if said else "it cannot be read"
             raise InputError(
-                f"the pattern {self.pattern[:80]!r} is no regular expression of Rust's regex: {reason}; check --pattern"
+                f"the pattern {self.pattern[:80]!r} is not a valid regular expression (Rust syntax): {reason}; check --pattern"
             ) from None
         if "" in found.explode().to_list():
-            raise InputError(f"the pattern {self.pattern[:80]!r} matches empty text: let it match a character")
+            raise InputError(f"the pattern {self.pattern[:80]!r} matches empty text; it must match a character")
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's tokens in order; a share of the texts for every thread of Polars' pool."""
@@ -200,7 +200,7 @@ class WordTokenizer:
         lines = [line.strip() for line in whole.splitlines()]
         words = {line.lower() if lowercase else line for line in lines if line and not line.startswith("#")}
         if not words:
-            raise InputError(f"{path.name}: holds no stop words; write one a line")
+            raise InputError(f"{path.name}: contains no stop words; write one per line")
         return tuple(sorted(words))
 
 
@@ -423,8 +423,8 @@ class PieceTokenizer:
             try:
                 content = read_regular(Path(source), links=True).decode()
             except (OSError, ValueError) as problem:
-                raise InputError(f"{name} is no tokenizers file (tokenizer.json): {str(problem)[:200]}") from None
-        with one_line(f"{name} is no tokenizers file (tokenizer.json)"):
+                raise InputError(f"{name} is not a tokenizers file (tokenizer.json): {str(problem)[:200]}") from None
+        with one_line(f"{name} is not a tokenizers file (tokenizer.json)"):
             self._pieces = Pieces.from_str(json.dumps(_checked(json.loads(content)), ensure_ascii=False))
             self._pieces.no_padding()
             self._pieces.no_truncation()

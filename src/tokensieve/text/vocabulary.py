@@ -123,7 +123,7 @@ class _StoredTokens(Chunks):
 def tokenize(
     texts: pl.Series | StoredTexts, tokenizer: Tokenizer, progress: Progress | None = None
 ) -> TokenStream | _StoredTokens:
-    """Split every text; the ids of texts in files are in files too. Beyond them a few thousand documents are in memory.
+    """Split every text; if the texts are stored on disk, so are the ids. Beyond them a few thousand documents are in memory.
 
     `progress` is called with the number of documents done.
     """
@@ -352,7 +352,7 @@ def count_texts(
     splitter = vocabulary.tokenizer if vocabulary else tokenizer or WordTokenizer()
     stream = tokenize(texts, splitter, progress)
     if stream.n_tokens == 0 and vocabulary is None:
-        raise InputError("the texts hold no words, only punctuation or white space: check --text or --pattern")
+        raise InputError("the texts contain no words, only punctuation or white space: check --text or --pattern")
     bits = None
     if vocabulary is None:
         vocabulary = learn_vocabulary(stream, splitter, ngrams, min_documents)

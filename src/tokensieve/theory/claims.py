@@ -140,25 +140,27 @@ class Claim:
             out.append(Claim(name, "holds" if holds else "fails", words, documents, types))
 
         held = np.diff(m.indptr)
-        lone = f"{np.sum(held == 0)} documents have no known token and {np.sum(held == 1)} hold a single token type"
-        add("every document holds at least two token types", held.min() > 1, f"{lone}, of {n}", held < 2)
+        lone = (
+            f"{np.sum(held == 0):,} documents have no known token and {np.sum(held == 1):,} contain a single token type"
+        )
+        add("every document contains at least two token types", held.min() > 1, f"{lone}, of {n:,}", held < 2)
         common = np.bincount(lengths.astype(np.int64)).argmax()
         span = f"lengths {lengths.min():.0f} to {lengths.max():.0f}, most often {common}"
         add("all documents have the same length T", bool(np.ptp(lengths) == 0), span, lengths != common)
         sides = counts.one_sided
         relevant = np.bincount(document, m.data * (sides != 0)[m.indices], n)
         words = (
-            f"{np.sum(relevant == 1)} of {n} documents hold exactly one completely positive or negative token, "
-            f"{np.sum(relevant == 0)} none, {np.sum(relevant > 1)} several; {np.sum(sides > 0)} types are completely positive, "
-            f"{np.sum(sides < 0)} completely negative"
+            f"{np.sum(relevant == 1):,} of {n:,} documents contain exactly one completely positive or negative token, "
+            f"{np.sum(relevant == 0):,} none, {np.sum(relevant > 1):,} several; {np.sum(sides > 0):,} types are completely "
+            f"positive, {np.sum(sides < 0):,} completely negative"
         )
-        exactly = "every document holds exactly one completely positive or completely negative token"
+        exactly = "every document contains exactly one completely positive or completely negative token"
         add(exactly, bool(np.all(relevant == 1)), words, relevant != 1)
         # α sums n fractions: below n·eps of a type's own frequency it is zero as far as the arithmetic can tell.
         share = np.asarray(m.T @ (1 / (np.maximum(lengths, 1) * n)))
         bad = (sides == 0) & (np.abs(step.alpha) > n * np.finfo(float).eps * share)
         order = np.flatnonzero(bad)[np.argsort(-np.abs(step.alpha[bad]), kind="stable")]
-        words = f"{bad.sum()} of the {np.sum(sides == 0)} token types that occur in both classes have α ≠ 0"
+        words = f"{bad.sum():,} of the {np.sum(sides == 0):,} token types that occur in both classes have α ≠ 0"
         if order.size:
             words += f"; the largest is {step.alpha[order[0]]:.3g} ({counts.tokens[order[0]]})"
         holders = np.bincount(document, bad[m.indices], n) > 0
@@ -231,7 +233,7 @@ def _selected_tokens(limit: FlowLimit, found: Attended, refuted: Outcome) -> tup
         wait = float(limit.flow.log_time[-1]) + math.log(found.limit_error / 1e-3)
         matter = ("needs a longer run", f"{words}, and fall like 1/t: follow the flow to log t ≈ {wait:.3g}")
     if not found.important_documents:
-        return matter, ("hypothesis not met", "no document holds an important token")
+        return matter, ("hypothesis not met", "no document contains an important token")
     words = (
         f"{found.all_share:.1%} of the {found.important_documents} documents with important tokens select all of them"
     )

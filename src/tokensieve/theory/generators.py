@@ -30,7 +30,9 @@ def independent_tokens(
     if n < 2 or length < 1 or n_types < 1:
         raise InputError(f"n = {n}, T = {length}, |S| = {n_types}: use at least two documents, one token, one type")
     if n_irrelevant < 0 or relevant < 0 or relevant % 2:
-        raise InputError(f"{n_irrelevant} irrelevant types of {n_types}: {relevant} others are no positive even number")
+        raise InputError(
+            f"{n_irrelevant} irrelevant types of {n_types}: {relevant} others, which is not a positive even number"
+        )
     if not 0 < delta_min <= 1:
         raise InputError(f"delta_min = {delta_min} must be in (0, 1]")
     rng = np.random.default_rng(seed)

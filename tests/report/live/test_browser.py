@@ -196,9 +196,9 @@ def test_the_download_is_tokens_csv(opened: Opened, audited: Audit, label: str) 
 def test_documents_add_up_and_can_be_walked(opened: Opened, audited: Audit) -> None:
     tabs = opened.page.locator("#documents-tabs button").all_inner_texts()
     assert set(tabs) == {s.kind for s in sample(audited) if s.kind}
-    opened.page.locator("#documents-tabs button", has_text="right and certain").click()
+    opened.page.locator("#documents-tabs button", has_text="correct and confident").click()
     articles = opened.page.locator("#documents-list article")
-    rows = {s.row: s for s in sample(audited) if s.kind == "right and certain"}
+    rows = {s.row: s for s in sample(audited) if s.kind == "correct and confident"}
     for i in range(articles.count()):
         article = articles.nth(i)
         row = int(article.locator("h3").inner_text().split()[1])

@@ -252,9 +252,10 @@ class Shortcut(Check):
         decides = evidence["decides"]
         predicted = f"are {shown(label, 40)}" if label else "have the class it predicts"
         where = f"{shown(label, 40)} documents" if label else "the documents of their classes"
+        them = "it" if len(tokens) == 1 else "one of them"
         details = [
-            f"{decides.counted} training documents containing it {predicted}: {decides}",
-            f"it appears in {evidence['class']} of {where}",
+            f"{decides.counted} training documents containing {them} {predicted}: {decides}",
+            f"{'it appears' if them == 'it' else 'they appear'} in {evidence['class']} of {where}",
             *(_MEANING[sign] for sign in signs),
             *(["it comes with other words of the class, so it may belong to the subject"] if subject else []),
         ]

@@ -25,7 +25,7 @@ from tokensieve.text.counts import Floats
 if TYPE_CHECKING:
     import torch
 
-_WORDS = "of a language model say which words it answers with: --label-words negative=terrible,positive=great"
+_WORDS = "for a language model, name the word that it predicts for each class: --label-words negative=terrible,positive=great"
 _HEADS = ("classifier.weight", "score.weight", "classifier.out_proj.weight")
 _TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
 
@@ -96,7 +96,7 @@ def _load_transformer(source: str, trust_remote_code: bool, classifier: bool) ->
             text = " ".join(str(error).split())
             why = f"{source!r} cannot be loaded as a {kind} with its tokenizer: {text[:300]}"
             if "trust_remote_code" in text or "custom code" in text:
-                why = f"{source!r} needs Python code that it brings along: read that code, then allow it with --trust-remote-code"
+                why = f"{source!r} needs the Python code that comes with it; read that code, then allow it with --trust-remote-code"
             elif isinstance(error, OSError) and not Path(source).exists():
                 why = f"there is no folder {source!r}, and no model of that name could be downloaded: check the name or the network"
             raise InputError(why) from None
@@ -107,7 +107,7 @@ def _load_transformer(source: str, trust_remote_code: bool, classifier: bool) ->
         if classifier and any("CausalLM" in name or "LMHead" in name for name in names):
             way = _WORDS
         holds = "classifier" if classifier else kind
-        raise InputError(f"{source!r} holds no trained {holds}: the weights {missing} are missing; {way}")
+        raise InputError(f"{source!r} contains no trained {holds}: the weights {missing} are missing; {way}")
     return model, tokenizer
 
 
@@ -120,10 +120,10 @@ def _load_adapters(source: str, classifier: bool) -> tuple[Any, Any]:
         import peft
     except ImportError:
         raise InputError(
-            f"{source!r} holds PEFT adapters: pip install peft, or merge them into the model and save that (merge_and_unload)"
+            f"{source!r} contains PEFT adapters: pip install peft, or merge them into the model and save that (merge_and_unload)"
         ) from None
     if not (folder / "adapter_model.safetensors").exists():
-        raise InputError(f"{source!r} holds no adapter_model.safetensors: save the adapters as safetensors")
+        raise InputError(f"{source!r} contains no adapter_model.safetensors: save the adapters as safetensors")
     base = json.loads(read_regular(folder / "adapter_config.json", links=True)).get("base_model_name_or_path") or ""
     auto, given = "AutoPeftModelForCausalLM", {}
     if classifier:
@@ -131,7 +131,7 @@ def _load_adapters(source: str, classifier: bool) -> tuple[Any, Any]:
             heads = [name for name in file.keys() if name.endswith(_HEADS)]  # noqa: SIM118
             if not heads:
                 raise InputError(
-                    f"{source!r} holds adapters without a classifier (modules_to_save): they were trained for another task; "
+                    f"{source!r} contains adapters without a classifier (modules_to_save): they were trained for another task; "
                     f"{_WORDS}"
                 )
             auto = "AutoPeftModelForSequenceClassification"
@@ -156,9 +156,7 @@ def _load_onnx(folder: Path, file: Path) -> tuple[Any, Any]:
     config = json.loads(read_regular(folder / "config.json", links=True))
     labels = config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
     if not _has_tokenizer(folder):
-        raise InputError(
-            f"{str(folder)!r} holds no tokenizer: there is no tokenizer.json; save the tokenizer there too"
-        )
+        raise InputError(f"{str(folder)!r} contains no tokenizer (tokenizer.json); save the tokenizer there too")
     with _quietly() as transformers:
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
     names = [labels[number] for number in sorted(labels, key=int)]
@@ -244,14 +242,14 @@ def _check_folder(source: str) -> None:
         except (OSError, ValueError, KeyError):
             best = saved[-1]
         best = best if best in saved else saved[-1]
-        why = f" holds no model, but {len(saved)} checkpoints: name one, for example {str(best)!r}"
+        why = f" contains no model, but {len(saved)} checkpoints: name one, for example {str(best)!r}"
     elif not config.exists():
-        why = " holds no model: there is no config.json; save one there with save_pretrained"
+        why = " contains no model (config.json); save one there with save_pretrained"
     elif not any(folder.glob("*.safetensors")):
         what = f"{pickles[0].name} is a pickle, which can run any code" if pickles else "there is no model.safetensors"
-        why = f" holds no weights that can be loaded safely: {what}; save it as safetensors"
+        why = f" contains no weights that can be loaded safely: {what}; save it as safetensors"
     elif not _has_tokenizer(folder):
-        why = " holds no tokenizer: there is no tokenizer.json; save the tokenizer there too"
+        why = " contains no tokenizer (tokenizer.json); save the tokenizer there too"
     else:
         why = ""
     if config.exists():
@@ -276,7 +274,7 @@ def find_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError):  # a build without CUDA asserts
         reached = False
     if not reached:
-        raise InputError(f"device {name!r} is not there: choose auto, cpu or cuda")
+        raise InputError(f"device {name!r} is not available; choose auto, cpu or cuda")
     return device
 
 

@@ -251,7 +251,7 @@ class Reader:
                 if one.ndim != 2 or one.shape[1] != self.outputs.width:
                     raise InputError(
                         f"{type(self._model).__name__} gives outputs of shape {one.shape[1:]}, its configuration names "
-                        f"{self.outputs.width}: it is no classifier of whole texts"
+                        f"{self.outputs.width}: it does not classify whole texts"
                     )
             alone = np.concatenate(found)
             # logits of one input, alone and padded, agree to this fraction of their size

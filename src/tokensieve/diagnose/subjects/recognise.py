@@ -163,9 +163,9 @@ class Outputs:
         if self.order is None:
             rate = f"{right.mean():.1%} correct"
             if tells:
-                raise InputError(f"{self.note}: the predictions fit {example} ({rate}); confirm with it")
+                raise InputError(f"{self.note}: the predictions fit {example} ({rate}); pass that to confirm")
             raise InputError(
-                f"{self.note}: say which is which with --map CLASS=OUTPUT for each class; the predictions do not tell (at best "
+                f"{self.note}: assign each class with --map CLASS=OUTPUT; the predictions do not settle it (at best "
                 f"{rate})"
             )
         mine = logits[:, list(self.order)].argmax(axis=1) == labels
@@ -238,7 +238,7 @@ class RecognisedModel:
                 raise InputError("a function needs classes=[…], the labels of its columns in order")
             return cls(family, tuple(map(str, classes)), answer=_of_function(model, len(classes)))
         if isinstance(model, str):
-            raise InputError(f"{model!r} is a name, no model: load it first, diagnose(*load({model!r}), texts, labels)")
+            raise InputError(f"{model!r} is a name, not a model; use diagnose(*load({model!r}), texts, labels)")
         raise InputError(
             f"cannot diagnose a {family}: give a transformers model for sequence classification with its tokenizer, a "
             "text-classification pipeline, something with predict_proba on texts, or a function with classes=[…]"
@@ -278,12 +278,12 @@ def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
         way = "load one that was trained as such with AutoModelForSequenceClassification"
         if any(sign in type(model).__name__ for sign in ("CausalLM", "LMHead")):
             way = "give the words that it answers with, tokensieve.diagnose.LabelWords(model, tokenizer, {class: word})"
-        raise InputError(f"{type(model).__name__} is no model for sequence classification: {way}")
+        raise InputError(f"{type(model).__name__} is not a model for sequence classification: {way}")
     if tokenizer is None:
         raise InputError(f"{family} needs its tokenizer: give both, diagnose(model, tokenizer, texts, labels)")
     if getattr(config, "problem_type", None) == "multi_label_classification":
         kind = "sigmoid"
-        notes.append("each output is a yes or no of its own (multi_label_classification): answers are read one by one")
+        notes.append("each output is a yes or no of its own (multi_label_classification): outputs are read one by one")
     dtype = next(model.parameters()).dtype
     if dtype in (torch.float16, torch.bfloat16):
         notes.append(f"read in half precision ({str(dtype).removeprefix('torch.')}): small effects are rounded")

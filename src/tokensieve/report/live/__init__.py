@@ -113,7 +113,7 @@ def _sample(audit: Audit) -> list[Json]:
     m, size = test.counts.matrix, test.corpus.characters
     fits = (size <= 6_000) & (np.diff(m.indptr) > 0)
     kinds: dict[int, str] = {}
-    named = ("right and certain", "right and uncertain"), ("wrong and certain", "wrong and uncertain")
+    named = ("correct and confident", "correct and unsure"), ("wrong and confident", "wrong and unsure")
     for (certain, uncertain), group in zip(named, audit.by_certainty, strict=True):
         fitting = group[fits[group]].tolist()
         kinds |= dict.fromkeys(fitting[8:][::-1][:8], uncertain) | dict.fromkeys(fitting[:8], certain)

@@ -23,7 +23,7 @@ const Box = {
     if (left)
       Dom.id("box-left").textContent =
         `${Format.count(left)} of ${Format.count(State.meta.types)} token types are not on this page, ` +
-        `${Documents.left}. A text that contains one of them is predicted as if it were unknown; tokensieve explain knows them all.`;
+        `${Documents.left}. A text that contains one of them is predicted as if it were unknown; tokensieve explain uses them all.`;
     const size = (i) => Documents.list[i].text.length;
     const [first] = Documents.kinds.flatMap(Documents.of).sort((a, b) => size(a) - size(b));
     if (first !== undefined) input.value = Documents.list[first].text;
@@ -52,7 +52,7 @@ const Box = {
     const known = explained.spans.length - explained.unknown;
     const words = `${Format.count(explained.spans.length)} words, ${Format.count(known)} of them known`;
     const answer = Dom.make("p", { class: "answer" }, "Prediction: ", Dom.token(State.classes[best], 60), ` ${Format.percent(p[best])}. `);
-    answer.append(Dom.make("span", { class: "lead", text: explained.attention.size ? `${words}.` : `${words}: the class frequencies decide.` }));
+    answer.append(Dom.make("span", { class: "lead", text: explained.attention.size ? `${words}.` : `${words}; the prediction is the class frequencies.` }));
     if (!whole) return Dom.id("box-answer").replaceChildren(answer, Box.bars(p));
     const view = State.classes.length > 2 && explained.attention.size ? [best, Model.second(explained.answer)] : State.label;
     const use = (text) => {

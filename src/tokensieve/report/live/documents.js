@@ -1,7 +1,7 @@
 /** Sample documents of the test set: by how they were answered, or those that hold the chosen token. */
 const Documents = {
-  kinds: ["wrong and certain", "right and certain", "wrong and uncertain", "right and uncertain"],
-  kind: "wrong and certain",
+  kinds: ["wrong and confident", "correct and confident", "wrong and unsure", "correct and unsure"],
+  kind: "wrong and confident",
   shown: 1,
 
   async load() {

@@ -98,7 +98,7 @@ const Panel = {
     of.append(Dom.make("bdi", { text: label }), ".");
     const carries = at("quadrant") < 2;
     const side = at("effect") > 0 ? "for" : "against";
-    const data = Dom.make("p", {}, carries ? `In the data it is evidence ${side} ` : `In the data it is ${at("quadrant") === 4 ? "too rare to tell whether it is evidence for or against" : "no evidence for or against"} `);
+    const data = Dom.make("p", {}, carries ? `In the data, it is evidence ${side} ` : at("quadrant") === 4 ? "It is too rare to tell whether it is evidence for or against " : "The data shows no evidence for or against ");
     data.append(Dom.make("bdi", { text: label }), ` (posterior difference ${Format.signed(at("posterior_difference"))} ${Format.range(at("posterior_low"), at("posterior_high"))}).`);
     const pays = `The model gives it ${Format.plain(at("attention"), 1)} times the average attention and treats it as evidence ${at("value") > 0 ? "for" : "against"} `;
     const model = Dom.make("p", {}, pays, Dom.make("bdi", { text: label }), ` (value ${Format.signed(at("value"))}).`);

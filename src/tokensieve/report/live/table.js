@@ -13,7 +13,7 @@ const TokenTable = {
     { by: "q_value", head: "q", more: true },
     { by: "score", head: "Score", more: true },
     { by: "value", head: "Value", more: true },
-    { by: "attention", head: "Attention", unit: "1 = its share", more: true },
+    { by: "attention", head: "Attention", unit: "1 is average", more: true },
     { by: "quadrant", head: "Data and model" },
   ],
 

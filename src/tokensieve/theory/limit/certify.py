@@ -350,9 +350,7 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
             break
     if not prediction.phases:
         late = time.monotonic() > deadline or flow.seconds >= flow.settings.max_seconds
-        words = (
-            f"at log t = {last:.4g} some score gaps neither stand still nor grow like log t; a longer flow may decide"
-        )
+        words = f"at log t = {last:.4g} some score gaps neither settle nor grow like log t; a longer flow may decide"
         return FlowLimit("not decided", _LATE if late else words, flow, prediction=prediction)
     for far in (1e5, 4e5, 16e5):  # a direction may settle later
         if not prediction.trouble:
@@ -377,7 +375,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
         return limit
     if len(phi.pairs) and (phi.idle.all() or _second_order(land, phase)):
         words = "documents that agree on the tokens that stay tied differ in one on which their forces cancel"
-        return replace(limit, reason=f"{words}; terms of second order act on it, which are not followed")
+        return replace(limit, reason=f"{words}; second-order terms act on it and are not followed")
     if not len(phi.pairs) or phase.end == "still":
         norm = math.hypot(float(np.linalg.norm(phase.points[-1])), float(np.linalg.norm(flow.rest)))
         rests = f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum of Φ"
@@ -416,7 +414,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     if balance.slowest <= 1 - _CERTIFIED:
         words += f"; gaps on which no force acts grow more slowly, one like {balance.slowest:.3g} log t"
     elif not is_max_margin:
-        words += "; p̂ is not the max-margin direction, from which a pulling pair keeps the flow away"
+        words += "; p̂ is not the max-margin direction: a pair that pulls keeps the flow away from it"
     return replace(
         limit,
         fate="diverges, Theorem 4.3"

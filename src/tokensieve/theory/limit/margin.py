@@ -140,7 +140,7 @@ def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool
         held = m.indices[m.indptr[k] : m.indptr[k + 1]]
         absent = sorted(set(chosen) - set(held.tolist()))
         if absent:
-            raise InputError(f"document {k} does not hold type {absent[0]}: select only types that stand in it")
+            raise InputError(f"document {k} does not contain type {absent[0]}: select only types that occur in it")
         mask[m.indptr[k] : m.indptr[k + 1]] = np.isin(held, chosen)
     return mask
 
