@@ -216,7 +216,7 @@ def test_a_full_disk_says_how_much_room_is_needed(tmp_path: Path, monkeypatch: p
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match=r"No space left on device \(2\.5 MB are needed\); make room"):
+    with pytest.raises(InputError, match=r"No space left on device \(2\.5 MB are needed\); free some space"):
         write_all(tmp_path, {"a": "x" * 2_500_000})
     assert os.listdir(tmp_path) == []
 

@@ -82,7 +82,7 @@ def test_the_example_is_the_one_that_the_data_supports() -> None:
     with pytest.raises(InputError, match="the predictions fit --map down=none --map up=hot"):
         unclear.check_order(answers(labels, (2, 0, 1)), labels, ["down", "up"])
     noise = np.random.default_rng(0).normal(size=(300, 3))
-    with pytest.raises(InputError, match="the predictions do not tell"):
+    with pytest.raises(InputError, match="the predictions do not settle it"):
         unclear.check_order(noise, labels, ["down", "up"])
 
 

@@ -308,7 +308,7 @@ def test_models_of_other_tasks_and_without_a_tokenizer(few: Any) -> None:
     model, tokenizer = build("bert", few[0])
     with pytest.raises(InputError, match="BertForSequenceClassification needs its tokenizer"):
         diagnose(model, None, *few, QUICK)
-    with pytest.raises(InputError, match="no classifier of whole texts"):
+    with pytest.raises(InputError, match="does not classify whole texts"):
         diagnose(tf.BertForTokenClassification(model.config), tokenizer, *few, QUICK)
     with pytest.raises(InputError, match=r"BertModel is not a model for .* AutoModelForSequenceClassification"):
         diagnose(tf.BertModel(model.config), tokenizer, *few, QUICK)

@@ -191,7 +191,7 @@ def test_missing_and_foreign_files_are_refused(trained: dict[str, AttentionClass
     refused(tmp_path / "file.txt", "no model")
     first, second = save(trained["words"], tmp_path / "a"), save(trained["bigrams"], tmp_path / "b")
     shutil.copy(second / NUMBERS, first / NUMBERS)
-    refused(first, "of two models")
+    refused(first, "from two models")
     (second / NUMBERS).unlink()
     refused(second, NUMBERS, "missing")
     (second / DESCRIPTION).unlink()
