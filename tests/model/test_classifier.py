@@ -383,7 +383,7 @@ def test_what_cannot_be_fitted_or_asked_is_named() -> None:
         AttentionClassifier(min_documents=1000).fit(texts, labels)
     with pytest.raises(ValueError, match="Negative values"):
         AttentionClassifier().fit(np.array([[1, -1], [2, 3]]), [0, 1])
-    with pytest.raises(InputError, match="has no class 'x': it has 0, 1, 2"):
+    with pytest.raises(InputError, match="has no class 'x'; it has 0, 1, 2"):
         AttentionClassifier().fit(*reviews(21, (20, 20, 20))).explain(texts[:1], "x")
     with pytest.raises(InputError, match="tokenizers file"):
         AttentionClassifier(tokenizer="nowhere.json").fit(texts, labels)
