@@ -7,10 +7,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.linear_model import LogisticRegression
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from artefacts import Artefact
@@ -22,9 +19,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.importance import token_importance
 from tokensieve.model.attention import attention
 from tokensieve.model.explanation import SINK
-from tokensieve.task.baseline import tfidf_accuracy
 from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.counts import Counts
 from tokensieve.text.split import split_corpus
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
@@ -47,24 +42,6 @@ def test_finds_the_truth(audited: Audit) -> None:
     assert {"terrible", "awful", "dreadful"} <= set(audited.top("neg", 40)["token"])
     assert audited.test_accuracy > 0.8 > audited.majority_accuracy
     assert audited.baseline_accuracy is not None and abs(audited.baseline_accuracy - audited.test_accuracy) < 0.1
-
-
-@pytest.mark.parametrize("classes", [2, 4])
-def test_the_baseline_is_scikit_learns(classes: int) -> None:
-    rng = np.random.default_rng(classes)
-    labels = rng.integers(classes, size=400)
-    likely = rng.gamma(0.3, size=(classes, 60))[labels]
-    matrix = sp.csr_array(rng.poisson(likely + (likely.sum(axis=1) == 0)[:, None]).astype(float))
-    names = np.array([f"w{s}" for s in range(60)], dtype=object)
-    counts = Counts(matrix, labels, tuple("abcd"[:classes]), names, rng.uniform(0.5, 2, 400))
-    train, test = (counts.rows(rows) for rows in (np.arange(400) < 250, np.arange(400) >= 250))
-    tfidf = TfidfTransformer(sublinear_tf=True).fit(train.matrix)
-    x, y = (tfidf.transform(part.matrix) for part in (train, test))
-    strengths = 0.3, 3.0, 30.0
-    models = [
-        LogisticRegression(C=c, max_iter=1000).fit(x, train.labels, sample_weight=train.weights) for c in strengths
-    ]
-    assert tfidf_accuracy(train, test, strengths, copy=True) == [model.score(y, test.labels) for model in models]
 
 
 def test_every_part_reads_from_the_one_table(audited: Audit) -> None:

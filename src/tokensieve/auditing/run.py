@@ -73,6 +73,10 @@ def audit(
     def counted(task: Task, train: Part, test: Part) -> None:
         """TF-IDF + logistic regression keep one core; the rest of the audit has the others."""
         if settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
+            # not in the thread: they load pandas, and Polars fails where that is half loaded
+            import sklearn.feature_extraction.text
+            import sklearn.linear_model  # noqa: F401
+
             baselines.append(beside(lambda: task.baseline(train, test, settings.seed)))
 
     learned = train_corpus(corpus, settings, tokenizer, tell, clock, counted)

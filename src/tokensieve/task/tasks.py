@@ -6,7 +6,7 @@ A corpus is made of *items*: documents with labels, or pairs of documents of whi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,7 +31,6 @@ from tokensieve.model.attention import (
 from tokensieve.model.fit import best_scale, fit, prior_of, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.task.baseline import tfidf_accuracy
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import Formatting
@@ -198,15 +197,36 @@ class Task(ABC):
 
         C is chosen on held-out items. Of pairs it sees the differences, each pair in both orders, and has no intercept.
         """
+        from sklearn.feature_extraction.text import TfidfTransformer
+        from sklearn.linear_model import LogisticRegression
+        from threadpoolctl import threadpool_limits
+
+        def tested(train: Counts, test: Counts, strengths: Sequence[float], copy: bool = False) -> list[float]:
+            """Accuracy on `test` with each strength; `copy`: the counts are still needed."""
+            tfidf = TfidfTransformer(sublinear_tf=True).fit(train.matrix)
+            x, y = (tfidf.transform(counts.matrix, copy=copy) for counts in (train, test))
+            labels, weights, out = train.labels, train.weights, []
+            if not self.single:
+                difference = x[::2] - x[1::2]
+                x, labels = sp.vstack([difference, -difference]), np.repeat([1, 0], difference.shape[0])
+                weights = None
+            for strength in strengths:
+                model = LogisticRegression(C=strength, max_iter=1000, fit_intercept=self.single)
+                # small dense products gain nothing from threads, and lose tenfold on a busy machine
+                with threadpool_limits(1):
+                    model.fit(x, labels, sample_weight=weights)
+                f = model.decision_function(y)
+                right = model.classes_[decide(f)] == test.labels if self.single else f[::2] > f[1::2]
+                out.append(float(np.mean(right)))
+            return out
+
         words = train.plain
         held = np.repeat(self.held_out(train, seed), self.size)
         inside, best = words.rows(~held), self.strengths[1]
         if np.count_nonzero(inside.class_sizes) == words.n_classes:
-            found = tfidf_accuracy(inside, words.rows(held), self.strengths, not self.single)
-            best = self.strengths[int(np.argmax(found))]
+            best = self.strengths[int(np.argmax(tested(inside, words.rows(held), self.strengths)))]
         del inside
-        copy = not (train.features and test.features)  # else `plain` is a copy already
-        return tfidf_accuracy(words, test.plain, [best], not self.single, copy)[0]
+        return tested(words, test.plain, [best], copy=not (train.features and test.features))[0]
 
     def accuracy_without(
         self, tokens: set[str], train: Part, test: Part, model: Model, f: Floats, settings: TrainSettings
