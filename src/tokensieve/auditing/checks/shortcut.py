@@ -209,9 +209,7 @@ class Shortcut(Check):
         # and the year beside it
         groups: list[list[_Candidate]] = []
         for c in sorted(suspects, key=lambda c: -c.way * len(c.documents)):
-            near = [
-                group for group in groups if any(_belong(c, other) or self._inside(c, other, data) for other in group)
-            ]
+            near = [group for group in groups if any(_belong(c, other) or self._inside(c, other) for other in group)]
             groups = [group for group in groups if all(group is not one for one in near)]
             groups.append([c, *(other for group in near for other in group)])
         findings = [self._about(group, data) for group in groups]
@@ -377,11 +375,12 @@ class Shortcut(Check):
         apart = company < self._bar(usual, others) if usual >= self.far else company < self.far and not others
         return (Sign.ALONE,) if apart else ()
 
-    def _inside(self, c: _Candidate, larger: _Candidate, data: AuditData) -> bool:
-        """Whether nearly all documents of a token contain the other, which is in at most half of the class."""
+    def _inside(self, c: _Candidate, larger: _Candidate) -> bool:
+        """Whether nearly all documents of a word contain the other, which is as sure a sign of the same class."""
+        if c.label != larger.label or larger.way < c.way - self.nearly or Formatting.includes(larger.token):
+            return False
         both = len(np.intersect1d(c.documents, larger.documents, assume_unique=True))
-        most = self.most_of_class * data.train.counts.class_sizes[c.label]
-        return c.label == larger.label and len(larger.documents) <= most and both >= self.one_place * len(c.documents)
+        return not Formatting.includes(c.token) and both >= self.one_place * len(c.documents)
 
     def _bar(self, usual: float, others: int = 0) -> float:
         """Below which a token's company is that of what was put there; the lower, the more words of the class are as reliable."""
