@@ -202,13 +202,11 @@ def _fisher(rho: float) -> float:
 
 @dataclass(frozen=True)
 class Skill:
-    """How well the model answers, with 95 % intervals.
+    """How well the model answers, with 95 % intervals (accuracy: Wilson's; AUC: jackknife over groups).
 
     Attributes:
-        accuracy, accuracy_low, accuracy_high: share of documents (pairs) answered right; Wilson's interval.
         majority: share of the largest class (of pairs: one half).
-        auc, auc_low, auc_high: area under the ROC curve, mean over classes against the rest; jackknife over groups.
-        auc_random: what random weights of the words reach (`random_auc`).
+        auc: area under the ROC curve, mean over classes against the rest; `auc_random` is what random weights of the words reach.
         documents: n (of pairs: their number).
         confusion: documents by true class (row) and prediction (column), shape (K, K).
         removal: mean loss of the true class's margin when a word that matters is removed, with its 95 % interval.

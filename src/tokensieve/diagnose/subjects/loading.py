@@ -262,9 +262,7 @@ def _check_folder(source: str) -> None:
 
 
 def find_device(name: str) -> torch.device:
-    """The PyTorch device of this name; "auto" is a GPU if there is one. One that PyTorch cannot reach, or that computes nothing
-    ("meta"), is an InputError.
-    """
+    """The PyTorch device of this name ("auto": a GPU if there is one); an InputError if it cannot be reached or is "meta"."""
     import torch
 
     wanted = name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu"

@@ -124,9 +124,7 @@ class Reader:
             return out
 
     def blanked(self, batch: Sequence[Input], gone: Sequence[NDArray[np.bool_]]) -> Floats:
-        """Logits, shape (B, M), with the embeddings of some pieces of each input, shape (length,), replaced by padding's and every
-        other piece in its place.
-        """
+        """Logits, shape (B, M), with the embeddings of some pieces of each input, shape (length,), replaced by padding's."""
         out = np.empty((len(batch), self.outputs.width))
         with _memory(batch), torch.no_grad():
             for at, part in self._runs(batch):

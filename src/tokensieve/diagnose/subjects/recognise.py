@@ -246,9 +246,7 @@ class RecognisedModel:
 
     @staticmethod
     def merge_adapters(model: Any) -> Any:
-        """A PEFT model as the plain model with its adapters added into the weights; the model itself is left as it is. Adapters
-        that change inputs, not weights (prompts, prefixes), are an InputError.
-        """
+        """A PEFT model's copy with its adapters added into the weights; prompts and prefixes, which cannot be, an InputError."""
         if not hasattr(model, "merge_and_unload"):
             kinds = ", ".join(
                 sorted({str(getattr(c.peft_type, "value", c.peft_type)) for c in model.peft_config.values()})

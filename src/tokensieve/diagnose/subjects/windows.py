@@ -35,9 +35,7 @@ _Spans = list[tuple[int, int, str]]
 
 
 class Input(NamedTuple):
-    """One input of the model: piece ids, special tokens included, shape (T,), and the segment of each piece (0, or 1 for the second
-    of two texts), shape (T,), None where the model knows none.
-    """
+    """One input: piece ids, special tokens included, and the segment of each (None where the model knows none), both (T,)."""
 
     ids: _Pieces
     segments: _Pieces | None = None
