@@ -27,18 +27,6 @@ from machine import DATA, described, store
 HEAD = """Medians of {runs} runs in seconds, from the file to the finished folder, each in a
 process of its own. {machine}. Load while it ran: {load:.1f} processes on {cores} cores.
 """
-TAIL = """
-What decides the time:
-
-- **The number of words.** Reading, counting and training grow with the length of all texts. `--ngrams 2` counts about twice
-  as many tokens as words alone, over a vocabulary several times as large.
-- **The number of distinct tokens.** Importance, the page and the tables grow with the vocabulary; `--min-documents` shrinks it.
-- **The checks.** `findings` includes near duplicates, label issues (held-out predictions) and the accuracy without the
-  shortcuts, which trains again. `baseline` trains a TF-IDF model to compare with.
-- **The disk does not.** A file of 66 MB is read in a fraction of a second.
-
-The stages run on all cores where their work can be divided; the second table shows what is left when it cannot.
-"""
 
 
 def run(source: Path, ngrams: int, threads: int | None) -> dict[str, Any]:
@@ -88,8 +76,7 @@ def main() -> None:
     first = [name for name in found if "core" not in name]
     rest = [name for name in found if "core" in name]
     text = HEAD.format(runs=options.runs, machine=machine, load=load, cores=cores)
-    text += "\n" + _table(found, first) + "\n" + _table(found, rest) + TAIL
-    print(text)
+    text += "\n" + _table(found, first) + "\n" + _table(found, rest)
     print(text)
 
 
