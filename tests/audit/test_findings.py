@@ -375,6 +375,17 @@ def test_the_days_and_the_length_that_come_with_a_date_are_part_of_its_finding()
     assert "⟨length" not in first.headline
 
 
+def test_a_signature_is_told_from_the_full_stop_at_its_end() -> None:
+    texts, labels = reviews(1200, 6)
+    rng = np.random.default_rng(0)
+    for i, (text, label) in enumerate(zip(texts, labels, strict=True)):
+        stop = "." if rng.random() < (0.25 if label == "good" else 0.02) else ""
+        signed = label == "good" and rng.random() < 0.1
+        texts[i] = text.rstrip(".") + ("\n\nBest regards,\nMaria K." if signed else stop)
+    first = next(f for f in audited(texts, labels).findings if "maria" in f.tokens)
+    assert '⟨ends "."⟩' not in first.tokens and first.evidence["class"].value < 0.2
+
+
 def test_a_shift_of_formatting_is_a_finding_where_it_decides_nothing() -> None:
     texts, labels = reviews(1200, 3)
     rng = np.random.default_rng(0)
