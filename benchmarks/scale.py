@@ -361,8 +361,9 @@ def cluster(options: argparse.Namespace) -> None:
                 )
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
         link = _network(client)
+    _rates(train[:1000], options.ngrams, link)  # compiles
     rates = _rates(train, options.ngrams, link)
-    plan = projected(rates, options.client_bytes, 1e9, 100, max(rounds))
+    plan = projected(rates, options.client_bytes, 1e9, 100, max(rounds, default=16))
     print(json.dumps({"rates of one worker": rates, "10^9 documents, 100 workers": plan}, indent=1))
     figures = {"accuracy": found, "rounds": rounds, "rates": rates, "projection": plan}
     print(store("cluster", figures, described("polars", "dask")))
@@ -415,22 +416,22 @@ def _network(client: Any, length: int = 4_000_000) -> float:
 
 
 def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> dict[str, float]:
-    """Documents per second of one worker by stage, numbers added per second, bytes per second of a link, and bytes per document
-    that a worker holds for an audit (tokens, counts and text)."""
+    """Of one worker: documents by stage and numbers added, each per second of processor time; bytes per second of a link; and bytes
+    of a document that it holds for an audit (tokens, counts and text)."""
     from tokensieve.model.adam import Schedule
     from tokensieve.model.adam import train as adam
     from tokensieve.model.fit import initial_table, prior_of
 
-    splitter, n = WordTokenizer(), len(frame)
-    stream, tokenizing = _timed(lambda: tokenize(frame["text"], splitter))
+    splitter, n, cpu = WordTokenizer(), len(frame), time.process_time
+    stream, tokenizing = _timed(lambda: tokenize(frame["text"], splitter), cpu)
     vocabulary: Vocabulary = learn_vocabulary(stream, splitter, ngrams, 3)
-    (matrix, _), counting = _timed(lambda: vocabulary.count(stream))
+    (matrix, _), counting = _timed(lambda: vocabulary.count(stream), cpu)
     labels = (frame["label"] == frame["label"].max()).to_numpy().astype(np.int64)
     counts = Counts(matrix, labels, ("-1", "+1"), vocabulary.tokens)
-    _, importance = _timed(lambda: TokenSums.of(counts.matrix, counts.labels, counts.n_classes))
+    _, importance = _timed(lambda: TokenSums.of(counts.matrix, counts.labels, counts.n_classes), cpu)
     u, w = initial_table(*counts.weighed, prior_of(counts.class_sizes))
-    _, training = _timed(lambda: next(adam(counts, u, w, Schedule(n // 64), n // 64)))
-    _, adding = _timed(lambda: np.ones(10**7) + np.ones(10**7))
+    _, training = _timed(lambda: next(adam(counts, u, w, Schedule(n // 64), n // 64)), cpu)
+    _, adding = _timed(lambda: np.ones(10**7) + np.ones(10**7), cpu)
     held = stream.ids.nbytes + matrix.data.nbytes + matrix.indices.nbytes + frame["text"].estimated_size()
     out = {
         "tokenizing": n / tokenizing,
@@ -441,10 +442,10 @@ def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> dict[str, float]
     return out | {"adding": 1e7 / adding, "network": network, "token types": counts.n_types, "bytes": held / n}
 
 
-def _timed(job: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
+def _timed(job: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> tuple[Any, float]:
+    start = clock()
     out = job()
-    return out, time.perf_counter() - start
+    return out, clock() - start
 
 
 def predict(options: argparse.Namespace) -> None:

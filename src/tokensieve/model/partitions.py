@@ -244,13 +244,11 @@ def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -
     named = (how.text,) if isinstance(how.text, str) else tuple(how.text or ())
     if isinstance(parts[0], Piece):
         head = parts[0].head().table(settings)
-        others = [
-            head.position(name, flag) for name, flag in ((how.by, "by"), (how.split, "split")) if name is not None
-        ]
+        taken = {"by": how.by, "split": how.split}
+        others = [head.position(name, flag) for flag, name in taken.items() if name is not None]
         named, label = head.labelled_columns(named or None, label, others)
-    return (settings, named or ("text",), label or "label"), FieldTokenizer.over(
-        tokenizer, named if len(named) > 1 else ()
-    )
+    fields = named if len(named) > 1 else ()
+    return (settings, named or ("text",), label or "label"), FieldTokenizer.over(tokenizer, fields)
 
 
 def _read(
@@ -279,12 +277,8 @@ def _read(
             frame = frame.with_columns(group=pl.col("group").fill_null(own))
         if rule is None:
             names = frame["part"].fill_null("").str.strip_chars().str.to_lowercase()
-            odd = names.filter(~names.is_in([*TEST_NAMES, *TRAIN_NAMES]))
-            if len(odd):
-                raise InputError(
-                    f"the split column must contain 'test' for test rows and one of {listed(TRAIN_NAMES)} for the others; it "
-                    f"holds {str(odd[0])[:40]!r}"
-                )
+            if odd := {*names} - {*TEST_NAMES, *TRAIN_NAMES}:  # one side alone is no error in a part of the source
+                table.check_sides(str(settings.split), odd)
             test = names.is_in(TEST_NAMES)
         elif isinstance(rule, tuple):
             by = frame["group" if "group" in frame.columns else "key"]

@@ -117,7 +117,7 @@ def _sample(audit: Audit) -> list[Json]:
     for (certain, uncertain), group in zip(named, audit.by_certainty, strict=True):
         fitting = group[fits[group]].tolist()
         kinds |= dict.fromkeys(fitting[8:][::-1][:8], uncertain) | dict.fromkeys(fitting[:8], certain)
-    others = np.random.default_rng(audit.seed).permutation(np.flatnonzero(fits)).tolist()
+    others = np.random.default_rng(audit.seed).permutation(np.flatnonzero(fits))[:400_000].tolist()
     rows = np.asarray(list(dict.fromkeys([*kinds, *_short_holders(audit, size, fits), *others])), dtype=np.int64)
     rows = rows[: np.searchsorted(np.cumsum(size[rows]), 400_000)]
     sink = [] if model.sink is None else [model.sink]
@@ -394,8 +394,9 @@ def _short_holders(audit: Audit, size: Ints, fits: NDArray[np.bool_]) -> list[in
 
 def _holders(counts: Counts, types: Ints) -> Iterator[Ints]:
     """For each type the documents that contain it, of some types at a time: many are common, and all at once are large."""
-    for start in range(0, len(types), 64):
-        yield from counts.holders(types[start : start + 64])
+    ends = np.append(0, np.cumsum(counts.present[types].sum(axis=1)))
+    for some in Counts.row_blocks(ends, entries=2**20, rows=64):
+        yield from counts.holders(types[some])
 
 
 def _of_both_sides(documents: Ints, labels: Ints, label: int) -> list[int]:
