@@ -502,7 +502,7 @@ def main() -> None:
     parser.add_argument("--ngrams", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=3, help="of cluster")
     parser.add_argument(
-        "--client-bytes", type=float, default=400.0, help="that an audit's client holds of a document, for cluster"
+        "--client-bytes", type=float, default=360.0, help="that an audit's client holds of a document, for cluster"
     )
     parser.add_argument("--job", dest="inner", choices=parts, help=argparse.SUPPRESS)
     parser.add_argument("--arguments", type=json.loads, help=argparse.SUPPRESS)

@@ -235,8 +235,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Data) -> Array:
         """The most probable class of each document."""
-        f = self.decision_function(X)
-        return np.asarray(self.classes_[decide(f)])
+        return np.asarray(self.classes_[decide(self.decision_function(X))])
 
     def answer(self, X: Data) -> pl.DataFrame:
         """One row per document: class, probability, answer and unknown_words, as `Model.answer`."""

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.model.remote import Partitions, Sums
+from tokensieve.model.remote import Partitions
 from tokensieve.model.settings import TrainSettings
 from tokensieve.text.corpus import Corpus, Intake
 from tokensieve.text.counts import Ints
@@ -227,9 +227,7 @@ def read_sides(
         divided = [Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:])]
         frames.parts = [part for some in divided for part in some.regrouped(_buckets, "group", pl.concat).parts]
     keys = frames.each(lambda frame: frame.group_by("key", "label", "test").len("n"))
-    repeats = keys.regrouped(_buckets, "key", _repeats).sum().result()
-    reasons = "duplicates", "conflicts", "conflicting_documents", "test_overlap"
-    counts.update(dict(zip(reasons, repeats, strict=True)))
+    counts.update(keys.regrouped(_buckets, "key", _repeats).sum().result())
     train, test = (
         Partitions(client, some).each(_side, test, tokenizer.to_dict(), how.formatting, texts)
         for test, some in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))
@@ -254,9 +252,8 @@ def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -
 def _read(
     part: Any, number: int, reader: Reader, rules: Sequence[tuple[float, int] | bool | None]
 ) -> tuple[pl.DataFrame | None, tuple[Counter[str], Counter[str], Counter[tuple[str, bool]], int] | InputError]:
-    """The documents of a partition (text, label, key, test, row, group, environment), and what was read, dropped labels, documents
-    and rows, counted.
-    An error of the user's is a result like any other, so that no worker logs it."""
+    """The documents of a partition, and what was read, dropped labels, documents and rows, counted. An error of the user's is a
+    result like any other, so that no worker logs it."""
     (settings, texts, label), name, rule = reader, f"partition {number + 1}", rules[number]
     try:
         table = part.table(settings) if isinstance(part, Piece) else SourceTable.of_frame(part, name)
@@ -308,15 +305,15 @@ def _buckets(frame: pl.DataFrame, column: str, n: int) -> list[pl.DataFrame]:
     return [frame.filter(where == i) for i in range(n)]
 
 
-def _repeats(frames: list[pl.DataFrame]) -> Sums:
-    """Of some digests: training documents that repeat one of the same label, texts of several labels, training documents of these,
-    and test documents whose text is in training."""
+def _repeats(frames: list[pl.DataFrame]) -> Counter[str]:
+    """What an intake counts of texts that occur more than once, of those with some digests."""
     found = pl.concat(frames)
     train, test = found.filter(~pl.col("test")), found.filter("test")
     sums = train.group_by("key", "label").agg(pl.col("n").sum())
     mixed = sums.group_by("key").agg(pl.len().alias("labels"), pl.col("n").sum()).filter(pl.col("labels") > 1)
     shared = test.join(train.select("key").unique(), on="key", how="semi")
-    return Sums((int((sums["n"] - 1).sum()), mixed.height, int(mixed["n"].sum()), int(shared["n"].sum())))
+    again = {"duplicates": int((sums["n"] - 1).sum()), "test_overlap": int(shared["n"].sum())}
+    return Counter(again | {"conflicts": mixed.height, "conflicting_documents": int(mixed["n"].sum())})
 
 
 def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting: bool, texts: bool) -> Side:

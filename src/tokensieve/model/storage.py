@@ -82,11 +82,7 @@ def model_files(model: Model | AttentionClassifier) -> dict[str, bytes]:
 
 
 def table(model: Model | AttentionClassifier) -> dict[str, Any]:
-    """The model as a table of numbers per token type that any language can run; its `rule` says how.
-
-    It weighs type s by count · exp(scores[s]) and divides by the sum of weights; the answer is the sum of weight · values[s]: for
-    two classes one number, positive for classes[1]; otherwise one per class, the largest wins.
-    """
+    """The model as a table of numbers per token type that any language can run; its `rule` (`RULE`) says how."""
     model, vocabulary = _with_vocabulary(model)
     pair_rule = (
         " This is a model of pairs: the first of two texts is preferred with probability 1/(1 + exp(second - first)) of their "

@@ -60,8 +60,7 @@ def train_remote(
         source: what `tokensieve.model.cluster.learn_on` reads.
         settings: with a test set, or a fraction for one.
         tokenizer: words if None.
-        tell: called with (stage, share done).
-        clock: keeps the seconds of the stages.
+        tell, clock: called with (stage, share done); keeps the seconds of the stages.
 
     Raises:
         InputError: as of `learn_on`.
