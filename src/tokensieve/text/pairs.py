@@ -294,9 +294,7 @@ class _PairReader:
                 )
             found[name] = (name,)
         if "answer" in found:
-            raise InputError(
-                f"{self.table.name}: the name 'answer' is reserved for the answer's text; rename that column"
-            )
+            raise InputError(f"{self.table.name}: 'answer' is reserved for the answer's text; rename that column")
         return found
 
     def _words(self, values: dict[str, Any], answers: int) -> list[tuple[str | None, ...]]:
