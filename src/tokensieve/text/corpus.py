@@ -269,10 +269,11 @@ class Corpus:
         names, n = tuple(sorted(sizes, key=Corpus.in_order)), sum(sizes.values())
         if len(names) > 50:
             numbers = not any(Corpus.in_order(name)[0] for name in names)
-            looks = "continuous numbers" if numbers else "free text or an identifier"
+            looks = "looks like continuous numbers" if numbers else "looks like free text or an identifier"
+            looks = "is more than the 50 classes that are possible" if n >= 10 * len(names) and not numbers else looks
             raise InputError(
-                f"{column} has {len(names):,} different values in {n:,} documents, which looks like {looks}; "
-                "choose another with --label COLUMN, or join values with --group"
+                f"{column} has {len(names):,} different values in {n:,} documents, which {looks}; choose another with --label "
+                "COLUMN, join values with --group, or leave some out with --drop"
             )
         if len(names) < 2:
             raise InputError(
