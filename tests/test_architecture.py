@@ -33,7 +33,6 @@ LIMITS = {
     "imports of private names": 0,
 }
 CEILINGS: dict[str, int] = {
-    "public names": 328,  # goal 320
     "lines": 28_790,  # goal 24,000; raised once, from 28,255, with the audit on a cluster
 }
 

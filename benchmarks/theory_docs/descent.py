@@ -17,7 +17,7 @@ from tokensieve.errors import InputError
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.flow.landscape import Landscape
-from tokensieve.theory.flow.solve import Flow, few_threads
+from tokensieve.theory.flow.solve import Flow
 from tokensieve.theory.geometry import coordinates
 
 
@@ -103,7 +103,7 @@ def descend(
     whole, rng = Landscape(counts, reduced, w), np.random.default_rng(seed)
     taken, points, losses = list[int](), list[Floats](), list[float]()
     order, at = rng.permutation(n), 0
-    with few_threads(counts.matrix.nnz, reduced.size):
+    with Flow.few_threads(counts.matrix.nnz, reduced.size):
         for step in range(1, steps + 1):
             land = whole
             if batch is not None:

@@ -20,7 +20,7 @@ from tokensieve.model.attention import gradient
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.flow.landscape import STEEP
-from tokensieve.theory.flow.solve import few_threads
+from tokensieve.theory.flow.solve import Flow
 from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.limit.margin import Margin, max_margin
 
@@ -106,7 +106,7 @@ def joint_flow(
         return np.asarray(downhill(x) * math.exp(min(tau, STEEP)))
 
     x = np.concatenate([inner, readout.ravel()]) if train_v else inner
-    with few_threads(counts.matrix.nnz, reduced.size):
+    with Flow.few_threads(counts.matrix.nnz, reduced.size):
         slope = downhill(x)
         steep = float(np.linalg.norm(slope))
         if steep == 0.0:

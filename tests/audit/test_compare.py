@@ -20,7 +20,7 @@ from scipy import stats
 
 from calls import Run, fast_first, undrawn
 from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
-from tokensieve.auditing.compare import Saved, differences, mover
+from tokensieve.auditing.compare import Saved
 from tokensieve.auditing.settings import CompareSettings
 from tokensieve.blocks import Picture
 from tokensieve.evidence.importance import token_importance
@@ -82,7 +82,7 @@ def test_in_memory_and_from_its_folder_it_is_the_same(folders: Path, reviews: tu
 @given(st.tuples(*[st.floats(-5, 5)] * 2), st.tuples(*[st.floats(0.01, 3)] * 4))
 def test_intervals_add_variances_and_p_agrees_with_them(middle: tuple[float, float], widths: tuple[float, ...]) -> None:
     (e, f), (a, b, c, d) = middle, widths
-    delta, low, high, p_values = mover(np.array([[e], [e - a], [e + b]]), np.array([[f], [f - c], [f + d]]))
+    delta, low, high, p_values = Saved.mover(np.array([[e], [e - a], [e + b]]), np.array([[f], [f - c], [f + d]]))
     assert (delta[0] - low[0]) ** 2 == pytest.approx(c**2 + b**2) and (high[0] - delta[0]) ** 2 == pytest.approx(
         d**2 + a**2
     )
@@ -111,10 +111,10 @@ def saved(rng: np.random.Generator, n: int, lift: float = 0.0) -> Saved:
 def test_false_discoveries_are_rare_and_intervals_cover(runs: int, most: int, least: int) -> None:
     rng, false, inside, planted = np.random.default_rng(7), 0, [], 0
     for _ in range(runs):
-        table = differences(saved(rng, 400), saved(rng, 600), ("b",))
+        table = saved(rng, 400).differences(saved(rng, 600), ("b",))
         false += (table["q_value"] < 0.05).any()
         inside.append(((table["difference_low"] <= 0) & (table["difference_high"] >= 0)).mean())
-        changed = differences(saved(rng, 400), saved(rng, 600, lift=0.25), ("b",)).filter(pl.col("change") != "")
+        changed = saved(rng, 400).differences(saved(rng, 600, lift=0.25), ("b",)).filter(pl.col("change") != "")
         planted += changed["token"].to_list()[:1] == ["t0"] and changed["change"][0] == "appeared"
     assert false <= most  # 5 % are expected at most
     assert 0.94 <= np.mean(inside) <= 0.999
@@ -125,16 +125,16 @@ def test_a_token_of_one_audit_has_changed_only_where_the_other_could_have_shown_
     rng = np.random.default_rng(3)
     large, small = saved(rng, 2000, lift=0.2), saved(rng, 2000)
     without = replace(small, tokens=small.tokens.filter(pl.col("token") != "t0"))
-    row = differences(without, large, ("b",)).row(by_predicate=pl.col("token") == "t0", named=True)
+    row = without.differences(large, ("b",)).row(by_predicate=pl.col("token") == "t0", named=True)
     assert row["change"] == "appeared" and row["effect_before"] is None and row["documents_before"] is None
     tiny = replace(without, train=10)  # of 10 documents two may hold it unseen: that is more than here
-    row = differences(tiny, large, ("b",)).row(by_predicate=pl.col("token") == "t0", named=True)
+    row = tiny.differences(large, ("b",)).row(by_predicate=pl.col("token") == "t0", named=True)
     assert row["change"] == "" and row["difference_low"] < 0 < row["difference_high"]
 
 
 def test_accuracy_is_compared_by_newcombes_interval() -> None:
     shares = Share.count(81, 263), Share.count(56, 244)
-    value, lower, upper, _ = mover(*(np.array([one.value, one.low, one.high]) for one in shares))
+    value, lower, upper, _ = Saved.mover(*(np.array([one.value, one.low, one.high]) for one in shares))
     # Newcombe's own example: 81/263 − 56/244, method 10: 0.0004 to 0.1527 for the difference reversed
     wilson = [stats.binomtest(k, n).proportion_ci(method="wilson") for k, n in ((81, 263), (56, 244))]
     low = (56 / 244 - 81 / 263) - np.hypot(56 / 244 - wilson[1].low, wilson[0].high - 81 / 263)

@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 from calls import fast_first
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.effects.confirming import Trials
-from tokensieve.diagnose.effects.measuring import Measured, holm
+from tokensieve.diagnose.effects.measuring import Measured
 from tokensieve.diagnose.judgement import status as judging
 from tokensieve.diagnose.judgement.agreement import Learning, Skill
 from tokensieve.diagnose.judgement.status import Status, _p_above, dominating_words, judge
@@ -240,9 +240,11 @@ def test_a_mean_of_skewed_sizes_is_shown_as_often_as_the_level_says() -> None:
 
 def test_holms_procedure() -> None:
     p = np.array([0.009, 0.04, 0.011, 0.6, 0.013])  # against 0.05 over 5, 4, 3, 2, 1
-    assert holm(p).tolist() == [True, False, True, False, True]
-    assert holm(np.array([0.02, 0.011, 0.03])).tolist() == [True, True, True]
-    assert holm(np.array([0.03, 0.03])).tolist() == [False, False] and holm(np.empty(0)).tolist() == []
+    assert Measured.holm(p).tolist() == [True, False, True, False, True]
+    assert Measured.holm(np.array([0.02, 0.011, 0.03])).tolist() == [True, True, True]
+    assert (
+        Measured.holm(np.array([0.03, 0.03])).tolist() == [False, False] and Measured.holm(np.empty(0)).tolist() == []
+    )
 
 
 def test_a_shortcut_shared_with_the_evaluation_does_not_read_like_praise() -> None:

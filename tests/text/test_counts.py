@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
-from tokensieve.text.counts import Counts, find
+from tokensieve.text.counts import Counts
 
 MATRIX = np.array([[1, 0, 2], [0, 0, 0], [0, 3, 1]])
 
@@ -86,7 +86,7 @@ def test_what_is_found_is_where_it_lies(keys: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     wanted = np.concatenate([rng.permutation(keys), rng.integers(-3, 2**62, 20)]).astype(np.int64)
     place = {key: i for i, key in enumerate(keys)}
-    assert find(np.array(keys, dtype=np.int64), wanted).tolist() == [place.get(int(key), -1) for key in wanted]
+    assert Counts.find(np.array(keys, dtype=np.int64), wanted).tolist() == [place.get(int(key), -1) for key in wanted]
 
 
 def test_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,5 +96,5 @@ def test_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for cores in (1, 2, 3):
         monkeypatch.setattr("tokensieve.text.counts.cpu_count", lambda cores=cores: cores)
-        found.append(find(keys, wanted).tobytes())
+        found.append(Counts.find(keys, wanted).tobytes())
     assert found[0] == found[1] == found[2]

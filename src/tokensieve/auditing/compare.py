@@ -153,6 +153,46 @@ class Saved:
         share = replace(share, value=float(accuracy), low=low, high=high)
         return cls(summary["name"], tuple(classes), train, test, share, floor, tokens, dict(kinds), tuple(cards))
 
+    def differences(self, other: Saved, classes: tuple[str, ...]) -> pl.DataFrame:
+        """The table of a comparison (`AuditComparison.table`)."""
+        sides = [one.tokens.filter(pl.col("class").is_in(classes)) for one in (self, other)]
+        both = sides[0].join(sides[1], on=["token", "class"], how="full", suffix="_after", coalesce=True)
+        effects = []
+        for suffix, opposite, mine, theirs in (("", "_after", self, other), ("_after", "", other, self)):
+            share = pl.col(f"documents{opposite}") / theirs.train
+            bound = pl.col(f"effect{opposite}").abs() * (mine.floor - 1) / mine.train / share
+            filled = [
+                pl.col(f"{name}{suffix}").fill_null(rest)
+                for name, rest in (("effect", pl.lit(0.0)), ("effect_low", -bound), ("effect_high", bound))
+            ]
+            effects.append(both.select(filled).to_numpy().T)
+        delta, low, high, p = self.mover(*effects)
+        e, f = effects[0][0], effects[1][0]
+        predicts = [both[f"q_value{suffix}"].fill_null(1.0).to_numpy() < LEVEL for suffix in ("", "_after")]
+        always = predicts[0] & predicts[1]
+        kinds = [~predicts[0] & predicts[1], predicts[0] & ~predicts[1]]  # in the order of CHANGES
+        kinds += [always & (e * f < 0), always & (abs(f) > abs(e)), always]
+        q = false_discovery_control(p) if len(p) else p
+        change = pl.Series(np.where(q < LEVEL, np.select(kinds, list(CHANGES), ""), ""), dtype=pl.String)
+        columns: dict[str, object] = {"token": both["token"], "class": both["class"], "change": change}
+        columns |= {"effect_before": both["effect"], "effect_after": both["effect_after"]}
+        columns |= {"difference": delta, "difference_low": low, "difference_high": high, "p_value": p, "q_value": q}
+        for name, column in (("documents", "documents"), ("posterior", "posterior_difference"), ("value", "value")):
+            columns |= {f"{name}_before": both[column], f"{name}_after": both[f"{column}_after"]}
+        order = [pl.col("change") == "", -pl.col("difference").abs(), "token", "class"]
+        return pl.DataFrame(columns).sort(order).with_columns(pl.selectors.float().round_sig_figs(6))
+
+    @staticmethod
+    def mover(before: Floats, after: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """after − before with its interval, and p (module formula); each side holds estimates, low and high ends, shape (3, …)."""
+        (e, low, high), (f, lower, higher) = before, after
+        delta = f - e
+        down = np.hypot(np.maximum(f - lower, 0.0), np.maximum(high - e, 0.0))
+        up = np.hypot(np.maximum(higher - f, 0.0), np.maximum(e - low, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(delta == 0, 0.0, Z95 * np.abs(delta) / np.where(delta > 0, down, up))
+        return delta, delta - down, delta + up, 2 * norm.sf(z)
+
 
 def _damaged(where: str, what: str) -> InputError:
     return InputError(f"{where} is damaged: {what}: run the audit again")
@@ -307,51 +347,10 @@ def compare_audits(
     sizes = f"{len(shared)} of {len(a.classes)} and {len(b.classes)}"
     notes = (f"only the classes of both audits are compared: {sizes}",) if set(a.classes) != set(b.classes) else ()
     sides = [np.array([one.accuracy.value, one.accuracy.low, one.accuracy.high]) for one in (a, b)]
-    change, low, high, _ = map(float, mover(*sides))
+    change, low, high, _ = map(float, Saved.mover(*sides))
     return AuditComparison(
-        a, b, classes, differences(a, b, classes), (change, low, high), notes, fail_on=settings.fail_on
+        a, b, classes, a.differences(b, classes), (change, low, high), notes, fail_on=settings.fail_on
     )
-
-
-def differences(a: Saved, b: Saved, classes: tuple[str, ...]) -> pl.DataFrame:
-    """The table of a comparison (`AuditComparison.table`)."""
-    sides = [one.tokens.filter(pl.col("class").is_in(classes)) for one in (a, b)]
-    both = sides[0].join(sides[1], on=["token", "class"], how="full", suffix="_after", coalesce=True)
-    effects = []
-    for suffix, other, mine, theirs in (("", "_after", a, b), ("_after", "", b, a)):
-        share = pl.col(f"documents{other}") / theirs.train
-        bound = pl.col(f"effect{other}").abs() * (mine.floor - 1) / mine.train / share
-        filled = [
-            pl.col(f"{name}{suffix}").fill_null(rest)
-            for name, rest in (("effect", pl.lit(0.0)), ("effect_low", -bound), ("effect_high", bound))
-        ]
-        effects.append(both.select(filled).to_numpy().T)
-    delta, low, high, p = mover(*effects)
-    e, f = effects[0][0], effects[1][0]
-    predicts = [both[f"q_value{suffix}"].fill_null(1.0).to_numpy() < LEVEL for suffix in ("", "_after")]
-    always = predicts[0] & predicts[1]
-    kinds = [~predicts[0] & predicts[1], predicts[0] & ~predicts[1]]  # in the order of CHANGES
-    kinds += [always & (e * f < 0), always & (abs(f) > abs(e)), always]
-    q = false_discovery_control(p) if len(p) else p
-    change = pl.Series(np.where(q < LEVEL, np.select(kinds, list(CHANGES), ""), ""), dtype=pl.String)
-    columns: dict[str, object] = {"token": both["token"], "class": both["class"], "change": change}
-    columns |= {"effect_before": both["effect"], "effect_after": both["effect_after"]}
-    columns |= {"difference": delta, "difference_low": low, "difference_high": high, "p_value": p, "q_value": q}
-    for name, column in (("documents", "documents"), ("posterior", "posterior_difference"), ("value", "value")):
-        columns |= {f"{name}_before": both[column], f"{name}_after": both[f"{column}_after"]}
-    order = [pl.col("change") == "", -pl.col("difference").abs(), "token", "class"]
-    return pl.DataFrame(columns).sort(order).with_columns(pl.selectors.float().round_sig_figs(6))
-
-
-def mover(before: Floats, after: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """after − before with its interval, and p (module formula); each side holds estimates, low and high ends, shape (3, …)."""
-    (e, low, high), (f, lower, higher) = before, after
-    delta = f - e
-    down = np.hypot(np.maximum(f - lower, 0.0), np.maximum(high - e, 0.0))
-    up = np.hypot(np.maximum(higher - f, 0.0), np.maximum(e - low, 0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(delta == 0, 0.0, Z95 * np.abs(delta) / np.where(delta > 0, down, up))
-    return delta, delta - down, delta + up, 2 * norm.sf(z)
 
 
 def _report(found: AuditComparison) -> Report:

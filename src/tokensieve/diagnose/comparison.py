@@ -24,7 +24,7 @@ from tokensieve import __version__
 from tokensieve.auditing.findings import quoted
 from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text
 from tokensieve.diagnose.diagnosis import Diagnosis
-from tokensieve.diagnose.effects.measuring import Measured, Work, mean_interval
+from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.run import OpenModel, diagnose_corpus
 from tokensieve.diagnose.settings import DiagnoseSettings
@@ -258,7 +258,7 @@ def _changes(
         d, n = b - a, int(both.sum())
         if n < 5 or float(d.std(ddof=1)) <= 1e-12:
             continue
-        ends = mean_interval(*(np.array([x]) for x in (n, d.mean(), d.std(ddof=1), stats.skew(d, bias=False))))
+        ends = Measured.mean_interval(*(np.array([x]) for x in (n, d.mean(), d.std(ddof=1), stats.skew(d, bias=False))))
         p = float(stats.ttest_1samp(d, 0.0).pvalue)
         means = float(a.mean()), float(b.mean()), float(d.mean()), float(ends[0][0]), float(ends[1][0])
         rows.append((before.model, after.model, word, *means, p, int(documents.get(word, 0))))

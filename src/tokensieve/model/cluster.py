@@ -31,7 +31,7 @@ from tokensieve.model.attention import Model, answers, attention_sums, decide, l
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.fit import initial_table, prior_of
 from tokensieve.model.partitions import Side, read_sides
-from tokensieve.model.remote import Counted, Partitions, RemoteMatrix, Sums, rows_of
+from tokensieve.model.remote import Counted, Partitions, RemoteMatrix, Sums
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Progress, silent
 from tokensieve.text.corpus import Corpus
@@ -255,7 +255,7 @@ def _held(part: Counted, number: int, share: float, seed: int, held_out: bool) -
     units = np.arange(counts.n_documents) if part[1] is None else part[1]
     names = np.random.default_rng([seed, number]).permutation(np.unique(units))
     chosen = np.isin(units, names[: round(share * len(names))])
-    return rows_of((counts, None, 0, 0), chosen if held_out else ~chosen)
+    return RemoteMatrix.rows_of((counts, None, 0, 0), chosen if held_out else ~chosen)
 
 
 def _local(part: Counted, number: int, state: Any, passes: int, rates: tuple[int, float, float], seed: int) -> Sums:

@@ -146,7 +146,10 @@ class RemoteMatrix:
             return RemoteMatrix(self.parts.each(_columns, self.parts.sent(types)), len(types))
         if getattr(which, "dtype", None) == np.bool_:
             masks = np.split(which, np.cumsum(self.sizes)[:-1])
-            parts = [self.parts.run(rows_of, part, mask) for part, mask in zip(self.parts.parts, masks, strict=True)]
+            parts = [
+                self.parts.run(RemoteMatrix.rows_of, part, mask)
+                for part, mask in zip(self.parts.parts, masks, strict=True)
+            ]
             return RemoteMatrix(Partitions(self.parts.client, parts), self._types)
         asked = np.arange(self.shape[0])[which]
         found, order = self.parts.pick(self.sizes, asked, lambda part, places: part[0].matrix[places])
@@ -155,6 +158,12 @@ class RemoteMatrix:
     def tocsc(self) -> sp.csc_array:
         """All of it, brought here: of a few columns."""
         return sp.csc_array(sp.vstack(self.parts.each(lambda part: part[0].matrix).here(), format="csc"))
+
+    @staticmethod
+    def rows_of(part: Counted, mask: Any) -> Counted:
+        """The documents of a mask."""
+        counts, units, unknown, words = part
+        return counts.rows(mask), None if units is None else units[mask], unknown, words
 
 
 class RemoteTexts(StoredTexts):
@@ -183,12 +192,6 @@ class RemoteTexts(StoredTexts):
         """Length of each text in characters, shape (n,)."""
         lengths = self._parts.each(lambda part: part[-1].str.len_chars().to_numpy()).here()
         return np.concatenate(lengths).astype(np.int64)
-
-
-def rows_of(part: Counted, mask: Any) -> Counted:
-    """The documents of a mask."""
-    counts, units, unknown, words = part
-    return counts.rows(mask), None if units is None else units[mask], unknown, words
 
 
 def _columns(part: Counted, types: Ints) -> Counted:

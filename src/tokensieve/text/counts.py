@@ -322,6 +322,23 @@ class Counts:
         matrix.has_canonical_format = True
         return matrix
 
+    @staticmethod
+    def find(keys: Ints, wanted: Ints) -> Positions:
+        """Position of each wanted value among distinct non-negative keys, −1 where it is none of them.
+
+        By a hash table with linear probing, twice as large as the keys: six times as fast as a sorted search of 400,000 keys, and
+        twice as fast as a join by Polars. The wanted values are divided among threads.
+        """
+        bits = max(4, (2 * max(len(keys), 1)).bit_length())
+        slots = _slots(keys, bits)
+        out = np.empty(len(wanted), dtype=np.int32)
+        threads = cpu_count() if len(wanted) > 100_000 else 1  # fewer lookups are not worth dividing
+        cuts = np.linspace(0, len(wanted), threads + 1).astype(np.int64)
+        with ThreadPoolExecutor(threads) as pool:
+            parts = [slice(a, b) for a, b in pairwise(cuts)]
+            list(pool.map(lambda part: _look_up(keys, slots, bits, wanted[part], out[part]), parts))
+        return out
+
 
 @in_parts("sum")
 def _class_sizes(counts: Counts) -> Ints:
@@ -382,23 +399,6 @@ def _rows(first: Ints, documents: Positions, ends: Ints) -> tuple[Positions, Flo
             indices[at[k]], data[at[k]], before = s, 1.0, k
             at[k] += 1
     return indices, data
-
-
-def find(keys: Ints, wanted: Ints) -> Positions:
-    """Position of each wanted value among distinct non-negative keys, −1 where it is none of them.
-
-    By a hash table with linear probing, twice as large as the keys: six times as fast as a sorted search of 400,000 keys, and twice
-    as fast as a join by Polars. The wanted values are divided among threads.
-    """
-    bits = max(4, (2 * max(len(keys), 1)).bit_length())
-    slots = _slots(keys, bits)
-    out = np.empty(len(wanted), dtype=np.int32)
-    threads = cpu_count() if len(wanted) > 100_000 else 1  # fewer lookups are not worth dividing
-    cuts = np.linspace(0, len(wanted), threads + 1).astype(np.int64)
-    with ThreadPoolExecutor(threads) as pool:
-        parts = [slice(a, b) for a, b in pairwise(cuts)]
-        list(pool.map(lambda part: _look_up(keys, slots, bits, wanted[part], out[part]), parts))
-    return out
 
 
 @numba.njit(cache=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Ints, find
+from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.formatting import Bits, Formatting
 from tokensieve.text.spill import Folder, Frequencies, StoredTexts
 from tokensieve.text.table import text_series
@@ -188,7 +188,7 @@ class Vocabulary:
         base = len(self.words)
         level: NDArray[np.int32] = out[:, 0]
         for n, keys in enumerate(self.grams, start=1):
-            level = find(keys, _gram_keys(level, out[:, 0], stream.documents, len(self.words)))
+            level = Counts.find(keys, _gram_keys(level, out[:, 0], stream.documents, len(self.words)))
             out[:, n] = np.where(level >= 0, level + base, -1)
             base += len(keys)
         return out

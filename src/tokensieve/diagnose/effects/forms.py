@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from tokensieve.diagnose.effects.measuring import Measured, holm
+from tokensieve.diagnose.effects.measuring import Measured
 from tokensieve.diagnose.subjects.windows import SEPARATOR
 from tokensieve.evidence.importance import token_importance
 from tokensieve.model.attention import decide
@@ -75,7 +75,7 @@ def probe_forms(measured: Measured, texts: list[str], offset: Floats, corpus: Co
     p = frame["p_value"].to_numpy()
     far = np.nan_to_num(np.abs(frame["mean"].to_numpy())) >= np.log(2)
     far |= np.nan_to_num(frame["after"].to_numpy() - frame["before"].to_numpy()) >= 0.2
-    frame = frame.with_columns(followed=pl.Series(holm(np.where(np.isfinite(p), p, 1.0)) & far))
+    frame = frame.with_columns(followed=pl.Series(Measured.holm(np.where(np.isfinite(p), p, 1.0)) & far))
     frame = frame.join(_of_data(corpus), on=["form", "class"], how="left", maintain_order="left")
     return frame.sort(pl.col("use").fill_nan(None), descending=True, nulls_last=True)
 

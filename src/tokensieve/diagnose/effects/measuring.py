@@ -318,7 +318,7 @@ class Measured:
         correction = np.where(n > 2, np.sqrt(n * np.maximum(n - 1.0, 1)) / np.maximum(n - 2, 1), 1.0)
         alike = m2 <= (1e-9 * np.nan_to_num(middle)) ** 2 + 1e-200  # all values are the same
         skewness = np.where(alike, 0.0, np.maximum(correction * m3 / np.where(alike, 1.0, m2) ** 1.5, 0.0))
-        low, high = mean_interval(n, middle, spread(size, middle), skewness)
+        low, high = Measured.mean_interval(n, middle, spread(size, middle), skewness)
         half = np.where(n > 1, stats.t.isf(0.025, np.maximum(n - 1, 1)) * spread(helps, helping), np.inf) / root
         return {
             "inputs": n.astype(np.float64),
@@ -336,22 +336,22 @@ class Measured:
             "helps_high": helping + half,
         }
 
+    @staticmethod
+    def mean_interval(n: Ints, mean: Floats, spread: Floats, skewness: Floats) -> tuple[Floats, Floats]:
+        """95 % interval of the mean of n values with this standard deviation and skewness, by the module's formula."""
+        root = np.sqrt(np.maximum(n, 1))
+        y, k = stats.t.isf(0.025, np.maximum(n - 1, 1)), skewness / root
+        plain = np.abs(k) < 1e-6
+        k = np.where(plain, 1.0, k)
+        ends = []
+        for sign in (1, -1):
+            t = np.where(plain, sign * y, 3 / k * (np.cbrt(1 + k * (sign * y - k / 6)) - 1))
+            ends.append(np.where(n > 1, mean - t * spread / root, -sign * np.inf))
+        return ends[0], ends[1]
 
-def mean_interval(n: Ints, mean: Floats, spread: Floats, skewness: Floats) -> tuple[Floats, Floats]:
-    """95 % interval of the mean of n values with this standard deviation and skewness, by the module's formula."""
-    root = np.sqrt(np.maximum(n, 1))
-    y, k = stats.t.isf(0.025, np.maximum(n - 1, 1)), skewness / root
-    plain = np.abs(k) < 1e-6
-    k = np.where(plain, 1.0, k)
-    ends = []
-    for sign in (1, -1):
-        t = np.where(plain, sign * y, 3 / k * (np.cbrt(1 + k * (sign * y - k / 6)) - 1))
-        ends.append(np.where(n > 1, mean - t * spread / root, -sign * np.inf))
-    return ends[0], ends[1]
-
-
-def holm(p: Floats) -> NDArray[np.bool_]:
-    """Which hypotheses Holm's procedure (1979) rejects at LEVEL, shape (C,)."""
-    order, out = np.argsort(p, kind="stable"), np.zeros(len(p), dtype=bool)
-    out[order] = np.logical_and.accumulate(p[order] < LEVEL / np.arange(len(p), 0, -1))
-    return out
+    @staticmethod
+    def holm(p: Floats) -> NDArray[np.bool_]:
+        """Which hypotheses Holm's procedure (1979) rejects at LEVEL, shape (C,)."""
+        order, out = np.argsort(p, kind="stable"), np.zeros(len(p), dtype=bool)
+        out[order] = np.logical_and.accumulate(p[order] < LEVEL / np.arange(len(p), 0, -1))
+        return out

@@ -30,7 +30,7 @@ import polars as pl
 from scipy import stats
 
 from tokensieve.diagnose.effects.confirming import FEWEST, Trials
-from tokensieve.diagnose.effects.measuring import Measured, Use, holm
+from tokensieve.diagnose.effects.measuring import Measured, Use
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.text.counts import Floats, Ints
@@ -74,7 +74,7 @@ def judge(
     typical, slope = _typical_use(measured, use, found, words, means)
     much = min(math.log(2), float(measured.answers.std(axis=0).mean()))
     sizes = [np.abs(np.vstack(pair)).max(axis=1, initial=0.0) for pair in zip(own, put, strict=True)]
-    proved = holm(np.array([_p_above(size, _LEAST * typical) for size in sizes])) & answers_differ
+    proved = Measured.holm(np.array([_p_above(size, _LEAST * typical) for size in sizes])) & answers_differ
     n, at = np.array([len(rows) for rows in rows_of]), np.arange(len(words))
     k = means.argmax(axis=1) if H > 1 else (means[:, 0] > 0).astype(np.int64)
     h, enough, degrees = k if H > 1 else 0 * k, n >= FEWEST, np.maximum(n - 1, 1)

@@ -125,6 +125,21 @@ class Flow:
             "seconds": self.seconds,
         }
 
+    @staticmethod
+    @contextlib.contextmanager
+    def few_threads(entries: int, size: int) -> Iterator[None]:
+        """One thread for a small problem: there, waking others costs more than they do, and sums keep one order on any machine."""
+        if max(entries, size) > 2_000_000:
+            yield
+            return
+        before = numba.get_num_threads()
+        numba.set_num_threads(1)
+        try:
+            with threadpool_limits(1):
+                yield
+        finally:
+            numba.set_num_threads(before)
+
 
 def gradient_flow(
     counts: Counts,
@@ -164,7 +179,7 @@ def gradient_flow(
         kept, spent = {name: getattr(after, name) for name in _COLUMNS}, after.seconds
     elif checkpoint is not None and (found := checkpoints.load(checkpoint, mark)) is not None:
         kept, spent = found[0], float(found[1]["seconds"])
-    with few_threads(counts.matrix.nnz, reduced.size):
+    with Flow.few_threads(counts.matrix.nnz, reduced.size):
         curve = _Curve(Landscape(counts, reduced, w), z, float(np.linalg.norm(rest)), settings, kept)
         while (ending := curve.ending()) is None:
             curve.step()
@@ -180,21 +195,6 @@ def gradient_flow(
     verdict, reason = ending
     z, arc, log_time, loss, log_gradient = curve.columns().values()
     return Flow(verdict, reason, z, arc, log_time, loss, log_gradient, seconds, basis, rest, limit, settings)
-
-
-@contextlib.contextmanager
-def few_threads(entries: int, size: int) -> Iterator[None]:
-    """One thread for a small problem: there, waking others costs more than they do, and sums keep one order on any machine."""
-    if max(entries, size) > 2_000_000:
-        yield
-        return
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        numba.set_num_threads(before)
 
 
 class SplitFlow:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import STEEP, Landscape
-from tokensieve.theory.flow.solve import FINITE, Flow, SplitFlow, few_threads, gradient_flow
+from tokensieve.theory.flow.solve import FINITE, Flow, SplitFlow, gradient_flow
 from tokensieve.theory.flow.split import NEAR, End, Equilibrium, Exponentials, Face
 from tokensieve.theory.geometry import coordinates, laplacian_form, span_of
 from tokensieve.theory.limit.margin import Margin, max_margin
@@ -246,7 +246,7 @@ class FlowLimit:
         if flow.verdict == FINITE:
             found = _point(land, flow)
         elif flow.log_time[-1] >= 12:
-            with few_threads(counts.matrix.nnz, land.E.size):
+            with Flow.few_threads(counts.matrix.nnz, land.E.size):
                 found = _diverging(land, E, flow, started + seconds, progress)
         else:
             ends = f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed"
