@@ -385,9 +385,9 @@ def test_an_interrupted_run_goes_on_to_the_same_numbers(
         ({"dtype": "float16"}, "dtype 'float16' is unknown"),
         ({"d": 0}, "d must be a positive number"),
         ({"learning_rate": float("nan")}, "learning_rate must be a positive number"),
-        ({"device": "abacus"}, "device 'abacus' is not there"),
-        ({"device": "meta"}, "device 'meta' is not there"),
-        ({"device": "cuda:99"}, "device 'cuda:99' is not there"),
+        ({"device": "abacus"}, "device 'abacus' is not available"),
+        ({"device": "meta"}, "device 'meta' is not available"),
+        ({"device": "cuda:99"}, "device 'cuda:99' is not available"),
     ],
 )
 def test_wrong_settings(change: dict[str, Any], message: str) -> None:

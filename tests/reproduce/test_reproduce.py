@@ -277,7 +277,7 @@ def test_names_are_chosen_in_order_or_refused() -> None:
     assert len(Experiment.select([])) == 11
     with pytest.raises(InputError, match="'one-leyer': did you mean 'one-layer'"):
         Experiment.select(["one-leyer"])
-    with pytest.raises(InputError, match="there are: two-layer, synthetic"):
+    with pytest.raises(InputError, match="available: two-layer, synthetic"):
         Experiment.select(["zzz"])
 
 

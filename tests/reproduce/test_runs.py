@@ -121,7 +121,7 @@ def test_another_reading_explains_and_never_reproduces(tmp_path: Path) -> None:
     [good] = go(tmp_path / "good", experiment(calls, readings=readings), readings=("all",))
     assert good.verdict == "reproduced"
     with pytest.raises(
-        InputError, match=r"no reading 'best' of these experiments .there are: all, longer, narrow, wide"
+        InputError, match=r"no reading 'best' of these experiments .available: all, longer, narrow, wide"
     ):
         Experiment.select(["mlp"], ["best"])
 

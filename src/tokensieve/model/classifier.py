@@ -235,7 +235,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Data) -> Array:
         """The most probable class of each document."""
-        return np.asarray(self.classes_[decide(self.decision_function(X))])
+        f = self.decision_function(X)  # fails where there are no classes yet
+        return np.asarray(self.classes_[decide(f)])
 
     def answer(self, X: Data) -> pl.DataFrame:
         """One row per document: class, probability, answer and unknown_words, as `Model.answer`."""

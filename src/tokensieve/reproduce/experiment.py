@@ -138,8 +138,8 @@ class Experiment:
         for name in names:
             if name not in known:
                 near = difflib.get_close_matches(name.lower(), known, 1, 0.4)
-                meant = f"did you mean {near[0]!r}? " if near else ""
-                raise InputError(f"there is no experiment {name!r}: {meant}(available: {', '.join(known)})")
+                meant = f"; did you mean {near[0]!r}?" if near else ""
+                raise InputError(f"there is no experiment {name!r}{meant} (available: {', '.join(known)})")
         chosen = [experiment for id, experiment in known.items() if not names or id in names]
         theirs = dict.fromkeys(["all", *(reading["name"] for experiment in chosen for reading in experiment.readings)])
         for name in readings:
