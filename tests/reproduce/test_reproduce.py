@@ -275,7 +275,7 @@ def test_registry_is_the_designs_table() -> None:
 def test_names_are_chosen_in_order_or_refused() -> None:
     assert [e.id for e in Experiment.select(["mlp", "synthetic"])] == ["synthetic", "mlp"]
     assert len(Experiment.select([])) == 11
-    with pytest.raises(InputError, match="'one-leyer': did you mean 'one-layer'"):
+    with pytest.raises(InputError, match="'one-leyer'; did you mean 'one-layer'"):
         Experiment.select(["one-leyer"])
     with pytest.raises(InputError, match="available: two-layer, synthetic"):
         Experiment.select(["zzz"])
