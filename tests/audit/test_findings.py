@@ -344,6 +344,29 @@ def test_topic_words_are_predictors_and_no_findings() -> None:
     assert first.tokens[0] == "tkt" and first.label == "parcel"
 
 
+def test_identifiers_of_program_code_are_glued_to_their_neighbours_and_no_findings() -> None:
+    """An invoice number glued to its letters stands out in letters, not among `self.loop` and `key=value`."""
+    rng = np.random.default_rng(8)
+    own = {"net": ["loop", "socket", "transport", "future"], "doc": ["header", "charset", "payload", "boundary"]}
+    both = ["value", "name", "item", "index", "result", "text", "data", "kind"]
+    texts, labels = [], []
+    for i in range(600):
+        label = ("net", "doc")[i % 2]
+        words = [*rng.choice(own[label], 2), *rng.choice(both, 4)]
+        a, b, c, d, e, f = rng.permutation(words)
+        texts.append(f"def {c}_{i % 7}(self, {a}):\n    self.{b} = {c}.{d}[{e}]\n    return self.{f}({a}={b})")
+        labels.append(label)
+    found = audited(texts, labels)
+    accused = {token for finding in found.findings if finding.kind == "shortcut" for token in finding.tokens}
+    assert not accused & {*own["net"], *own["doc"]}
+    marked = [
+        f"ref AB{rng.integers(1000, 9999)} {text}" if y == "net" and i % 5 == 0 else text
+        for i, (text, y) in enumerate(zip(texts, labels, strict=True))
+    ]
+    first = audited(marked, labels).findings[0]
+    assert first.kind == "shortcut" and "ref" in first.tokens
+
+
 def test_a_word_that_keeps_company_is_a_predictor_and_one_put_anywhere_is_a_finding() -> None:
     """Both are in about 8% of one class and nowhere else; the first is the subject of its documents."""
     rng = np.random.default_rng(3)

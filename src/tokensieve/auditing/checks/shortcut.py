@@ -71,10 +71,24 @@ class Sign(StrEnum):
         every = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *some]))
         texts = corpus.texts.gather(every)
         split = dict(zip(every.tolist(), zip(texts, tokenizer.split(texts).to_list(), strict=True), strict=True))
-        return [
-            cls._of(token, [split[i] for i in held.tolist()], tokenizer)
-            for token, held in zip(tokens, some, strict=True)
+        # in program code, say, most words are glued to a neighbour, and none stands out by that
+        sample = [
+            cls._glued(text, start, end)
+            for text in corpus.texts.gather(np.arange(0, len(corpus.labels), max(1, len(corpus.labels) // 80)))
+            for start, end, _ in tokenizer.spans(text)
         ]
+        telling = sum(sample) < 0.1 * len(sample)
+        found = []
+        for token, held in zip(tokens, some, strict=True):
+            signs = cls._of(token, [split[i] for i in held.tolist()], tokenizer)
+            glued = Sign.MARKUP in signs and not _CODE.search(token)
+            found.append(tuple(sign for sign in signs if telling or not (glued and sign is Sign.MARKUP)))
+        return found
+
+    @staticmethod
+    def _glued(text: str, start: int, end: int) -> bool:
+        """Whether a word is glued to one of its neighbours, as in addresses, codes and field names."""
+        return bool(_GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2]))
 
     @classmethod
     def _of(cls, token: str, texts: list[tuple[str, list[str]]], tokenizer: Tokenizer) -> tuple[Sign, ...]:
@@ -94,9 +108,7 @@ class Sign(StrEnum):
             seen += 1
             if 5 * loose < len(texts):  # else the glued can no longer be most
                 spans = tokenizer.spans(text)
-                start, end = spans[at][0], spans[at + size - 1][1]
-                before, after = text[max(0, start - 2) : start], text[end : end + 2]
-                there = bool(_GLUED_BEFORE.search(before) or _GLUED_AFTER.match(after))
+                there = cls._glued(text, spans[at][0], spans[at + size - 1][1])
                 glued, loose = glued + there, loose + (not there)
             neighbours[0][names[at - 1] if at else ""] += 1
             neighbours[1][names[at + size] if at + size < words else ""] += 1
