@@ -212,7 +212,7 @@ def test_a_selection_that_goes_round_in_a_circle_is_not_followed_for_ever() -> N
     """A newcomer comes near and leaves again, at once, each time."""
     counts = single_token(60, 30, 6, 8, leak=0.05, seed=2)[0]
     limit = verify(counts, VerifySettings(d=16, eta=200.0, seed=2, max_norm=1000.0)).limit
-    assert limit.fate == "not decided" and "neither stand still nor grow" in limit.reason
+    assert limit.fate == "not decided" and "neither settle nor grow" in limit.reason
     assert limit.prediction is not None and len(limit.prediction.phases) < 20
 
 
