@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,7 @@ def test_missing_values_in_lists_of_numpy_and_pandas() -> None:
         ({"text": "body", "label": 3}, "there is no column '3' for the label"),
         ({"text": "id", "label": "stars"}, "row 1: column 'id' holds int values, not text"),
         ({"text": "body", "label": "id"}, "60 different values in 60 documents"),
-        ({"txt": "body"}, "unknown option 'txt' for reading; did you mean 'text'"),
+        ({"txt": "body"}, "unknown option 'txt'; did you mean 'text'"),
         ({"text": "body", "label": "body"}, "must be different columns"),
     ],
 )
@@ -133,6 +134,15 @@ def test_wrong_columns_are_told_in_our_words(options: dict[str, Any], message: s
             audit(kind(frame()), QUICK, **options)
 
 
+def test_settings_by_name_and_in_an_object_are_the_same() -> None:
+    settings = replace(QUICK, text="body", label="stars", ngrams=2, seed=3)
+    expected, found = audit(frame(), settings), audit(frame(), QUICK, text="body", label="stars", ngrams=2, seed=3)
+    assert found.tokens.equals(expected.tokens)
+    assert found.to_dict()["settings"] == expected.to_dict()["settings"]
+    corpus = read_corpus(frame(), text="body", label="stars")
+    assert audit(corpus, QUICK, ngrams=2, seed=3).tokens.equals(expected.tokens)
+
+
 def test_dicts_are_read_as_columns_and_lists_of_dicts_as_rows() -> None:
     numbered = frame().with_columns(stars=pl.col("stars").replace_strict({"bad": 1, "good": 5}))
     expected = audit(numbered, QUICK, text="body", label="stars")
@@ -140,6 +150,9 @@ def test_dicts_are_read_as_columns_and_lists_of_dicts_as_rows() -> None:
         found = audit(source, QUICK, text="body", label="stars")
         assert found.tokens.equals(expected.tokens)
     assert expected.top(5).equals(expected.top("5"))
+    every = expected.top(rows=100)
+    for label in ("1", "5"):
+        assert every.filter(pl.col("class") == label).equals(expected.top(label, 100))
 
 
 def test_what_cannot_be_read_is_told_in_our_words(expected: Audit) -> None:
@@ -152,6 +165,8 @@ def test_what_cannot_be_read_is_told_in_our_words(expected: Audit) -> None:
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
             audit(source, QUICK)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"audit\(\(texts, labels\)\)"):
+        audit(["good", "bad"], [1, 0])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="already been read"):
         audit(read_corpus(frame(), text="body", label="stars"), text="body")
 

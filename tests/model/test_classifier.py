@@ -426,6 +426,10 @@ def test_what_is_no_list_of_texts_is_said_so() -> None:
             use("a good thing")
         with pytest.raises(ValueError, match="entry 1 of the texts is missing"):
             use(["a", None])
+        with pytest.raises(ValueError, match="entry 0 of the texts is not text but bytes"):
+            use([b"a"])
+    with pytest.raises(ValueError, match="1d array"):
+        model.fit(["a good thing", "a bad thing"], [[1, 0], [0, 1]])
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,16 @@ def save(model: AttentionClassifier, folder: Path) -> Path:
     return folder
 
 
+def test_save_writes_what_the_command_reads(trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+    model = trained[KINDS[0]]
+    written = model.save(tmp_path / "saved")
+    assert {path.name: path.read_bytes() for path in written} == model_files(model)
+    same(load_model(tmp_path / "saved"), model, UNSEEN)
+    with pytest.raises(InputError, match="texts"):
+        AttentionClassifier().fit(np.eye(4), [0, 1, 0, 1]).save(tmp_path / "counts")
+    assert not (tmp_path / "counts").exists()
+
+
 def same(loaded: AttentionClassifier, model: AttentionClassifier, texts: list[str]) -> None:
     assert loaded.decision_function(texts).tobytes() == model.decision_function(texts).tobytes()
     assert loaded.predict_proba(texts).tobytes() == model.predict_proba(texts).tobytes()

@@ -74,6 +74,16 @@ def test_a_short_budget_is_undecided() -> None:
     assert found.attended is None and found.to_dict()["selection"] is None
 
 
+def test_a_source_is_read_as_the_command_reads_it() -> None:
+    texts, labels = ["good film here", "bad film here", "good end", "bad end"] * 6, ["yes", "no"] * 12
+    settings = VerifySettings(d=32, min_documents=1, max_steps=3, text="body", label="mark")
+    expected = verify(Corpus.of(texts, [label == "yes" for label in labels], ("no", "yes")), settings)
+    for source in (pl.DataFrame({"body": texts, "mark": labels}), {"body": texts, "mark": labels}):
+        found = verify(source, settings)
+        np.testing.assert_array_equal(found.counts.matrix.toarray(), expected.counts.matrix.toarray())
+        assert found.counts.classes == ("no", "yes")
+
+
 def test_a_flow_kept_on_disk_is_resumed(tmp_path: Path) -> None:
     counts, _ = single_token(60, 24, 5, 6)
     path = tmp_path / "flow.safetensors"

@@ -221,18 +221,21 @@ class Audit:
         sizes = dict(self.tokens.group_by("quadrant").agg(pl.col("token").n_unique()).iter_rows())
         return {quadrant: sizes.get(quadrant.value, 0) for quadrant in Quadrant}
 
-    def top(self, label: object, rows: int = 10) -> pl.DataFrame:
-        """The strongest predictors of a class, given by name (1 is "1"): q < 0.05, in at least 5 documents, ordered by the
-        conservative bound of their posterior difference.
+    def top(self, label: object = None, rows: int = 10) -> pl.DataFrame:
+        """The strongest predictors of a class, given by name (1 is "1"), or of any class: q < 0.05, in at least 5 documents,
+        ordered by the conservative bound of their posterior difference.
 
         Raises:
             InputError: there is no such class.
         """
-        if str(label) not in self.classes:
+        if label is not None and str(label) not in self.classes:
             names = ", ".join(repr(name) for name in self.classes[:10])
             raise InputError(f"{label!r:.60} is not a class of this audit; its classes are {names}")
         found = self.tokens.lazy().filter(
-            pl.col("class") == str(label), pl.col("q_value") < LEVEL, pl.col("effect") > 0, pl.col("documents") >= FLOOR
+            pl.lit(label is None) | (pl.col("class") == str(label)),
+            pl.col("q_value") < LEVEL,
+            pl.col("effect") > 0,
+            pl.col("documents") >= FLOOR,
         )
         return found.sort("posterior_low", "token", descending=[True, False]).head(rows).collect()
 

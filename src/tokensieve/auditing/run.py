@@ -24,7 +24,7 @@ from tokensieve.model.attention import attention_sums
 from tokensieve.progress import Clock, Progress, beside, silent
 from tokensieve.task.tasks import CorpusModel, Part, Task, train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.pairs import read_pairs
+from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import Tokenizer
@@ -38,7 +38,7 @@ def audit(
     progress: Progress | None = None,
     seconds: dict[str, float] | None = None,
     client: Any = None,
-    **reading: Any,
+    **options: Any,
 ) -> Audit:
     """Audit a corpus: token importance, a trained classifier, findings, and where data and model agree.
 
@@ -50,24 +50,27 @@ def audit(
         seconds: times of earlier stages, to be reported with the others.
         client: a `dask.distributed.Client`, whose workers read the source (`learn_on`); for a Dask bag or data frame the default
             one if None. Texts and counts stay there: save the result before the client is closed.
-        reading: text, label, test and whatever else `read_corpus` takes, where it is to read; with `pairs`, `read_pairs`.
+        options: fields of `Settings` by name, such as text, label, pairs or ngrams, in place of those in `settings`.
 
     Raises:
         InputError: the source cannot be read or the corpus be split, or no token is frequent enough.
     """
-    settings, tell, clock = settings or Settings(), progress or silent, Clock(seconds)
+    if not isinstance(settings, Settings | None):
+        raise InputError(
+            "the second argument must be Settings(…); pass texts and labels as a pair: audit((texts, labels))"
+        )
+    settings, tell, clock = (settings or Settings()).with_options(options), progress or silent, Clock(seconds)
     if client is not None or hasattr(corpus, "to_delayed"):
         from tokensieve.task.cluster import train_remote
 
-        settings = settings.with_options(reading)
         learned = train_remote(client, corpus, settings, tokenizer, tell, clock)
         given = settings.test is not None or settings.split is not None
         return _audited(learned, settings, tell, clock, given)
     if not isinstance(corpus, Corpus):
-        corpus = (read_pairs if "pairs" in reading else read_corpus)(corpus, **reading)
+        corpus = read_corpus(corpus, settings)
         clock.lap("reading")
-    elif reading:
-        raise InputError(f"{', '.join(reading)}: the corpus has already been read; pass these to read_corpus")
+    elif late := [name for name in options if name in ReadSettings.__dataclass_fields__]:
+        raise InputError(f"{', '.join(late)}: the corpus has already been read; pass these to read_corpus")
     baselines: list[Future[float]] = []
 
     def counted(task: Task, train: Part, test: Part) -> None:

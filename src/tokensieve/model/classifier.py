@@ -8,6 +8,7 @@ smoothed, class-balanced log-ratio of document frequencies (Wang & Manning 2012)
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative, column_or_1d, validate_data
 
 from tokensieve.errors import InputError
 from tokensieve.model.attention import Model, both, decide, probabilities
@@ -129,9 +130,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         labels, settings = np.asarray(y), self._settings()
         if _is_text(X):
-            texts = text_series(X)
+            texts, labels = text_series(X), column_or_1d(labels, warn=True)
             settings = settings.of_documents(len(texts))
-            if labels.ndim == 1 and labels.dtype.kind in "fO":
+            if labels.dtype.kind in "fO":
                 at = next((i for i, label in enumerate(labels) if missing(label)), None)
                 if at is not None:
                     raise ValueError(f"label {at} is missing: leave its text out")
@@ -287,6 +288,17 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns |= {name: pl.Series(both(x).T.ravel()) for name, x in own.items()}
         return pl.DataFrame(columns).with_columns(polars.selectors.float().fill_nan(None))
 
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write a model fitted on texts into a folder, without pickle; `tokensieve.load_model` and `tokensieve predict` read it.
+
+        Raises:
+            InputError: the folder cannot be written, or the model was fitted on counts.
+        """
+        from tokensieve.files import write_all
+        from tokensieve.model.storage import model_files
+
+        return write_all(Path(folder), model_files(self))
+
     def _names(self, given: Data) -> Array:
         """The tokens, or other names for the columns of counts."""
         if given is None:
@@ -340,7 +352,7 @@ def _is_text(X: Data) -> bool:
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and all_text(X[:, 0]):
         raise ValueError("a table of one column instead of texts: give the column, such as X[:, 0]")
     sequence = isinstance(X, list | tuple | pl.Series) or (getattr(X, "ndim", 0) == 1 and hasattr(X, "__len__"))
-    if sequence and any(isinstance(x, str) for x in X):
+    if sequence and any(x is None or isinstance(x, str | bytes) for x in X):
         at, entry = next((i, x) for i, x in enumerate(X) if not isinstance(x, str))
         what = "missing" if missing(entry) else f"not text but {type(entry).__name__}"
         raise ValueError(f"entry {at} of the texts is {what}: leave it out")

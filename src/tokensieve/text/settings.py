@@ -102,7 +102,7 @@ class SourceSettings:
             if name not in names:
                 near = get_close_matches(name, names, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(names))}"
-                raise InputError(f"unknown option {name!r} for reading{hint}")
+                raise InputError(f"unknown option {name!r}{hint}")
         return type(self)(**{name: getattr(self, name) for name in names} | dict(options))
 
     def one_label(self) -> str | None:

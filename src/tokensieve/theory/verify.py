@@ -9,7 +9,7 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import polars as pl
@@ -21,8 +21,10 @@ from tokensieve.errors import InputError
 from tokensieve.files import Content, csv_table
 from tokensieve.model.embeddings import initialise
 from tokensieve.progress import Progress
-from tokensieve.text.corpus import Corpus
+from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.settings import SourceSettings
+from tokensieve.text.sources import Source
 from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.claims import Attended, Claim
 from tokensieve.theory.flow.solve import FINITE, UNDECIDED, Flow, gradient_flow
@@ -301,7 +303,7 @@ def _finite(value: float) -> float | None:
 
 
 def verify(
-    source: Counts | Corpus | None = None,
+    source: Counts | Corpus | Source | None = None,
     settings: VerifySettings | None = None,
     important: NDArray[np.bool_] | None = None,
     progress: Progress | None = None,
@@ -309,7 +311,7 @@ def verify(
     """Check every claim on a data set.
 
     Args:
-        source: documents of two classes; generated documents that satisfy Assumption 1 if None.
+        source: documents of two classes, or what `read_corpus` reads; generated documents that satisfy Assumption 1 if None.
         settings: see `VerifySettings`.
         important: the types that a document's selection is judged by, shape (|S|,); completely positive and negative ones if None.
         progress: called with (stage, share done).
@@ -318,6 +320,8 @@ def verify(
         InputError: not two classes, or see the functions that it calls.
     """
     settings = settings or VerifySettings()
+    if source is not None and not isinstance(source, Counts | Corpus):
+        source = read_corpus(source, **{field.name: getattr(settings, field.name) for field in fields(SourceSettings)})
     d = settings.d or (1024 if source is None else 512)
     seconds: dict[str, float] = {}
 
