@@ -7,7 +7,11 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from artefacts import Artefact
@@ -42,6 +46,23 @@ def test_finds_the_truth(audited: Audit) -> None:
     assert {"terrible", "awful", "dreadful"} <= set(audited.top("neg", 40)["token"])
     assert audited.test_accuracy > 0.8 > audited.majority_accuracy
     assert audited.baseline_accuracy is not None and abs(audited.baseline_accuracy - audited.test_accuracy) < 0.1
+
+
+def test_the_comparison_is_scikit_learns_own_pipeline(audited: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    learned = audited.learned
+    parts, task = [learned.train.plain, learned.test.plain], learned.task
+    held = task.held_out(learned.train, audited.seed)
+
+    def accuracy(strength: float, train: np.ndarray, documents: sp.csr_array, labels: np.ndarray) -> float:
+        pipeline = make_pipeline(TfidfTransformer(sublinear_tf=True), LogisticRegression(C=strength, max_iter=1000))
+        return float(pipeline.fit(parts[0].matrix[train], parts[0].labels[train]).score(documents, labels))
+
+    chosen = [accuracy(c, ~held, parts[0].matrix[held], parts[0].labels[held]) for c in task.strengths]
+    best = task.strengths[int(np.argmax(chosen))]
+    expected = accuracy(best, np.ones(len(held), dtype=bool), parts[1].matrix, parts[1].labels)
+    assert audited.baseline_accuracy == expected == task.baseline(learned.train, learned.test, audited.seed)
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    assert task.baseline(learned.train, learned.test, audited.seed) is None
 
 
 def test_every_part_reads_from_the_one_table(audited: Audit) -> None:

@@ -71,15 +71,11 @@ def audit(
         clock.lap("reading")
     elif late := [name for name in options if name in ReadSettings.__dataclass_fields__]:
         raise InputError(f"{', '.join(late)}: the corpus has already been read; pass these to read_corpus")
-    baselines: list[Future[float]] = []
+    baselines: list[Future[float | None]] = []
 
     def counted(task: Task, train: Part, test: Part) -> None:
         """TF-IDF + logistic regression keep one core; the rest of the audit has the others."""
         if settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
-            # not in the thread: they load pandas, and Polars fails where that is half loaded
-            import sklearn.feature_extraction.text
-            import sklearn.linear_model  # noqa: F401
-
             baselines.append(beside(lambda: task.baseline(train, test, settings.seed)))
 
     learned = train_corpus(corpus, settings, tokenizer, tell, clock, counted)
@@ -92,7 +88,7 @@ def _audited(
     tell: Progress,
     clock: Clock,
     test_given: bool,
-    baseline: Future[float] | None = None,
+    baseline: Future[float | None] | None = None,
 ) -> Audit:
     """What the documents and the model of them show."""
     task, train, test = learned.task, learned.train, learned.test
@@ -113,10 +109,6 @@ def _audited(
         q = pl.Series("heterogeneity_q", stable["q_value"]).round_sig_figs(DIGITS)
         table = table.with_columns(stable["stability"], q)
     clock.lap("agreement")
-    if baseline:
-        tell("TF-IDF + logistic regression, for comparison", 0.0)
-        baseline.exception()  # waits: checks take two threads of their own, and its memory
-        clock.lap("baseline")
     tell("agreement and findings", 0.0)
     findings = data.findings(registry())
     clock.lap("findings")
@@ -131,6 +123,10 @@ def _audited(
         if task.single and "curve" not in task.left_out:
             curve = ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
     clock.lap("learning curve")
+    if baseline:
+        tell("TF-IDF + logistic regression, for comparison", 0.0)
+        baseline.exception()  # waits
+        clock.lap("baseline")
     return Audit(
         learned=learned,
         settings=settings,

@@ -99,7 +99,7 @@ def run_audit(
     from tokensieve.text.corpus import read_corpus
 
     start = time.perf_counter()
-    # a second of imports that are needed later; not scikit-learn: it loads pandas, and Polars fails where pandas is half loaded
+    # needed later; nothing that loads pandas: Polars fails where another thread has pandas half loaded
     beside(lambda: import_module("altair"))
     tokenizer = splitting.splitter()
     check_writable(out, audit=True)

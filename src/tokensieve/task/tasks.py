@@ -5,9 +5,16 @@ A corpus is made of *items*: documents with labels, or pairs of documents of whi
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+import subprocess
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -19,15 +26,7 @@ from tokensieve import __version__
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.evidence.pairs import pair_importance
 from tokensieve.evidence.shares import Share
-from tokensieve.model.attention import (
-    Model,
-    accuracy,
-    attention,
-    both,
-    decide,
-    probabilities,
-    with_sink,
-)
+from tokensieve.model.attention import Model, accuracy, attention, both, decide, probabilities, with_sink
 from tokensieve.model.fit import best_scale, fit, prior_of, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress, silent
@@ -109,7 +108,7 @@ class Task(ABC):
         checks: names of the audit's checks that apply.
         single: whether a document alone has a predicted class, so that there are recall by class, calibration and a learning
             curve.
-        strengths: C of the logistic regressions of `baseline`.
+        strengths: C of the logistic regressions of `baseline`, to choose from.
         left_out: names of checks, and of other parts of an audit, that cannot be had where the documents lie.
     """
 
@@ -192,41 +191,35 @@ class Task(ABC):
         """Fraction of items predicted correctly, with its interval over groups."""
         return Share.over(self.correct(f, part.counts), self.units(part.corpus))
 
-    def baseline(self, train: Part, test: Part, seed: int) -> float:
+    def baseline(self, train: Part, test: Part, seed: int) -> float | None:
         """Test accuracy of what a reader would try first: TF-IDF (sublinear) and logistic regression on the same words.
 
-        C is chosen on held-out items. Of pairs it sees the differences, each pair in both orders, and has no intercept.
+        C is chosen on held-out items. Of pairs it sees the differences, each pair in both orders, and has no intercept. Another
+        process does it (`tokensieve.task.baseline`): where that fails, a line on standard error says so, and it is None.
         """
-        from sklearn.feature_extraction.text import TfidfTransformer
-        from sklearn.linear_model import LogisticRegression
-        from threadpoolctl import threadpool_limits
-
-        def tested(train: Counts, test: Counts, strengths: Sequence[float], copy: bool = False) -> list[float]:
-            """Accuracy on `test` with each strength; `copy`: the counts are still needed."""
-            tfidf = TfidfTransformer(sublinear_tf=True).fit(train.matrix)
-            x, y = (tfidf.transform(counts.matrix, copy=copy) for counts in (train, test))
-            labels, weights, out = train.labels, train.weights, []
-            if not self.single:
-                difference = x[::2] - x[1::2]
-                x, labels = sp.vstack([difference, -difference]), np.repeat([1, 0], difference.shape[0])
-                weights = None
-            for strength in strengths:
-                model = LogisticRegression(C=strength, max_iter=1000, fit_intercept=self.single)
-                # small dense products gain nothing from threads, and lose tenfold on a busy machine
-                with threadpool_limits(1):
-                    model.fit(x, labels, sample_weight=weights)
-                f = model.decision_function(y)
-                right = model.classes_[decide(f)] == test.labels if self.single else f[::2] > f[1::2]
-                out.append(float(np.mean(right)))
-            return out
-
-        words = train.plain
-        held = np.repeat(self.held_out(train, seed), self.size)
-        inside, best = words.rows(~held), self.strengths[1]
-        if np.count_nonzero(inside.class_sizes) == words.n_classes:
-            best = self.strengths[int(np.argmax(tested(inside, words.rows(held), self.strengths)))]
-        del inside
-        return tested(words, test.plain, [best], copy=not (train.features and test.features))[0]
+        given: dict[str, Any] = {"single": self.single, "strengths": self.strengths}
+        weights = np.ones(train.counts.n_documents) if train.counts.weights is None else train.counts.weights
+        given |= {"labels": train.counts.labels, "truth": test.counts.labels, "weights": weights}
+        given["held"] = np.repeat(self.held_out(train, seed), self.size)
+        for name, part in (("train", train), ("test", test)):
+            matrix = part.plain.matrix
+            given |= {f"{name}_{field}": getattr(matrix, field) for field in ("data", "indices", "indptr", "shape")}
+        # small dense products gain nothing from threads, and lose tenfold on a busy machine
+        alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        program = [sys.executable, "-P", str(Path(__file__).with_name("baseline.py"))]
+        try:
+            with TemporaryFile() as file:
+                np.savez(file, **given)
+                file.seek(0)
+                done = subprocess.run(program, stdin=file, capture_output=True, env=os.environ | alone, check=True)
+            return float(json.loads(done.stdout))
+        except (OSError, ValueError, subprocess.SubprocessError) as problem:
+            status = getattr(problem, "returncode", None)
+            reason = f"its process ended with status {status}" if status else str(problem)
+            logging.getLogger("tokensieve").warning(
+                "TF-IDF + logistic regression was not trained for comparison: %s", reason
+            )
+            return None
 
     def accuracy_without(
         self, tokens: set[str], train: Part, test: Part, model: Model, f: Floats, settings: TrainSettings
