@@ -1,7 +1,6 @@
 """Test accuracy of TF-IDF and logistic regression: a program of its own, whose imports and fit have a core to themselves.
 
-It reads arrays (.npz) from a file as standard input and writes the accuracy as JSON. What it loads stays out of the process that
-audits: scikit-learn takes a second and 100 MB, and loads pandas, in which Polars fails where another thread has it half loaded.
+Reads arrays (.npz), writes the accuracy as JSON. scikit-learn takes 100 MB, and loads pandas: Polars fails where it is half loaded.
 """
 
 import json
