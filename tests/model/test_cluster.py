@@ -460,13 +460,36 @@ def test_an_audit_finds_what_it_finds_on_one_machine(
     for a, b in zip(mine, others, strict=True):
         assert (a.kind, a.tokens, a.headline, a.evidence) == (b.kind, b.tokens, b.headline, b.evidence)
         assert a.documents == b.documents
-        assert (
-            settings.by or a.examples == b.examples
-        )  # groups are brought together, which changes the order of documents
-        assert_frame_equal(a.rows, b.rows, check_row_order=False)
+        assert a.examples == b.examples
+        assert_frame_equal(a.rows, b.rows)
     assert abs(there.test_accuracy - one.test_accuracy) < 0.15
     assert bool(there.honest_accuracy) == settings.thorough
-    assert any(note.startswith("not computed on a cluster: near duplicates") for note in there.to_dict()["notes"])
+    assert "not computed on a cluster: learning curve" in there.notes
+
+
+def test_of_many_documents_an_audit_looks_at_a_sample(
+    here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tokens, accuracy and numbers of documents are those of all; findings come from documents that come with their copies."""
+    planted_rows().write_parquet(tmp_path / "a.parquet")
+    settings = Settings(text="text", label="label", baseline=False, split="part", thorough=False)
+    every = audit(str(tmp_path / "a.parquet"), settings, client=here)
+    monkeypatch.setattr("tokensieve.model.partitions.SAMPLE", 200)
+    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 20_000)
+    some = audit(str(tmp_path / "a.parquet"), settings, client=here)
+    train, test = some.learned.train.corpus, some.learned.test.corpus
+    assert 100 < len(train.labels) + len(test.labels) < 300
+    columns = every.tokens.columns[: every.tokens.columns.index("score")]
+    assert_frame_equal(some.tokens.select(columns), every.tokens.select(columns), check_exact=True)
+    assert some.documents == every.documents and some.class_documents == every.class_documents
+    assert some.accuracy.of == some.documents["test"] > len(test.labels)
+    assert some.test_accuracy == some.accuracy.value == some.to_dict()["test_accuracy"]
+    leaked = {key for key in every.learned.test.corpus.keys if key in set(every.learned.train.corpus.keys)}
+    for key in {*train.keys, *test.keys} & leaked:
+        assert key in set(train.keys) and key in set(test.keys)
+    assert {"shortcut", "leak"} <= {finding.kind for finding in some.findings}
+    assert any(note.startswith("findings and test documents are from a sample: ") for note in some.notes)
+    assert "near duplicates" in some.notes[-1] and "sample" in render(some)
 
 
 @pytest.mark.slow
@@ -504,7 +527,7 @@ def test_an_audit_from_the_command_line(run: Run, tmp_path: Path, monkeypatch: p
     assert status == 3 and "dashboard: http" in out + said
     page, summary = ((tmp_path / "there" / name).read_text() for name in ("report.html", "summary.json"))
     for text in (page, summary):
-        assert "not computed on a cluster: near duplicates" in text.replace("Not computed", "not computed")
+        assert "not computed on a cluster: learning curve" in text.replace("Not computed", "not computed")
     assert "9/10" in page and json.loads(summary)["findings"]["leak"] == 1
     assert run("explain", "there", "a great film")[0] == 0
     status, _, said = run(*options, "--label", "part", "--cluster", "local", "--out", "nowhere")

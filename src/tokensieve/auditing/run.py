@@ -18,6 +18,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.blocks import Block, Column, Report, Table, Text
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
+from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import attention_sums
@@ -98,14 +99,18 @@ def _audited(
         learned.notes.append(
             "TF-IDF + logistic regression was not trained for comparison: it needs all counts in memory"
         )
-    sums = attention_sums(train.counts.matrix, learned.model.scores)
+    sums = task.attention_sums(train, learned.model)
     table = token_table(importance, learned.model, sums[2] / np.maximum(importance.documents, 1))
     which = np.array(list(map(QUADRANTS.index, table["quadrant"][: train.counts.n_types])), dtype=np.int64)
     attended, uniform = ((np.bincount(which, x, len(QUADRANTS)) / np.sum(x)).tolist() for x in sums[:2])
     data = AuditData(learned, importance, table, settings, test_given)
+    if task.sampled:  # what is found in a sample is compared with the rest of the sample
+        own = token_importance(train.counts, train.features, train.corpus.units)
+        received = attention_sums(train.counts.matrix, learned.model.scores)[2] / np.maximum(own.documents, 1)
+        data = AuditData(learned, own, token_table(own, learned.model, received), settings, test_given)
     stable = pl.DataFrame()
     if data.environments is not None:
-        stable = data.environments[0].to_frame(importance)
+        stable = data.environments[0].to_frame(data.importance)
         q = pl.Series("heterogeneity_q", stable["q_value"]).round_sig_figs(DIGITS)
         table = table.with_columns(stable["stability"], q)
     clock.lap("agreement")
@@ -131,7 +136,7 @@ def _audited(
         learned=learned,
         settings=settings,
         tokens=table,
-        neutral=dict(zip(learned.train.counts.classes, importance.neutral.tolist(), strict=True)),
+        neutral=dict(zip(train.counts.classes, importance.neutral.tolist(), strict=True)),
         attention_share=dict(zip(QUADRANTS, zip(attended, uniform, strict=True), strict=True)),
         findings=findings,
         baseline_accuracy=baseline.result() if baseline else None,

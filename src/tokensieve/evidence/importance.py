@@ -219,12 +219,8 @@ def token_importance(counts: Counts, features: int = 0, units: Ints | None = Non
         InputError: fewer than two classes have documents.
     """
     sums, marks = TokenSums.of_counts(counts, features, units)
-    length = float(sums.count.sum()) / max(counts.n_documents, 1)
-    found = importance_of(sums, counts.tokens, counts.classes, marks, length)
-    if units is None:
-        return found
-    neutral = 2 * counts.class_sizes / max(counts.n_documents, 1) - 1
-    return replace(found, class_documents=counts.present, neutral=neutral, units=found.documents)
+    present = None if units is None else counts.present
+    return importance_of(sums, counts.tokens, counts.classes, marks, counts.class_sizes, present)
 
 
 def importance_of(
@@ -232,7 +228,8 @@ def importance_of(
     tokens: Tokens,
     classes: tuple[str, ...],
     marks: TokenSums | None = None,
-    length: float = 1.0,
+    sizes: Ints | None = None,
+    present: Ints | None = None,
 ) -> Importance:
     """All statistics of every type and class, from sums over documents; q-values are over words and formatting together.
 
@@ -241,7 +238,9 @@ def importance_of(
         tokens: the types as text, words first, shape (|S|,).
         classes: the K class names.
         marks: of formatting, as presences.
-        length: T̄, tokens of a document in the mean: α, effect and reach of a presence are divided by it.
+        sizes: documents of each class, shape (K,): α, effect and reach of a presence are divided by the mean length T̄ of a
+            document, or by nothing if None.
+        present: where the sums are over groups, documents of each class that contain each type, shape (|S|, K).
 
     Raises:
         InputError: fewer than two classes have documents.
@@ -250,11 +249,12 @@ def importance_of(
         raise InputError("token importance needs documents of at least two classes")
     parts = [(sums, 1.0)]
     if marks is not None and len(marks.count):
+        length = 1.0 if sizes is None else float(sums.count.sum()) / int(sizes.sum())
         parts.append((marks, 1.0 / max(length, 1.0)))
     columns = np.array([1]) if len(classes) == 2 else np.arange(len(classes))
     *intervals, rest = zip(*(_statistics(part, columns, scale) for part, scale in parts), strict=True)
     reach, p = (np.concatenate(x) for x in zip(*rest, strict=True))
-    return Importance.of_columns(
+    found = Importance.of_columns(
         tokens,
         classes,
         np.concatenate([part.present for part, _ in parts]),
@@ -264,6 +264,9 @@ def importance_of(
         reach,
         p,
     )
+    if sizes is None or present is None:
+        return found
+    return replace(found, class_documents=present, neutral=2 * sizes / sizes.sum() - 1, units=found.documents)
 
 
 def _joined(parts: Sequence[Interval], axis: int) -> Interval:

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 
-from tokensieve.text.counts import Counts, Floats, Ints, in_parts
+from tokensieve.text.counts import Counts, Floats, Ints
 
 WORD, WORDS = 31, 3  # bits of each part of a fixed-point number, and parts: 93 bits behind the point
 
@@ -73,7 +73,6 @@ class TokenSums:
         return out
 
     @staticmethod
-    @in_parts("sum")
     def of_counts(counts: Counts, features: int = 0, units: Ints | None = None) -> tuple[TokenSums, TokenSums]:
         """Sums over the words of documents, or of their groups, and over their formatting, a block of documents at a time.
 

@@ -35,7 +35,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from tokensieve.text.counts import Counts, Floats, Ints, in_parts
+from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.table import text_series
 from tokensieve.text.vocabulary import TokenStream, Vocabulary
 
@@ -124,7 +124,6 @@ def _above_answer(matrix: sp.csr_array, q: Floats, w: Floats) -> Floats:
     return out
 
 
-@in_parts("rows")
 def answers(matrix: sp.csr_array, u: Floats, w: Floats) -> Floats:
     """Decision values f_X = Σ_s q_{X,s} w_s, shape (n, H).
 
@@ -222,7 +221,6 @@ def _outputs(w: Floats) -> Floats:
     return w[:, None] if w.ndim == 1 else w
 
 
-@in_parts("sum")
 def attention_sums(matrix: sp.csr_array, u: Floats) -> Floats:
     """Sums over documents of q_{X,s} among the tokens, of uniform attention c_{X,s}/T_X, and of their ratio, shape (3, |S|)."""
     sums = np.zeros((3, matrix.shape[1]))

@@ -17,60 +17,62 @@ import math
 import operator
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from tokensieve import __version__
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import Tokens, token_importance
+from tokensieve.evidence.importance import importance_of
+from tokensieve.evidence.sums import TokenSums
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import Model, answers, attention_sums, decide, loss_and_slope
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.fit import initial_table, prior_of
-from tokensieve.model.partitions import Side, read_sides
-from tokensieve.model.remote import Counted, Partitions, RemoteMatrix, Sums
+from tokensieve.model.partitions import Partitions, Side, Sums, read_sides
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Progress, silent
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.documents import digests
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
 
 ROUNDS, PATIENCE = 8, 2
+_Counted = tuple[Counts, Ints | None, int, int]  # documents, their groups, words that are no token type, and all words
 
 
 class Learned:
-    """Documents that workers read, or that lie on a cluster, counted, and a model trained on them.
+    """Documents that workers read, or that lie on a cluster, and a model trained on them.
 
     Args:
         client, source, tokenizer: as of `learn_on`.
         how: settings.
         tell: called with (stage, share done).
-        texts: keep the texts on the cluster, for an audit.
+        sampled: bring a sample of the documents here, for an audit.
 
     Attributes:
         importance: as `token_importance` of all training documents on one machine.
         model: the classifier, as after `fit`; its `n_steps_` are the minibatch steps of the final training, added up over rounds
             and partitions.
+        attention_sums: as `tokensieve.model.attention.attention_sums` of all training documents, shape (3, |S|).
+        attention: mean over the documents that contain a type of its attention relative to a uniform share, as in
+            `AttentionClassifier.effects` but 0 for a type in none, shape (|S|,).
+        tested: of the test documents those predicted correctly, by class, shape (K,), words that are no token, and all words.
         settings: with `min_documents` as a number.
         sizes: documents by side ("train", "test") and class, shape (2, K).
         classes: the class names.
         intake: what was found on the way in, and where text and label were read.
+        sample: partitions of training and test documents, as in `Corpus.frame` but for "label", the name of the class, and "test".
+        partitions: of the training documents.
         rounds: rounds of training on all documents.
         validation: mean loss on held-out documents after each round of choosing; empty where a class has too few.
-        sides: documents for training and for testing, partitions of (tokens, formatting, facts, texts).
-        train, test: the same, counted; `test` is None where there are no documents for testing.
 
     Raises:
         InputError: as of `learn_on`.
     """
 
     def __init__(
-        self, client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, tell: Progress, texts: bool = False
+        self, client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, tell: Progress, sampled: bool = False
     ) -> None:
         refused = {"pairs": how.pairs, "weight": how.sample_weight is not None, "columns": how.columns}
         refused |= {"label-separator": how.label_separator, "duplicates drop": how.duplicates == "drop"}
@@ -80,37 +82,37 @@ class Learned:
         if not isinstance(how.label, str | None):
             raise InputError("--cluster takes one label column: name one with --label")
         tell("reading", 0.0)
-        train, test, self._tokenizer, self.classes, self.sizes, self.intake = read_sides(
-            client, source, how, tokenizer, texts
+        inside, outside, self.sample, tokenizer, self.classes, self.sizes, self.intake = read_sides(
+            client, source, how, tokenizer, sampled
         )
-        self.sides, self.settings = (train, test), how.of_documents(int(self.sizes[0].sum()))
+        n, self.partitions = int(self.sizes[0].sum()), len(inside.parts)
+        self.settings = how.of_documents(n)
         tell("vocabulary", 0.0)
-        self.vocabulary = self.learn_vocabulary(how.ngrams, self.settings.min_documents or 1, how.formatting)
-        self.train = self.counted(train, self.vocabulary)
-        self.test = None if test is None else self.counted(test, self.vocabulary)
+        least = self.settings.min_documents or 1
+        self.vocabulary = learn_vocabulary(inside.each(operator.itemgetter(0)), tokenizer, how.ngrams, least)
+        if how.formatting:  # documents with each feature
+            with_it = inside.total(lambda side: np.unpackbits(side[1], axis=1).sum(axis=0, dtype=np.int64))
+            self.vocabulary = self.vocabulary.with_formatting(with_it, n, least)
+        self._train = inside.each(_counted, self.vocabulary, self.classes)
+        self._test = None if outside is None else outside.each(_counted, self.vocabulary, self.classes)
+        del inside, outside
         tell("importance", 0.0)
-        grouped = None if how.by is None else np.empty(0, np.int64)  # each partition has the groups of its documents
-        self.importance = token_importance(self.train, len(self.vocabulary.formatting), grouped)
+        features = len(self.vocabulary.formatting)
+        words, marks, present = self._train.total(_sums, features)
+        groups = None if how.by is None else present
+        self.importance = importance_of(words, self.vocabulary.tokens, self.classes, marks, self.sizes[0], groups)
         self.rounds, self.validation = ROUNDS, list[float]()
-        if self.train.class_sizes.min() >= 10:
+        if self.sizes[0].min() >= 10:
             self._choose(tell)
-        trained = replace(self.trained(self.train, tell), vocabulary=self.vocabulary)
-        self.model = AttentionClassifier.of(trained, tokenizer=self._tokenizer)
-
-    @cached_property
-    def attention(self) -> Floats:
-        """Mean over the documents that contain a type of its attention relative to a uniform share, as in
-        `AttentionClassifier.effects` but 0 for a type in none, shape (|S|,)."""
-        received = attention_sums(self.train.matrix, self.model.scores_)[2]
-        return np.asarray(received / np.maximum(self.importance.documents, 1))
-
-    @cached_property
-    def tested(self) -> tuple[Ints, int, int]:
-        """Of the test documents those predicted correctly, by class, shape (K,), words that are no token, and all words."""
-        if self.test is None:
-            return np.zeros(len(self.classes), np.int64), 0, 0
-        table = self.model.scores_, self.model.values_, 0
-        return tuple(self.test.matrix.parts.total(_tested, table, self.model.prior_)[2:])
+        model = replace(self.trained(tell=tell), vocabulary=self.vocabulary)
+        self.model = AttentionClassifier.of(model, tokenizer=tokenizer)
+        tell("attention", 0.0)
+        self.attention_sums: Floats = self._train.total(lambda part, u: attention_sums(part[0].matrix, u), model.scores)
+        self.attention = self.attention_sums[2] / np.maximum(self.importance.documents, 1)
+        tell("testing", 0.0)
+        self.tested: tuple[Ints, int, int] = np.zeros(len(self.classes), np.int64), 0, 0
+        if self._test is not None:
+            self.tested = tuple(self._test.total(_tested, (model.scores, model.values), model.prior)[2:])
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json, but for times and settings."""
@@ -127,49 +129,33 @@ class Learned:
             "unknown_share": float(unknown / max(words, 1)),
             "version": __version__,
             "notes": self.intake.lines(),
-            "partitions": len(self.sides[0].parts),
+            "partitions": self.partitions,
             "rounds": self.rounds,
             "validation": self.validation,
             # what one partition sends, and receives, in a round: 8 bytes · |S| · (1 + outputs)
             "bytes_per_round": self.model.scores_.nbytes + self.model.values_.nbytes,
         }
 
-    def learn_vocabulary(self, ngrams: int, min_documents: int, formatting: bool = False) -> Vocabulary:
-        """That of the training documents; `tokensieve.text.vocabulary.count_texts` of one machine."""
-        train, n = self.sides[0], int(self.sizes[0].sum())
-        found = learn_vocabulary(train.each(operator.itemgetter(0)), self._tokenizer, ngrams, min_documents)
-        if formatting:  # documents with each feature
-            with_it = train.total(lambda side: np.unpackbits(side[1], axis=1).sum(axis=0, dtype=np.int64))
-            found = found.with_formatting(with_it, n, min_documents)
-        return found
-
-    def counted(self, side: Partitions, vocabulary: Vocabulary) -> Counts:
-        """The documents of a side, counted there; their labels are there too."""
-        parts = side.each(_counted, side.sent(vocabulary), self.classes)
-        return self._there(parts, vocabulary.tokens)
-
-    def _there(self, parts: Partitions, tokens: Tokens) -> Counts:
-        return Counts(RemoteMatrix(parts, len(tokens)), np.empty(0, np.int64), self.classes, tokens)
-
-    @staticmethod
-    def facts(side: Side, classes: tuple[str, ...]) -> pl.DataFrame:
-        """What a client holds of documents: class index, row, 64 bits of the digests of text and group, and the environment."""
-        frame, digested = side[2], ["key"]
-        if "group" in frame.columns:
-            frame, digested = frame.with_columns(group=digests(frame["group"])), ["key", "group"]
-        short = [pl.col(digested).bin.slice(0, 8).bin.reinterpret(dtype=pl.Int64), pl.col("row")]
-        short += [pl.col("environment")] * ("environment" in frame.columns)
-        labels = pl.col("label").replace_strict(list(classes), list(range(len(classes))), return_dtype=pl.Int64)
-        return frame.select(labels, *short)
+    def trained(self, types: Ints | None = None, tell: Progress = silent) -> Model:
+        """A model of all training documents, of some of the token types alone, after all rounds."""
+        parts, tokens = self._train, self.vocabulary.tokens
+        if types is not None:
+            parts, tokens = parts.each(_columns, types), tokens[types]
+        prior, steps = prior_of(self.sizes[0]), 0
+        for number, state in zip(range(self.rounds), self._averaged(parts, prior), strict=False):
+            tell("training", number / self.rounds)
+            u, w, taken = state.result()
+            steps += taken
+        return Model(np.asarray(self.classes), u, w, prior, tokens, steps=steps, settings=self.settings.parameters())
 
     def _choose(self, tell: Progress) -> None:
         """The number of rounds, on held-out documents."""
-        how, parts = self.settings, self.train.matrix.parts
+        how = self.settings
         inside, outside = (
-            parts.each(_held, how.validation_share, how.seed, held, numbered=True) for held in (False, True)
+            self._train.each(_held, how.validation_share, how.seed, held, numbered=True) for held in (False, True)
         )
-        prior = prior_of(self.train.class_sizes)
-        for number, state in enumerate(self._averaged(self._there(inside, self.vocabulary.tokens), prior)):
+        prior = prior_of(self.sizes[0])
+        for number, state in enumerate(self._averaged(inside, prior)):
             tell("choosing the number of rounds", number / ROUNDS)
             loss, n, *_ = outside.total(_tested, state, prior)
             self.validation.append(float(loss / max(n, 1)))
@@ -177,21 +163,11 @@ class Learned:
                 break
         self.rounds = int(np.argmin(self.validation)) + 1
 
-    def trained(self, counts: Counts, tell: Progress = silent) -> Model:
-        """A model of documents on the cluster, after all rounds."""
-        prior, steps = prior_of(counts.class_sizes), 0
-        for number, state in zip(range(self.rounds), self._averaged(counts, prior), strict=False):
-            tell("training", number / self.rounds)
-            u, w, taken = state.result()
-            steps += taken
-        settings = self.settings.parameters()
-        return Model(np.asarray(self.classes), u, w, prior, counts.tokens, steps=steps, settings=settings)
-
-    def _averaged(self, counts: Counts, prior: Floats) -> Iterator[Any]:
+    def _averaged(self, parts: Partitions, prior: Floats) -> Iterator[Any]:
         """u, w and the steps of the round, summed over the partitions, after each round; still on the cluster."""
-        how, parts = self.settings, counts.matrix.parts
-        state = parts.sent((*initial_table(counts.present, counts.class_sizes, prior), 0))
-        n = len(parts.parts)
+        how, n = self.settings, len(parts.parts)
+        present, sizes = parts.total(lambda part: Sums((part[0].present, part[0].class_sizes)))
+        state: Any = (*initial_table(present, sizes, prior), 0)
         for number in range(ROUNDS):
             share = 1 - number / ROUNDS
             rates = how.batch_size, how.score_rate * share, how.value_rate * share
@@ -226,18 +202,15 @@ def learn_on(
         InputError: there are no documents, a partition has no such columns or no pairs, the labels cannot be classes, no token
             is frequent enough, or the settings are not for clusters.
     """
-    how, tell = (settings or TrainSettings(test_share=0.0)).with_options(options), progress or silent
-    found = Learned(client, source, how, tokenizer or WordTokenizer(), tell)
-    tell("attention", 0.0)
-    assert found.attention.size and found.tested  # computed while the client is open
-    return found
+    how = (settings or TrainSettings(test_share=0.0)).with_options(options)
+    return Learned(client, source, how, tokenizer or WordTokenizer(), progress or silent)
 
 
 # ---- documents as counts
 
 
-def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Counted:
-    stream, bits, frame, _ = side
+def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> _Counted:
+    stream, bits, frame = side
     index = {name: k for k, name in enumerate(classes)}
     labels = np.array([index[name] for name in frame["label"]], dtype=np.int64)
     matrix, unknown = vocabulary.count(stream, bits)
@@ -246,19 +219,28 @@ def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Co
     return counts, units, int(unknown.sum()), stream.n_tokens
 
 
+def _columns(part: _Counted, types: Ints) -> _Counted:
+    return replace(part[0], matrix=part[0].matrix[:, types], tokens=part[0].tokens[types]), *part[1:]
+
+
+def _sums(part: _Counted, features: int) -> Sums:
+    """Sums over words, sums over formatting, and documents of each class that contain each type."""
+    return Sums((*TokenSums.of_counts(part[0], features, part[1]), part[0].present))
+
+
 # ---- training by averaging
 
 
-def _held(part: Counted, number: int, share: float, seed: int, held_out: bool) -> Counted:
+def _held(part: _Counted, number: int, share: float, seed: int, held_out: bool) -> _Counted:
     """The documents of a partition that the number of rounds is chosen on, in whole groups, or all others."""
     counts = part[0]
     units = np.arange(counts.n_documents) if part[1] is None else part[1]
     names = np.random.default_rng([seed, number]).permutation(np.unique(units))
     chosen = np.isin(units, names[: round(share * len(names))])
-    return RemoteMatrix.rows_of((counts, None, 0, 0), chosen if held_out else ~chosen)
+    return counts.rows(chosen if held_out else ~chosen), None, 0, 0
 
 
-def _local(part: Counted, number: int, state: Any, passes: int, rates: tuple[int, float, float], seed: int) -> Sums:
+def _local(part: _Counted, number: int, state: Any, passes: int, rates: tuple[int, float, float], seed: int) -> Sums:
     """n·u, n·w, n and the steps taken after some passes of minibatch Adam over the partition's n documents."""
     n, (u, w, _) = part[0].n_documents, state
     if not n:
@@ -270,7 +252,7 @@ def _local(part: Counted, number: int, state: Any, passes: int, rates: tuple[int
     return Sums((n * u, n * w, n, steps))
 
 
-def _tested(part: Counted, state: Any, prior: Floats) -> Sums:
+def _tested(part: _Counted, state: Any, prior: Floats) -> Sums:
     """Sum of the losses, documents, those predicted correctly by class, words that are no token, and all words."""
     counts, _, unknown, words = part
     f, labels = answers(counts.matrix, state[0], state[1]), counts.labels

@@ -1,9 +1,12 @@
-"""A source in pieces that the workers of a cluster read themselves, and the documents of both sides that they find there."""
+"""A source in partitions that the workers of a Dask cluster read themselves, and the documents that they find there.
+
+Whatever is computed of partitions is a pure function of them and their order, and nothing is scattered, so that all of it can be
+computed again when a worker dies.
+"""
 
 from __future__ import annotations
 
 import glob
-import hashlib
 import math
 import operator
 import re
@@ -17,11 +20,10 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.model.remote import Partitions
 from tokensieve.model.settings import TrainSettings
 from tokensieve.text.corpus import Corpus, Intake
 from tokensieve.text.counts import Ints
-from tokensieve.text.documents import collect
+from tokensieve.text.documents import collect, digests
 from tokensieve.text.formats import file_table, kind_of, reading
 from tokensieve.text.formatting import Bits, Formatting
 from tokensieve.text.settings import ReadSettings
@@ -29,14 +31,62 @@ from tokensieve.text.sources import open_source, shown_address
 from tokensieve.text.spill import Folder
 from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, SourceTable, listed
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from_dict
-from tokensieve.text.vocabulary import TokenStream
+from tokensieve.text.vocabulary import Chunks, TokenStream
 
 Reader = tuple[ReadSettings, Sequence[str], str]  # settings, text columns, label column
-# documents: tokens, formatting, labels and the like, and texts
-Side = tuple[TokenStream, Bits, pl.DataFrame, pl.Series]
+Side = tuple[TokenStream, Bits, pl.DataFrame]  # documents: tokens, formatting, labels and groups
 PIECE = 2**26  # bytes of a file to a piece; a worker needs about eight times as much memory
 HEAD = 2**20  # bytes of a file from which columns are recognised, and least of a piece
 QUOTED = ".csv", ".tsv"  # where a line break inside quotes ends no record
+SAMPLE, CHARACTERS = 100_000, 2**28  # most documents, and characters of their texts, that an audit brings to its client
+
+
+class Partitions(Chunks):
+    """Chunks that lie on a cluster; what is computed of them is computed there."""
+
+    def __init__(self, client: Any, parts: Sequence[Any]) -> None:
+        self.client, self.parts = client, list(parts)
+
+    def run(self, function: Callable[..., object], *arguments: object) -> Any:
+        """The result of one task, still on the cluster."""
+        return self.client.submit(function, *arguments, pure=False)
+
+    def each(self, function: Callable[..., object], *common: object, numbered: bool = False) -> Partitions:
+        """The results of a function of every partition (and its number), still on the cluster."""
+        shared = [
+            self.run(lambda value: value, value) for value in common
+        ]  # sent once, for the tasks of all partitions
+        parts = [(part, i) if numbered else (part,) for i, part in enumerate(self.parts)]
+        return Partitions(self.client, [self.run(function, *part, *shared) for part in parts])
+
+    def here(self) -> list[Any]:
+        """The partitions, brought here."""
+        return list(self.client.gather(self.parts))
+
+    def sum(self) -> Any:
+        """The sum, pair by pair in a fixed order, still on the cluster."""
+        parts = self.parts
+        while len(parts) > 1:
+            pairs = [self.run(operator.add, *parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
+            parts = pairs + parts[2 * len(pairs) :]
+        return parts[0]
+
+    def total(self, of: Callable[..., Any], *common: Any, then: Callable[[Any], Any] = lambda total: total) -> Any:
+        """What `then` makes of the sum of `of(chunk, *common)`, brought here."""
+        return self.run(then, self.each(of, *common).sum()).result()
+
+    def regrouped(self, column: str, n: int) -> Partitions:
+        """The rows in n other partitions, those with the same value of a column in one of them."""
+        cuts = self.each(_buckets, column, n).parts
+        taken = [[self.run(operator.getitem, cut, i) for cut in cuts] for i in range(n)]
+        return Partitions(self.client, [self.run(pl.concat, some) for some in taken])
+
+
+class Sums(tuple[Any, ...]):
+    """Numbers that add up one by one."""
+
+    def __add__(self, other: Any) -> Sums:
+        return Sums(a + b for a, b in zip(self, other, strict=True))
 
 
 @dataclass(frozen=True)
@@ -192,10 +242,14 @@ def _partitions_of(client: Any, source: Any) -> Partitions:
 
 
 def read_sides(
-    client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, texts: bool
-) -> tuple[Partitions, Partitions | None, Tokenizer, tuple[str, ...], Ints, Intake]:
-    """Documents for training and for testing (`Side`), the tokenizer that reads them, the classes, documents by side and class,
-    shape (2, K), and what was found on the way in."""
+    client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, sampled: bool
+) -> tuple[Partitions, Partitions | None, Partitions | None, Tokenizer, tuple[str, ...], Ints, Intake]:
+    """Documents for training and for testing (`Side`), a sample of both (if `sampled`), the tokenizer that reads them, the classes,
+    documents by side and class, shape (2, K), and what was found on the way in.
+
+    The sample holds all documents, or those whose text (or group) has a digest below some number: copies of a text come together,
+    so that as large a fraction of the sample as of all documents has a copy.
+    """
     pieces = _partitions_of(client, source)
     given, tests = len(pieces.parts), [] if how.test is None else _partitions_of(client, how.test).parts
     reader, tokenizer = _reader(pieces.parts, how, tokenizer)
@@ -204,12 +258,13 @@ def read_sides(
     rules = [rule] * given + [True] * len(tests)
     read = Partitions(client, [*pieces.parts, *tests]).each(_read, reader, rules, numbered=True)
     counts, dropped, sizes = Counter[str](), Counter[str](), Counter[tuple[str, bool]]()
-    rows = list[int]()  # of each piece
+    rows, characters = list[int](), 0  # rows of each piece
     for found in read.each(operator.itemgetter(1)).here():
         if isinstance(found, InputError):
             raise found
         counts, dropped, sizes = counts + found[0], dropped + found[1], sizes + found[2]
         rows.append(found[3])
+        characters += found[4]
     learned = {name: n for (name, test), n in sizes.items() if not test}
     counts["kept"] = sum(learned.values())
     intake = Intake(counts=counts, columns=(" + ".join(reader[1]), reader[2]), dropped=dict(dropped))
@@ -220,20 +275,24 @@ def read_sides(
         raise InputError(
             f"training has no label {strange[0]!r} of the test documents; its labels are {listed(classes)}"
         )
+    documents = np.array([[sizes[name, test] for name in classes] for test in (False, True)])
     before = [sum(rows[:i]) if i < given else sum(rows[given:i]) for i in range(len(rows))]
     # rows are counted over the whole source
     frames = read.each(lambda found, i, before: found[0].with_columns(pl.col("row") + before[i]), before, numbered=True)
+    drawn, by = None, "key" if how.by is None else "group"
+    if sampled:
+        rate = min(1.0, SAMPLE / documents.sum(), CHARACTERS / max(characters, 1))
+        drawn = frames.each(lambda frame: frame.filter(_numbers(frame[by], "sample") < rate * 2**32))
+    keys = frames.each(lambda frame: frame.group_by("key", "label", "test").len("n"))
+    counts.update(keys.regrouped("key", math.ceil(len(rows) / 8)).each(_repeats).sum().result())
     if how.by is not None:  # documents are sent to the partition of their group
         divided = [Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:])]
-        frames.parts = [part for some in divided for part in some.regrouped(_buckets, "group", pl.concat).parts]
-    keys = frames.each(lambda frame: frame.group_by("key", "label", "test").len("n"))
-    counts.update(keys.regrouped(_buckets, "key", _repeats).sum().result())
+        frames.parts = [part for some in divided for part in some.regrouped("group", len(some.parts)).parts]
     train, test = (
-        Partitions(client, some).each(_side, test, tokenizer.to_dict(), how.formatting, texts)
+        Partitions(client, some).each(_side, test, tokenizer.to_dict(), how.formatting)
         for test, some in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))
     )
-    documents = np.array([[sizes[name, test] for name in classes] for test in (False, True)])
-    return train, None if rule is False and not tests else test, tokenizer, classes, documents, intake
+    return train, None if rule is False and not tests else test, drawn, tokenizer, classes, documents, intake
 
 
 def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -> tuple[Reader, Tokenizer]:
@@ -251,9 +310,9 @@ def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -
 
 def _read(
     part: Any, number: int, reader: Reader, rules: Sequence[tuple[float, int] | bool | None]
-) -> tuple[pl.DataFrame | None, tuple[Counter[str], Counter[str], Counter[tuple[str, bool]], int] | InputError]:
-    """The documents of a partition, and what was read, dropped labels, documents and rows, counted. An error of the user's is a
-    result like any other, so that no worker logs it."""
+) -> tuple[pl.DataFrame | None, tuple[Counter[str], Counter[str], Counter[tuple[str, bool]], int, int] | InputError]:
+    """The documents of a partition, and what was read, dropped labels, documents, rows and characters, counted. An error of the
+    user's is a result like any other, so that no worker logs it."""
     (settings, texts, label), name, rule = reader, f"partition {number + 1}", rules[number]
     try:
         table = part.table(settings) if isinstance(part, Piece) else SourceTable.of_frame(part, name)
@@ -278,8 +337,8 @@ def _read(
                 table.check_sides(str(settings.split), odd)
             test = names.is_in(TEST_NAMES)
         elif isinstance(rule, tuple):
-            by = frame["group" if "group" in frame.columns else "key"]
-            test = pl.Series([_digest(name, rule[1]) < rule[0] * 2**32 for name in by], dtype=pl.Boolean)
+            by = "group" if "group" in frame.columns else "key"
+            test = _numbers(frame[by], rule[1]) < rule[0] * 2**32
         else:
             test = pl.Series([rule] * frame.height, dtype=pl.Boolean)
     except InputError as problem:
@@ -291,23 +350,23 @@ def _read(
     frame = frame.filter(pl.col("label").is_not_null()).select(kept)
     dropped = Counter(dict(gone.value_counts().iter_rows()))
     sizes = Counter({(label, test): n for label, test, n in frame.group_by("label", "test").len().iter_rows()})
-    return frame, (Counter[str]() if rule is True else counts, dropped, sizes, counts["rows"])
+    characters = int(frame["text"].str.len_chars().sum())
+    return frame, (Counter[str]() if rule is True else counts, dropped, sizes, counts["rows"], characters)
 
 
-def _digest(value: str | bytes, seed: int) -> int:
-    """A number below 2³² that depends on nothing but the value and the seed."""
-    content = value if isinstance(value, bytes) else value.encode()
-    return int.from_bytes(hashlib.blake2b(content, digest_size=4, salt=seed.to_bytes(8, "little")).digest(), "little")
+def _numbers(values: pl.Series, salt: object) -> pl.Series:
+    """A number below 2³² for each value, which depends on nothing else but the salt."""
+    names = values.bin.encode("hex") if values.dtype == pl.Binary else values
+    return digests(f"{salt} {name}" for name in names).bin.slice(0, 4).bin.reinterpret(dtype=pl.UInt32)
 
 
 def _buckets(frame: pl.DataFrame, column: str, n: int) -> list[pl.DataFrame]:
-    where = pl.Series([_digest(value, 0) % n for value in frame[column]], dtype=pl.Int64)
+    where = _numbers(frame[column], "bucket") % n
     return [frame.filter(where == i) for i in range(n)]
 
 
-def _repeats(frames: list[pl.DataFrame]) -> Counter[str]:
+def _repeats(found: pl.DataFrame) -> Counter[str]:
     """What an intake counts of texts that occur more than once, of those with some digests."""
-    found = pl.concat(frames)
     train, test = found.filter(~pl.col("test")), found.filter("test")
     sums = train.group_by("key", "label").agg(pl.col("n").sum())
     mixed = sums.group_by("key").agg(pl.len().alias("labels"), pl.col("n").sum()).filter(pl.col("labels") > 1)
@@ -316,9 +375,9 @@ def _repeats(frames: list[pl.DataFrame]) -> Counter[str]:
     return Counter(again | {"conflicts": mixed.height, "conflicting_documents": int(mixed["n"].sum())})
 
 
-def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting: bool, texts: bool) -> Side:
+def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting: bool) -> Side:
     """The documents for training or for testing as tokens."""
     frame, splitter = frame.filter(pl.col("test") == test), tokenizer_from_dict(tokenizer)
     text = frame["text"]
     bits = Formatting(splitter).bits(text if formatting else text.clear())
-    return TokenStream.of(text, splitter), bits, frame.drop("text", "test"), text if texts else text.clear()
+    return TokenStream.of(text, splitter), bits, frame.select(pl.col("^(label|group)$"))

@@ -1,12 +1,11 @@
 """A model of labelled documents on a Dask cluster, as `tokensieve.task.tasks.train_corpus` has it of documents on one machine.
 
-The client holds of each document its label, row, prediction and a digest of its text; counts and texts stay with the workers, and
-what an audit asks of them is computed or picked there (`tokensieve.model.remote`).
+Vocabulary, importance, model, attention and accuracy are of all documents and are added up by the workers. Everything that looks at
+single documents has a sample of them here: all of them where there are few, so that memory here does not grow with the corpus.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -15,39 +14,45 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance
+from tokensieve.evidence.shares import Share
 from tokensieve.model.attention import Model
 from tokensieve.model.cluster import Learned
-from tokensieve.model.remote import Partitions, RemoteTexts, Sums
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress
 from tokensieve.task.tasks import CorpusModel, Labels, Part
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts
+from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
-
-NOT_COMPUTED = "near duplicates (repeats, leaks and contradictions count exact copies), groups that no column names, learning curve"
+from tokensieve.text.vocabulary import count_corpus
 
 
 class _OnCluster(Labels):
     """Labelled documents on a cluster."""
 
-    left_out: tuple[str, ...] = ("groups", "curve", "near duplicates")
-
-    def __init__(self, training: Learned) -> None:
-        self.training = training
-        if training.settings.by is not None:  # its groups are made in one matrix
-            self.left_out = (*self.left_out, "drift")
+    def __init__(self, learned: Learned, sampled: bool) -> None:
+        self.learned, self.left_out, self.sampled = learned, ("curve",), sampled
+        if sampled:  # few of those that belong together are in the sample
+            self.left_out = ("curve", "groups", "near duplicates")
 
     def importance(self, part: Part) -> Importance:
-        return self.training.importance
+        return self.learned.importance
+
+    def attention_sums(self, part: Part, model: Model) -> Floats:
+        return self.learned.attention_sums
 
     def refit(self, counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
-        return self.training.trained(counts)
+        if counts.n_documents < of:  # folds of the sample
+            return super().refit(counts, model, of, settings)
+        return self.learned.trained(np.flatnonzero(np.isin(self.learned.vocabulary.tokens, counts.tokens)))
 
-    def recount(self, part: Part, tokenizer: Tokenizer, ngrams: int, min_documents: int) -> tuple[Counts, int]:
-        vocabulary = self.training.learn_vocabulary(ngrams, min_documents)
-        counts = self.training.counted(self.training.sides[0], vocabulary)
-        return replace(counts, labels=part.counts.labels), len(vocabulary.words)
+    def accuracy(self, f: Floats, part: Part) -> Share:
+        if part.corpus.units is not None:  # groups are counted in the sample
+            return super().accuracy(f, part)
+        return Share.count(int(self.learned.tested[0].sum()), int(self.learned.sizes[1].sum()))
+
+    def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
+        return {name: value for name, value in self.learned.to_dict().items() if name != "notes"}
 
 
 def train_remote(
@@ -84,39 +89,48 @@ def train_remote(
             stages.append(stage)
         tell(stage, share)
 
-    found = Learned(client, source, settings, tokenizer or WordTokenizer(), timed, texts=True)
-    model = found.model.trained_
-    timed("predicting", 0.0)
+    found = Learned(client, source, settings, tokenizer or WordTokenizer(), timed, sampled=True)
+    assert found.sample is not None
+    timed("sample", 0.0)
     paths = [source] if isinstance(source, str | Path) else source
     named = isinstance(paths, list | tuple) and all(isinstance(path, str | Path) for path in paths)
     name = ", ".join(PurePath(str(path)).name for path in paths[:3]) if named else "the partitions"
-    train, test = (
-        _part(found, name + " (test)" * i, side, counted)
-        for i, (side, counted) in enumerate(zip(found.sides, (found.train, found.test), strict=True))
-    )
-    notes = [*found.intake.lines(), *train.notes(test)]
-    n = len(found.sides[0].parts)
-    plural = "one partition" if n == 1 else f"{n:,} partitions"
+    writers, frames = [StoredTexts.writer() for _ in range(2)], [list[pl.DataFrame](), list[pl.DataFrame]()]
+    for part in found.sample.parts:  # one after the other, their texts to files
+        both = part.result()
+        for test in (False, True):
+            frame = both.filter(pl.col("test") == test)
+            writers[test].extend(frame["text"].to_list())
+            frames[test].append(frame.drop("text", "test"))
+    splitter, features, parts = found.vocabulary.tokenizer, len(found.vocabulary.formatting), list[Part]()
+    fields = splitter.fields if isinstance(splitter, FieldTokenizer) else ()
+    index = {label: k for k, label in enumerate(found.classes)}
+    for side, some, writer in zip((name, f"{name} (test)"), frames, writers, strict=True):
+        frame = pl.concat(some).with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
+        corpus = Corpus(frame, found.classes, side, found.intake, fields=fields, stored=writer.finish())
+        x = count_corpus(corpus, found.vocabulary)
+        parts.append(Part(corpus, x.counts, x.unknown, x.stream.n_tokens, features, x.stream))
+    train, held = parts
+    task = _OnCluster(found, sum(part.counts.n_documents for part in parts) < found.sizes.sum())
+    notes = [*found.intake.lines(), *train.notes(held)]
+    plural = "one partition" if found.partitions == 1 else f"{found.partitions:,} partitions"
     notes.append(
         f"trained on a cluster: the model is an average over {plural} of the documents, so its accuracy is similar to "
         "that of training on one machine, but not the same"
     )
-    drift = ", drift with --by" * (settings.by is not None)
-    notes.append(f"not computed on a cluster: {NOT_COMPUTED}{drift}")
-    f = model.decide(test.counts.matrix)
-    clock.lap("predicting")
-    return CorpusModel(model, train, test, f, notes, found.settings, _OnCluster(found), clock.seconds)
-
-
-def _part(training: Learned, name: str, side: Partitions | None, counts: Counts | None) -> Part:
-    """One side, as far as the client holds it."""
-    assert side is not None and counts is not None
-    splitter, features = training.vocabulary.tokenizer, len(training.vocabulary.formatting)
-    fields = splitter.fields if isinstance(splitter, FieldTokenizer) else ()
-    texts, frame = (
-        RemoteTexts(side, counts.matrix.sizes),
-        pl.concat(side.each(Learned.facts, training.classes).here(), rechunk=True),
-    )
-    corpus = Corpus(frame, training.classes, name, training.intake, fields=fields, stored=texts)
-    unknown, words = counts.matrix.parts.total(lambda part: Sums(part[2:]))
-    return Part(corpus, replace(counts, labels=corpus.labels), np.array([unknown]), words, features)
+    left_out = "learning curve"
+    if task.sampled:
+        n = found.sizes.sum(axis=1)
+        notes.append(
+            f"findings and test documents are from a sample: {train.counts.n_documents:,} of {n[0]:,} training and "
+            f"{held.counts.n_documents:,} of {n[1]:,} test documents, with all copies of a text; tokens, model and accuracy are "
+            "from all documents"
+        )
+        left_out += (
+            ", near duplicates (repeats, leaks and contradictions count exact copies), groups that no column names"
+        )
+    notes.append(f"not computed on a cluster: {left_out}")
+    model = found.model.trained_
+    f = model.decide(held.counts.matrix)
+    clock.lap("sample")
+    return CorpusModel(model, train, held, f, notes, found.settings, task, clock.seconds)

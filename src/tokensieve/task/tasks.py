@@ -26,7 +26,7 @@ from tokensieve import __version__
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.evidence.pairs import pair_importance
 from tokensieve.evidence.shares import Share
-from tokensieve.model.attention import Model, accuracy, attention, both, decide, probabilities, with_sink
+from tokensieve.model.attention import Model, accuracy, attention, attention_sums, both, decide, probabilities, with_sink
 from tokensieve.model.fit import best_scale, fit, prior_of, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress, silent
@@ -35,7 +35,7 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.split import draw_units, folds, split_corpus
 from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.text.vocabulary import Chunks, count_corpus, learn_vocabulary
+from tokensieve.text.vocabulary import Chunks, count_corpus
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,7 @@ class Task(ABC):
             curve.
         strengths: C of the logistic regressions of `baseline`, to choose from.
         left_out: names of checks, and of other parts of an audit, that cannot be had where the documents lie.
+        sampled: whether the documents at hand are a sample of all that there are.
     """
 
     size: int
@@ -117,6 +118,7 @@ class Task(ABC):
     single: bool
     strengths: tuple[float, float, float]
     left_out: tuple[str, ...] = ()
+    sampled = False
 
     @abstractmethod
     def units(self, corpus: Corpus) -> Ints | None:
@@ -168,15 +170,9 @@ class Task(ABC):
         """`tokensieve.model.fit.refit`, where the documents lie."""
         return refit(counts, model, of, settings)
 
-    def recount(self, part: Part, tokenizer: Tokenizer, ngrams: int, min_documents: int) -> tuple[Counts, int]:
-        """The documents counted with another vocabulary, and how many of its types are single words.
-
-        Raises:
-            InputError: no token is frequent enough.
-        """
-        vocabulary = learn_vocabulary(part.stream, tokenizer, ngrams, min_documents)
-        matrix, _ = vocabulary.count(part.stream)
-        return Counts(matrix, part.counts.labels, part.counts.classes, vocabulary.tokens), len(vocabulary.words)
+    def attention_sums(self, part: Part, model: Model) -> Floats:
+        """`tokensieve.model.attention.attention_sums` of all documents, shape (3, |S|)."""
+        return attention_sums(part.counts.matrix, model.scores)
 
     def document_units(self, corpus: Corpus) -> Ints | None:
         """Group of each document, shape (n,); None if every document is independent."""

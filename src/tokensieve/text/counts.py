@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, TypeVar, cast
 
 import numba
 import numpy as np
@@ -21,31 +20,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Positions = NDArray[np.int32]
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 BLOCK = 2**22  # stored entries of the matrix that are looked at together
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: its products spread neighbouring keys (Knuth 1973, 6.4)
-
-
-def in_parts(join: Literal["sum", "rows"]) -> Callable[[F], F]:
-    """Of counts, or a matrix, that lie on a cluster, evaluate a function there, part by part.
-
-    Args:
-        join: how the values of the parts make up that of the whole: they are added, or one follows the other. An array that is
-            given beside counts belongs to the documents (their groups); each part uses its own.
-    """
-
-    def decorate(function: F) -> F:
-        @wraps(function)
-        def evaluated(whole: Any, *arguments: Any) -> Any:
-            matrix = getattr(whole, "matrix", whole)
-            if hasattr(matrix, "in_parts"):
-                return matrix.in_parts(evaluated, join, whole is matrix, *arguments)
-            return function(whole, *arguments)
-
-        return cast("F", evaluated)
-
-    return decorate
 
 
 @dataclass(frozen=True)
@@ -140,7 +116,7 @@ class Counts:
     @cached_property
     def class_sizes(self) -> Ints:
         """Documents in each class, shape (K,)."""
-        return _class_sizes(self)
+        return np.bincount(self.labels, minlength=self.n_classes).astype(np.int64)
 
     @cached_property
     def entry_documents(self) -> Ints:
@@ -199,7 +175,12 @@ class Counts:
     @cached_property
     def present(self) -> Ints:
         """Documents of each class that contain each type, shape (|S|, K)."""
-        return _present(self)
+        out = np.zeros((self.n_types, self.n_classes), dtype=np.int64)
+        for part in self.blocks():
+            labels = np.repeat(part.labels, np.diff(part.matrix.indptr))
+            types = part.matrix.indices * np.int64(self.n_classes) + labels
+            out += np.bincount(types, minlength=out.size).reshape(out.shape)
+        return out
 
     @cached_property
     def weighed(self) -> tuple[Ints | Floats, Ints | Floats]:
@@ -261,12 +242,6 @@ class Counts:
         out = sp.csr_array(matrix[::2] - matrix[1::2])
         out.eliminate_zeros()
         return out
-
-    @staticmethod
-    @in_parts("rows")
-    def first_types(matrix: sp.csr_array) -> Ints:
-        """The first type of each document, |S| where it has none, shape (n,)."""
-        return np.asarray(np.append(matrix.indices, matrix.shape[1])[matrix.indptr[:-1]])
 
     @staticmethod
     def checked_weights(
@@ -338,21 +313,6 @@ class Counts:
             parts = [slice(a, b) for a, b in pairwise(cuts)]
             list(pool.map(lambda part: _look_up(keys, slots, bits, wanted[part], out[part]), parts))
         return out
-
-
-@in_parts("sum")
-def _class_sizes(counts: Counts) -> Ints:
-    return np.bincount(counts.labels, minlength=counts.n_classes).astype(np.int64)
-
-
-@in_parts("sum")
-def _present(counts: Counts) -> Ints:
-    out = np.zeros((counts.n_types, counts.n_classes), dtype=np.int64)
-    for part in counts.blocks():
-        labels = np.repeat(part.labels, np.diff(part.matrix.indptr))
-        types = part.matrix.indices * np.int64(counts.n_classes) + labels
-        out += np.bincount(types, minlength=out.size).reshape(out.shape)
-    return out
 
 
 @numba.njit(cache=True)

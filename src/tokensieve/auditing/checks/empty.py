@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
-from tokensieve.text.counts import Counts
 from tokensieve.wording import count, percent
 
 
@@ -23,7 +22,9 @@ class Empty(Check):
         parts = {"train": data.train, "test": data.test}
         wordless = {}
         for name, part in parts.items():  # in rows of sorted types the first is none of the words
-            wordless[name] = np.flatnonzero(Counts.first_types(part.counts.matrix) >= data.words)
+            matrix = part.counts.matrix
+            first = np.append(matrix.indices, data.words)[matrix.indptr[:-1]]
+            wordless[name] = np.flatnonzero((first >= data.words) | (np.diff(matrix.indptr) == 0))
         n = sum(map(len, wordless.values()))
         if not n:
             return

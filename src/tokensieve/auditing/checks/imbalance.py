@@ -22,7 +22,7 @@ class Imbalance(Check):
 
     def find(self, data: AuditData) -> Findings:
         train = data.train.corpus
-        sizes = np.bincount(train.labels, minlength=len(train.classes))
+        sizes = np.array(list(data.learned.to_dict()["class_documents"].values()))
         least = int(np.argmin(sizes))
         tiny = bool(sizes[least] < self.few)
         if not tiny and sizes.max() < self.unequal * sizes[least]:
@@ -34,6 +34,7 @@ class Imbalance(Check):
             0.02 if tiny else 0.01,
             f"Class {shown(label, 40)} has only {size} ({percent(share.value)})",
             np.flatnonzero(train.labels == least),
+            int(sizes[least]),
             label=label,
             evidence={"class": share},
             examples=(),

@@ -44,6 +44,7 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
+from tokensieve.text.vocabulary import learn_vocabulary
 from tokensieve.wording import count, percent
 
 _CODE = re.compile(r"://|^www\.|@|\d[/_=&#?%:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
@@ -330,10 +331,12 @@ class Shortcut(Check):
         train = data.train.counts
         least = max(FLOOR, math.ceil(self.coverage * int(train.class_sizes.min())))
         try:
-            counts, words = data.task.recount(data.train, data.tokenizer, 3, least)
+            vocabulary = learn_vocabulary(data.train.stream, data.tokenizer, 3, least)
         except InputError:  # no word is as frequent
             return []
-        place, present = {str(word): s for s, word in enumerate(counts.tokens[:words])}, counts.present
+        matrix, _ = vocabulary.count(data.train.stream)
+        counts, words = Counts(matrix, train.labels, train.classes, vocabulary.tokens), len(vocabulary.words)
+        place, present = {word: s for s, word in enumerate(vocabulary.words)}, counts.present
         out = []
         for c in self._candidates(token_importance(counts).to_frame(), counts, words, counts.n_types):
             share = train.class_sizes[c.label] / train.n_documents
