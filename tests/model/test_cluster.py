@@ -195,7 +195,7 @@ def test_worker_processes_give_the_same_bits_as_this_one(client: Any, here: InPr
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("at", ["attention", "vocabulary", "importance", "choosing the number of rounds"])
+@pytest.mark.parametrize("at", ["attention", "importance", "choosing the number of rounds", "testing"])
 def test_a_worker_that_dies_changes_nothing(
     client: Any, here: InProcess, at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -494,7 +494,7 @@ def test_of_many_documents_an_audit_looks_at_a_sample(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("at", ["vocabulary", "training", "agreement and findings", "learning curve"])
+@pytest.mark.parametrize("at", ["reading", "vocabulary", "training", "sample", "agreement and findings", "learning curve"])
 def test_an_audit_survives_the_death_of_a_worker(
     client: Any, at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
