@@ -494,7 +494,9 @@ def test_of_many_documents_an_audit_looks_at_a_sample(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("at", ["reading", "vocabulary", "training", "sample", "agreement and findings", "learning curve"])
+@pytest.mark.parametrize(
+    "at", ["reading", "vocabulary", "training", "sample", "agreement and findings", "learning curve"]
+)
 def test_an_audit_survives_the_death_of_a_worker(
     client: Any, at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
