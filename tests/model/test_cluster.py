@@ -400,7 +400,7 @@ def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_tha
 def test_train_on_a_cluster_of_this_machine(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("joblib.cpu_count", lambda: 2)
     strange_rows().write_csv(tmp_path / "a.csv")
-    options = ("train", "a.csv", "--text", "text", "--label", "label")
+    options = ("train", "a.csv", "--text", "text", "--label", "label", "--seed", "1")
     status, out, said = run(*options, "--cluster", "local", "--out", "there")
     assert (status, out) == (0, "") or "dashboard: http" in out + said
     assert "dashboard: http" in out + said and "test accuracy" in out + said
@@ -455,7 +455,10 @@ def test_an_audit_finds_what_it_finds_on_one_machine(
     assert_frame_equal(there.tokens.select(columns), one.tokens.select(columns), check_exact=True)
     assert_frame_equal(there.environments, one.environments, check_exact=True)
     # what depends on the training of models differs: an average over a few hundred documents is not the model of one machine
-    mine, others = ([f for f in x.findings if f.kind not in ("labels", "alone")] for x in (there, one))
+    mine, others = (
+        [f for f in x.findings if f.kind not in ("labels", "alone") and "fixed phrase" not in f.signs]
+        for x in (there, one)
+    )
     assert {"shortcut", "leak", "contradiction"} <= {f.kind for f in mine}
     for a, b in zip(mine, others, strict=True):
         assert (a.kind, a.tokens, a.headline, a.evidence) == (b.kind, b.tokens, b.headline, b.evidence)
