@@ -2,128 +2,66 @@
 
     python benchmarks/reproduced.py FOLDER [FOLDER]      (or: make reproduced)
 
-A folder is one that `tokensieve reproduce --out` wrote, at either scale; unfinished seeds and readings are left out. The page gets
-its pictures beside it, and benchmarks/results/reproduced.json keeps every figure with seconds, memory, version and seeds.
+A folder is one that `tokensieve reproduce --out` wrote, at either scale; unfinished seeds and readings are left out. Of several
+folders of a scale, the first that holds an experiment counts. The page gets its pictures and tables beside it, and
+benchmarks/results/reproduced.json keeps every figure with seconds, memory, version and seeds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import tomllib
 from dataclasses import replace
+from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from machine import DATA, described, store
 from table_a import best, factor, settings_searched
 from tokensieve import __version__
-from tokensieve.blocks import Picture, Report, Section, Text
-from tokensieve.report.markdown import markdown
 from tokensieve.report.pictures import draw, themed
 from tokensieve.reproduce.experiment import DEFAULT, FIXED, Experiment, ReproduceSettings
 from tokensieve.reproduce.result import (
     EXPLAINED,
-    HOW_TO_READ,
     NOT_REPRODUCED,
-    NOT_RUN,
-    REPRODUCED,
     ExperimentResult,
     Reproduction,
     SeedRun,
 )
 from tokensieve.reproduce.run import _Task
-from tokensieve.wording import subscripts
 
 HERE = Path(__file__).resolve().parent
 RESULTS, DOCS = HERE / "results", HERE.parent / "docs"
 HEAD = """# The paper reproduced
 
 What holds of the experiments of Wu, Shevchenko, Oymak and Mondelli, "Attention with Trained Embeddings Provably Selects Important
-Tokens" (NeurIPS 2025). One command runs them all: `tokensieve reproduce`.
-"""
-TERMS = f"""Four terms are enough to read the table. For each word the model learns a *score*, which decides how much attention
-the word gets, and a *value*, which is what it adds to the prediction. The *posterior difference* of a word tells how much more
-often it occurs in positive than in negative documents. Scores are *V-shaped* if words typical of either class score higher than
-neutral words. Rank correlations are between averages over bins of similar words; 1 means exactly the expected order.
+Tokens" (NeurIPS 2025), when `tokensieve reproduce` runs them again.
 
-**Holds** means that every criterion was met in more than half of the seeds. **Holds under a reading** means that it was met only
-after we settled differently something that the paper leaves open. The criteria are ours, written down on {FIXED}, when version
-0.1's figures for seed 0 were known. Where the paper gives no figures, a verdict says only that these criteria were met.
-[What does not reproduce at first, and why](#what-does-not-reproduce-at-first-and-why) looks at the other readings."""
-# experiment: what the paper reports; what we find, with the placeholders of `Experiment.sees`
-PLAIN = {
-    "two-layer": (
-        "Two layers of attention on IMDB and Yelp: values rise with the posterior difference, scores are V-shaped (figure 1).",
-        "Rank correlations: values {0:.2f} (IMDB) and {2:.2f} (Yelp), scores {1:.2f} and {3:.2f}.",
-    ),
-    "synthetic": (
-        "One layer on generated documents: the same shapes, irrelevant words near zero, little spread (figure 2).",
-        "Rank correlations: values {0:.2f}, scores {1:.2f}. Values of irrelevant words are {2:.0%} of the largest bin average; the "
-        "spread within bins is {3:.0%} of the range.",
-    ),
-    "one-layer": (
-        "One layer on IMDB and Yelp: the same shapes, with more spread (figure 3).",
-        "Rank correlations: values {0:.2f} (IMDB) and {2:.2f} (Yelp), scores {1:.2f} and {3:.2f}. The spread is not part of the "
-        "verdict.",
-    ),
-    "key-query": (
-        "Two layers with trained key and query matrices: V-shaped scores, rising values (table A).",
-        "Correlation with the paper's table: {2:.2f} for scores, {4:.2f} for values. The verdict is about shape, not scale: our "
-        "scores span {3:.2g} times the paper's range, our values {5:.2g} times.",
-    ),
-    "mlp": (
-        "An MLP layer after the attention: scores stay V-shaped, values rise less steadily (table B).",
-        "Correlation with the paper's scores: {1:.2f}. The MLP layer changes the rank correlation of values by {3:+.2f} "
-        "(the paper's table: −0.34). The criterion asks only for a fall.",
-    ),
-    "multi-class": (
-        "Four classes of Yelp ratings: a word's value for a class rises with its importance for that class (table C); the first "
-        "gradient step has the slope of the formula.",
-        "Correlation with the paper's table: {0:.2f} (class 2) and {3:.2f} (class 4). Rank correlation with importance: {2:.2f} "
-        "and {5:.2f}. The first step has {6:.3f} times the slope of the formula.",
-    ),
-    "frozen": (
-        "Untrained embeddings classify worse: accuracy about 72% and loss about 0.6, against 95% and 0.1 after training.",
-        "Untrained embeddings reach {0:.0%} (loss {1:.2f}), trained ones {2:.0%} (loss {3:.2f}).",
-    ),
-    "one-step-only": (
-        "With embeddings after one gradient step, the spread within bins is about 8 times (values) and 6 times (scores) smaller "
-        "than after full training.",
-        "It is {0:.1f} and {2:.1f} times smaller, but {1:.1f} and {3:.1f} times larger relative to the range of the averages.",
-    ),
-    "diagnosis": (
-        "Without trained embeddings, values and scores hardly correlate with importance (no figures).",
-        "Rank correlations at the random start: {0:.2f} (values) and {1:.2f} (scores). With frozen embeddings they are "
-        "{2:.0%} and {3:.0%} of those of the trained model.",
-    ),
-    "dimension": (
-        "Only dimension 2048 was run. A reviewer asked for others.",
-        "From dimension 64 up, rank correlations are at least {0:.3f} (values) and {1:.3f} (scores). The relative error of the "
-        "one-step formula falls like the dimension to the power {2:.2f}; the theory suggests −0.5.",
-    ),
-    "beyond": (
-        "No figures. Reviewers asked about data beyond the assumptions, such as words that matter only in combination.",
-        "One gradient step classifies at least {0:.1%} correctly where single words decide, and {1:.1%} where only the combination "
-        "of two words does (xor). With pairs of words as tokens it is at least {4:.1%}. The lowest rank correlations over the "
-        "dimensions are {5:.3f} (values) and {6:.3f} (scores).",
-    ),
-}
-# readings whose description in `tokensieve reproduce --list` assumes that one knows the experiment
-READINGS = {
-    (
-        "multi-class",
-        "within-noise",
-    ): "most bins hold one to three words, so we ask for the rank correlation that a truly rising "
-    "curve would show with so few",
-    (
-        "frozen",
-        "stopping-time",
-    ): "the paper's figures of the trained model are those on training documents, and the untrained "
-    "model is read at the step of training where it is nearest to the paper's figures",
-    ("beyond", "smaller-steps"): "a quarter of the step size, and dimensions from 64 up only",
-}
+{tally}
+
+{table}
+
+"We see" gives medians at {scale}; brackets after a verdict count the seeds that meet every criterion. Each row links to a section
+with both scales and the data. Paper scale has the paper's vocabularies (7,766 words of IMDB, 5,424 of Yelp) and, unless a section
+says otherwise, its dimension d = 2048.
+
+- The *score* of a word s is Eₛᵀp, which decides how much attention it gets. Its *value* is Eₛᵀv, what it adds to the prediction.
+- *Rank correlations* are Spearman's, over bins of words: of values with the posterior difference P(1|s) − P(0|s), of scores with
+  its size. *V-shaped* scores are higher for words typical of either class. *Spread* is the standard deviation within bins.
+- **Reproduced** means that more than half of the seeds met every criterion. The criteria are ours, fixed on {fixed}, when only
+  version 0.1's figures for seed 0 were known.
+- **Reproduced under a reading** means that they met them with another choice where the paper leaves one open. A reading *added
+  later* was added after the first results had been seen.
+- In the sections, rows named *values* or *scores* are rank correlations. Brackets give the range over seeds, and ✗ marks a
+  criterion missed in at least half of them.
+"""
+SCALES = {"quick": "Quick scale", "paper": "Paper scale"}
+WORDS: dict[str, dict[str, Any]] = tomllib.loads((HERE / "reproduced.toml").read_text(encoding="utf-8"))
+ASKED = tomllib.loads(resources("tokensieve.reproduce").joinpath("reviews.toml").read_text(encoding="utf-8"))["asked"]
 
 
 def finished(folder: Path) -> Reproduction:
@@ -151,17 +89,35 @@ def finished(folder: Path) -> Reproduction:
     raise SystemExit(f"{folder} holds no finished runs of tokensieve {__version__}")
 
 
-def table(studies: list[Reproduction]) -> str:
-    """Experiment × (what the paper reports, and at each scale what we find and whether it holds), in plain English."""
-    heads = ["Experiment", "The paper reports"]
+def joined(studies: list[Reproduction]) -> list[Reproduction]:
+    """One study for each scale; an experiment that several folders hold is taken from the first."""
+    out: dict[str, Reproduction] = {}
     for study in studies:
-        heads += [f"We find ({study.settings['scale']} scale)", "Verdict"]
+        first = out.setdefault(study.settings["scale"], study)
+        both = {result.id: result for result in (*study.results, *first.results)}
+        results = tuple(both[experiment.id] for experiment in Experiment.select() if experiment.id in both)
+        runs = [run for result in results for run in result.runs[DEFAULT]]
+        settings = {**first.settings, "seeds": " ".join(map(str, sorted({run.seed for run in runs})))}
+        seconds = {"experiments": sum(result.seconds for result in results)}
+        out[study.settings["scale"]] = replace(first, results=results, settings=settings, seconds=seconds)
+    return list(out.values())
+
+
+def table(studies: list[Reproduction]) -> str:
+    """Experiment × (what the paper shows, what we see, the verdict at each scale, picture), a few words in each cell."""
+    heads = [
+        "Experiment",
+        "The paper shows",
+        "We see",
+        *(SCALES[study.settings["scale"]] for study in studies),
+    ]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for result in studies[0].results:
-        cells = [f"[{result.id}](#{anchor(result)})", PLAIN[result.id][0]]
-        for study in studies:
-            found = next((one for one in study.results if one.id == result.id), None)
-            cells += ["–", "not run"] if found is None else [plainly(found), holds(found)]
+        words, goal = WORDS[result.id], f"#{anchor(result)}"
+        sees = words["sees"].format(*(Spread([np.median(values)]) for values in figures(result, DEFAULT)))
+        verdicts = [verdict(found(study, result.id)) for study in studies]
+        shown = f'<img src="{picture_name(studies[0], result)}.svg" alt="our picture" width="140">'
+        cells = [f"[{words['name']}]({goal}) {shown}", words["shows"], sees, *verdicts]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -174,63 +130,62 @@ class Spread:
 
     def __format__(self, how: str) -> str:
         middle, low, high = (format(float(of(self.values)), how).replace("-", "−") for of in (np.median, min, max))
-        return middle if low == high else f"{middle} [{low} to {high}]"
+        between = " to " if low.startswith("−") else "–"
+        return middle if low == high else f"{middle} ({low}{between}{high})"
 
 
-def in_words(result: ExperimentResult, reading: str) -> str:
-    """`PLAIN` with the figures of a reading."""
-    shown = [Spread(values) for one, values, _ in result.over_seeds(reading) if one.judged or one.prominent]
-    return PLAIN[result.id][1].format(*shown)
+def figures(result: ExperimentResult, reading: str) -> list[list[float]]:
+    """The figures that `WORDS` names, in every seed."""
+    return [values for one, values, _ in result.over_seeds(reading) if one.judged or one.prominent]
 
 
-def plainly(result: ExperimentResult) -> str:
-    """What we find by the default reading, and what changes under the reading that the verdict rests on."""
-    first, name = in_words(result, DEFAULT), result.explained_by
-    if result.verdict != EXPLAINED or name is None:
-        return first
-    other = ". ".join(one for one in in_words(result, name).split(". ") if one not in first.split(". "))
-    return f"{first} Under the reading, {other[0].lower()}{other[1:]}" if other else first
+def found(study: Reproduction, id: str) -> ExperimentResult | None:
+    """An experiment's result at a scale; None where it was not run."""
+    return next((one for one in study.results if one.id == id), None)
 
 
-def holds(result: ExperimentResult) -> str:
-    """The verdict: whether it holds, in how many seeds, and the reading if it rests on one."""
+def verdict(result: ExperimentResult | None, long: bool = False) -> str:
+    """The verdict, with the seeds that meet it, and the reading that it rests on or what we see instead."""
+    if result is None:
+        return "not run"
+    name, first = str(result.explained_by), str(result.met().counted)
+    if result.verdict == EXPLAINED:
+        late = ", added later" * later(result.experiment, name)
+        seeds = (
+            f"{result.met(name).counted} seeds; {first} as first read" if long else f"{result.met(name).counted}{late}"
+        )
+        return f"**reproduced under reading** *{name}* ({seeds})"
+    if result.verdict == NOT_REPRODUCED:
+        return f"**not reproduced** ({first}{' seeds' * long})" + (f": {missed(result)}" if not long else "")
+    return f"**{result.verdict}** ({first}{' seeds' * long})"
 
-    def seeds(reading: str = DEFAULT) -> str:
-        met = result.met(reading)
-        return f"{met.counted} seed{'s' * (met.of != 1)}"
 
-    name = result.explained_by
-    if result.verdict != EXPLAINED or name is None:
-        words = {REPRODUCED: "**holds** (in {})", NOT_REPRODUCED: "**does not hold** (criteria met in {})"}
-        return words[result.verdict].format(seeds()) if result.verdict in words else result.verdict
-    e = result.experiment
-    why = READINGS.get((e.id, name)) or e.why(name)
-    later = any("later" in one for one in e.readings if one["name"] == name)
-    late = " This reading was added after the first results." if later else ""
-    return f"**holds under a reading** (in {seeds(name)}; in {seeds()} as first read): {why}.{late}"
+def missed(result: ExperimentResult) -> str:
+    """The criterion that most seeds miss: the figure, its median and what was asked."""
+    if "instead" in WORDS[result.id]:
+        return WORDS[result.id]["instead"].format(*map(np.median, figures(result, DEFAULT)))
+    shown = [row for row in result.over_seeds() if row[0].judged or row[0].prominent]
+    rows = zip(shown, WORDS[result.id]["figures"].items(), strict=True)
+    (one, values, _), (label, how) = min(
+        (row for row in rows if row[0][0].judged), key=lambda row: row[0][2] / len(row[0][1])
+    )
+    value, low, high = (format(x, how) if x is not None else "" for x in (np.median(values), one.low, one.high))
+    asked = f"at most {high}" if not low else f"at least {low}" if not high else f"{low} to {high}"
+    return f"{label[0].lower()}{label[1:]}: {value} instead of {asked}".replace(" -", " −")
 
 
 def tally(study: Reproduction) -> str:
-    """How many experiments hold, and on how many seeds that rests."""
-    counts = {verdict: n for verdict, n in study.tally().items() if n}
-    words = {
-        REPRODUCED: ("hold", "holds"),
-        EXPLAINED: ("hold under a reading", "holds under a reading"),
-        NOT_REPRODUCED: ("do not hold", "does not hold"),
-        NOT_RUN: ("were not run", "was not run"),
-    }
-    parts = ", ".join(f"{n} {words[verdict][n == 1]}" for verdict, n in counts.items())
+    """How many experiments are reproduced, and on how many seeds that rests."""
+    counts = [
+        f"{n} {'reproduced under a reading' if name == EXPLAINED else name}" for name, n in study.tally().items() if n
+    ]
+    left = len(WORDS) - len(study.results)
+    counts += [f"{left} not run"] * bool(left)
     seeds = study.settings["seeds"].split()
-    over = f"seeds {', '.join(seeds)}" if len(seeds) > 1 else f"seed {seeds[0]} only"
-    ranges = " Figures are medians over seeds, with the least and the largest in brackets." if len(seeds) > 1 else ""
+    scale = SCALES[study.settings["scale"]]
     return (
-        f"At {study.settings['scale']} scale, with {over}: of {sum(counts.values())} experiments, {parts}.{ranges} The terms are "
-        "explained below the table."
+        f"- **{scale}, {len(seeds)} seed{'s' * (len(seeds) > 1)}:** {', '.join(counts)} (of {len(WORDS)} experiments)."
     )
-
-
-def seen(result: ExperimentResult) -> tuple[str, str]:
-    return result.in_words(), result.verdict_cell
 
 
 def anchor(result: ExperimentResult) -> str:
@@ -243,33 +198,121 @@ def picture_name(study: Reproduction, result: ExperimentResult) -> str:
     return f"pictures/reproduced/{result.id}-{study.settings['scale']}"
 
 
-def sections(studies: list[Reproduction]) -> tuple[str, list[Picture]]:
-    """The sections of the first study, each with a sentence for the other scale, and the pictures they show."""
-    pictures: list[Picture] = []
-    out = []
-    for result in studies[0].results:
-        section = result.section()
-        blocks: list[Any] = []
-        for block in section.blocks:
-            if isinstance(block, Picture):
-                block = replace(block, name=picture_name(studies[0], result).removeprefix("pictures/"))
-                pictures.append(block)
-            blocks.append(block)
-        for study in studies[1:]:
-            for other in study.results:
-                if other.id == result.id:
-                    what, verdict = seen(other)
-                    said = f"At {study.settings['scale']} scale: {verdict}. We see {what}."
-                    blocks.insert(3, Text(subscripts(said)))
-        blocks += [
-            Text(said) for said in (*restarts(result.id), *(scale_of_table_a() if result.id == "key-query" else []))
-        ]
-        out.append(Section(section.title, tuple(blocks)))
-    out.append(studies[0].reviewers())
-    out.append(Section("How to read this page", tuple(Text(subscripts(text)) for text in HOW_TO_READ)))
-    text = markdown(Report("reproduce", "", "", tuple(out)))
-    explained, reviewers = (HERE / "readings.md").read_text(encoding="utf-8"), "## What the reviewers asked"
-    return text[text.index("## ") :].replace(reviewers, f"{explained}\n{reviewers}", 1), pictures
+def section(id: str, studies: list[Reproduction]) -> str:
+    """The verdicts, what the paper reports, what was asked, what we see at each scale, the readings, the picture and the data."""
+    results = [(SCALES[study.settings["scale"]], found(study, id), study) for study in studies]
+    words, ran = WORDS[id], [(scale, result, study) for scale, result, study in results if result is not None]
+    e = ran[0][1].experiment
+    verdicts = []
+    for scale, result, study in results:
+        d = e.settings[study.settings["scale"]].get("d")
+        size = f" (d = {d})" if d and result else ""
+        verdicts.append(f"{scale}{size}: {verdict(result, long=True)}.")
+    lines = [f"## {e.title}", " ".join(verdicts)]
+    lines += [f"The paper: {words['paper']}", figure_table(ran)]
+    items, others = [], []
+    for scale, result, _ in ran:
+        for name in list(result.runs)[1:]:
+            if result.verdict == EXPLAINED and name == result.explained_by:
+                items.append(f"Reading *{name}*: {reading(e, name)}")
+            else:
+                others.append(f"*{name}* {result.met(name).counted} ({scale.lower()})")
+    items = list(dict.fromkeys(items))
+    items += ["Seeds that meet every criterion under other readings: " + ", ".join(others) + "."] * bool(others)
+    items += [*([words["note"]] if "note" in words else []), *restarts(id)]
+    items += scale_of_table_a() if id == "key-query" else []
+    picture = f"![{words['name']}: {words['shows']}]({picture_name(ran[0][2], ran[0][1])}.svg)"
+    more = [f"[picture at {scale.lower()}]({picture_name(study, result)}.svg)" for scale, result, study in ran[1:]]
+    data = [
+        f"[figures of every seed](pictures/reproduced/{id}.csv)",
+        f"[bins](pictures/reproduced/{id}-bins.csv)",
+        *more,
+    ]
+    said = ["\n".join(f"- {item}" for item in items)] * bool(items)
+    return "\n\n".join([*lines, *said, picture, "Data: " + ", ".join(data) + "."])
+
+
+def figure_table(ran: list[tuple[str, ExperimentResult, Reproduction]]) -> str:
+    """A row for each figure: what was asked, the paper's, and ours at each scale, also under the reading that meets it."""
+    id, columns = ran[0][1].id, []
+    for scale, result, _ in ran:
+        columns.append((scale, result.over_seeds()))
+        if result.verdict == EXPLAINED:
+            columns.append((f"{scale}, *{result.explained_by}*", result.over_seeds(str(result.explained_by))))
+    columns = [(head, [row for row in rows if row[0].judged or row[0].prominent]) for head, rows in columns]
+    printed = any(one.paper is not None for one, _, _ in columns[0][1])
+    heads = ["Figure", "Asked", *(["Paper"] * printed), *(head for head, _ in columns)]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for i, (label, how) in enumerate(WORDS[id]["figures"].items()):
+        one = columns[0][1][i][0]
+        ends = [None if x is None else format(x, how).replace("-", "−") for x in (one.low, one.high)]
+        asked = (
+            "–"
+            if ends == [None, None]
+            else f"≤ {ends[1]}".replace("≤ −0.00", "< 0")
+            if ends[0] is None
+            else f"≥ {ends[0]}"
+        )
+        cells = [label, asked if None in ends else f"{ends[0]} to {ends[1]}"]
+        cells += ["–" if one.paper is None else format(one.paper, how).replace("-", "−")] * printed
+        for _, rows in columns:
+            this, values, passed = rows[i]
+            cells.append(f"{Spread(values):{how}}" + " ✗" * (this.judged and passed <= len(values) / 2))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def reading(e: Experiment, name: str) -> str:
+    """What a reading changes, and whether it was added later."""
+    why = WORDS[e.id].get("why", {}).get(name) or next(one["why"] for one in e.readings if one["name"] == name) + "."
+    return str(why) + " Added later." * later(e, name)
+
+
+def later(e: Experiment, name: str) -> bool:
+    return any("later" in one for one in e.readings if one["name"] == name)
+
+
+def reviewers(studies: list[Reproduction]) -> str:
+    """Each question of the reviewers, the authors' answer, our experiment and its verdicts, in one table."""
+    scales = " / ".join(SCALES[study.settings["scale"]].lower() for study in studies)
+    lines = [
+        "## What the reviewers asked",
+        "",
+        f"| Reviewer | Question | The authors' answer, in our words | Our result ({scales}) |",
+    ]
+    lines.append("|---|---|---|---|")
+    for one in ASKED:
+        ours = one.get("ours", "")
+        if not ours:
+            there = [found(study, one["experiment"]) for study in studies]
+            outcome = " / ".join(result.verdict if result else "not run" for result in there)
+            title = next(result for result in there if result is not None)
+            ours = f"[{WORDS[one['experiment']]['name']}](#{anchor(title)}): " + outcome.replace(
+                EXPLAINED, "under a reading"
+            )
+        lines.append(f"| {one['who']} | {one['question']} | {one['answer']} | {ours} |")
+    return "\n".join(lines)
+
+
+def tables(id: str, studies: list[Reproduction]) -> dict[str, pl.DataFrame]:
+    """Every figure of every seed and reading; and the bins or curves of the picture, over seeds."""
+    rows, bins = [], []
+    for study in studies:
+        result, scale = found(study, id), study.settings["scale"]
+        if result is None:
+            continue
+        for name, runs in result.runs.items():
+            for run in runs:
+                for one in (*run.measurements, *run.accuracy):
+                    said = {"scale": scale, "reading": name, "seed": run.seed, "figure": one.name, "value": one.value}
+                    said |= {"least": one.low, "most": one.high, "paper": one.paper, "best_possible": one.ceiling}
+                    rows.append(said | {"met": one.passed if one.judged else None})
+        for name, one in result.tables.items():
+            if name.startswith("bins") or "by" in one.columns:
+                bins.append(one.select(pl.lit(scale).alias("scale"), pl.lit(name).alias("table"), pl.all()))
+    schema = dict.fromkeys(("value", "least", "most", "paper", "best_possible"), pl.Float64)
+    every = pl.DataFrame(rows, infer_schema_length=None, schema_overrides=schema)
+    return {f"{id}.csv": every, f"{id}-bins.csv": pl.concat(bins, how="diagonal_relaxed")}
 
 
 def restarts(id: str) -> list[str]:
@@ -281,12 +324,11 @@ def restarts(id: str) -> list[str]:
     for scale, seed in sorted({(one["scale"], one["seed"]) for one in rows}):
         these = [one for one in rows if (one["scale"], one["seed"]) == (scale, seed)]
         met = sum(one["passed"] for one in these)
-        said = f"{len(these)} restarts of seed {seed} at {scale} scale that differ in the order of sums alone:"
-        out.append(f"{said} {met} meet every criterion.")
-        for name in these[0]["figures"]:
-            values = [one["figures"][name][0] for one in these]
-            if max(values) - min(values) > 0.01:
-                out[-1] += f" {subscripts(name)}: {min(values):.2f} to {max(values):.2f}."
+        said = f"{len(these)} restarts of seed {seed} at {scale} scale with sums in another order:"
+        spread = [[one["figures"][name][0] for one in these] for name in these[0]["figures"]]
+        widest = max(max(values) - min(values) for values in spread)
+        same = "with identical figures" if widest == 0 else f"with figures that differ by at most {widest:.0e}"
+        out.append(f"{said} {met} meet every criterion, {same}.")
     return out
 
 
@@ -303,15 +345,13 @@ def scale_of_table_a() -> list[str]:
     confirmed = [run["epochs"][row["epoch"] - 1] for run in kept if run["setting"] == setting and run["seed"] != 100]
     held = sum(there["shape"] and factor(there) <= 2 for there in confirmed)
     others = f" With other seeds {held} of {len(confirmed)} match." if confirmed else ""
-    found = "matches shape and scale" if factor(row) <= 2 else "has the shape, not the scale"
-    how = ", ".join(
-        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in setting.items()
+    outcome = (
+        "matches both" if factor(row) <= 2 else f"has the shape but is off in scale by a factor of {factor(row):.1f}"
     )
-    run_so_far = f"{len(searched)} of {len(settings_searched())} run"
-    return [
-        f"Scale: a search over training settings, written down beforehand ({run_so_far}), {found}: the nearest setting "
-        f"({how}, epoch {row['epoch']}) is off by a factor of {factor(row):.1f} in the range that is further off.{others}"
-    ]
+    sought = (
+        f"we searched {len(searched)} training settings, fixed beforehand, for shape and scale within a factor of two"
+    )
+    return [f"Scale: {sought}. The nearest {outcome}.{others}"]
 
 
 def main() -> None:
@@ -319,30 +359,42 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--note", default="", help="a sentence on how the runs were made, for the end of the page")
     options = parser.parse_args()
-    studies = [finished(folder) for folder in options.folders]
-    machine = described("torch", "numba")
-    made = []
+    studies = joined([finished(folder) for folder in options.folders])
+    machine, made = described("torch", "numba"), []
     for study in studies:
-        seconds = study.seconds["experiments"]
         peak = max(run.megabytes for result in study.results for runs in result.runs.values() for run in runs)
-        seeds = ", ".join(f"{result.id} {len(result.runs[DEFAULT])}" for result in study.results)
+        few = [
+            f"{result.id} {n}"
+            for result in study.results
+            if (n := len(result.runs[DEFAULT])) < len(study.settings["seeds"].split())
+        ]
+        fewer = f" (fewer for {', '.join(few)})" if few else ""
         made.append(
-            f"Runs at {study.settings['scale']} scale: seeds of each experiment: {seeds}. All runs one after the other took "
-            f"{seconds:,.0f} s, the largest process {peak:,.0f} MB."
+            f"{SCALES[study.settings['scale']]}: seeds {study.settings['seeds']}{fewer}; {study.seconds['experiments']:,.0f} s for "
+            f"all runs one after the other, at most {peak:,.0f} MB."
         )
-    text, pictures = sections(studies)
-    (DOCS / "pictures" / "reproduced").mkdir(parents=True, exist_ok=True)
+    place, pictures = DOCS / "pictures" / "reproduced", []
+    place.mkdir(parents=True, exist_ok=True)
+    for study in studies:
+        for result in study.results:
+            pictures += [
+                replace(one, name=picture_name(study, result).removeprefix("pictures/")) for one in result.pictures()
+            ]
     for name, files in draw(pictures).items():
         (DOCS / "pictures" / f"{name}.svg").write_text(themed(files["svg"]), encoding="utf-8")
+    for id in WORDS:
+        for name, one in tables(id, studies).items():
+            one.write_csv(place / name, float_precision=6)
+    scale = SCALES[studies[0].settings["scale"]].lower()
+    head = HEAD.format(tally="\n".join(map(tally, studies)), table=table(studies), fixed=FIXED, scale=scale)
+    how = " ".join([*made, *([options.note] if options.note else []), f"Made with {machine}."])
+    sections = [section(result.id, studies) for result in studies[0].results]
     whole = [
-        HEAD.strip(),
-        *map(tally, studies),
-        table(studies),
-        TERMS,
-        text.strip(),
-        *made,
-        *([options.note] if options.note else []),
-        f"Made with {machine}.",
+        head.strip(),
+        *sections,
+        reviewers(studies),
+        (HERE / "readings.md").read_text(encoding="utf-8").strip(),
+        how,
         "",
     ]
     (DOCS / "reproduced.md").write_text("\n\n".join(whole), encoding="utf-8")

@@ -27,7 +27,7 @@ PACKAGES = {
 project, author = "tokensieve", "The tokensieve developers"
 version = release = tokensieve.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "html_image"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.strikethrough"]
 html_math_renderer = (
