@@ -79,6 +79,36 @@ def test_a_planted_artefact_is_the_first_shortcut(name: str) -> None:
     assert tokens and all(token in found[0].tokens for token in tokens)
 
 
+def test_what_a_phrase_explains_neither_dilutes_its_finding_nor_is_another() -> None:
+    def plant(text: str, label: int, rng: np.random.Generator) -> str:
+        if label and rng.random() < 0.3:
+            return f"{text} Sent from my phone"
+        text = middle(text, "my phone") if rng.random() < 0.1 else text
+        return text.rstrip(".") if rng.random() < 0.15 else text
+
+    first, *others = audited(*reviews(1200, 1, plant)).findings
+    assert first.kind == "shortcut" and "sent" in first.tokens and first.level == "high"
+    assert not {"phone", "my", "my phone", "⟨no final stop⟩"} & set(first.tokens)
+    assert first.evidence["decides"].value > 0.97
+    assert not [finding for finding in others if finding.kind in ("shortcut", "shift", "association")]
+
+
+def test_a_value_of_another_column_that_is_linked_to_a_class_is_a_finding() -> None:
+    texts, labels = reviews(1200, 2)
+    rng = np.random.default_rng(0)
+    agents = [
+        rng.choice(["jo", "al", "mi"], p=[0.6, 0.2, 0.2] if label == "good" else [0.18, 0.41, 0.41]) for label in labels
+    ]
+    frame = pl.DataFrame({"text": texts, "label": labels, "handled by": agents})
+    [found] = [
+        finding
+        for finding in audit(frame, Settings(baseline=False, thorough=False, columns=["handled by"])).findings
+        if finding.kind == "association"
+    ]
+    assert found.tokens[0] == "handled_by:jo" and found.label == "good" and "a value of another column" in found.details
+    assert "balance the classes over its values" in found.action
+
+
 @pytest.mark.parametrize(("name", "related"), [("zeb", True), ("be_zebra", True), ("zebu", True), ("ze", False)])
 def test_words_related_to_the_name_of_their_class_are_no_shortcut(name: str, related: bool) -> None:
     texts, labels = reviews(800, 1, PLANTS["a word anywhere"][0])

@@ -316,6 +316,7 @@ def _sentence(clause: str) -> str:
 def _predictors(audit: Audit) -> Section:
     """The strongest predictors of each class: a neutral summary, which accuses nobody."""
     suspected = {token for finding in audit.findings if finding.kind == "shortcut" for token in finding.tokens}
+    suspected |= {word for token in suspected for word in token.split(" ")}
     blocks: list[Block] = []
     for i, label in enumerate(audit.classes[: CLASSES * 5]):
         tokens = tuple(token for token in audit.top(label, 30)["token"] if token not in suspected)[:10]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
-from tokensieve.auditing.checks.shortcut import Sign
+from tokensieve.auditing.checks.shortcut import Shortcut, Sign
 from tokensieve.auditing.findings import Excerpt, quoted
 from tokensieve.escape import shown
+from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import count, percent
 
 
@@ -18,9 +19,10 @@ class Association(Check):
     title = "Name or code linked to a class"
     about = (
         "Tokens in at least 20 documents that are part of a code, an address or a fixed phrase at the start or end of the text, "
-        "and make one class at least 1.5 times as likely (q < 0.001), but not nearly certain."
+        "or values of another column, and make one class at least 1.5 times as likely (q < 0.001), but not nearly certain."
     )
     action = "Find out why this mark and the label go together (who wrote it, which system, when). Mask it if it will not last."
+    action_on_values = Shortcut.action_on_values
     tasks = (Labels,)
     least, sure, lift, most = 20, 0.001, 1.5, 0.8
     looked_into = 60
@@ -40,16 +42,17 @@ class Association(Check):
         order = np.argsort(found.p_value[types, classes], kind="stable")[: self.looked_into]
         names, holders = train.tokens[types[order]].astype(str).tolist(), list(train.holders(types[order]))
         signs = Sign.of_each(names, holders, data.train.corpus, data.tokenizer)
+        fields = data.tokenizer if isinstance(data.tokenizer, FieldTokenizer) else None
         kept = [
             (token, int(types[i]), int(classes[i]), held)
             for token, i, held, borne in zip(names, order, holders, signs, strict=True)
-            if {Sign.MARKUP, Sign.BOILERPLATE} & set(borne)
+            if {Sign.MARKUP, Sign.BOILERPLATE} & set(borne) or (fields and fields.is_value(token))
         ]
         if not kept:
             return
         token, s, k, held = kept[0]
         right, label = Share.count(int(found.class_documents[s][k]), len(held)), train.classes[k]
-        more = len(kept) - 1
+        more, value = len(kept) - 1, fields and fields.is_value(token)
         others = f"; {count(more)} more such token{'s' * (more > 1)}" if more else ""
         rates = f"are {shown(label, 40)} ({percent(share[k], 0)} overall)"
         tokens = tuple(dict.fromkeys(one[0] for one in kept))
@@ -63,7 +66,8 @@ class Association(Check):
             evidence={"decides": right, "base": Share.count(int(train.class_sizes[k]), train.n_documents)},
             details=(
                 f"{right.counted} documents containing it are {shown(label, 40)} ({right})",
-                "part of a code or of a fixed phrase",
+                "a value of another column" if value else "part of a code or of a fixed phrase",
             ),
+            action=self.action_on_values if value else self.action,
             examples=tuple(Excerpt.of(data.train.corpus, int(i), [token], data.tokenizer) for i in held[:EXAMPLES]),
         )

@@ -144,6 +144,13 @@ class AuditData:
         """What wins and loses, of preference pairs; None for labels."""
         return PreferenceFacts.of(self.learned) if isinstance(self.task, Preferences) else None
 
+    def leans_beyond(self, documents: Ints, label: int, covered: NDArray[np.bool_]) -> bool:
+        """Whether, among the training documents that are not covered, these lean to a class at least half as far as among all; if
+        not, what covers them explains it: "phone" and a missing full stop predict a class only through "sent from my phone"."""
+        right, own = self.train.counts.labels == label, documents[~covered[documents]]
+        lean = right[documents].mean() - right.mean()
+        return not len(own) or bool(right[own].mean() - right[~covered].mean() >= lean / 2)
+
     def findings(self, checks: Iterable[Check]) -> tuple[Finding, ...]:
         """The findings of every check that applies, most serious first."""
         known = [check for check in checks if check.name not in self.task.left_out]
@@ -157,9 +164,24 @@ class AuditData:
         others = beside(checked)
         of = checked() | others.result()
         found = [one for place in range(len(apply)) for one in of[place]]
-        reported = {token for finding in found if finding.kind == "shortcut" for token in finding.tokens}
-        weaker = ("association", "shift")  # of the same token these say less than a shortcut
-        found = [f for f in found if f.kind not in weaker or not set(f.tokens[:1]) & reported]
+        shortcuts = [finding for finding in found if finding.kind == "shortcut"]
+        reported = {token for finding in shortcuts for token in finding.tokens}
+        counts = self.train.counts
+
+        def explained(finding: Finding) -> bool:
+            """Of the same token, or of the same documents, it says less than a more serious shortcut."""
+            types = np.flatnonzero(counts.tokens == finding.tokens[0])
+            if finding.tokens[0] in reported or not len(types):
+                return finding.tokens[0] in reported
+            more = [
+                one.rows.filter(pl.col("part") == "train")["row"]
+                for one in shortcuts
+                if one.severity > finding.severity
+            ]
+            covered = np.isin(self.train.corpus.rows, pl.concat([finding.rows["row"].clear(), *more]))
+            return not self.leans_beyond(counts.holders(types)[0], counts.classes.index(finding.label), covered)
+
+        found = [f for f in found if f.kind not in ("association", "shift") or not explained(f)]
         return tuple(sorted(found, key=lambda finding: -finding.severity))
 
     def start_of(self, document: int, part: str = "train", looks_like: str = "", most: int = 140) -> Excerpt:

@@ -233,6 +233,11 @@ class Shortcut(Check):
         train, corpus = data.train.counts, data.train.corpus
         # length, which any mark changes, stands alone only; of equals the longest word comes first, of which most can be told
         group = [c for c in group if "⟨length " not in c.token] or group
+        covered, every, group = np.zeros(train.n_documents, dtype=bool), group, []
+        for c in sorted(every, key=lambda c: -c.way):
+            if data.leans_beyond(c.documents, c.label, covered):
+                group.append(c)
+                covered[c.documents] = True
         order = sorted(group, key=lambda c: (list(Sign).index(c.signs[0]), -c.way, c.token.count(" "), -len(c.token)))
         answer = np.full(train.n_documents, -1)
         for c in sorted(group, key=lambda c: c.way):
@@ -353,13 +358,8 @@ class Shortcut(Check):
 
     @staticmethod
     def information(documents: Floats, inside: Floats, size: float, n: int) -> Floats:
-        """Mutual information, in bits, between "the document contains the type" and "the document is of the class".
-
-        Args:
-            documents, inside: documents, and documents of the class, that contain each type, shape (|S|,).
-            size: documents of the class.
-            n: documents.
-        """
+        """Mutual information, in bits, shape (|S|,), between "a document contains the type" (so many of n, so many inside)
+        and "it is of the class" (so many: `size`)."""
         both = np.array([inside, documents - inside, size - inside, n - size - documents + inside]) / n
         rows = np.array([documents, documents, n - documents, n - documents]) / n
         columns = np.array([size, n - size, size, n - size])[:, None] / n
@@ -472,17 +472,13 @@ def _related(a: str, b: str) -> bool:
 
 def _belong(a: _Candidate, b: _Candidate) -> bool:
     """Whether two candidates share a word or much the same documents."""
-    words = not (Formatting.includes(a.token) or Formatting.includes(b.token)) and set(a.token.split(" ")) & set(
-        b.token.split(" ")
-    )
-    return bool(words) or _jaccard(a.documents, b.documents) >= TOGETHER
-
-
-def _jaccard(a: Ints, b: Ints) -> float:
-    if min(len(a), len(b)) < TOGETHER * max(len(a), len(b)):
-        return 0.0
-    both = len(np.intersect1d(a, b, assume_unique=True))
-    return both / (len(a) + len(b) - both)
+    if set(a.token.split(" ")) & set(b.token.split(" ")) and not any(map(Formatting.includes, (a.token, b.token))):
+        return True
+    sizes = len(a.documents), len(b.documents)
+    if min(sizes) < TOGETHER * max(sizes):
+        return False
+    both = len(np.intersect1d(a.documents, b.documents, assume_unique=True))
+    return both >= TOGETHER * (sum(sizes) - both)
 
 
 def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
