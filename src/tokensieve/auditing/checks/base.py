@@ -169,15 +169,12 @@ class AuditData:
         counts = self.train.counts
 
         def explained(finding: Finding) -> bool:
-            """Of the same token, or of the same documents, it says less than a more serious shortcut."""
+            """Of the same token, or of the same documents, it says less than a shortcut of the same class, or a more serious one."""
             types = np.flatnonzero(counts.tokens == finding.tokens[0])
             if finding.tokens[0] in reported or not len(types):
                 return finding.tokens[0] in reported
-            more = [
-                one.rows.filter(pl.col("part") == "train")["row"]
-                for one in shortcuts
-                if one.severity > finding.severity
-            ]
+            others = [one for one in shortcuts if one.label == finding.label or one.severity > finding.severity]
+            more = [one.rows.filter(pl.col("part") == "train")["row"] for one in others]
             covered = np.isin(self.train.corpus.rows, pl.concat([finding.rows["row"].clear(), *more]))
             return not self.leans_beyond(counts.holders(types)[0], counts.classes.index(finding.label), covered)
 
