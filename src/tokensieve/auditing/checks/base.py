@@ -169,7 +169,7 @@ class AuditData:
         counts = self.train.counts
 
         def explained(finding: Finding) -> bool:
-            """Of the same token, or of the same documents, it says less than a shortcut of the same class, or a more serious one."""
+            """Of the same token, or of the same documents, it says less than a shortcut of its class, or a more serious one."""
             types = np.flatnonzero(counts.tokens == finding.tokens[0])
             if finding.tokens[0] in reported or not len(types):
                 return finding.tokens[0] in reported
