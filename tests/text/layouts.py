@@ -60,10 +60,10 @@ def rows(**columns: list[Any]) -> Rows:
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def csv_bytes(table: Rows, separator: str = ",", encoding: str = "utf-8", end: str = "\n") -> bytes:
+def csv_bytes(table: Rows, separator: str = ",", encoding: str = "utf-8", end: str = "\n", errors: str = "strict") -> bytes:
     out = io.BytesIO()
     pl.DataFrame(table).write_csv(out, separator=separator, line_terminator=end)
-    return out.getvalue().decode().encode(encoding)
+    return out.getvalue().decode().encode(encoding, errors)
 
 
 def json_lines(table: Rows) -> bytes:
@@ -135,6 +135,13 @@ LABELLED = [
     Layout("CSV from Windows (cp1252, CRLF)", {"reviews.csv": csv_bytes(PLAIN, ";", "cp1252", "\r\n")}, "audit reviews.csv", "encoding cp1252"),
     Layout("CSV in UTF-16", {"reviews.csv": csv_bytes(PLAIN, "\t", "utf-16")}, "audit reviews.csv", "encoding utf-16"),
     Layout("CSV with a byte order mark", {"reviews.csv": b"\xef\xbb\xbf" + csv_bytes(PLAIN)}, "audit reviews.csv"),
+    Layout("CSV for Excel: the first line names the separator", {"reviews.csv": b"sep=;\r\n" + csv_bytes(PLAIN, ";", end="\r\n")}, "audit reviews.csv", "separator ';'"),
+    Layout("CSV with a title above the header", {"reviews.csv": b"Reviews of 2024\n\n" + csv_bytes(PLAIN)}, "audit reviews.csv", "lines before the header, skipped: 'Reviews of 2024'"),
+    Layout("CSV in UTF-16 without a byte order mark", {"reviews.csv": csv_bytes(PLAIN).decode().encode("utf-16-le")}, "audit reviews.csv", "encoding utf-16-le"),
+    Layout("CSV in KOI8-R", {"reviews.csv": csv_bytes(rows(text=TEXTS, label=LABELS, note=["Очень хороший фильм, смотрел вчера вечером"] * N), ",", "koi8-r", errors="ignore")}, "audit reviews.csv --text text", "encoding koi8_r"),
+    Layout("A table in a .txt file", {"reviews.txt": csv_bytes(PLAIN, "\t")}, "audit reviews.txt"),
+    Layout("A table without a header in a file without an ending", {"SMSSpamCollection": "".join(f"{y}\t{t}\n" for t, y in zip(TEXTS, LABELS, strict=True)).encode()}, "audit SMSSpamCollection --no-header"),
+    Layout("fastText", {"train.txt": "".join(f"__label__{y} {t}\n" for t, y in zip(TEXTS, LABELS, strict=True)).encode()}, "audit train.txt"),
     Layout("CSV without a header", {"reviews.csv": csv_bytes(PLAIN).split(b"\n", 1)[1]}, "audit reviews.csv --no-header"),
     Layout("Support tickets: one prose column, labels with trailing spaces", {"tickets.csv": csv_bytes(TICKETS)}, "audit tickets.csv --label Queue"),
     Layout("Several text columns as fields", {"mail.csv": csv_bytes(rows(subject=[f"s {i}" for i in range(N)], text=TEXTS, label=LABELS))}, "audit mail.csv --text subject --text text"),
@@ -143,6 +150,10 @@ LABELLED = [
     Layout("JSON lines", {"reviews.jsonl": json_lines(PLAIN)}, "audit reviews.jsonl"),
     Layout("JSON: a list of objects", {"reviews.json": json.dumps(PLAIN).encode()}, "audit reviews.json"),
     Layout("JSON: a list under a key", {"reviews.json": json.dumps({"data": PLAIN}).encode()}, "audit reviews.json"),
+    Layout("JSON: a list deep inside", {"reviews.json": json.dumps({"response": {"items": PLAIN, "total": N}}).encode()}, "audit reviews.json"),
+    Layout("JSON: objects by their names", {"reviews.json": json.dumps({f"r{i}": row for i, row in enumerate(PLAIN)}).encode()}, "audit reviews.json"),
+    Layout("JSON: pandas' to_json(orient='split')", {"reviews.json": json.dumps({"columns": ["text", "label"], "index": list(range(N)), "data": [list(row.values()) for row in PLAIN]}).encode()}, "audit reviews.json"),
+    Layout("A list of objects in a .jsonl file", {"reviews.jsonl": json.dumps(PLAIN, indent=1).encode()}, "audit reviews.jsonl"),
     Layout("JSON: columns (pandas' to_json)", {"reviews.json": json.dumps({"text": dict(enumerate(TEXTS)), "label": dict(enumerate(LABELS))}).encode()}, "audit reviews.json"),
     Layout("Nested JSON", {"posts.jsonl": json_lines([{"id": i, "data": {"text": t, "meta": {"label": y}}} for i, (t, y) in enumerate(zip(TEXTS, LABELS, strict=True))])}, "audit posts.jsonl --text data.text --label data.meta.label"),
     Layout("Parquet", {"reviews.parquet": frame_bytes(PLAIN, lambda f, out: f.write_parquet(out))}, "audit reviews.parquet"),

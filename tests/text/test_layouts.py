@@ -137,6 +137,28 @@ def test_preference_data_is_never_read_as_labelled_text() -> None:
         read_corpus(pl.DataFrame(shp | {"score_A": [1, 2, 3, 4], "score_B": [4, 3, 2, 1]}))
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.zip", b"PK", "unpack it first: unzip "),
+        ("a.tar.gz", b"\x1f\x8b", "unpack it first: tar -xf "),
+        ("a.csv", b"version https://git-lfs.github.com/spec/v1\noid", "git lfs pull"),
+        ("a.csv", b"<!DOCTYPE html>\n<p>Not, found\n", "is a page of HTML"),
+        ("a.csv", b"-1 1:0.5 7:3\n1 2:1 9:1\n", "SVMlight"),
+        ("a.svm", b"-1 1:0.5 7:3\n1 2:1 9:1\n", "SVMlight"),
+        ("a.txt", b"One review, of a film.\nAnother one, about, a film.\n", "cannot read a file of kind '.txt'"),
+        ("a.txt", b"I hate it, really\nI love it, really\nNot good, really\n", "cannot read a file of kind '.txt'"),
+        ("a.json", b'{"train": [{"text": "a"}], "test": [{"text": "b"}]}', "holds the parts 'train', 'test'"),
+        ("a.csv", b"text\nI hate it, really\nI love it, really\n", "row 1 .line 2.: 2 fields where the header has 1"),
+    ],
+)
+def test_other_files_are_refused_in_one_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_corpus(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
 def test_several_columns_without_a_name_are_numbered(tmp_path: Path) -> None:
     rows = "".join(f'{label},"{text}",,\n' for text, label in zip(TEXTS, LABELS, strict=True))
     (tmp_path / "spam.csv").write_text("v1,v2,,\n" + rows)
@@ -146,11 +168,11 @@ def test_several_columns_without_a_name_are_numbered(tmp_path: Path) -> None:
 
 def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same limits, a thousandth of their size."""
-    from tokensieve.text import formats
+    from tokensieve.text import plain
 
-    monkeypatch.setattr(formats, "LARGE", 500_000)
-    monkeypatch.setattr(formats, "LONGEST", 2_000_000)
-    monkeypatch.setattr(formats, "BLOCK", 2**16)
+    monkeypatch.setattr(plain, "LARGE", 500_000)
+    monkeypatch.setattr(plain, "LONGEST", 2_000_000)
+    monkeypatch.setattr(plain, "BLOCK", 2**16)
     rows = [{"text": "a b " * 500 + str(i % 3), "label": "xy"[i % 2]} for i in range(4_000)]
     whole = csv_of(rows)
     (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(whole))

@@ -24,8 +24,9 @@ from tokensieve.model.settings import TrainSettings
 from tokensieve.text.corpus import Corpus, Intake
 from tokensieve.text.counts import Ints
 from tokensieve.text.documents import collect, digests
-from tokensieve.text.formats import file_table, kind_of, reading
+from tokensieve.text.formats import file_table, kind_of
 from tokensieve.text.formatting import Bits, Formatting
+from tokensieve.text.plain import reading
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import open_source, shown_address
 from tokensieve.text.spill import Folder

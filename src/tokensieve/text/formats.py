@@ -8,46 +8,30 @@ Row numbers count the rows that hold data, from 1; a header and blank lines are 
 
 from __future__ import annotations
 
-import codecs
 import csv
-import gzip
 import io
 import json
+import re
+import shlex
 import zipfile
-import zlib
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError, one_line
+from tokensieve.text.plain import BLOCK, LONGEST, PACKED, PlainText, reading
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
-from tokensieve.text.table import BATCH, Batch, SourceTable
+from tokensieve.text.table import BATCH, KNOWN_NAMES, Batch, SourceTable
 
 KINDS = ".csv .tsv .jsonl .ndjson .json .parquet .arrow .feather .ipc .xlsx .xls .ods".split()
-PACKED = (".gz", ".zst")
-BLOCK = 2**22
-LONGEST = 100_000_000  # bytes of a line or cell; the longest real documents (books, logs) have about a tenth of it
-EXPANSION = 200  # ordinary text packs 3 to 20 times
-LARGE = 500_000_000  # bytes; smaller results are harmless whatever the ratio
-_BINARY = {  # how files begin that are no text, whatever their name says
-    b"PK\x03\x04": "a workbook or ZIP archive: name a workbook .xlsx, or unpack the archive",
-    b"\xd0\xcf\x11\xe0": "a workbook of old Excel: name it .xls",
-    b"PAR1": "Parquet: name it .parquet",
-    b"ARROW1": "Arrow: name it .arrow",
-    b"\x1f\x8b": "gzip: name it .gz, after the name of its kind",
-    b"\x28\xb5\x2f\xfd": "zstd: name it .zst, after the name of its kind",
-    b"%PDF": "PDF: export its text as CSV",
-    b"\x89PNG": "a picture",
-    b"SQLite format 3": "a database: export the table as CSV",
-}
 
 
 def kind_of(name: str) -> str:
@@ -62,21 +46,20 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
     Raises:
         InputError: its kind is unknown, it cannot be read, or a setting does not apply to it.
     """
-    _check_regular(path)
+    PlainText.check_regular(path)
     name, suffix = name or path.name, kind_of(path.name)
+    unpack = re.search(r"\.(zip|tar|tgz|7z|rar|tar\.(gz|zst|bz2|xz))$", path.name.lower())
+    if unpack:
+        command = {"zip": "unzip", "7z": "7z x", "rar": "unrar x"}.get(unpack[1], "tar -xf")
+        raise InputError(f"{name}: is an archive; unpack it first: {command} {shlex.quote(str(path))}")
     if not suffix:
-        ending = Path(path.name.lower().removesuffix(".gz")).suffix
-        raise InputError(
-            f"{name}: cannot read a file {f'of kind {ending!r}' if ending else 'without an extension'}; "
-            f"supported: {' '.join(KINDS)} (each also with .gz or .zst); rename a table of text to .csv or .tsv"
-        )
+        return _unnamed_table(path, name, settings)
     if suffix not in (".csv", ".tsv") and (settings.separator is not None or not settings.header):
         raise InputError(f"{name}: --separator and --no-header are for .csv and .tsv files: leave them out")
     if suffix in (".csv", ".tsv"):
         return _delimited_table(PlainText(path, name, settings), settings, "," if suffix == ".csv" else "\t")
     if suffix in (".jsonl", ".ndjson", ".json"):
-        text = PlainText(path, name, settings)
-        return _json_table(text, _json_array(text) if suffix == ".json" else None)
+        return _json_table(PlainText(path, name, settings), suffix == ".json")
     folder = Folder() if path.suffix.lower() in PACKED else None
     if folder is not None:
         path = PlainText.unpacked(path, name, folder, settings.limits)
@@ -87,179 +70,49 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
     return table
 
 
-def _check_regular(path: Path) -> None:
-    """Make sure that reading comes to an end."""
-    if path.exists() and not path.is_file():
-        raise InputError(f"{str(path)[-80:]!r} is not a regular file but a device, pipe or socket: copy it to a file")
+def _unnamed_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
+    """A file whose name does not say its kind: lines of fastText, JSON, or a table whose rows have the same number of fields."""
+    ending = Path(path.name.lower().removesuffix(".gz").removesuffix(".zst")).suffix
+    unknown = InputError(
+        f"{name}: cannot read a file {f'of kind {ending!r}' if ending else 'without an extension'}; supported: "
+        f"{' '.join(KINDS)} (each also with .gz or .zst), lines that begin with __label__, and tables in any text file"
+    )
+    if not path.exists() or path.name.endswith((".xml", ".html", ".htm")):
+        raise unknown
+    text = PlainText(path, name, settings)
+    start = _first_lines(text)
+    if any(line.startswith("__label__") for line in start):
+        return SourceTable.of_records(name, lambda: _fasttext_records(text), 1_000, text.notes)
+    if start and start[0].lstrip()[:1] in ("{", "["):
+        return _json_table(text, start[0].lstrip()[:1] == "[")
+    _check_table(name, start)
+    even, mark, _ = _layout(start, settings, "\t")
+    named = start and KNOWN_NAMES & {cell.strip().strip('"').lower() for cell in start[0].split(mark)}
+    # commas are in most prose: only a header shows that they separate
+    if settings.separator or (even and (named or (mark != "," and len(start) > 2))):
+        return _delimited_table(text, settings, "\t")
+    raise unknown
 
 
-@contextmanager
-def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
-    """Turn what the operating system, gzip, zstd or Polars (which takes a file for some kind) say into one line."""
-    import zstandard
-
-    try:
-        yield
-    except UnicodeError as problem:  # encodings of more than one byte a character, where bad bytes cannot be marked
-        raise InputError(f"{name}: is not in the encoding given ({problem}); check --encoding") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(f"{name}: is damaged or not a gzip file; create or download it again") from None
-    except zstandard.ZstdError:
-        raise InputError(f"{name}: is damaged or not a zstd file; create or download it again") from None
-    except OSError as problem:
-        raise InputError(f"cannot read {name!r}: {problem.strerror or problem}") from None
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
-        reason = (str(problem).splitlines() or ["damaged"])[0][:200]
-        raise InputError(f"{name}: is not a readable {kind} file ({reason})") from None
-
-
-def _check_expansion(name: str, path: Path, size: float, limits: bool) -> None:
-    """Refuse a file that expands beyond what real text does."""
-    if limits and size > LARGE and size > EXPANSION * path.stat().st_size:
-        raise InputError(
-            f"{name}: expands more than {EXPANSION}-fold, to over {size / 1e9:.1f} GB: if that is intended, pass --no-limits"
-        )
-
-
-# ---- text
-
-
-class _BadText(Exception):
-    """A line that is no text: (line number, what is wrong); whoever counts rows adds the row."""
-
-
-class PlainText:
-    """A text file, unpacked (`path`), in the encoding given or, if none is, the one detected; `notes` say what was detected."""
-
-    def __init__(self, path: Path, name: str, settings: SourceSettings) -> None:
-        self.name, self.path, self._limits, self.notes = name, path, settings.limits, tuple[str, ...]()
-        _check_regular(path)
-        encoding = self._encoding = settings.encoding or "utf-8"
-        if path.suffix.lower() in PACKED:
-            self._folder = Folder()  # lives as long as this object
-            self.path = PlainText.unpacked(path, name, self._folder, self._limits)
-        try:
-            io.TextIOWrapper(io.BytesIO(), self._encoding)
-        except (LookupError, ValueError):
-            raise InputError(f"unknown text encoding {encoding[:40]!r}; try utf-8, latin-1 or cp1252") from None
-        with reading(name):
-            with self.path.open("rb") as file:
-                start = file.read(64)
-            kind = next((kind for begins, kind in _BINARY.items() if start.startswith(begins)), None)
-            if kind is not None:
-                raise InputError(f"{name}: is not text but {kind}")
-            odd = self._undecodable("utf-8") if encoding.lower() == "utf-8" else []
-            self.is_utf8 = odd is None
-            found = None if settings.encoding or odd is None else _detected_encoding(start, odd)
-            if found is not None and self._undecodable(found) is None:
-                self._encoding, self.notes = found, (f"encoding {found} (detected)",)
-
-    @staticmethod
-    def unpacked(path: Path, name: str, folder: Folder, limits: bool) -> Path:
-        """A file packed by gzip or zstd, unpacked into a folder, unless it expands beyond what real text does."""
-        import zstandard
-
-        out, total = folder.new(), 0
-        with reading(name):
-            opened = gzip.open(path) if path.suffix.lower() == ".gz" else zstandard.open(path, "rb")  # noqa: SIM115
-            with cast("IO[bytes]", opened) as packed, out.open("wb") as file:
-                while block := packed.read(BLOCK):
-                    total += len(block)
-                    _check_expansion(name, path, total, limits)
-                    with Folder.storing():
-                        file.write(block)
-        return out
-
-    def _undecodable(self, encoding: str) -> list[bytes] | None:
-        """Lines around the first bytes that are not of the encoding; none around a NUL byte; None where all are text."""
-        decoder = codecs.getincrementaldecoder(encoding)()
-        block = b""
-        with self.path.open("rb") as file:
-            try:
-                for block in iter(lambda: file.read(BLOCK), b""):
-                    if "\0" in decoder.decode(block):
-                        return []
-                decoder.decode(b"", final=True)
-            except UnicodeError:
-                return [part for part in block.split(b"\n") if not part.isascii()]
-        return None
-
-    def lines(self) -> Generator[str]:
-        """The lines with their endings, each checked to be text (else `_BadText`)."""
-        codec = "utf-8-sig" if self._encoding.lower().replace("_", "-") in ("utf-8", "utf8") else self._encoding
-        # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line could not be named
-        with reading(self.name), self.path.open("r", encoding=codec, errors="surrogateescape", newline="") as text:
-            number, line = 1, ""
-            while part := text.readline(BLOCK):
-                if "\0" in part:
-                    raise _BadText(number, "it contains a NUL byte, so it is not text; export the file again")
-                line += part
-                if not part.endswith(("\n", "\r")) and len(part) == BLOCK:
-                    if self._limits and len(line) > LONGEST:
-                        raise InputError(
-                            f"{self.name}: a line has more than {LONGEST / 1e6:,.0f} MB: if it is one document, pass "
-                            "--no-limits"
-                        )
-                    continue
-                if not line.isascii():
-                    try:
-                        line.encode("utf-8")
-                    except UnicodeEncodeError as problem:
-                        byte = f"byte 0x{ord(line[problem.start]) & 0xFF:02x} is not {self._encoding} text"
-                        raise _BadText(number, f"{byte}; give the right one, such as --encoding latin-1") from None
-                yield line
-                number, line = number + 1, ""
-            if line:
-                yield line
-
-    def whole(self) -> str:
-        """All of it."""
-        try:
-            return "".join(self.lines())
-        except _BadText as problem:
-            line, reason = problem.args
-            raise InputError(f"{self.name}: line {line}: {reason}") from None
-
-
-def _detected_encoding(start: bytes, lines: Sequence[bytes]) -> str | None:
-    """The encoding of a file by its beginning and some lines beyond ASCII; None where it is damaged UTF-8, or nothing is likely."""
-    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # first: its mark begins with that of UTF-16
-        return "utf-32"
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    odd = []
-    for line in lines[:2000]:
-        try:
-            line.decode()
-        except UnicodeDecodeError:
-            odd.append(line)
-    if len(odd) <= min(len(lines), 2000) / 2:
-        return None
-    from charset_normalizer import from_bytes
-
-    # those that spreadsheets and old systems write; between others a guess would be too uncertain
-    likely = "cp1252 cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 shift_jis euc_jp gb18030 big5 euc_kr".split()
-    # a signature of the file would be looked for in vain, as these are lines out of its middle
-    best = from_bytes(b"\n".join(odd)[:50_000], cp_isolation=likely, preemptive_behaviour=False).best()
-    if best is None:
-        return None
-    # Western European text is by far the most frequent: take it where it is as plausible
-    try:
-        western = b"\n".join(odd).decode("cp1252")
-    except UnicodeDecodeError:
-        return best.encoding
-    beyond = [c for c in western if not c.isascii()]
-    plain = sum(c.isascii() and c.isalpha() for c in western)
-    plausible = sum(map(str.isalpha, beyond)) >= 0.5 * len(beyond) and plain > 3 * len(beyond)
-    return "cp1252" if plausible else best.encoding
+def _fasttext_records(text: PlainText) -> Iterator[dict[str, Any]]:
+    """Lines of fastText, "__label__a __label__b text"; a label alone is text, several are a list."""
+    for line in text.checked_lines():
+        labels, start = list[str](), 0
+        while found := re.compile(r"__label__(\S*)\s*").match(line, start):
+            labels.append(found[1])
+            start = found.end()
+        if line.strip():
+            yield {"text": line[start:].strip(), "label": labels if len(labels) != 1 else labels[0]}
 
 
 # ---- CSV and TSV
 
 
 def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> SourceTable:
-    mark, header = settings.separator or _detected_separator(text, usual), settings.header
-    columns = [name.strip() for name in next(_delimited_records(text, mark, header), [])]
+    start, header = _first_lines(text), settings.header
+    _check_table(text.name, start)
+    _, mark, skip = _layout(start, settings, usual)
+    columns = [name.strip() for name in next(_delimited_records(text, mark, header, skip), [])]
     if not columns:
         raise InputError(f"{text.name}: is empty; the first line must name the columns")
     if not header or columns.count("") > 1:
@@ -268,7 +121,7 @@ def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> S
 
     @cache
     def trusted() -> pl.LazyFrame | None:
-        return _polars_frame(text, mark, columns, header) if text.is_utf8 else None
+        return _polars_frame(text, mark, columns, header) if text.is_utf8 and not skip else None
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         frame = trusted()
@@ -276,12 +129,14 @@ def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> S
             with reading(text.name, "CSV"):
                 yield from SourceTable.frame_batches(frame, names)
             return
-        records = islice(_delimited_records(text, mark, header), int(header), None)
+        records = islice(_delimited_records(text, mark, header, skip), int(header), None)
         while rows := list(islice(records, BATCH)):
             yield {name: pl.Series([row[place[name]] for row in rows], dtype=pl.String) for name in names}
 
     detected = () if settings.separator or mark == usual else (f"separator {mark!r} (detected)",)
-    return SourceTable(text.name, columns, read, first_line=header, notes=(*text.notes, *detected))
+    title = [line.strip() for line in start[:skip] if line.strip() and not _EXCEL.match(line)]
+    skipped = [f"lines before the header, skipped: {' / '.join(title)[:80]!r}"] if title else []
+    return SourceTable(text.name, columns, read, first_line=header, notes=(*text.notes, *detected, *skipped))
 
 
 def _polars_frame(text: PlainText, mark: str, columns: Sequence[str], header: bool) -> pl.LazyFrame | None:
@@ -328,32 +183,78 @@ def _polars_frame(text: PlainText, mark: str, columns: Sequence[str], header: bo
     return frame.select(texts).slice(int(header))
 
 
-def _detected_separator(text: PlainText, usual: str) -> str:
-    """The mark that splits the first rows into the same number of fields, the usual one before others."""
+def _check_table(name: str, start: Sequence[str]) -> None:
+    """Refuse what is text but no table of texts."""
+    if start and re.match(r"[+-]?\d+(\.\d+)?( \d+:[\d.eE+-]+)+\s*$", start[0]):
+        raise InputError(f"{name}: holds numbers of features (SVMlight), not text")
+    if start and re.match(r"\s*<(!doctype|html|\?xml)", start[0].lower()):
+        raise InputError(
+            f"{name}: is a page of HTML or XML, not a table; download the file itself, or export it as CSV"
+        )
+
+
+def _first_lines(text: PlainText) -> list[str]:
+    """The first 50 lines, or those up to one that is no text."""
+    start, size = list[str](), 0
     try:
         with closing(text.lines()) as lines:
-            start = "".join(islice(lines, 50))[:1_000_000]
-    except _BadText:
-        return usual
-    scores = {}
-    for mark in dict.fromkeys(usual + ",;\t|"):
+            for line in islice(lines, 50):
+                start.append(line[:1_000_000])
+                size += len(line)
+                if size > 1_000_000:
+                    break
+    except PlainText.Bad:
+        pass
+    return start
+
+
+_EXCEL = re.compile(r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE)  # the first line of CSV that Excel is to open
+
+
+def _layout(start: Sequence[str], settings: SourceSettings, usual: str) -> tuple[bool, str, int]:
+    """Whether all rows have the same number of fields, more than one; the separator; and the lines before the header.
+
+    The separator is the mark that splits the first rows into the same number of fields, the usual one before others. A line
+    `sep=;` names it. Up to five lines with one field are a title where the line below them has a well-known name of a column
+    and all rows have as many fields as that line.
+    """
+    excel = _EXCEL.match(start[0]) if start else None
+    first = 1 if excel else 0
+    given = settings.separator or (excel[1] if excel else None)
+    marks = [given] if given else list(dict.fromkeys(usual + ",;\t|"))
+
+    def rows_of(mark: str, skip: int) -> list[list[str]]:
         try:
-            counts = [len(row) for row in csv.reader(io.StringIO(start, newline=""), delimiter=mark) if row] or [1]
+            rows = [row for row in csv.reader(io.StringIO("".join(start[skip:]), newline=""), delimiter=mark) if row]
         except csv.Error:
-            counts = [1]
-        even, several = len(set(counts[:-1] or counts)) == 1, counts[0] > 1  # the last row may be cut off
-        scores[mark] = (even and several, mark == usual and several, several, even, counts[0], mark == usual)
-    return max(scores, key=lambda mark: scores[mark])
+            return []
+        return rows[:-1] if len(rows) > 2 and len(start) == 50 else rows  # the last row may be cut off
+
+    def score(mark: str, skip: int) -> tuple[Any, ...]:
+        counts = [len(row) for row in rows_of(mark, skip)] or [1]
+        even, several = len(set(counts)) == 1, counts[0] > 1
+        return even and several, mark == usual and several, several, even, counts[0], mark == usual
+
+    best = max(marks, key=lambda mark: score(mark, first))
+    even = bool(score(best, first)[0])
+    for skip in range(first + 1, 0 if even or not settings.header else min(first + 6, len(start) - 1)):
+        mark = max(marks, key=lambda mark: score(mark, skip))
+        names = [{cell.strip().lower() for cell in row} for row in rows_of(mark, skip)[:1]]
+        above = {cell.strip().lower() for line in start[:skip] for cell in line.split(mark)} - {""}
+        short = all(sum(bool(cell.strip()) for cell in line.split(mark)) <= 1 for line in start[:skip])
+        if score(mark, skip)[0] and short and names[0] & KNOWN_NAMES and not above & KNOWN_NAMES:
+            return True, mark, skip
+    return even, best, first
 
 
-def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[list[str]]:
+def _delimited_records(text: PlainText, mark: str, header: bool, skip: int) -> Iterator[list[str]]:
     """The header, if there is one, then the rows, read strictly."""
     csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))  # one document may have 50 MB
     with closing(text.lines()) as lines:
-        reader = csv.reader(lines, delimiter=mark, strict=True)
+        reader = csv.reader(islice(lines, skip, None), delimiter=mark, strict=True)
         row, width = 1 - header, 0
         while True:
-            first = reader.line_num + 1
+            first = skip + reader.line_num + 1
             where = f"{text.name}: row {row}" if row else f"{text.name}: header"
             try:
                 fields = next(reader)
@@ -367,7 +268,7 @@ def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[lis
                 if "expected after" in said:
                     reason = 'stray characters after a closing double quote; inside quotes write each quote as ""'
                 raise InputError(f"{where} (line {first}): {reason}") from None
-            except _BadText as problem:
+            except PlainText.Bad as problem:
                 line, reason = problem.args
                 raise InputError(f"{where} (line {line}): {reason}") from None
             if not fields:
@@ -385,22 +286,21 @@ def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[lis
 # ---- JSON
 
 
-def _json_table(text: PlainText, array: list[dict[str, Any]] | None) -> SourceTable:
-    """The objects of an array, with all their keys; or JSON lines, whose columns are the keys of the first thousand."""
-    if array is not None:
-        return SourceTable.of_records(text.name, lambda: iter(array), None, text.notes)
+def _json_table(text: PlainText, array: bool) -> SourceTable:
+    """The objects of a document (`array`), with all their keys; or JSON lines, whose columns are the keys of the first thousand."""
+    found = _json_array(text) if array else None
+    if not array and "".join(_first_lines(text)[:2]).lstrip().startswith("["):
+        with suppress(InputError):  # a line is named then
+            found = _json_array(text)
+    if found is not None:
+        return SourceTable.of_records(text.name, lambda: iter(found), None, text.notes)
     form = "write one object {…} with named fields per line"
 
     def records() -> Iterator[dict[str, Any]]:
-        try:
-            with closing(text.lines()) as lines:
-                for number, line in enumerate(lines, 1):
-                    if not line.isspace():
-                        where = f"{text.name}: line {number}:"
-                        yield _object(_decoded(where, line, form), where, form)
-        except _BadText as problem:
-            bad, reason = problem.args
-            raise InputError(f"{text.name}: line {bad}: {reason}") from None
+        for number, line in enumerate(text.checked_lines(), 1):
+            if not line.isspace():
+                where = f"{text.name}: line {number}:"
+                yield _object(_decoded(where, line, form), where, form)
 
     return SourceTable.of_records(text.name, records, 1_000, text.notes)
 
@@ -423,29 +323,43 @@ def _object(record: object, where: str, form: str) -> dict[str, Any]:
 
 
 def _json_array(text: PlainText) -> list[dict[str, Any]] | None:
-    """A list of objects, also under one key (`{"data": […]}`), or columns of values; None for anything else."""
+    """The rows of a JSON document (see `_json_rows`); None for JSON lines and anything else."""
     content, form = text.whole(), "write a list of objects [{…}, …]"
     first = content.lstrip()[:1]
     if first == "[":
-        records = _decoded(f"{text.name}:", content, form)
+        records: Any = _decoded(f"{text.name}:", content, form)
     elif first == "{" and "\n{" not in content:
         try:
-            whole = cast("dict[str, Any]", _decoded(f"{text.name}:", content, form))
+            whole = _decoded(f"{text.name}:", content, form)
         except InputError:
             return None
-        lists = {key: value for key, value in whole.items() if isinstance(value, list)}
-        maps = {key: list(value.values()) for key, value in whole.items() if isinstance(value, dict)}
-        columns = lists if len(lists) == len(whole) else maps if len(maps) == len(whole) else {}
-        objects = {key for key, values in (lists | columns).items() if any(isinstance(x, dict) for x in values[:5])}
-        if len(columns) > 1 and len({len(values) for values in columns.values()}) == 1 and not objects:
-            records = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        elif len(lists) == 1 and objects & set(lists):
-            records = next(iter(lists.values()))
-        else:
-            return None
+        records = _json_rows(text.name, whole)
     else:
-        return None
-    return [_object(record, f"{text.name}: row {i}", form) for i, record in enumerate(cast("list[object]", records), 1)]
+        records = None
+    return records and [_object(record, f"{text.name}: row {i}", form) for i, record in enumerate(records, 1)]
+
+
+def _json_rows(name: str, whole: Any) -> list[Any] | None:
+    """The rows in an object: a list of objects under some key, at any depth; columns of values; or objects by their names."""
+    lists = {key: value for key, value in whole.items() if isinstance(value, list)}
+    maps = {key: value for key, value in whole.items() if isinstance(value, dict)}
+    objects = {key: rows for key, rows in lists.items() if any(isinstance(row, dict) for row in rows[:5])}
+    if {"columns", "data"} <= set(lists) and all(isinstance(row, list) for row in lists["data"][:5]):  # pandas, "split"
+        return [dict(zip(lists["columns"], row, strict=False)) for row in lists["data"]]
+    if len(maps) == len(whole) > max((len(value) for value in maps.values()), default=0):  # pandas, "index"
+        return list(maps.values())
+    columns: Mapping[str, list[Any]] = lists if len(lists) == len(whole) else {}
+    columns = {key: list(value.values()) for key, value in maps.items()} if len(maps) == len(whole) else columns
+    plain = not any(isinstance(x, dict) for values in columns.values() for x in values[:5])
+    if len(columns) > 1 and len({len(values) for values in columns.values()}) == 1 and plain:
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    if {"train", "test"} <= set(objects):
+        raise InputError(f"{name}: holds the parts {', '.join(map(repr, objects))}: write each to a file of its own")
+    usual = [key for key in ("data", "rows", "items", "examples", "records", "results") if key in objects]
+    found = usual[:1] if len(objects) > 1 else list(objects)
+    if found:
+        return objects[found[0]]
+    return _json_rows(name, next(iter(maps.values()))) if len(maps) == 1 and not lists else None
 
 
 # ---- Parquet, Arrow and workbooks
@@ -468,7 +382,7 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTab
             size = pl.sum_horizontal(pl.all().str.len_bytes()).sum()
             cells = [row.collect().select(size).item() or 0 for row in some]
             size_of_all = float("inf") if max(cells) > LONGEST else rows * sum(cells) / len(cells)
-            _check_expansion(name, path, size_of_all, limits)
+            PlainText.check_expansion(name, path, size_of_all, limits)
         yield from SourceTable.frame_batches(frame, names)
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
@@ -491,7 +405,7 @@ def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
     with reading(name), one_line(f"{name}: is not a readable workbook"):
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                _check_expansion(name, path, sum(entry.file_size for entry in archive.infolist()), limits)
+                PlainText.check_expansion(name, path, sum(entry.file_size for entry in archive.infolist()), limits)
         sheets = fastexcel.read_excel(str(path)).sheet_names
         frame = pl.read_excel(path, engine="calamine", sheet_id=1, infer_schema_length=None)
     notes = () if len(sheets) == 1 else (f"sheet {sheets[0]!r}, the first of {len(sheets)}",)

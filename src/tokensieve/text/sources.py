@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.formats import PACKED, PlainText, file_table, kind_of, reading
+from tokensieve.text.formats import file_table, kind_of
+from tokensieve.text.plain import PACKED, PlainText, reading
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
 from tokensieve.text.table import BATCH, Batch, SourceTable, listed

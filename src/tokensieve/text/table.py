@@ -30,6 +30,7 @@ BATCH = 10_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
 TEXT_NAMES = "text review sentence document content body message messages comment tweet conversation".split()
 _LABEL_NAMES = "label labels class sentiment category target stars rating y".split()
+KNOWN_NAMES = {*TEXT_NAMES, *_LABEL_NAMES}
 TEST_NAMES = ("test", "testing")
 TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError, one_line
 from tokensieve.files import read_regular
-from tokensieve.text.formats import PlainText
+from tokensieve.text.plain import PlainText
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.table import text_series
 

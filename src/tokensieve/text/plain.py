@@ -1,0 +1,211 @@
+"""A text file, unpacked, in its encoding, line by line: each line is checked to be text."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+import polars as pl
+
+from tokensieve.errors import InputError
+from tokensieve.text.settings import SourceSettings
+from tokensieve.text.spill import Folder
+
+PACKED = (".gz", ".zst")
+BLOCK = 2**22
+_WESTERN_MARKS = "‘’“”„–—…•€£©®™°«»´·\xa0"  # no letters, and frequent in cp1252
+LONGEST = 100_000_000  # bytes of a line or cell; the longest real documents (books, logs) have about a tenth of it
+EXPANSION = 200  # ordinary text packs 3 to 20 times
+LARGE = 500_000_000  # bytes; smaller results are harmless whatever the ratio
+_BINARY = {  # how files begin that are no text, whatever their name says
+    b"PK\x03\x04": "a workbook or ZIP archive: name a workbook .xlsx, or unpack the archive",
+    b"\xd0\xcf\x11\xe0": "a workbook of old Excel: name it .xls",
+    b"PAR1": "Parquet: name it .parquet",
+    b"ARROW1": "Arrow: name it .arrow",
+    b"\x1f\x8b": "gzip: name it .gz, after the name of its kind",
+    b"\x28\xb5\x2f\xfd": "zstd: name it .zst, after the name of its kind",
+    b"%PDF": "PDF: export its text as CSV",
+    b"\x89PNG": "a picture",
+    b"SQLite format 3": "a database: export the table as CSV",
+    b"version https://git-lfs": "a pointer of Git LFS: fetch the file with git lfs pull",
+    b"BZh": "bzip2: unpack it with bunzip2",
+    b"\x80\x04": "a pickle of Python: save the table as CSV or Parquet",
+}
+
+
+@contextmanager
+def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
+    """Turn what the operating system, gzip, zstd or Polars (which takes a file for some kind) say into one line."""
+    import zstandard
+
+    try:
+        yield
+    except UnicodeError as problem:  # encodings of more than one byte a character, where bad bytes cannot be marked
+        raise InputError(f"{name}: is not in the encoding given ({problem}); check --encoding") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InputError(f"{name}: is damaged or not a gzip file; create or download it again") from None
+    except zstandard.ZstdError:
+        raise InputError(f"{name}: is damaged or not a zstd file; create or download it again") from None
+    except OSError as problem:
+        raise InputError(f"cannot read {name!r}: {problem.strerror or problem}") from None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
+        reason = (str(problem).splitlines() or ["damaged"])[0][:200]
+        raise InputError(f"{name}: is not a readable {kind} file ({reason})") from None
+
+
+class PlainText:
+    """A text file, unpacked (`path`), in the encoding given or, if none is, the one detected; `notes` say what was detected."""
+
+    class Bad(Exception):
+        """A line that is no text: (line number, what is wrong); whoever counts rows adds the row."""
+
+    def __init__(self, path: Path, name: str, settings: SourceSettings) -> None:
+        self.name, self.path, self._limits, self.notes = name, path, settings.limits, tuple[str, ...]()
+        PlainText.check_regular(path)
+        encoding = self._encoding = settings.encoding or "utf-8"
+        if path.suffix.lower() in PACKED:
+            self._folder = Folder()  # lives as long as this object
+            self.path = PlainText.unpacked(path, name, self._folder, self._limits)
+        try:
+            io.TextIOWrapper(io.BytesIO(), self._encoding)
+        except (LookupError, ValueError):
+            raise InputError(f"unknown text encoding {encoding[:40]!r}; try utf-8, latin-1 or cp1252") from None
+        with reading(name):
+            with self.path.open("rb") as file:
+                start = file.read(64)
+            kind = next((kind for begins, kind in _BINARY.items() if start.startswith(begins)), None)
+            if kind is not None:
+                raise InputError(f"{name}: is not text but {kind}")
+            odd = self._undecodable("utf-8") if encoding.lower() == "utf-8" else []
+            self.is_utf8 = odd is None
+            found = None if settings.encoding or odd is None else _detected_encoding(start, odd)
+            if found is not None and self._undecodable(found) is None:
+                self._encoding, self.notes = found, (f"encoding {found} (detected)",)
+
+    @staticmethod
+    def check_regular(path: Path) -> None:
+        """Make sure that reading comes to an end."""
+        if path.exists() and not path.is_file():
+            raise InputError(
+                f"{str(path)[-80:]!r} is not a regular file but a device, pipe or socket: copy it to a file"
+            )
+
+    @staticmethod
+    def check_expansion(name: str, path: Path, size: float, limits: bool) -> None:
+        """Refuse a file that expands beyond what real text does."""
+        if limits and size > LARGE and size > EXPANSION * path.stat().st_size:
+            raise InputError(
+                f"{name}: expands more than {EXPANSION}-fold, to over {size / 1e9:.1f} GB: if that is intended, pass --no-limits"
+            )
+
+    @staticmethod
+    def unpacked(path: Path, name: str, folder: Folder, limits: bool) -> Path:
+        """A file packed by gzip or zstd, unpacked into a folder, unless it expands beyond what real text does."""
+        import zstandard
+
+        out, total = folder.new(), 0
+        with reading(name):
+            opened = gzip.open(path) if path.suffix.lower() == ".gz" else zstandard.open(path, "rb")  # noqa: SIM115
+            with cast("IO[bytes]", opened) as packed, out.open("wb") as file:
+                while block := packed.read(BLOCK):
+                    total += len(block)
+                    PlainText.check_expansion(name, path, total, limits)
+                    with Folder.storing():
+                        file.write(block)
+        return out
+
+    def _undecodable(self, encoding: str) -> list[bytes] | None:
+        """Lines around the first bytes that are not of the encoding; none around a NUL byte; None where all are text."""
+        decoder = codecs.getincrementaldecoder(encoding)()
+        block = b""
+        with self.path.open("rb") as file:
+            try:
+                for block in iter(lambda: file.read(BLOCK), b""):
+                    if "\0" in decoder.decode(block):
+                        return []
+                decoder.decode(b"", final=True)
+            except UnicodeError:
+                return [part for part in block.split(b"\n") if not part.isascii()]
+        return None
+
+    def lines(self) -> Generator[str]:
+        """The lines with their endings, each checked to be text (else `Bad`)."""
+        codec = "utf-8-sig" if self._encoding.lower().replace("_", "-") in ("utf-8", "utf8") else self._encoding
+        # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line could not be named
+        with reading(self.name), self.path.open("r", encoding=codec, errors="surrogateescape", newline="") as text:
+            number, line = 1, ""
+            while part := text.readline(BLOCK):
+                if "\0" in part:
+                    raise PlainText.Bad(number, "it contains a NUL byte, so it is not text; export the file again")
+                line += part
+                if not part.endswith(("\n", "\r")) and len(part) == BLOCK:
+                    if self._limits and len(line) > LONGEST:
+                        raise InputError(
+                            f"{self.name}: a line has more than {LONGEST / 1e6:,.0f} MB: if it is one document, pass "
+                            "--no-limits"
+                        )
+                    continue
+                if not line.isascii():
+                    try:
+                        line.encode("utf-8")
+                    except UnicodeEncodeError as problem:
+                        byte = f"byte 0x{ord(line[problem.start]) & 0xFF:02x} is not {self._encoding} text"
+                        raise PlainText.Bad(number, f"{byte}; give the right one, such as --encoding latin-1") from None
+                yield line
+                number, line = number + 1, ""
+            if line:
+                yield line
+
+    def checked_lines(self) -> Iterator[str]:
+        """The lines; one that is no text is an `InputError` that names it."""
+        try:
+            with closing(self.lines()) as lines:
+                yield from lines
+        except PlainText.Bad as problem:
+            line, reason = problem.args
+            raise InputError(f"{self.name}: line {line}: {reason}") from None
+
+    def whole(self) -> str:
+        """All of it."""
+        return "".join(self.checked_lines())
+
+
+def _detected_encoding(start: bytes, lines: Sequence[bytes]) -> str | None:
+    """The encoding of a file by its beginning and some lines beyond ASCII; None where it is damaged UTF-8, or nothing is likely."""
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # first: its mark begins with that of UTF-16
+        return "utf-32"
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if start[1::2].count(0) > len(start) / 4 or start[::2].count(0) > len(start) / 4:  # ASCII in UTF-16 without a mark
+        return "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
+    odd = []
+    for line in lines[:2000]:
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            odd.append(line)
+    if len(odd) <= min(len(lines), 2000) / 2:
+        return None
+    from charset_normalizer import from_bytes
+
+    # those that spreadsheets and old systems write; between others a guess would be too uncertain
+    likely = "cp1252 cp1250 cp1251 koi8_r cp1253 cp1254 cp1255 cp1256 shift_jis euc_jp gb18030 big5 euc_kr".split()
+    # a signature of the file would be looked for in vain, as these are lines out of its middle
+    best = from_bytes(b"\n".join(odd)[:50_000], cp_isolation=likely, preemptive_behaviour=False).best()
+    if best is None:
+        return None
+    # Western European text is by far the most frequent: take it where it is as plausible
+    try:
+        western = b"\n".join(odd).decode("cp1252")
+    except UnicodeDecodeError:
+        return best.encoding
+    beyond = [c for c in western if not c.isascii() and c not in _WESTERN_MARKS]
+    plain = sum(c.isascii() and c.isalpha() for c in western)
+    plausible = sum(map(str.isalpha, beyond)) >= 0.5 * len(beyond) and plain > 3 * len(beyond)
+    return "cp1252" if plausible else best.encoding
