@@ -324,7 +324,7 @@ OWN_GUARDS = {
     "files.py",  # read_regular itself
     "model/partitions.py",
     # documents, in parts and with limits; files of our own making
-    "text/formats.py", "text/sources.py", "text/spill.py",
+    "text/formats.py", "text/plain.py", "text/sources.py", "text/spill.py",
     "cli/command.py", "report/live/__init__.py", "report/html.py",  # files of the package
     "report/pictures/child.py",  # a pipe of our own
 }  # fmt: skip

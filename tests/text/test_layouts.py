@@ -149,7 +149,7 @@ def test_preference_data_is_never_read_as_labelled_text() -> None:
         ("a.txt", b"One review, of a film.\nAnother one, about, a film.\n", "cannot read a file of kind '.txt'"),
         ("a.txt", b"I hate it, really\nI love it, really\nNot good, really\n", "cannot read a file of kind '.txt'"),
         ("a.json", b'{"train": [{"text": "a"}], "test": [{"text": "b"}]}', "holds the parts 'train', 'test'"),
-        ("a.csv", b"text\nI hate it, really\nI love it, really\n", "row 1 .line 2.: 2 fields where the header has 1"),
+        ("a.csv", b"text\nI hate it, really\nI love it, really\n", "there is no label column besides the text"),
     ],
 )
 def test_other_files_are_refused_in_one_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -157,6 +157,22 @@ def test_other_files_are_refused_in_one_line(tmp_path: Path, name: str, content:
     with pytest.raises(InputError, match=message) as caught:
         read_corpus(tmp_path / name)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "found"),
+    [
+        ("Очень хороший фильм, смотрел вчера вечером", "koi8-r", "koi8_r"),
+        ("Очень хороший фильм, смотрел вчера вечером", "cp1251", "cp1251"),
+        ("it’s “fine” – ok… no more", "cp1252", "cp1252"),
+        ("c’était très français, à côté", "cp1252", "cp1252"),
+    ],
+)
+def test_the_encoding_is_detected(tmp_path: Path, text: str, encoding: str, found: str) -> None:
+    texts = [f"{text} {i}" for i in range(N)]
+    (tmp_path / "a.csv").write_bytes(layouts.csv_bytes(layouts.rows(text=texts, label=LABELS), encoding=encoding))
+    corpus = read_corpus(tmp_path / "a.csv")
+    assert corpus.texts.to_list() == texts and corpus.intake.detected == (f"encoding {found} (detected)",)
 
 
 def test_several_columns_without_a_name_are_numbered(tmp_path: Path) -> None:
