@@ -421,7 +421,7 @@ def _table(
         columns |= {name: column(x) for name, x in layers.items()}
         which = Quadrant.places(found, np.nan_to_num(means["attention"]))
         columns["quadrant"] = pl.Series(QUADRANTS).gather(np.tile(which, len(found.classes)))
-    unseen = "inputs", "mean", "use_error", "inserted", "inserted_low"
+    unseen = "inputs", "mean", "inserted", "inserted_low"
     columns |= {name: column(values) for name, values in use.items() if name not in unseen}
     table = found.to_frame().with_columns(**columns)
     table = table.join(uses.select("token", "status"), on="token", how="left", maintain_order="left")

@@ -10,14 +10,8 @@ others, drawn at random, half as many or as many as are missing. All are measure
 budget is small); then, sequentially, those whose interval of use is wider than 15 % of the use itself (of the mean effect: 30 %)
 in twice as many, the most used first, half of what is left of the budget in every round.
 
-The numbers of `measuring.use_of` are then those of removing. Of a word in fewer than FIRST inputs that was also inserted,
-let u be the mean magnitude of what the answers lose without it in its own inputs, v that of what they gain with it in
-others, s_u² and s_v² the squares of their standard errors, and τ² the variance of u − v over words beyond these (at least zero).
-The two are weighted by precision:
-
-    use = (u/s_u² + v/(s_v² + τ²)) / (1/s_u² + 1/(s_v² + τ²))
-
-so that what few inputs say of a rare word is drawn towards what many others say, as far as the two agree for words at large.
+The numbers of `measuring.use_of` are then those of removing, or, of a word in fewer than FEWEST inputs, those of inserting. The two
+are not pooled: what a word does at a random place of another document is another quantity, and an interval of both covers neither.
 """
 
 from __future__ import annotations
@@ -101,17 +95,19 @@ class Trials:
             size, mean, flipped, helps = (np.bincount(at, np.nan_to_num(x)) / np.bincount(at) for x in columns)
             # the size is averaged, since use is a mean of sizes; the sign is that of the mean
             types, effect = key[:, 0], np.where(mean < 0, -size, size)
-        own = Measured.use_of(types, effect, flipped, helps, S)
+        own = Measured.use_of(types, effect, flipped, helps, S, FIRST)
         having = measured.answers[self.windows] + self.gained
         towards = having.argmax(axis=1) if having.shape[1] > 1 else np.zeros(len(having), dtype=np.int64)
         gain, nothing = self.gained[np.arange(len(having)), towards], np.zeros(len(having))
         put = Measured.use_of(self.types, gain, nothing, nothing, S)
-        second = self.combined_use(own, put)
-        good = self.words[second["inputs"][self.words] >= FEWEST]
-        out = {name: column.copy() for name, column in first.items()}
+        out, enough = {name: column.copy() for name, column in first.items()}, put["inputs"] >= FEWEST
+        own["inputs"] += put["inputs"]
+        alone = (own["inputs"] - put["inputs"] < FEWEST) & enough
+        for name in ("mean", "use", "use_low", "use_high"):
+            own[name][alone] = put[name][alone]
+        tried = self.words[own["inputs"][self.words] >= FEWEST]
         for name in set(out) - {"share"}:
-            out[name][good] = second[name][good]
-        enough = put["inputs"] >= FEWEST
+            out[name][tried] = own[name][tried]
         inserted = {name.replace("use", "inserted"): np.where(enough, put[name], np.nan) for name in ("use", "use_low")}
         return out | inserted
 
@@ -129,25 +125,6 @@ class Trials:
         n, middle = len(means), float(means.mean())
         half = float(stats.t.isf(0.025, max(n - 1, 1))) * float(means.std(ddof=1 if n > 1 else 0)) / float(np.sqrt(n))
         return middle, middle - half, middle + half
-
-    @staticmethod
-    def combined_use(own: Use, put: Use) -> Use:
-        """Use by removing words and by inserting them (module formula); other numbers are those of a word's own inputs, if any."""
-        u, v, n, m = own["use"], put["use"], own["inputs"], put["inputs"]
-        both, alone = (n >= FEWEST) & (n < FIRST) & (m >= FEWEST), (n < FEWEST) & (m >= FEWEST)
-        s_u, s_v = (
-            np.maximum(x["use_error"] ** 2, (1e-9 * np.abs(x["use"])) ** 2 + 1e-300)  # never zero
-            for x in (own, put)
-        )
-        beyond = ((u - v) ** 2 - s_u - s_v)[(n >= FEWEST) & (m >= FEWEST)]
-        tau = max(float(beyond.mean()), 0.0) if len(beyond) else 0.0
-        weight, other = 1 / s_u, 1 / (s_v + tau)
-        use = np.where(both, (weight * u + other * v) / (weight + other), np.where(alone, v, u))
-        half = stats.t.isf(0.025, np.maximum(n + m - 1, 1)) / np.sqrt(weight + other)
-        low = np.where(both, np.maximum(use - half, 0.0), np.where(alone, put["use_low"], own["use_low"]))
-        high = np.where(both, use + half, np.where(alone, put["use_high"], own["use_high"]))
-        mean = np.where(alone, put["mean"], own["mean"])
-        return own | {"inputs": n + m, "mean": mean, "use": use, "use_low": low, "use_high": high}
 
 
 def _repeat(measured: Measured, trials: Trials, words: Ints, inputs: int, together: dict[int, Ints]) -> None:

@@ -20,6 +20,9 @@ inverts Hall's transformation of t (1992, section 2), with γ the skewness of th
     g(T) = T + k T²/3 + k² T³/27 + k/6,        g⁻¹(y) = 3/k · (∛(1 + k (y − k/6)) − 1)
 
     [x̄ − s/√n · g⁻¹(t₀.₉₇₅),  x̄ − s/√n · g⁻¹(t₀.₀₂₅)]
+
+Of words removed from few inputs, s/x̄ and γ are at least the medians of those removed from more: few inputs seldom hold one of those
+that owe the word nearly everything.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ from tokensieve.text.counts import Floats, Ints
 
 Use = dict[str, Floats]
 """The numbers of the module's formulas by name, each of shape (|S|,), nan if a word was not measured: inputs, mean, use,
-use_error (standard), use_low, use_high, inserted, inserted_low (of inserting: `Trials.use`), share, flipped, concentration, helps,
+use_low, use_high, inserted, inserted_low (of inserting: `Trials.use`), share, flipped, concentration, helps,
 helps_low, helps_high; intervals 95 %."""
 _Arrays = dict[str, Floats]
 
@@ -298,8 +301,9 @@ class Measured:
         return self.use_of(self.types, effect, flipped.astype(float), helps, len(self.value))
 
     @staticmethod
-    def use_of(types: Ints, effect: Floats, flipped: Floats, helps: Floats, n_types: int) -> Use:
-        """The module's formulas, of pairs (word, input): word, e_X (nan does not count), whether the prediction changes, h_X."""
+    def use_of(types: Ints, effect: Floats, flipped: Floats, helps: Floats, n_types: int, least: int = 0) -> Use:
+        """The module's formulas, of pairs (word, input): word, e_X (nan does not count), whether the prediction changes, h_X. Words
+        in at most `least` inputs (or their median) are taken to spread like those in more."""
         there = np.isfinite(effect)
         types, effect, flipped, helps = types[there], effect[there], flipped[there], helps[there]
         n, size = np.bincount(types, minlength=n_types), np.abs(effect)
@@ -318,13 +322,20 @@ class Measured:
         correction = np.where(n > 2, np.sqrt(n * np.maximum(n - 1.0, 1)) / np.maximum(n - 2, 1), 1.0)
         alike = m2 <= (1e-9 * np.nan_to_num(middle)) ** 2 + 1e-200  # all values are the same
         skewness = np.where(alike, 0.0, np.maximum(correction * m3 / np.where(alike, 1.0, m2) ** 1.5, 0.0))
-        low, high = Measured.mean_interval(n, middle, spread(size, middle), skewness)
+        deviation, few = spread(size, middle), n <= (min(least, np.median(n[n > 0])) if least and n.any() else 0)
+        more = ~few & (middle > 0)
+        if least and more.any():
+            # a few inputs seldom hold one of those that owe the word nearly everything
+            deviation = np.where(
+                few, np.maximum(deviation, np.median(deviation[more] / middle[more]) * middle), deviation
+            )
+            skewness = np.where(few, np.maximum(skewness, np.median(skewness[more])), skewness)
+        low, high = Measured.mean_interval(n, middle, deviation, skewness)
         half = np.where(n > 1, stats.t.isf(0.025, np.maximum(n - 1, 1)) * spread(helps, helping), np.inf) / root
         return {
             "inputs": n.astype(np.float64),
             "mean": total(effect) / some,
             "use": middle,
-            "use_error": spread(size, middle) / root,
             "use_low": np.maximum(low, 0.0),
             "use_high": high,
             **dict.fromkeys(("inserted", "inserted_low"), np.full(n_types, np.nan)),

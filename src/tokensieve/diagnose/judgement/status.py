@@ -140,14 +140,13 @@ def dominating_words(used: pl.DataFrame) -> list[str]:
     """
     for by in ("reliance", "use"):
         rows = used.sort(by, "token", descending=[True, False])
-        value, low = rows[by].to_numpy(), rows["use_low"].to_numpy()
-        either = np.fmax(low, rows["inserted_low"].to_numpy())
+        value, either = rows[by].to_numpy(), np.fmax(rows["use_low"].to_numpy(), rows["inserted_low"].to_numpy())
         alike = len(value) > 1 and value[1] > 0.7 * value[0] and rows["class"][0] == rows["class"][1]
         for size in range(1, min(1 + alike, len(value)) + 1):  # a phrase of two words shares its use
-            rest, least = value[size : size + 8], low[:size].min()
+            rest, least = value[size : size + 8], either[:size].min()
             after = rest.max(initial=0.0)
             if by == "reliance":
-                found = value[size - 1] > 2 * after and either[:size].min() > math.log(2)
+                found = value[size - 1] > 2 * after and least > math.log(2)
             else:
                 found = least > max(2.5 * (np.median(rest) if len(rest) >= 3 else after), 1.5 * after)
             if found:
