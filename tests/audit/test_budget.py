@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,10 @@ def test_other_forms_are_refused(written: str) -> None:
 
 def test_a_kind_of_finding_alone_allows_none_of_it() -> None:
     assert Budget.parse("leak, labels=1%,position") == Budget.parse("leak=0,labels=1%,position=0")
-    assert Budget.parse("shortcut,leak") == Budget.parse("shortcut=0.9@1%,leak=0")
+    assert Budget.parse("shortcut,leak") == Budget.parse("shortcut=0,leak=0")
+    assert Budget.parse("shortcut=2%").limits == {"shortcut": (0.02, True)}
+    for written in ("shortcut=0.9", "shortcut=0.9@3%"):  # a limit on every token
+        assert Budget.parse(written).difference == 0.9 and not Budget.parse(written).limits
 
 
 def test_what_exceeds_and_where() -> None:
@@ -59,6 +63,9 @@ def test_what_exceeds_and_where() -> None:
     for row in review.iter_rows(named=True):
         assert row["label"] == labels[row["row"] - 1]
     assert found.to_dict()["over_budget"][0]["token"] == reviews.shortcut
+    for written, over in (("shortcut=0", ("shortcut",)), ("shortcut=100%", ()), ("shortcut=800", ())):
+        limited = replace(found, settings=replace(found.settings, budget=Budget.parse(written)))
+        assert limited.exceeded == over and limited.fails == bool(over) and limited.over_budget.is_empty()
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
 """What an audit and a comparison can be given.
 
 `--fail-on` says how much of each finding, and of each change between two audits, is allowed: NAME=AMOUNT,NAME=AMOUNT,…, where a
-plain number counts documents (of a change tokens) and one with % is a fraction of them. For audits `shortcut` takes
-DIFFERENCE@FRACTION, which may also be given alone.
+plain number counts documents (of a change tokens) and one with % is a fraction of them. For audits `shortcut` also takes
+DIFFERENCE@FRACTION, a limit on every token, which may be given alone.
 """
 
 from __future__ import annotations
@@ -71,8 +71,7 @@ class Budget:
     @classmethod
     def parse(cls, written: str) -> Budget:
         """`0.9@1%`, `0.9@0.01` or `0.9` alone (then 1% of all documents); or a limit per kind of finding,
-        `shortcut=0.9@3%,leak=0,labels=1%`, where the fraction of `shortcut` is one of the class's documents and `leak` alone
-        is `leak=0`.
+        `leak=0,labels=1%`, where `leak` alone is `leak=0`; in `shortcut=0.9@3%` the fraction is one of the class's documents.
 
         Raises:
             InputError: not of that form, a difference of 1 or more, or a fraction above 1.
@@ -82,9 +81,9 @@ class Budget:
             from tokensieve.auditing.checks import registry
 
             names = dict.fromkeys(check.name for check in registry())
-            written = re.sub(r"(?<![\w=])shortcut(?=\s*(,|$))", f"shortcut={cls.difference}@{cls.share:.0%}", written)
             given = _given(written, list(names), "kind of finding")
-        token = given.pop("shortcut", None)
+        counted = written != given.get("shortcut") and re.fullmatch(r"\d+|[\d.]+%", given.get("shortcut", ""))
+        token = None if counted else given.pop("shortcut", None)
         limits = {name: _limit(name, amount, written) for name, amount in given.items()}
         if token is None:
             return cls(None, limits=limits)
@@ -152,7 +151,7 @@ class Settings(TrainSettings):
     budget: Budget | None = option(
         None,
         "Exit 3 beyond it: 0.9@1% is P(class) − P(others) above 0.9 for one token in over 1% of the documents; or per kind of "
-        "finding: shortcut=0.9@3%,leak=0,labels=1%.",
+        "finding: leak=0,labels=1%,shortcut=0.",
         flag="--fail-on",
         metavar="LIMITS",
         parse=Budget.parse,
