@@ -4,10 +4,13 @@ client whose tasks run at once in this process."""
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import math
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -389,6 +392,17 @@ def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_tha
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
     with pytest.raises(InputError, match=r"convert it: python -c \"import polars; polars.read_json\(.*write_parquet"):
         Piece.of(path)
+    expected = strange_rows()["text"].str.replace_all("\r\n", "\n").to_list()
+    rows = strange_rows().with_columns(text=pl.Series(expected))
+    (tmp_path / "c.tsv.gz").write_bytes(gzip.compress(rows.write_csv(separator="\t").encode()))
+    (tmp_path / "d.csv").write_text(rows.write_csv(), encoding="utf-16", newline="")
+    for name, converted in (("c.tsv.gz", "c.tsv"), ("d.csv", "converted.parquet")):
+        with pytest.raises(InputError) as refused:
+            Piece.of(tmp_path / name)
+        command = str(refused.value).partition("convert it: python -c ")[2].strip('"')
+        subprocess.run([sys.executable, "-c", command], cwd=tmp_path, check=True)
+        tables = [piece.table(ReadSettings()) for piece in Piece.of(tmp_path / converted)]
+        assert [text for table in tables for batch in table.read(["text"]) for text in batch["text"]] == expected
     with pytest.raises(InputError, match="no such file"):
         Piece.of(tmp_path / "b.parquet")
     with pytest.raises(InputError, match="a folder of texts is read here only"):

@@ -206,22 +206,26 @@ def _cut(path: str, least: int) -> list[Piece]:
         size = Path(path).stat().st_size
         path = str(Path(path).resolve())  # workers may run elsewhere in the file system
     unit, whole, n = "file", 0, 1
-    if path.lower().endswith((".gz", ".zst")):
-        pass  # packed: no part can be read by itself
-    elif kind == ".parquet":
+    packed = {".gz": "gzip", ".zst": "zstandard"}.get(Path(path).suffix.lower())  # no part can be read by itself
+    if kind == ".parquet" and not packed:
         with reading(Path(path).name):
             unit, whole = "rows", int(pl.scan_parquet(path).select(pl.len()).collect().item())
         # the size of a file at an address is not known
         n = max(math.ceil(whole / 100_000) if address else math.ceil(size / PIECE), min(least, whole), 1)
-    elif not address and kind in (*QUOTED, ".jsonl", ".ndjson"):
+    elif not address and not packed and kind in (*QUOTED, ".jsonl", ".ndjson"):
         with open(path, "rb") as file:
             if file.read(2) not in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16 has line breaks of two bytes
                 unit, whole, n = "bytes", size, max(math.ceil(size / PIECE), min(least, size // HEAD), 1)
     if unit == "file" and size > PIECE:
-        methods = {"read_excel": ".xlsx .xls", "read_ods": ".ods", "read_ipc": ".arrow .ipc .feather"}
-        methods |= {"read_json": ".json", "read_ndjson": ".jsonl .ndjson"}
-        method = next((method for method, kinds in methods.items() if kind in kinds.split()), "read_csv")
-        command = f"import polars; polars.{method}({path!r}).write_parquet('converted.parquet')"
+        if packed:
+            out = str(Path(path).with_suffix(""))
+            command = f"import {packed}, shutil; shutil.copyfileobj({packed}.open({path!r}), open({out!r}, 'wb'))"
+        else:
+            methods = {"read_excel": ".xlsx .xls", "read_ods": ".ods", "read_ipc": ".arrow .ipc .feather"}
+            methods |= {"read_json": ".json", "read_ndjson": ".jsonl .ndjson"}
+            method = next((method for method, kinds in methods.items() if kind in kinds.split()), "read_csv")
+            more = f", encoding='utf-16', separator={',' if kind == '.csv' else chr(9)!r}" * (method == "read_csv")
+            command = f"import polars; polars.{method}({path!r}{more}).write_parquet('converted.parquet')"
         raise InputError(f'{path}: workers cannot read a part of such a file; convert it: python -c "{command}"')
     return [Piece(path, unit, whole * i // n, whole * (i + 1) // n) for i in range(n)]
 
