@@ -32,6 +32,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import polars as pl
@@ -40,6 +41,7 @@ from machine import DATA, described, memory, store
 from tokensieve.evidence.importance import importance_of as from_sums
 from tokensieve.evidence.sums import TokenSums
 from tokensieve.model.classifier import AttentionClassifier
+from tokensieve.model.partitions import BUCKETS
 from tokensieve.text import spill as spill_files
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
@@ -243,8 +245,8 @@ def audit_text(path: str, where: list[str]) -> dict[str, Any]:
 
 
 def audits(options: argparse.Namespace) -> None:
-    """Audits of generated text on the workers of this machine and on one process that streams."""
-    most = options.documents or 300_000
+    """Audits of generated text on the workers of this machine and on one process that streams (results/scale-audits.json)."""
+    most, rows = options.documents or 300_000, []
     for documents in (most // 4, most):
         with tempfile.TemporaryDirectory() as folder:
             # sides of the split are given, so that both audits learn from the same documents
@@ -259,6 +261,7 @@ def audits(options: argparse.Namespace) -> None:
             for where in (["--cluster", "local"], ["--stream"]):
                 r = _in_process("audit_text", path=str(paths[0]), where=[*where, "--test", str(paths[1])])
                 digests.add(r["digest"])
+                rows.append({"documents": documents, "test": documents // 5, "where": where} | r)
                 stages = ", ".join(f"{name} {s:.0f}" for name, s in r["seconds"].items() if s >= 0.5)
                 print(
                     f"  {' '.join(where)}: {r['total']:.0f} s, {r['own']:.2f} GB of its own, test accuracy {r['accuracy']:.4f}, "
@@ -266,6 +269,7 @@ def audits(options: argparse.Namespace) -> None:
                     flush=True,
                 )
             print(f"  the same importance: {'yes' if len(digests) == 1 else 'NO'}", flush=True)
+    print(store("scale-audits", rows, described("polars", "dask")))
 
 
 def larger(options: argparse.Namespace) -> None:
@@ -336,9 +340,10 @@ def cluster(options: argparse.Namespace) -> None:
     train, test = (pl.read_parquet(DATA / f"imdb_{part}.parquet") for part in ("train", "test"))
     goal = test["label"].to_numpy()
     found: dict[str, list[float]] = {}
-    rounds = []
+    rounds, tasks = [], 0.0
     print("| partitions | seed | rounds | test accuracy | seconds |\n|---|---|---|---|---|")
     with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+        submit = client.submit
         for seed in range(options.seeds):
             mixed = train.sample(fraction=1.0, shuffle=True, seed=seed)
             for n in (1, 2, 8, 32):
@@ -348,7 +353,9 @@ def cluster(options: argparse.Namespace) -> None:
                     model.fit(mixed["text"], mixed["label"].to_list())
                 else:
                     parts = [delayed(mixed[p::n]) for p in range(n)]
+                    client.submit = Mock(side_effect=submit)
                     learned = learn_on(client, parts, ngrams=options.ngrams, seed=seed)
+                    tasks = client.submit.call_count / n - math.ceil(n / 8) + BUCKETS  # of each of many partitions
                     model, taken = learned.model, learned.rounds
                     # choosing the number of rounds goes at most two rounds beyond the best
                     rounds.append(taken + len(learned.validation))
@@ -360,20 +367,20 @@ def cluster(options: argparse.Namespace) -> None:
                     flush=True,
                 )
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
-        link = _network(client)
+        link, scheduling = _network(client), _scheduling(client)
     _rates(train[:1000], options.ngrams, link)  # compiles
     rates = _rates(train, options.ngrams, link)
-    plan = projected(rates, options.client_bytes, 1e9, 100, max(rounds, default=16))
+    plan = projected(rates | {"scheduling": scheduling, "tasks": tasks}, 1e9, 100, max(rounds, default=16))
     print(json.dumps({"rates of one worker": rates, "10^9 documents, 100 workers": plan}, indent=1))
     figures = {"accuracy": found, "rounds": rounds, "rates": rates, "projection": plan}
     print(store("cluster", figures, described("polars", "dask")))
 
 
-def projected(rates: dict[str, float], held: float, documents: float, workers: int, rounds: int) -> dict[str, Any]:
+def projected(rates: dict[str, float], documents: float, workers: int, rounds: int) -> dict[str, Any]:
     """Seconds of each stage and gigabytes, with documents spread evenly and 100,000 in a partition; sums go up a binary tree.
 
-    The first bottleneck is what reaches its limit with the fewest documents: a client of 16 GB, workers of 2 GB that keep all they
-    hold in memory, or a day of work.
+    The first bottleneck is what reaches its limit with the fewest documents: workers of 2 GB that keep all they hold in memory, a
+    day of work, or a day of scheduling. What the client holds does not grow.
     """
     each, types = documents / workers, rates["token types"]
     partitions, depth = documents / 1e5, math.ceil(math.log2(workers))
@@ -389,14 +396,14 @@ def projected(rates: dict[str, float], held: float, documents: float, workers: i
         * (passes * each / rates["training"] + moved + partitions / workers * table / 8 / rates["adding"]),
     }
     use = {
-        "memory of the client that audits (16 GB)": held * documents / 16e9,
         "memory of the workers (2 GB each; Dask spills beyond)": rates["bytes"] * each / 2e9,
         "time (24 hours)": sum(seconds.values()) / 86_400,
+        "scheduling (24 hours)": partitions * rates["tasks"] / rates["scheduling"] / 86_400,
     }
     first = max(use, key=use.__getitem__)
     return {
         "seconds": {name: round(x) for name, x in seconds.items()},
-        "client, GB": held * documents / 1e9,
+        "scheduling, seconds": round(partitions * rates["tasks"] / rates["scheduling"]),
         "worker, GB": rates["bytes"] * each / 1e9,
         "first bottleneck": f"{first}, from {documents / use[first]:,.0f} documents on",
     }
@@ -415,9 +422,16 @@ def _network(client: Any, length: int = 4_000_000) -> float:
     return 8 * length / statistics.median(seconds)
 
 
+def _scheduling(client: Any, tasks: int = 2_000) -> float:
+    """Tasks per second of a scheduler whose workers have nothing to compute."""
+    start = time.perf_counter()
+    client.gather([client.submit(abs, i, pure=False) for i in range(tasks)])
+    return tasks / (time.perf_counter() - start)
+
+
 def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> dict[str, float]:
     """Of one worker: documents by stage and numbers added, each per second of processor time; bytes per second of a link; and bytes
-    of a document that it holds for an audit (tokens, counts and text)."""
+    of a document that it holds (tokens and counts)."""
     from tokensieve.model.adam import Schedule
     from tokensieve.model.adam import train as adam
     from tokensieve.model.fit import initial_table, prior_of
@@ -432,7 +446,7 @@ def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> dict[str, float]
     u, w = initial_table(*counts.weighed, prior_of(counts.class_sizes))
     _, training = _timed(lambda: next(adam(counts, u, w, Schedule(n // 64), n // 64)), cpu)
     _, adding = _timed(lambda: np.ones(10**7) + np.ones(10**7), cpu)
-    held = stream.ids.nbytes + matrix.data.nbytes + matrix.indices.nbytes + frame["text"].estimated_size()
+    held = stream.ids.nbytes + matrix.data.nbytes + matrix.indices.nbytes
     out = {
         "tokenizing": n / tokenizing,
         "counting": n / counting,
@@ -501,9 +515,6 @@ def main() -> None:
     parser.add_argument("--cap", type=float, default=1.25, help="gigabytes for larger")
     parser.add_argument("--ngrams", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=3, help="of cluster")
-    parser.add_argument(
-        "--client-bytes", type=float, default=360.0, help="that an audit's client holds of a document, for cluster"
-    )
     parser.add_argument("--job", dest="inner", choices=parts, help=argparse.SUPPRESS)
     parser.add_argument("--arguments", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -11,8 +12,10 @@ from typing import Any
 from tokensieve import __version__
 from tokensieve.cli.command import say
 from tokensieve.errors import InputError
+from tokensieve.progress import beside
 
 SECONDS = 10  # that a scheduler, and its first worker, may take to answer
+PAUSED, DEATHS = 120, 5  # seconds that all workers may wait for memory, and how often each may be started anew
 
 
 @contextmanager
@@ -33,6 +36,7 @@ def connected(address: str, quiet: bool) -> Iterator[Any]:
     except (OSError, TypeError, ValueError) as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
         raise InputError(f"no Dask scheduler answers at {address!r} ({reason}); check --cluster ADDRESS") from None
+    done, starved = threading.Event(), threading.Event()
     try:
         with client:
             try:
@@ -50,14 +54,31 @@ def connected(address: str, quiet: bool) -> Iterator[Any]:
                     )
             if client.dashboard_link:
                 say(quiet, f"dashboard: {client.dashboard_link}")
+            beside(lambda: _watch(client, done, starved))
             yield client
-    except CancelledError:
-        raise InputError(f"lost the scheduler at {address!r}: start it again, and the command") from None
-    except KilledWorker:
+    except (CancelledError, KilledWorker) as problem:
+        if isinstance(problem, CancelledError) and not starved.is_set():
+            raise InputError(f"lost the scheduler at {address!r}: start it again, and the command") from None
         raise InputError(
-            "workers died again and again on the same partition, most likely for lack of memory: give each worker more "
+            "workers died or stopped again and again, most likely for lack of memory: give each worker more "
             "(dask worker --memory-limit) or start fewer on a machine"
         ) from None
     finally:
+        done.set()
         if address == "local":
             where.close()
+
+
+def _watch(client: Any, done: threading.Event, starved: threading.Event) -> None:
+    """Closes a client whose workers have too little memory: Dask itself starts them anew, or pauses them, without end."""
+    seen, paused = set[str](), 0
+    while not done.wait(SECONDS):
+        workers = client.run_on_scheduler(
+            lambda dask_scheduler: {name: worker.status.name for name, worker in dask_scheduler.workers.items()}
+        )
+        seen |= workers.keys()
+        paused = paused + SECONDS if workers and {*workers.values()} == {"paused"} else 0
+        if paused > PAUSED or len(seen) > (1 + DEATHS) * max(len(workers), 1):
+            starved.set()
+            client.close()
+            return

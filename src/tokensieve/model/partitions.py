@@ -39,6 +39,7 @@ Side = tuple[TokenStream, Bits, pl.DataFrame]  # documents: tokens, formatting, 
 PIECE = 2**26  # bytes of a file to a piece; a worker needs about eight times as much memory
 HEAD = 2**20  # bytes of a file from which columns are recognised, and least of a piece
 QUOTED = ".csv", ".tsv"  # where a line break inside quotes ends no record
+BUCKETS = 64  # most parts in which repeated texts are looked for: each of them is a task for every piece
 SAMPLE, CHARACTERS = 100_000, 2**28  # most documents, and characters of their texts, that an audit brings to its client
 
 
@@ -289,7 +290,7 @@ def read_sides(
         rate = min(1.0, SAMPLE / documents.sum(), CHARACTERS / max(characters, 1))
         drawn = frames.each(lambda frame: frame.filter(_numbers(frame[by], "sample") < rate * 2**32))
     keys = frames.each(lambda frame: frame.group_by("key", "label", "test").len("n"))
-    counts.update(keys.regrouped("key", math.ceil(len(rows) / 8)).each(_repeats).sum().result())
+    counts.update(keys.regrouped("key", min(math.ceil(len(rows) / 8), BUCKETS)).each(_repeats).sum().result())
     if how.by is not None:  # documents are sent to the partition of their group
         divided = [Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:])]
         frames.parts = [part for some in divided for part in some.regrouped("group", len(some.parts)).parts]
