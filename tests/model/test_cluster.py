@@ -24,6 +24,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+import tokensieve.model.cluster
 from calls import Run, fast_first
 from tokensieve import render
 from tokensieve.auditing.agreement import QUADRANTS, token_table
@@ -264,6 +265,49 @@ def test_a_scheduler_without_workers(run: Run, tmp_path: Path, monkeypatch: pyte
     with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
         status, _, err = run("train", "a.parquet", "--cluster", cluster.scheduler_address, "--out", "o", "-q")
     assert status == 2 and "has no workers" in err and not (tmp_path / "o").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_a_scheduler_that_dies_ends_in_one_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reviews().write_parquet(tmp_path / "a.parquet")
+    learn, address = tokensieve.model.cluster.learn_vocabulary, "tcp://127.0.0.1:8797"
+    monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 30)
+    start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "8797", "--host", "127.0.0.1"]
+    join = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny"]
+    with subprocess.Popen([*start, "--no-dashboard"]) as scheduler, subprocess.Popen(join) as worker:
+
+        def stopped(*arguments: Any) -> Any:
+            scheduler.kill()
+            return learn(*arguments)
+
+        monkeypatch.setattr("tokensieve.model.cluster.learn_vocabulary", stopped)
+        try:
+            time.sleep(2)
+            status, _, err = run("train", "a.parquet", "--cluster", address, "--out", "o", "-q")
+        finally:
+            scheduler.kill()
+            worker.kill()
+    assert status == 2 and "lost the scheduler at" in err and not (tmp_path / "o").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_workers_that_wait_for_memory_end_in_one_line(
+    client: Any, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reviews().write_parquet(tmp_path / "a.parquet")
+    learn, address = tokensieve.model.cluster.learn_vocabulary, client.scheduler.address
+    paused = Mock()
+    paused.status.name = "paused"
+    monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 3)
+    monkeypatch.setattr("tokensieve.cli.cluster.PAUSED", 1)
+    monkeypatch.setattr("tokensieve.model.cluster.learn_vocabulary", lambda *given: (time.sleep(8), learn(*given))[1])
+    monkeypatch.setattr(
+        distributed.Client, "run_on_scheduler", lambda self, function: function(Mock(workers={"a": paused}))
+    )
+    status, _, err = run("train", "a.parquet", "--cluster", address, "--out", "o", "-q")
+    assert status == 2 and "most likely for lack of memory" in err and not (tmp_path / "o").exists()
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ def connected(address: str, quiet: bool) -> Iterator[Any]:
     """A client of a scheduler, or of workers on all cores here ("local"); what goes wrong with the cluster becomes one line."""
     try:
         from dask.distributed import Client, KilledWorker, LocalCluster
+        from distributed.comm import CommClosedError
         from joblib import cpu_count
     except ImportError:
         raise InputError("--cluster needs Dask: pip install 'tokensieve[dask]'") from None
@@ -56,8 +57,8 @@ def connected(address: str, quiet: bool) -> Iterator[Any]:
                 say(quiet, f"dashboard: {client.dashboard_link}")
             beside(lambda: _watch(client, done, starved))
             yield client
-    except (CancelledError, KilledWorker) as problem:
-        if isinstance(problem, CancelledError) and not starved.is_set():
+    except (CancelledError, CommClosedError, KilledWorker) as problem:
+        if not isinstance(problem, KilledWorker) and not starved.is_set():
             raise InputError(f"lost the scheduler at {address!r}: start it again, and the command") from None
         raise InputError(
             "workers died or stopped again and again, most likely for lack of memory: give each worker more "
