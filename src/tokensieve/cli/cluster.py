@@ -23,7 +23,7 @@ def connected(address: str, quiet: bool) -> Iterator[Any]:
     """A client of a scheduler, or of workers on all cores here ("local"); what goes wrong with the cluster becomes one line."""
     try:
         from dask.distributed import Client, KilledWorker, LocalCluster
-        from distributed.comm import CommClosedError
+        from distributed.comm.core import CommClosedError
         from joblib import cpu_count
     except ImportError:
         raise InputError("--cluster needs Dask: pip install 'tokensieve[dask]'") from None
