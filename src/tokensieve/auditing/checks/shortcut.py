@@ -234,10 +234,13 @@ class Shortcut(Check):
         # length, which any mark changes, stands alone only; of equals the longest word comes first, of which most can be told
         group = [c for c in group if "⟨length " not in c.token] or group
         covered, every, group = np.zeros(train.n_documents, dtype=bool), group, []
+        fields = data.tokenizer if isinstance(data.tokenizer, FieldTokenizer) else None
         for c in sorted(every, key=lambda c: -c.way):
             if data.leans_beyond(c.documents, c.label, covered):
                 group.append(c)
-                covered[c.documents] = True
+                covered[c.documents] |= not (
+                    fields and fields.is_value(c.token)
+                )  # words stay a shortcut without the column
         order = sorted(group, key=lambda c: (list(Sign).index(c.signs[0]), -c.way, c.token.count(" "), -len(c.token)))
         answer = np.full(train.n_documents, -1)
         for c in sorted(group, key=lambda c: c.way):
@@ -284,7 +287,7 @@ class Shortcut(Check):
                 details.append(f"{here.counted} of these documents are in environment {shown(found.names[first], 40)}")
         examples = right[:: max(1, len(right) // EXAMPLES)][:EXAMPLES]
         action = self.action_on_form if all(map(Formatting.includes, tokens)) else self.action
-        if isinstance(data.tokenizer, FieldTokenizer) and all(map(data.tokenizer.is_value, tokens)):
+        if fields and all(map(fields.is_value, tokens)):
             action = self.action_on_values
         return self.finding(
             data,
