@@ -94,7 +94,9 @@ def _explain(error: BaseException) -> int:
     elif isinstance(error, MemoryError):
         _say("there is not enough memory; --stream keeps documents in files, --min-documents drops rare tokens")
     elif isinstance(error, OSError):
-        _say(f"the system refused: {error}; free space or allow access there, or set TMPDIR to another folder")
+        _say(
+            f"the operating system refused: {error}; free space or allow access there, or set TMPDIR to another folder"
+        )
     elif os.environ.get("TOKENSIEVE_TRACEBACK"):
         raise error
     else:

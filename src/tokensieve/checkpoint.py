@@ -68,7 +68,9 @@ def load(path: Path, mark: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]
         if header["format"] != FORMAT:
             raise InputError(f"{str(path)!r} is not a checkpoint of tokensieve; {advice}")
         if header["mark"] != mark:
-            raise InputError(f"{str(path)!r} is a checkpoint of a run with other data, settings or start; {advice}")
+            raise InputError(
+                f"{str(path)!r} is a checkpoint of a run with different data, settings or starting point; {advice}"
+            )
         return unpacked(content), json.loads(header["state"])
     except InputError:
         raise

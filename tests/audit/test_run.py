@@ -182,7 +182,7 @@ def test_recall_by_class_and_a_warning_where_there_is_little_to_judge_by() -> No
     found = audit(corpus(90), Settings(baseline=False))
     right = sum(found.class_recall[name] * n for name, n in (("neg", 9), ("pos", 9)))
     assert right / 18 == pytest.approx(found.test_accuracy)
-    assert any("fewer than 20 test documents" in note for note in found.notes)
+    assert any("too few test documents" in note for note in found.notes)
 
 
 def test_suspicious_tokens_share_no_word(audited: Audit) -> None:

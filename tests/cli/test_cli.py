@@ -94,7 +94,7 @@ def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path
     assert summary["classes"] == ["negative", "positive"]
     assert summary["documents"] == {"train": 120, "test": 60}
     assert summary["baseline_accuracy"] is None
-    assert any("labelled '3', dropped as asked: 13" in note for note in summary["notes"])
+    assert any("13 documents labelled '3'" in note for note in summary["notes"])
 
 
 @pytest.mark.parametrize(

@@ -288,7 +288,7 @@ def test_a_trainers_folder_points_to_its_checkpoints(tmp_path: Path) -> None:
 def test_functions_and_what_is_none_of_these(few: Any) -> None:
     with pytest.raises(InputError, match="needs classes="):
         diagnose(lambda texts: np.zeros(len(texts)), None, *few, QUICK)
-    with pytest.raises(InputError, match="it must give one row"):
+    with pytest.raises(InputError, match="one row"):
         diagnose(lambda texts: np.zeros((len(texts), 5)), None, *few, QUICK, classes=["0", "1"])
     for wrong in (["1"] * 3, [[0.5, 0.5]], [{"label": "1", "score": 0.9}], 0.5):
         with pytest.raises(InputError, match="a row of 2 numbers for each of 60 texts"):

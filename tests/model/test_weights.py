@@ -143,10 +143,10 @@ def test_weights_of_texts_and_of_their_counts_are_the_same() -> None:
 @pytest.mark.parametrize(
     ("weights", "problem"),
     [
-        ([1.0] * 39, r"39 for 40 documents: give one number for each"),
-        ([-1.0] + [1.0] * 39, r"holds -1 in place 0: a weight is a finite number of at least 0"),
-        ([1.0] * 39 + [np.nan], r"holds nan in place 39"),
-        ([np.inf] + [1.0] * 39, r"holds inf in place 0"),
+        ([1.0] * 39, r"39 for 40 documents"),
+        ([-1.0] + [1.0] * 39, r"-1 in place 0: a weight is a finite number of at least 0"),
+        ([1.0] * 39 + [np.nan], r"nan in place 39"),
+        ([np.inf] + [1.0] * 39, r"inf in place 0"),
         ([0.0] * 40, r"every weight is zero"),
         (["much"] * 40, r"must be numbers, one for each document"),
         ([[1.0]] * 40, r"an array of shape \(40, 1\) for 40 documents"),
@@ -204,16 +204,16 @@ def test_an_audit_weighs_the_model_and_counts_documents_elsewhere() -> None:
     counted = ["token", "class", "documents", "effect", "q_value"]
     assert plain.tokens.select(counted).equals(weighed.tokens.select(counted))
     assert not np.array_equal(plain.model.scores_, weighed.model.scores_)
-    assert any("the model weighs documents (0.2" in note for note in weighed.notes)
+    assert any("the model weights documents (0.2" in note for note in weighed.notes)
     assert not any("weighs" in note for note in plain.notes)
 
 
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ("", "holds no number in row 3"),
-        ("much", "holds 'much' in row 3: give every document a number of at least 0"),
-        ("-2", "holds -2 in row 3: a weight is a finite number of at least 0"),
+        ("", "no number in row 3"),
+        ("much", "'much' in row 3"),
+        ("-2", "-2 in row 3: a weight is a finite number of at least 0"),
     ],
 )
 def test_a_bad_weight_is_named_with_its_row(value: str, problem: str, tmp_path: Path, run: Run) -> None:

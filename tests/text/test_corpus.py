@@ -127,13 +127,13 @@ def test_grouping_and_dropping() -> None:
         "4": ("positive", 1),
         "5": ("positive", 2),
     }
-    assert "documents labelled '3', dropped as asked: 2" in corpus.intake.lines()
+    assert any(line.startswith("2 documents labelled '3'") for line in corpus.intake.lines())
     assert read_corpus(labelled(stars), group=group).classes == ("3", "negative", "positive")
     fails(labelled(stars), "no document has the label '7'", "'1', '2', '3', '4', '5'", group={"x": ["7"]})
     fails(labelled(stars), "no document has the label 'six'", drop=["six"])
     fails(labelled(stars), "the label '1' is grouped or dropped in two ways", group={"x": ["1"]}, drop=["1"])
     fails(labelled(stars), "the label '1' is grouped", group={"x": ["1"], "y": ["1"]})
-    fails(labelled(stars), "give a list of labels", drop="3")
+    fails(labelled(stars), "list of labels", drop="3")
 
 
 def test_missing_values_of_every_kind() -> None:

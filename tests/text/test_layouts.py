@@ -114,7 +114,7 @@ def test_several_answers_count_as_one_prompt() -> None:
 @pytest.mark.parametrize(
     ("frame", "options", "message"),
     [
-        ({"a": ["x"] * 4, "b": ["y"] * 4, "w": ["a", "b", "c", "a"]}, {"winner": "w"}, "row 3: column 'w' holds 'c'"),
+        ({"a": ["x"] * 4, "b": ["y"] * 4, "w": ["a", "b", "c", "a"]}, {"winner": "w"}, "row 3: column 'w' contains 'c'"),
         ({"a": ["x"] * 2, "b": ["y"] * 2, "w": [7, 8]}, {"winner": "w"}, "does not say which answer won"),
         ({"a": ["x"] * 2, "b": ["y"] * 2, "s": ["1", "u"], "t": [1, 2]}, {"scores": ("s", "t")}, "row 2: the score 'u'"),
         ({"a": ["x"] * 2, "b": ["y"] * 2}, {"winner": "w"}, "no column 'w' for the winner"),
@@ -130,10 +130,10 @@ def test_what_is_wrong_with_preferences_is_named(frame: dict[str, Any], options:
 
 def test_preference_data_is_never_read_as_labelled_text() -> None:
     arena = pl.DataFrame(layouts.ARENA)
-    with pytest.raises(InputError, match="give --pairs response_a,response_b --winner winner"):
+    with pytest.raises(InputError, match="--pairs response_a,response_b --winner winner"):
         read_corpus(arena)
     shp = {"history": ["q"] * 4, "human_ref_A": GOOD[:4], "human_ref_B": BAD[:4], "labels": [0, 1, 0, 1]}
-    with pytest.raises(InputError, match="give --pairs human_ref_A,human_ref_B --scores score_A,score_B"):
+    with pytest.raises(InputError, match="--pairs human_ref_A,human_ref_B --scores score_A,score_B"):
         read_corpus(pl.DataFrame(shp | {"score_A": [1, 2, 3, 4], "score_B": [4, 3, 2, 1]}))
 
 

@@ -201,12 +201,14 @@ def test_two_judges_who_reward_the_same_are_not() -> None:
 
 def test_judges_given_as_groups_are_told_how_they_are_compared() -> None:
     corpus = read_corpus(judged(100), pairs=("a", "b"), winner="winner", by="judge")
-    assert any(note.endswith("to compare them, give --environments judge") for note in corpus.intake.detected)
+    assert any(note.endswith("to compare them, --environments judge") for note in corpus.intake.detected)
 
 
 def test_an_environment_of_pairs_is_one_value() -> None:
     frame = judged(20).with_columns(judge=pl.concat_list("judge"))
-    with pytest.raises(InputError, match=r"row 1: the column 'judge' \(--environments\) holds a list; choose another"):
+    with pytest.raises(
+        InputError, match=r"row 1: the column 'judge' \(--environments\) contains a list; choose another"
+    ):
         read_corpus(frame, **JUDGED)
 
 

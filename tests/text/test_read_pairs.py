@@ -42,14 +42,10 @@ def test_what_cannot_be_used_is_left_out_and_counted() -> None:
     assert corpus.labels.tolist() == [1, 0] * 4
     assert corpus.pairs is not None
     assert corpus.pairs.units.tolist() == [0, 1, 2, 3]
-    assert corpus.intake.lines() == [
-        "pairs with only one answer or none, left out: 1",
-        "pairs with an empty answer (white space only), left out: 1",
-        "pairs of identical answers, which show no preference, left out: 1",
-        "pairs without a value in the column of groups, each a group of its own: 1",
-        "repeated pairs, kept: 1",
-        "pairs that also occur with the preference reversed, kept: 3",
-    ]
+    subjects = ("only one answer", "empty answer", "identical", "without a value", "repeated", "reversed")
+    lines = corpus.intake.lines()
+    assert all(subject in line for subject, line in zip(subjects, lines, strict=True))
+    assert [line.split()[:2] for line in lines] == [["1", "pair"]] * 4 + [["1", "repeated"], ["3", "pairs"]]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
@@ -85,7 +81,7 @@ def test_messages_are_read_for_their_last_content() -> None:
         ([("p", "a", "b")], {}, "has a single usable pair"),
         ([("p", "a", "b"), ("p", "c", "d")], {}, "all 2 pairs have the same value in column 'prompt'"),
         ([("p", "a", "a"), ("q", None, "d")], {}, "no pair is left; of 2 rows 1 lack an answer, 0 have an empty one, 1 have"),
-        ([("p", 1, 2), ("q", 3, 4)], {}, "row 1: column 'chosen' holds int values, not text"),
+        ([("p", 1, 2), ("q", 3, 4)], {}, "row 1: column 'chosen' int values, not text"),
         ([("p", float("nan"), "b"), ("q", None, "d")], {}, "no pair is left"),
         ([("p", "a", "b"), ("q", "c", "d")], {"by": "topic"}, "there is no column 'topic' for the units"),
         ([("p", "a", "b"), ("q", "c", "d")], {"split": "prompt"}, "must contain 'test' for test rows"),
@@ -124,7 +120,7 @@ def test_a_column_that_says_which_answer_won_is_asked_for(column: str, values: t
 
 
 def test_a_file_of_pairs_read_as_labelled_text_is_told_so() -> None:
-    with pytest.raises(InputError, match="for pairs of answers give --pairs chosen,rejected"):
+    with pytest.raises(InputError, match="for pairs of answers --pairs chosen,rejected"):
         read_corpus(demo_pairs(8))
 
 
@@ -133,7 +129,7 @@ def test_a_given_split_tells_what_both_sides_share() -> None:
     corpus = read_pairs(pl.concat([pairs, pairs[:1].with_columns(split=pl.lit("test"))]), pairs=PAIRS, split="split")
     assert corpus.test is not None
     assert corpus.intake.lines() == [
-        "test pairs that are also in training: 1",
+        "1 test pair also found in training",
         "test pairs whose group (prompt) also has training pairs: 3",
     ]
 

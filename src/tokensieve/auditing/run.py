@@ -220,7 +220,7 @@ class LabelAudits:
         ]
         if self.left_out:
             names = ", ".join(f"{shown(name, 20)} ({n:,})" for name, n in list(self.left_out.items())[:20])
-            text = f"Not audited, because too few documents have them or lack them: {names}."
+            text = f"Not audited because too few documents have them, or too few lack them: {names}."
             blocks.append(Text(text, style="warning"))
         n = sum(row["findings"] > 0 for row in self.rows)
         verdict = f"{count(n, 'label')} of {len(self.rows):,} {'has' if n == 1 else 'have'} findings."

@@ -45,7 +45,7 @@ _SURPLUS = {  # command → where an argument too many goes
     "predict": "it takes one source",
     "mask": "it takes one source; name the folder or file to write with --out",
     "verify": "it takes one source",
-    "diagnose": "test documents go with --test SOURCE",
+    "diagnose": "pass test documents with --test SOURCE",
 }
 _MANY = re.compile(r"\b(tuple|list|Sequence|Mapping|dict)\[")
 TwoColumns = tuple[str, str]  # by this name it is one option, not one that can be repeated
@@ -289,7 +289,9 @@ class Splitting:
             for name in ("keep_case", "pattern", "stop_words", "html"):
                 if getattr(self, name) != getattr(Splitting(), name):
                     flag = "--" + name.replace("_", "-")
-                    raise InputError(f"{flag} is about words, but --tokenizer does its own splitting; use one of them")
+                    raise InputError(
+                        f"{flag} applies to words, but --tokenizer splits texts itself; use one or the other"
+                    )
             return PieceTokenizer(self.tokenizer)
         ignored = () if self.stop_words is None else WordTokenizer.read_stop_words(self.stop_words, not self.keep_case)
         return WordTokenizer(
@@ -323,7 +325,7 @@ def pairs_option(help: str, metavar: str) -> Any:
         names = [name.strip() for name in given.split(",")]
         if len(names) != 2 or not all(names) or names[0] == names[1]:
             raise InputError(
-                f"--pairs {given!r} does not name two columns, the preferred answer first: --pairs chosen,rejected"
+                f"--pairs {given!r} must name two columns, the preferred answer first, such as --pairs chosen,rejected"
             )
         return names[0], names[1]
 

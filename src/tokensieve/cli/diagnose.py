@@ -30,7 +30,7 @@ def _diagnose(
     source: str,
     settings: DiagnoseSettings,
     map_: list[str] | None = option(
-        None, "Which output of the model is a class (repeatable).", flag="--map", metavar="CLASS=OUTPUT", parse=list
+        None, "Match a class to an output of the model (repeatable).", flag="--map", metavar="CLASS=OUTPUT", parse=list
     ),
     device: str = option("cpu", "cpu, cuda, cuda:1 or mps.", metavar="DEVICE"),
     trust_remote_code: bool = option(False, "Run Python code that comes with the model."),
@@ -41,7 +41,7 @@ def _diagnose(
         metavar="KIND=LIMIT",
         parse=list,
     ),
-    resume: Path | None = option(None, "Keep unfinished work in this file, and continue from it."),
+    resume: Path | None = option(None, "Save progress in this file, and continue from it."),
     out: Path = out_option("tokensieve-diagnose"),
     quiet: bool = QUIET,
 ) -> int:
@@ -57,11 +57,11 @@ def _diagnose(
     from tokensieve.text.pairs import read_pairs
 
     if resume and (resume.is_dir() or not resume.parent.is_dir()):
-        raise InputError(f"cannot keep unfinished work in {str(resume)!r}: name a file in a folder that exists")
+        raise InputError(f"cannot save progress in {str(resume)!r}: name a file in an existing folder")
     mapping, limits = _mapping(map_ or []), Diagnosis.limits_from(fail_on or [])
     names = _models(list(model))
     if len(names) > 1 and resume:
-        raise InputError("--resume keeps the work of one model: name one, or leave it out")
+        raise InputError("--resume works with one model: name one, or leave out --resume")
     words, template = settings.label_words, settings.template
     loaders = {name: partial(load, name, trust_remote_code, device, words, template) for name in names}
     reading, prompted = _reading(settings)
@@ -118,9 +118,7 @@ def _reading(settings: DiagnoseSettings) -> tuple[DiagnoseSettings, bool]:
     if settings.pairs is None or prompt is None:
         return settings, False
     if not isinstance(prompt, str) or prompt in settings.columns_of_pairs:
-        raise InputError(
-            "beside --pairs one --text names the column of the prompt, if the model reads it: give it once"
-        )
+        raise InputError("with --pairs, --text names the column of the prompt, if the model reads it: pass it once")
     return replace(settings, text=None, by=prompt), True
 
 

@@ -165,7 +165,7 @@ def _rows(
         numbers = {number for one in named for number in wrong.get(str(one), ())}
         if beyond := [number for number in numbers if number > len(mine)]:
             raise InputError(
-                f"{source}: there is no {side + ' ' if side else ''}row {min(beyond)}, which --decisions names; give the source of "
+                f"{source}: there is no {side + ' ' if side else ''}row {min(beyond)}, which --decisions names; pass the source of "
                 "the audit, and --part train or --part test if the audit had --test"
             )
         places |= {len(rows) + number - 1 for number in numbers}

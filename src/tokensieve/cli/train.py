@@ -21,7 +21,7 @@ def _train(
     settings: TrainSettings,
     splitting: Splitting,
     formatting: bool | None = option(
-        None, "Treat what a text looks like (length, spaces, marks) as tokens too.", default_text="on for --pairs only"
+        None, "Treat formatting (length, spaces, marks) as tokens too.", default_text="on for --pairs only"
     ),
     cluster: str | None = option(
         None, "Train on the Dask cluster at tcp://HOST:PORT, or on all cores of this machine: local.", metavar="ADDRESS"

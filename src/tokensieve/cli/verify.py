@@ -38,7 +38,7 @@ def _verify(
             continue
         flag = "--" + field.name.replace("_", "-")
         if source is None and field.name in read:
-            raise InputError(f"{flag} is for documents that are read: name a SOURCE")
+            raise InputError(f"{flag} is for documents from a SOURCE: name one")
         if source is not None and field.name in ("documents", "types", "relevant", "length"):
             raise InputError(f"{flag} is for generated documents: leave it out, or leave out the SOURCE {source!r}")
     # The claims are about all labelled documents of a source: of reading, only the options of sources apply.

@@ -239,7 +239,7 @@ class DiagnosisReport:
 
     def _next_step(self) -> str:
         if self.found.reading["warning"]:
-            return "Put the names in config.json into the right order, or give the order with --map."
+            return "Put the names in config.json into the right order, or set the order with --map."
         if not self.found.learned:
             return "Check that the model, the labels and the documents belong together before you read on."
         if self.found.leaning.height:

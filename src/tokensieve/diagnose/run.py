@@ -71,7 +71,7 @@ def diagnose(
     paired = len(texts) > 0 and not isinstance(texts[0], str) and len(texts[0]) == 2
     if not paired:
         if labels is None:
-            raise InputError("without labels the documents must be pairs (chosen, rejected): give labels, or pairs")
+            raise InputError("without labels the documents must be pairs (chosen, rejected): pass labels, or pairs")
         corpus = read_corpus((texts, labels))
     else:
         names = ("chosen", "rejected") if labels is None else ("first", "second")

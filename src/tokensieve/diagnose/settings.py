@@ -21,7 +21,7 @@ class DiagnoseSettings(ReadSettings):
     `label_words` maps each class to the word that a causal language model predicts for it.
     """
 
-    min_documents: int = option(10, "Words in fewer of the documents read are looked at only if they stand out.", low=1)
+    min_documents: int = option(10, "Words in fewer documents are examined only if they stand out.", low=1)
     max_documents: int | None = option(
         None,
         "The model reads a random sample of at most this many documents.",

@@ -164,7 +164,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if groups is not None:
             names = list(groups)
             if len(names) != len(labels):
-                raise ValueError(f"{len(labels)} documents, but {len(names)} groups: give one for each document")
+                raise ValueError(f"{len(labels)} documents, but {len(names)} groups: pass one for each document")
             units = Corpus.unit_index(names)
         tokens = np.empty(matrix.shape[1], dtype=object)
         counts = Counts(matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens, weights)
@@ -220,7 +220,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "scores_")
         if _is_text(X) or (self.vocabulary_ is not None and isinstance(X, list) and not X):
             if self.vocabulary_ is None:
-                raise ValueError("this model was fitted on counts: give counts, not texts")
+                raise ValueError("this model was fitted on counts: pass counts, not texts")
             return self.vocabulary_.read(X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return _as_counts(X), np.zeros(X.shape[0], dtype=np.int64)
@@ -305,7 +305,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self.tokens_
         names = np.asarray([str(name) for name in given], dtype=object)
         if self.vocabulary_ is not None or len(names) != len(self.scores_):
-            raise InputError(f"{len(names)} names for {len(self.scores_)} columns of counts: give one for each")
+            raise InputError(f"{len(names)} names for {len(self.scores_)} columns of counts: pass one for each")
         return names
 
     @property
@@ -341,16 +341,16 @@ def _is_text(X: Data) -> bool:
         return len(X) > 0 and all(isinstance(x, str) for x in X)
 
     if isinstance(X, str):
-        raise ValueError("one string instead of texts: give a list of texts")
+        raise ValueError("one string instead of texts: pass a list of texts")
     if all_text(X):
         return True
     columns = getattr(X, "columns", None)
     if columns is not None and len(columns) and hasattr(X, "__getitem__"):
         texts = [name for name in columns if all_text(X[name])]
         if texts:
-            raise ValueError(f"a data frame instead of texts: give its column {texts[0]!r}")
+            raise ValueError(f"a data frame instead of texts: pass its column {texts[0]!r}")
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and all_text(X[:, 0]):
-        raise ValueError("a table of one column instead of texts: give the column, such as X[:, 0]")
+        raise ValueError("a table of one column instead of texts: pass the column, such as X[:, 0]")
     sequence = isinstance(X, list | tuple | pl.Series) or (getattr(X, "ndim", 0) == 1 and hasattr(X, "__len__"))
     if sequence and any(x is None or isinstance(x, str | bytes) for x in X):
         at, entry = next((i, x) for i, x in enumerate(X) if not isinstance(x, str))

@@ -278,7 +278,7 @@ def _scored(f: Floats, counts: Counts) -> tuple[float, float]:
 def _check_fit(counts: Counts, start: Start, others: dict[str, Counts]) -> None:
     heads = 1 if start.v.ndim == 1 else start.v.shape[1]
     if counts.n_documents == 0:
-        raise InputError("there are no documents to train on: give at least one")
+        raise InputError("there are no documents to train on: pass at least one")
     if start.E.shape != (counts.n_types, start.p.size) or start.v.shape[0] != start.p.size:
         raise InputError(
             f"embeddings {start.E.shape}, p {start.p.shape} and v {start.v.shape} do not fit {counts.n_types} token types"

@@ -66,7 +66,7 @@ def fit(
         for name, before, after in zip(counts.classes, counts.class_sizes, part.class_sizes, strict=True):
             if before and not after:
                 raise InputError(
-                    f"every document of class {name!r} has weight 0: give one a weight, or leave the class out"
+                    f"every document of class {name!r} has weight 0: set a weight for one, or leave the class out"
                 )
         counts, units = part, None if units is None else units[kept[:: 1 + pairs] // (1 + pairs)]
     prior = np.zeros(1) if pairs else prior_of(counts.weighed[1])

@@ -202,7 +202,7 @@ def _cut(path: str, least: int) -> list[Piece]:
         if not Path(path).is_file():
             what = "a folder of texts is read here only" if Path(path).is_dir() else "there is no such file"
             raise InputError(
-                f"--cluster reads files that all workers reach: {path!r}: {what}; give .parquet files or a glob"
+                f"--cluster reads files that all workers reach: {path!r}: {what}; pass .parquet files or a glob"
             )
         size = Path(path).stat().st_size
         path = str(Path(path).resolve())  # workers may run elsewhere in the file system
@@ -243,7 +243,7 @@ def _partitions_of(client: Any, source: Any) -> Partitions:
         return Partitions(client, pieces)
     parts = list(source.to_delayed()) if hasattr(source, "to_delayed") else list(source)
     if not parts:
-        raise InputError("there are no partitions: give a Dask bag or data frame with documents")
+        raise InputError("there are no partitions: pass a Dask bag or data frame with documents")
     return Partitions(client, client.compute(parts, sync=False))
 
 
@@ -326,7 +326,7 @@ def _read(
             rows = list(part)
             for row in rows:
                 if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 2:
-                    raise InputError(f"{name} holds {str(row)[:60]!r}: give (text, label) pairs or data frames")
+                    raise InputError(f"{name} contains {str(row)[:60]!r}: pass (text, label) pairs or data frames")
             table = SourceTable.of_lists(([row[0] for row in rows], [row[1] for row in rows]), name)
             texts, label = table.columns[:1], table.columns[1]
         texts, label = [table.position(text, "text") for text in texts], table.position(label, "label")

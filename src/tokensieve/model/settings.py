@@ -43,7 +43,7 @@ class TrainSettings(ReadSettings):
         low=1,
         default_text="1 for up to 2,000 documents, else 3",
     )
-    formatting: bool = option(False, "What a text looks like (length, spaces, marks) is a token, too.")
+    formatting: bool = option(False, "Treat formatting (length, spaces, marks) as tokens too.")
     value_rate: float = option(0.1, "Initial step size of the token values.", low=1e-6, high=100)
     seed: int = option(0, "Seed of every random draw.", low=0, high=2**32 - 1)
     test_share: float = option(0.2, "", flag="")

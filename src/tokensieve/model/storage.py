@@ -233,7 +233,7 @@ def _checked(description: dict[str, Any], numbers: dict[str, Floats]) -> Tokeniz
     sound = sound and (not isinstance(classes[0], float) or bool((np.abs(classes) <= LARGEST).all()))
     _must(sound and (not isinstance(classes[0], int) or all(-(2**63) <= name < 2**63 for name in classes)), "classes")
     _must(len(set(found.words)) == len(found.words), "words")
-    _must(not any(" " in word for word in found.words), "words, one of which holds a space")  # as an n-gram does
+    _must(not any(" " in word for word in found.words), "words, one of which contains a space")  # as an n-gram does
     part = dict(base) if isinstance(base, dict) else {}
     # the text of pieces is JSON, so that it is never taken for a path
     sound = str(part.get("json", "{")).startswith("{") and len(str(part.get("pattern", ""))) <= 10_000

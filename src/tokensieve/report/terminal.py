@@ -117,7 +117,7 @@ def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> No
         )
         console.print(Line(f"{shown(str(found.predicted))}  ", style="bold") + Line(numbers))
     if found.table.is_empty():
-        console.print("no known token: the answer is that of the class frequencies")
+        console.print("no known token: the prediction follows the class frequencies")
         return
     table = Table(box=None, pad_edge=False)
     for column in ("token", "count", "attention", "value", "contribution"):

@@ -103,10 +103,10 @@ class Part:
                 f"training documents belong to {train.n_unique():,} groups; statistics count groups, not documents"
             )
             shared = 0 if groups is None else int(groups.is_in(train.unique().implode()).sum())
-            notes += [f"test documents whose group is also in training: {shared:,}"] * bool(shared)
+            notes += [f"{shared:,} test documents belong to groups that are also in training"] * bool(shared)
         sizes = zip(test.counts.classes, test.counts.class_sizes, strict=True)
         few = ", ".join(f"{name!r} ({size})" for name, size in sizes if size < 20)
-        return notes + [f"fewer than 20 test documents, so accuracy says little: {few}"] * bool(few)
+        return notes + [f"too few test documents (under 20) to judge the accuracy of {few}"] * bool(few)
 
 
 class Task(ABC):
@@ -457,7 +457,7 @@ def train_corpus(
     if corpus.weights is not None:
         low, high = float(corpus.weights.min()), float(corpus.weights.max())
         notes.append(
-            f"the model weighs documents ({low:g} to {high:g}); importance, findings and accuracy count them all alike"
+            f"the model weights documents ({low:g} to {high:g}); importance, findings and accuracy count them equally"
         )
     done, total = len(corpus.texts), len(corpus.texts) + len(corpus.test.texts)
     settings = settings.of_documents(done)

@@ -28,30 +28,30 @@ from tokensieve.text.tokenizers import ColumnKind
 
 _NOTES = {  # of documents (False) and of pairs (True)
     False: {
-        "missing_text": "rows without a text, left out",
-        "missing_label": "rows without a label, left out",
-        "empty": "empty documents (white space only), left out",
-        "replaced_surrogates": "documents with lone surrogates, each replaced by U+FFFD",
-        "trimmed": "labels with surrounding spaces, trimmed",
-        "duplicates": "repeated documents (same text and label), kept",
-        "duplicates_dropped": "repeated documents (same text and label), left out",
-        "conflicts": "texts that occur with more than one label",
-        "conflicting_documents": "documents with conflicting labels",
-        "test_overlap": "test documents whose text also occurs in training",
+        "missing_text": "row{s} without a text, left out",
+        "missing_label": "row{s} without a label, left out",
+        "empty": "empty document{s} (white space only), left out",
+        "replaced_surrogates": "document{s} with lone surrogates, each replaced by U+FFFD",
+        "trimmed": "label{s} with surrounding spaces, trimmed",
+        "duplicates": "repeated document{s} (same text and label), kept",
+        "duplicates_dropped": "repeated document{s} (same text and label), left out",
+        "conflicts": "text{s} with more than one label",
+        "conflicting_documents": "document{s} with conflicting labels",
+        "test_overlap": "test document{s} whose text also occurs in training",
     },
     True: {
-        "missing_text": "pairs with only one answer or none, left out",
-        "empty": "pairs with an empty answer (white space only), left out",
-        "identical": "pairs of identical answers, which show no preference, left out",
-        "undecided": "rows without a usable winner, left out",
-        "ties_dropped": "ties, left out as asked",
-        "ties": "ties, each counted half for either answer",
-        "missing_label": "pairs without a value in the column of groups, each a group of its own",
-        "duplicates": "repeated pairs, kept",
-        "conflicts": "pairs that also occur with the preference reversed, kept",
-        "replaced_surrogates": "documents with lone surrogates, each replaced by U+FFFD",
-        "test_overlap": "test pairs that are also in training",
-        "shared_units": "test pairs whose group (prompt) also has training pairs",
+        "missing_text": "pair{s} with only one answer or none, left out",
+        "empty": "pair{s} with an empty answer (white space only), left out",
+        "identical": "pair{s} of identical answers, which show no preference, left out",
+        "undecided": "row{s} without a usable winner, left out",
+        "ties_dropped": "tie{s}, left out as requested",
+        "ties": "tie{s}, each counted half for either answer",
+        "missing_label": "pair{s} without a value in the group column, each treated as a group of its own",
+        "duplicates": "repeated pair{s}, kept",
+        "conflicts": "pair{s} also found with the preference reversed, kept",
+        "replaced_surrogates": "document{s} with lone surrogates, each replaced by U+FFFD",
+        "test_overlap": "test pair{s} also found in training",
+        "shared_units": "test pair{s} whose group (prompt) also has training pairs",
     },
 }
 
@@ -82,12 +82,14 @@ class Intake:
     def lines(self) -> list[str]:
         """One plain sentence for each thing that a reader should know; nothing for what did not occur."""
         notes = [(note, self.counts[key]) for key, note in _NOTES[self.pairs].items()]
-        notes += [(f"documents labelled {name!r}, dropped as asked", n) for name, n in self.dropped.items()]
+        notes += [
+            ("document{s} labelled " + repr(name) + ", dropped as requested", n) for name, n in self.dropped.items()
+        ]
         aside = "neither for training nor for testing, left aside"
-        notes += [(f"documents in {name!r}, {aside}", n) for name, n in self.ignored.items()]
+        notes += [("document{s} in " + repr(name) + f", {aside}", n) for name, n in self.ignored.items()]
         moved = {old: found for old, found in self.groups.items() if old != found[0]}
-        notes += [(f"documents labelled {old!r} count as {new!r}", n) for old, (new, n) in moved.items()]
-        return [*self.detected, *(f"{note}: {count:,}" for note, count in notes if count)]
+        notes += [("document{s} labelled " + f"{old!r}, counted as {new!r}", n) for old, (new, n) in moved.items()]
+        return [*self.detected, *(f"{n:,} {note.replace('{s}', 's' * (n > 1), 1)}" for note, n in notes if n)]
 
     def check_kept(self, name: str) -> None:
         """Make sure that documents are left; otherwise an `InputError` says where all rows went."""
@@ -418,6 +420,6 @@ def _assemble(
         weights = kept["weight"].str.strip_chars().cast(pl.Float64, strict=False)
         for given, row in kept.filter(weights.is_null()).select("weight", "row").iter_rows():
             held = "no number" if given is None else repr(given[:40])
-            raise InputError(f"{where} holds {held} in row {row}: give every document a number of at least 0")
+            raise InputError(f"{where} contains {held} in row {row}: every document needs a number of at least 0")
         kept = kept.with_columns(weight=Counts.checked_weights(weights.to_numpy(), kept.height, where, rows))
     return Corpus(kept.drop("at", "original"), classes, name, intake, stored=stored)

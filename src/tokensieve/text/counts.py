@@ -265,15 +265,15 @@ class Counts:
             weights = np.full(documents, float(weights))
         if weights.shape != (documents,):
             given = f"{len(weights):,}" if weights.ndim == 1 else f"an array of shape {weights.shape}"
-            raise InputError(f"{what}: {given} for {documents:,} documents: give one number for each of them")
+            raise InputError(f"{what}: {given} for {documents:,} documents: pass one number for each of them")
         wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
         if len(wrong):
             place = f"place {wrong[0]}" if rows is None else f"row {rows[wrong[0]]}"
             raise InputError(
-                f"{what} holds {weights[wrong[0]]:g} in {place}: a weight is a finite number of at least 0"
+                f"{what} contains {weights[wrong[0]]:g} in {place}: a weight is a finite number of at least 0"
             )
         if not weights.any():
-            raise InputError(f"{what}: every weight is zero, so there is nothing to learn from: give some a weight")
+            raise InputError(f"{what}: every weight is zero, so there is nothing to learn from: set a weight for some")
         return weights
 
     @staticmethod

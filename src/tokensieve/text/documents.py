@@ -83,7 +83,7 @@ def collect(
             train.counts["trimmed"] += sum(padded)
         values = {"text": joined, "label": labels}
         for kind, name in more.items():
-            holds = f"the column {name!r} (--{flags.get(kind, kind)}) holds"
+            holds = f"the column {name!r} (--{flags.get(kind, kind)}) contains"
             values[kind] = table.as_names(batch[name], row, holds, "choose another")
         frame = pl.DataFrame(values)
         frame = frame.with_columns(row=pl.int_range(row, row + frame.height, dtype=pl.Int64))
@@ -246,7 +246,7 @@ class ColumnTokens:
         return text.str.replace_all(r"[^\w]+", "_").str.strip_chars("_")
 
     def _as_text(self, name: str, values: Values) -> pl.Series:
-        return self._table.as_names(values, 1, f"column {name!r} (--columns) holds", "leave it out")
+        return self._table.as_names(values, 1, f"column {name!r} (--columns) contains", "leave it out")
 
 
 # ---- several labels for one document
@@ -270,7 +270,7 @@ def _label_sets(
             yield cell, {label for entry in entries if (label := label_name(entry)) is not None}
         except TypeError:
             raise InputError(
-                f"{name}: row {row}: the labels are a {type(cell).__name__}, not a list; for text give --label-separator"
+                f"{name}: row {row}: the labels are a {type(cell).__name__}, not a list; for text pass --label-separator"
             ) from None
 
 

@@ -77,7 +77,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
             n = len(train.pairs.units)
             same = f"the same value in column {train.pairs.by!r}" if train.pairs.by else "the same prompt"
             usable = "has a single usable pair" if n == 1 else f"all {n:,} pairs have {same}"
-            raise InputError(f"{table.name}: {usable}, so none can be held out; give more, or --test SOURCE")
+            raise InputError(f"{table.name}: {usable}, so none can be held out; add pairs, or pass --test SOURCE")
         return train
     if how.test is not None:
         held = open_source(how.test, how).held_out
@@ -197,7 +197,7 @@ class _Side:
         if reader.by and len(names) < 6 and n >= 50:  # p is never below 2^(1 − units)
             notes.append(
                 f"column {reader.by!r} (--by) has {len(names)} values for {n:,} pairs: too few for a significant result; to "
-                f"compare them, give --environments {shlex.quote(reader.by)}"
+                f"compare them, pass --environments {shlex.quote(reader.by)}"
             )
         ends = columns[0], columns[-1]
         places = position if reader.judged and len(columns) == 2 else None
@@ -290,7 +290,7 @@ class _PairReader:
                 raise InputError(
                     f"{self.table.name}: {name!r} is the same for both answers, and the preferred one is always first, so it "
                     "cannot be a shortcut: name columns of either answer, such as model_a and model_b, or, to compare its "
-                    f"values, give --environments {shlex.quote(name)}"
+                    f"values, pass --environments {shlex.quote(name)}"
                 )
             found[name] = (name,)
         if "answer" in found:
@@ -345,7 +345,7 @@ class _PairReader:
     def _fill_from_rows(self, side: _Side) -> None:
         """Rows of one answer each, compared with the others of their prompt."""
         if self.how.split is not None:
-            raise InputError("--split is for rows that hold all answers of a prompt: give --test SOURCE")
+            raise InputError("--split is for rows that contain all answers of a prompt: pass --test SOURCE")
         # prompt and environment → row, score, and text with the values of other columns
         prompts: dict[tuple[str, str | None], list[tuple[int, float | None, Any]]] = {}
         for row, values in self._rows():
@@ -363,7 +363,7 @@ class _PairReader:
         how, others = self.how, [column for columns in self._columns.values() for column in columns]
         wanted = [*self.columns, *self.judged, *self._models, *others, self.by, how.split, how.environments, self._tie]
         row = 1
-        holds = f"the column {how.environments!r} (--environments) holds"
+        holds = f"the column {how.environments!r} (--environments) contains"
         for batch in self.table.read(list(dict.fromkeys(name for name in wanted if name))):
             for name, columns in self._columns.items():
                 batch |= {"\0" + column: self.suspects.words(name, batch[column]) for column in columns}
@@ -456,8 +456,8 @@ class _PairReader:
                 if plain in _SYNONYMS[side]:
                     return side
             raise InputError(
-                f"{self.table.name}: row {row}: column {column!r} holds {cell[:40]!r}, which names neither answer nor a tie; it "
-                f"may hold {self.columns[0]} and {self.columns[1]}, A and B, 1 and 2, 0 and 1, the models' names, and tie"
+                f"{self.table.name}: row {row}: column {column!r} contains {cell[:40]!r}, which names neither answer nor a tie; it "
+                f"may contain {self.columns[0]} and {self.columns[1]}, A and B, 1 and 2, 0 and 1, the models' names, and tie"
             )
 
         return outcome
@@ -479,7 +479,7 @@ class _PairReader:
             meaning = {1: FIRST, 2: SECOND, 0: TIE, 3: TIE}
         else:
             raise InputError(
-                f"{self.table.name}: column {self.how.winner!r} holds {listed(sorted(numbers))}, which does not say "
+                f"{self.table.name}: column {self.how.winner!r} contains {listed(sorted(numbers))}, which does not say "
                 "which answer won; it may contain 0 and 1, or 1 and 2"
             )
         return {number: meaning[float(number)] for number in numbers}

@@ -124,7 +124,7 @@ class SourceSettings:
         asked = [*(self.group or {}).items(), (None, self.drop)]
         for new, names in asked:
             if isinstance(names, str):
-                raise InputError(f"{'drop' if new is None else f'group {new!r}'}: give a list of labels, not {names!r}")
+                raise InputError(f"{'drop' if new is None else f'group {new!r}'}: pass a list of labels, not {names!r}")
         result: dict[str, str | None] = {}
         for name, new in [(label_name(name) or "", new) for new, names in asked for name in names]:
             if result.setdefault(name, new) != new:
@@ -164,7 +164,7 @@ class ReadSettings(SourceSettings):
     by: str | None = option(None, "Column that groups documents (author, prompt).", metavar="COLUMN")
     sample_weight: Any = option(None, "Column of training weights (0 or more).", flag="--weight", metavar="COLUMN")
     environments: str | None = option(
-        None, "Column of where documents come from (site, month, judge).", metavar="COLUMN"
+        None, "Column that says where documents come from (site, month, judge).", metavar="COLUMN"
     )
     columns: Sequence[str] = option(
         (), "Other columns to test for shortcuts: source,annotator,date.", metavar="COLUMN,…", parse=_names_from
@@ -193,7 +193,7 @@ class ReadSettings(SourceSettings):
             if given is not None:
                 object.__setattr__(self, name, _names_from(given) if isinstance(given, str) else tuple(given))
         if self.split is not None and self.test is not None:
-            raise InputError("give either a split column or a test source, not both")
+            raise InputError("pass either a split column or a test source, not both")
         if self.duplicates not in ("keep", "drop"):
             raise InputError(f"duplicates is 'keep' or 'drop', not {self.duplicates!r}")
         if self.ties not in ("half", "drop"):
@@ -204,7 +204,7 @@ class ReadSettings(SourceSettings):
                 raise InputError(f"--{judged[0]} needs the columns of the answers: add --pairs FIRST,SECOND")
             return
         if len(judged) > 1:
-            raise InputError(f"give one of --{judged[0]} and --{judged[1]}, not both")
+            raise InputError(f"pass one of --{judged[0]} and --{judged[1]}, not both")
         names = self.columns_of_pairs
         several = judged and judged != ["winner"]
         if not names or not all(names) or len(set(names)) < len(names) or (len(names) != 2 and not several):
@@ -217,12 +217,12 @@ class ReadSettings(SourceSettings):
         for name in ("label", "group", "drop", "having", "label_separator"):
             if getattr(self, name):
                 raise InputError(
-                    f"--{name.replace('_', '-')} is for labelled documents: --pairs names the columns that pairs need; beside it "
+                    f"--{name.replace('_', '-')} is for labelled documents: --pairs names the columns that pairs need; with it use "
                     "--by, --split and --test"
                 )
         for name, given in {"weight": self.sample_weight is not None, "duplicates": self.duplicates != "keep"}.items():
             if given:
-                raise InputError(f"--{name} is for labelled documents: leave it out beside --pairs")
+                raise InputError(f"--{name} is for labelled documents: leave it out with --pairs")
 
     @property
     def columns_of_pairs(self) -> tuple[str, ...]:

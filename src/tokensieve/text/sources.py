@@ -283,7 +283,7 @@ def _downloaded(address: str, name: str) -> Iterator[bytes]:
         from urllib.request import urlopen
 
         if name.lower().endswith(PACKED):
-            raise InputError(f"{name}: download packed files first")
+            raise InputError(f"{name}: download compressed files first")
         with urlopen(address, timeout=60) as response:
             yield from iter(lambda: response.read(2**22), b"")
         return
@@ -311,7 +311,7 @@ def _open_named(name: str) -> _Opened:
     except Exception as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
         raise InputError(
-            f"cannot load the data set {name!r} ({NAMED[name]}): {reason}; check the network, or give a file"
+            f"cannot load the data set {name!r} ({NAMED[name]}): {reason}; check the network, or pass a file"
         ) from None
     return _splits(splits, name)
 
@@ -325,7 +325,7 @@ def _open_datasets(source: object) -> _Opened:
     if library is not None and isinstance(source, library.DatasetDict):
         return _splits(source, "the data set")
     raise InputError(
-        f"cannot read a {type(source).__name__}: give a path, a data frame, an Arrow table, a data set of the datasets "
+        f"cannot read a {type(source).__name__}: pass a path, a data frame, an Arrow table, a data set of the datasets "
         "library, a list of dicts, a dict of columns or (texts, labels)"
     )
 

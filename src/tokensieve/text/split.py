@@ -51,7 +51,7 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
         if not candidates.size:
             raise InputError(
                 f"{corpus.name}: {len(texts):,} documents, but within each class all texts are the same, so none can be held "
-                "out for testing; check that --text names the column of the texts, or give --test SOURCE"
+                "out for testing; check that --text names the column of the texts, or pass --test SOURCE"
             )
         strata = strata[candidates]
         n_classes = len(np.unique(strata))
@@ -137,7 +137,7 @@ def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) ->
     """
     table = _class_counts(units, labels)
     if np.count_nonzero(table.sum(axis=1)) < 2:
-        raise InputError("a split by units needs documents of at least two units; check --by")
+        raise InputError("a split by groups needs documents of at least two groups; check --by")
     total = table.sum(axis=0)
     target, have, weights = share * total, np.zeros(len(total)), 1 / np.maximum(total, 1)
     chosen = np.zeros(len(table), dtype=bool)
@@ -149,7 +149,7 @@ def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) ->
             chosen[unit], have = True, have + table[unit]
     mask = chosen[units]
     if not mask.any() or mask.all():
-        raise InputError("one unit holds nearly all documents, so that they cannot be split by units; check --by")
+        raise InputError("one group contains nearly all documents, so they cannot be split by groups; check --by")
     return mask
 
 

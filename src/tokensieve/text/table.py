@@ -86,9 +86,9 @@ class SourceTable:
     def of_lists(cls, lists: tuple[Sequence[Any], ...], name: str = "the lists") -> SourceTable:
         """A pair of lists of one length, texts and labels, as a table."""
         if len(lists) != 2 or any(isinstance(part, str | bytes) or not hasattr(part, "__len__") for part in lists):
-            raise InputError("give texts and labels as a pair of lists: (texts, labels)")
+            raise InputError("pass texts and labels as a pair of lists: (texts, labels)")
         if len(lists[0]) != len(lists[1]):
-            raise InputError(f"{len(lists[0])} texts but {len(lists[1])} labels: give one label for each text")
+            raise InputError(f"{len(lists[0])} texts but {len(lists[1])} labels: pass one label for each text")
         parts: list[Any] = list(lists)
         columns: Batch = {
             key: part if isinstance(part, pl.Series) else list(part)
@@ -232,7 +232,7 @@ class SourceTable:
             if not isinstance(text, str):
                 if not missing(text):
                     raise InputError(
-                        f"{self.name}: row {row}: column {column!r} holds {type(value).__name__} values, not text; "
+                        f"{self.name}: row {row}: column {column!r} contains {type(value).__name__} values, not text; "
                         f"choose another with {flag}"
                     )
                 text = None
@@ -291,7 +291,7 @@ class SourceTable:
             sample, guessed = self.sample(), []
             command = self.pair_options()
             if label is None and command:
-                raise InputError(f"{self.name}: this looks like preference data; for pairs of answers give {command}")
+                raise InputError(f"{self.name}: this looks like preference data; for pairs of answers pass {command}")
             if texts is None:
                 left = [c for c in self.columns if c not in (label, *taken)]
                 texts = (_guessed_text(self, sample, left, "" if label else " --label COLUMN"),)
@@ -367,7 +367,7 @@ def _check_header(table: SourceTable, sample: Sample, guessed: Sequence[str]) ->
     for name in guessed if table.first_line else ():
         if len(name.split()) >= 4 or len(name) > 60 or name in sample[name]:
             raise InputError(
-                f"{table.name}: the first line looks like data, not like column names ({name[:40]!r}); give --no-header, or "
+                f"{table.name}: the first line looks like data, not like column names ({name[:40]!r}); pass --no-header, or "
                 "name the columns with --text and --label"
             )
 
@@ -393,7 +393,7 @@ def _guessed_text(table: SourceTable, sample: Sample, columns: Sequence[str], mo
         nested = [f"{c}.{key}" for c, value in first.items() if isinstance(value, dict) for key in value]
         known = [name for name in nested if name.rpartition(".")[2].lower() in TEXT_NAMES] or list(columns)
     raise InputError(
-        f"{table.name}: cannot tell which column holds the text: {listed(known)}? Give --text {shlex.quote(known[0])}{more}"
+        f"{table.name}: cannot tell which column holds the text: {listed(known)}? Pass --text {shlex.quote(known[0])}{more}"
         f"{_hint(table)}"
     )
 
@@ -409,7 +409,7 @@ def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], t
     candidates = known or list(columns)
     named = " ".join(f"--text {shlex.quote(name)}" for name in texts)
     raise InputError(
-        f"{table.name}: cannot tell which column holds the label: {listed(candidates)}? Give {named} --label "
+        f"{table.name}: cannot tell which column holds the label: {listed(candidates)}? Pass {named} --label "
         f"{shlex.quote(candidates[0])}{_hint(table)}"
     )
 
@@ -440,9 +440,9 @@ def _hint(table: SourceTable) -> str:
     """What else may be wrong with a file whose columns are not clear."""
     command = table.pair_options()
     if command:
-        return f"; for preference data give {command}"
+        return f"; for preference data pass {command}"
     if table.first_line and any(len(name.split()) >= 4 or len(name) > 60 for name in table.columns):
-        return "; the first line looks like data: if the file has no header, give --no-header"
+        return "; the first line looks like data: if the file has no header, pass --no-header"
     return ""
 
 

@@ -130,7 +130,7 @@ def _check(n: int, length: int, n_relevant: int, irrelevant: int, own: int, leak
     elif not 0 <= leak < 0.5:
         problem = f"leak = {leak} must be in [0, 0.5)"
     elif not 1 <= own <= n_relevant // 2:
-        problem = f"{own} relevant tokens per document: use 1 … {n_relevant // 2}, half of the relevant types"
+        problem = f"{own} relevant tokens per document: use 1 … {n_relevant // 2}, which is half of the relevant types"
     elif not own <= length <= own + irrelevant:
         problem = f"T = {length} with {own} relevant tokens and {irrelevant} irrelevant types: "
         problem += f"use {own} ≤ T ≤ {own + irrelevant}"

@@ -64,7 +64,7 @@ _TERMS = (
     (
         "Certificate",
         "(F1) the finite gaps are at a strict minimum; (F2) no shorter p separates the selected tokens; (F3) the growing gaps "
-        "balance. certificate.npz holds the numbers, and docs/theory.md a script that checks them.",
+        "balance. certificate.npz contains the numbers, and docs/theory.md a script that checks them.",
     ),
 )
 

@@ -42,7 +42,7 @@ class VerifySettings(SourceSettings):
     max_steps: int = option(10_000, "", flag="")
     max_log_time: float = option(40.0, "", flag="")
     seed: int = option(0, "Seed of every random draw.", low=0)
-    resume: Path | None = option(None, "Keep the state of the flow in this file, and continue from it.")
+    resume: Path | None = option(None, "Save the state of the flow in this file, and continue from it.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

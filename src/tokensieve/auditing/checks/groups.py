@@ -16,7 +16,7 @@ class Groups(Check):
     """Documents of one author or thread are no independent evidence, and leak across a random split."""
 
     name = "groups"
-    title = "Documents seem to come in groups"
+    title = "Documents appear to be grouped"
     about = (
         "At least 10% of the training documents fall into groups of 3 to 30 that share three or more rare words, and the documents "
         "of a group share a label more often than by chance; checked only without --by."

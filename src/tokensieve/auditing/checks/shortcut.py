@@ -135,7 +135,7 @@ STRONG = {Sign.MARKUP, Sign.FORMATTING}  # each of these suffices
 _MEANING = {
     Sign.FORMATTING: "formatting, not a word",
     Sign.NUMBER: "a number",
-    Sign.MARKUP: "part of an address or of markup",
+    Sign.MARKUP: "joined to other characters, as in a code, an address or markup",
     Sign.BOILERPLATE: "part of a fixed phrase at the start or end of the text",
     Sign.EDGE: "always in the same place in the text",
     Sign.ALONE: "nearly certain, in documents that otherwise read like the rest of the class",

@@ -62,13 +62,13 @@ class Sample:
         notes: list[str] = []
         if corpus.test is not None:
             corpus = corpus.test
-            notes.append("only the test part of the source is used; the model may know the other")
+            notes.append("only the test rows are used; the model may have seen the training rows")
         notes = [*corpus.intake.lines(), *notes]
         if corpus.columns:
             raise InputError("--columns is for audit and train: a transformer reads the text alone; leave it out")
         if len(corpus.fields) > 2:
             raise InputError(
-                f"a transformer reads one text, or two together, not {len(corpus.fields)} fields: give --text once or twice"
+                f"a transformer reads one text, or two together, not {len(corpus.fields)} fields: pass --text once or twice"
             )
         rng, n, pairs = np.random.default_rng(seed), len(corpus.labels), corpus.pairs
         self.paired = len(corpus.fields) == 2 or (pairs is not None and prompted)
@@ -91,7 +91,9 @@ class Sample:
         read = np.sort(order[: max_documents - (max_documents % 2 if pairs is not None else 0)])
         self.n_groups = min(50, len(read) // 2)
         if len(np.unique(corpus.labels[read])) < 2 or self.n_groups < 4:
-            raise InputError(f"{len(read)} documents are too few to diagnose a model: give at least 8, of two classes")
+            raise InputError(
+                f"{len(read)} documents are too few to diagnose a model: pass at least 8, from two classes"
+            )
         self.groups = np.empty(n, dtype=np.int64)
         self.groups[order] = (np.arange(n) // (1 if pairs is None else 2)) % self.n_groups
         if splitter is SPLITTER and not self.paired:  # a passage must not reach from one text of a pair into the other

@@ -207,7 +207,7 @@ class OnnxClassifier:
         z = np.asarray(out, dtype=np.float64)
         if z.shape != (len(batch), len(self.names)):
             raise InputError(
-                f"the ONNX model gives {z.shape} for {len(batch)} inputs and {len(self.names)} names of outputs"
+                f"the ONNX model returns {z.shape} for {len(batch)} inputs and {len(self.names)} names of outputs"
             )
         return z
 

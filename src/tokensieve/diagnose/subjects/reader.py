@@ -368,8 +368,8 @@ class LabelWords(torch.nn.Module):
         self._chosen = [_first_piece(tokenizer, self._around[-1], word) for word in words.values()]
         if len(set(self._chosen)) < len(words):
             raise InputError(
-                f"the words {', '.join(map(repr, words.values()))} do not begin with pieces of their own, so that the next piece "
-                "cannot tell them apart: choose others"
+                f"the words {', '.join(map(repr, words.values()))} begin with the same piece, so that the next piece cannot tell "
+                "them apart: choose others"
             )
         self.train(model.training)
 
@@ -379,7 +379,7 @@ class LabelWords(torch.nn.Module):
         if paired != (len(self._around) == 3):
             have = "{second} needs pairs of texts"
             have = "pairs of texts need a template with {text} and {second}" if paired else have
-            raise InputError(f"{have}: change --template, or give --text {'once' if paired else 'twice'}")
+            raise InputError(f"{have}: change --template, or pass --text {'once' if paired else 'twice'}")
         whole = tokenizer("a", return_special_tokens_mask=True)
         start = whole["input_ids"][:1] if whole["special_tokens_mask"][0] else []
         before, *middle, after = [_piece_ids(tokenizer, part) for part in self._around]
@@ -422,5 +422,5 @@ def _first_piece(tokenizer: Any, before: str, word: str) -> int:
     if len(whole) <= len(start) or whole[: len(start)] != start:  # the word changes how the text before it is split
         start, whole = [], _piece_ids(tokenizer, word)
     if not whole:
-        raise InputError(f"the tokenizer gives nothing for the word {word!r}: choose another")
+        raise InputError(f"the tokenizer returns no piece for the word {word!r}: choose another")
     return whole[len(start)]

@@ -94,10 +94,10 @@ class Outputs:
         if M == 1:
             if K != 2:
                 raise InputError(
-                    f"the model has a single output, which puts documents on one scale, and the data has {K} classes: bring it to "
+                    f"the model has a single output, which puts documents on one scale, and the data has {K} classes: reduce it to "
                     "two with --group NEW=OLD,OLD or --drop OLD"
                 )
-            note = f"the model's single output is taken to be larger for {classes[1]!r}"
+            note = f"the model's single output is assumed to be larger for {classes[1]!r}"
             return cls((0,), 1, 2, "single", names=names, named=True, note=note)
         if asked:
             given = {label_name(name): str(output) for name, output in asked.items()}
@@ -122,11 +122,11 @@ class Outputs:
                 note = f"the output {names[found[0]]!r} is read as a yes or no"
                 return cls((found[0],), M, 2, "rest", 1 if mine[1] in folded else -1, names, True, note)
         if M < K:
-            raise InputError(f"{have}: bring the data to {M} classes with --group NEW=OLD,OLD or --drop OLD")
+            raise InputError(f"{have}: reduce the data to {M} classes with --group NEW=OLD,OLD or --drop OLD")
         in_order = cls(tuple(range(K)), M, K, kind, names=names)
         if list(classes) == [str(i) for i in range(K)] and M == K:
             pairs = ", ".join(f"{k} = {names[k]}" for k in range(K))
-            return replace(in_order, note=f"labels are taken as numbers of the model's outputs: {pairs}")
+            return replace(in_order, note=f"labels are treated as numbers of the model's outputs: {pairs}")
         if M == K and all(re.fullmatch(r"LABEL_[0-9]+", name) for name in names):
             pairs = ", ".join(f"{name} = {output}" for name, output in zip(classes, names, strict=True))
             return replace(in_order, note=f"the model's outputs have no names and are taken in order: {pairs}")
@@ -149,7 +149,7 @@ class Outputs:
             if mannwhitneyu(f[labels == 1], f[labels == 0], alternative="less").pvalue >= _CERTAIN:
                 return self
             if self.kind == "single":
-                note = f"the model's single output is larger for {classes[0]!r}: its sign is turned"
+                note = f"the model's single output is larger for {classes[0]!r}: its sign is flipped"
                 return replace(self, sign=-1, note=note)
             return replace(self, note=f"{self.note}; it is larger for the other class".lstrip("; "))
         predicted = logits.argmax(axis=1)
@@ -177,7 +177,7 @@ class Outputs:
         if self.named:
             return replace(self, warning=f"{what}. Are the names in its config.json in the right order?")
         order = self.note or "the outputs are matched as --map says"
-        raise InputError(f"{order}, but then only {what}: give the order that is right with --map")
+        raise InputError(f"{order}, but then only {what}: set the right order with --map")
 
 
 _Answer = Callable[[list[str]], Floats]
@@ -215,7 +215,7 @@ class RecognisedModel:
         if hasattr(model, "task") and hasattr(model, "model") and hasattr(model, "preprocess"):
             if model.task not in ("text-classification", "sentiment-analysis"):
                 raise InputError(
-                    f"a pipeline for {model.task!r} names no fixed classes: give one for text-classification"
+                    f"a pipeline for {model.task!r} names no fixed classes: pass one for text-classification"
                 )
             model, tokenizer = model.model, model.tokenizer
         family = type(model).__name__
@@ -240,7 +240,7 @@ class RecognisedModel:
         if isinstance(model, str):
             raise InputError(f"{model!r} is a name, not a model; use diagnose(*load({model!r}), texts, labels)")
         raise InputError(
-            f"cannot diagnose a {family}: give a transformers model for sequence classification with its tokenizer, a "
+            f"cannot diagnose a {family}: pass a transformers model for sequence classification with its tokenizer, a "
             "text-classification pipeline, something with predict_proba on texts, or a function with classes=[…]"
         )
 
@@ -252,7 +252,7 @@ class RecognisedModel:
                 sorted({str(getattr(c.peft_type, "value", c.peft_type)) for c in model.peft_config.values()})
             )
             raise InputError(
-                f"{kinds} adapters put vectors before the text and cannot be merged into the weights: give a function of texts "
+                f"{kinds} adapters put vectors before the text and cannot be merged into the weights: pass a function of texts "
                 "with classes=[…] instead"
             )
         try:
@@ -260,7 +260,7 @@ class RecognisedModel:
         except (ValueError, TypeError, AttributeError, NotImplementedError) as error:
             raise InputError(
                 f"the adapters cannot be merged into the weights ({' '.join(str(error).split())[:200]}): merge and save the model "
-                "(merge_and_unload, save_pretrained), or give a function of texts with classes=[…]"
+                "(merge_and_unload, save_pretrained), or pass a function of texts with classes=[…]"
             ) from None
 
 
@@ -275,10 +275,10 @@ def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
     elif not any(sign in type(model).__name__ for sign in ("Classif", "Reward")):
         way = "load one that was trained as such with AutoModelForSequenceClassification"
         if any(sign in type(model).__name__ for sign in ("CausalLM", "LMHead")):
-            way = "give the words that it answers with, tokensieve.diagnose.LabelWords(model, tokenizer, {class: word})"
+            way = "pass the words that it answers with, tokensieve.diagnose.LabelWords(model, tokenizer, {class: word})"
         raise InputError(f"{type(model).__name__} is not a model for sequence classification: {way}")
     if tokenizer is None:
-        raise InputError(f"{family} needs its tokenizer: give both, diagnose(model, tokenizer, texts, labels)")
+        raise InputError(f"{family} needs its tokenizer: pass both, diagnose(model, tokenizer, texts, labels)")
     if getattr(config, "problem_type", None) == "multi_label_classification":
         kind = "sigmoid"
         notes.append("each output is a yes or no of its own (multi_label_classification): outputs are read one by one")
@@ -298,7 +298,7 @@ def _of_estimator(model: Any) -> _Answer:
         except (ValueError, TypeError, AttributeError) as error:
             why = " ".join(str(error).split())[:80]
             raise InputError(
-                f"{type(model).__name__}.{name} cannot read a list of texts ({why}): give a fitted pipeline that begins with its "
+                f"{type(model).__name__}.{name} cannot read a list of texts ({why}): pass a fitted pipeline that begins with its "
                 "vectorizer"
             ) from None
         if name == "predict_proba":
@@ -323,8 +323,8 @@ def _of_function(function: Callable[[list[str]], object], classes: int) -> _Answ
         if z.ndim == 0 or len(z) != len(texts):
             shown = " ".join(repr(given).split())[:80]
             raise InputError(
-                f"the function must give a row of {classes} numbers for each of {len(texts)} texts, probabilities or log-odds, not "
-                f"{shown}"
+                f"the function must return a row of {classes} numbers for each of {len(texts)} texts, probabilities or log-odds, "
+                f"not {shown}"
             )
         one = z.ndim == 1 or z.shape[1:] == (1,)
         z = z.reshape(len(texts), -1) if z.ndim < 3 else z
@@ -333,7 +333,7 @@ def _of_function(function: Callable[[list[str]], object], classes: int) -> _Answ
             share.append(inside and (one or bool(np.allclose(z.sum(axis=-1), 1, atol=1e-3))))
         if share[0] and not inside:
             raise InputError(
-                "the function gave numbers in [0, 1] first and others later: give probabilities, or log-odds, throughout"
+                "the function returned numbers in [0, 1] first and others later: return probabilities, or log-odds, throughout"
             )
         if classes == 2 and one:
             z = np.hstack([1 - z, z]) if share[0] else np.hstack([-z / 2, z / 2])
@@ -420,7 +420,7 @@ class TextSubject:
         z = self._answer(texts)
         if z.shape != (len(texts), self._width) or not np.isfinite(z).all():
             raise InputError(
-                f"the model gave {z.shape} for {len(texts)} texts, or numbers that are not finite: it must give one row of "
+                f"the model returned {z.shape} for {len(texts)} texts, or numbers that are not finite: it must return one row of "
                 f"{self._width} probabilities or scores each"
             )
         return z

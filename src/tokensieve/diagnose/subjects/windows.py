@@ -62,7 +62,7 @@ class Frame:
         """What the tokenizer puts around a text, or around and between two; an InputError if it gives no offsets."""
         if not getattr(tokenizer, "is_fast", False):
             raise InputError(
-                f"the tokenizer {type(tokenizer).__name__} gives no character offsets: save a fast one (tokenizer.json) "
+                f"the tokenizer {type(tokenizer).__name__} returns no character offsets: save a fast one (tokenizer.json) "
                 "beside the model"
             )
         probe = tokenizer(*["a"] * (1 + paired), return_special_tokens_mask=True, return_token_type_ids=paired)

@@ -61,7 +61,7 @@ def context(audit: Audit) -> Json:
     types, rows = audit.tokens.height // len(audit.classes), _rows_per_class(audit)
     thinned = (
         f"{rows:,} of {types:,} token types are in this table: those named elsewhere on this page, the extremes, "
-        "and a sample of the rest. tokens.csv holds all of them."
+        "and a sample of the rest. tokens.csv lists all of them."
     )
     classes = {"classes": audit.classes, "label": _first_class(audit), "pairs": audit.pairs is not None}
     return classes | {"thinned": thinned if types > rows else ""}

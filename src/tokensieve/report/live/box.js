@@ -52,7 +52,7 @@ const Box = {
     const known = explained.spans.length - explained.unknown;
     const words = `${Format.count(explained.spans.length)} words, ${Format.count(known)} of them known`;
     const answer = Dom.make("p", { class: "answer" }, "Prediction: ", Dom.token(State.classes[best], 60), ` ${Format.percent(p[best])}. `);
-    answer.append(Dom.make("span", { class: "lead", text: explained.attention.size ? `${words}.` : `${words}; the prediction is the class frequencies.` }));
+    answer.append(Dom.make("span", { class: "lead", text: explained.attention.size ? `${words}.` : `${words}; the prediction follows the class frequencies.` }));
     if (!whole) return Dom.id("box-answer").replaceChildren(answer, Box.bars(p));
     const view = State.classes.length > 2 && explained.attention.size ? [best, Model.second(explained.answer)] : State.label;
     const use = (text) => {

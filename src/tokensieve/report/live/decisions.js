@@ -17,7 +17,7 @@ const Decisions = {
     Dom.id("decisions-clear").addEventListener("click", () => {
       Decisions.tokens.clear();
       Decisions.documents.clear();
-      Decisions.changed("All decisions are withdrawn.");
+      Decisions.changed("All decisions were withdrawn.");
     });
   },
 

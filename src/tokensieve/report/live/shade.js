@@ -82,7 +82,7 @@ const Shade = {
     const sum = others.reduce((f, row) => f + row.contribution, 0);
     if (others.length) line.append(`${Format.count(others.length)} other token types ${Format.signed(sum, 3)}, `);
     if (Math.abs(rest) > 5e-4) line.append(`token types that are not on this page ${Format.signed(rest, 3)}, `);
-    if (!explained.attention.size) line.append("no known token, so the prediction is the class frequencies, ");
+    if (!explained.attention.size) line.append("no known token, so the prediction follows the class frequencies, ");
     line.append(Dom.make("strong", { text: `logit ${Format.signed(answer, 3)}` }));
     return line;
   },

@@ -137,7 +137,7 @@ const TokenTable = {
     Dom.id("table-next").disabled = TokenTable.page >= pages - 1;
     const filtered = State.find || State.marked || State.brush || State.quadrant >= 0 || State.category >= 0 || State.least > 0;
     Dom.id("table-clear").disabled = !filtered;
-    if (first) Dom.say(order.length ? `${Format.count(order.length)} tokens in the table.` : "No token fits.");
+    if (first) Dom.say(order.length ? `${Format.count(order.length)} tokens in the table.` : "No token matches these filters.");
   },
 
   nothing() {
