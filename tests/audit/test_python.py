@@ -123,7 +123,7 @@ def test_missing_values_in_lists_of_numpy_and_pandas() -> None:
     [
         ({"text": "bdy", "label": "stars"}, "there is no column 'bdy' for the text.*did you mean 'body'"),
         ({"text": "body", "label": 3}, "there is no column '3' for the label"),
-        ({"text": "id", "label": "stars"}, "row 1: column 'id' int values, not text"),
+        ({"text": "id", "label": "stars"}, "row 1: column 'id' contains int values, not text"),
         ({"text": "body", "label": "id"}, "60 different values in 60 documents"),
         ({"txt": "body"}, "unknown option 'txt'; did you mean 'text'"),
         ({"text": "body", "label": "body"}, "must be different columns"),

@@ -97,7 +97,7 @@ def test_missing_and_empty_parts() -> None:
     assert (corpus.intake.counts["missing_text"], corpus.intake.counts["empty"]) == (1, 1)
     assert read_texts(frame, text=FIELDS).to_list()[1] == "⟦title⟧ \n⟦body⟧ b"
     for wrong, message in (
-        (frame.with_columns(body=pl.lit(3)), "row 1: column 'body' int values"),
+        (frame.with_columns(body=pl.lit(3)), "row 1: column 'body' contains int values"),
         (frame.drop("body"), "no column 'body'"),
     ):
         with pytest.raises(InputError, match=message):

@@ -81,7 +81,7 @@ def test_messages_are_read_for_their_last_content() -> None:
         ([("p", "a", "b")], {}, "has a single usable pair"),
         ([("p", "a", "b"), ("p", "c", "d")], {}, "all 2 pairs have the same value in column 'prompt'"),
         ([("p", "a", "a"), ("q", None, "d")], {}, "no pair is left; of 2 rows 1 lack an answer, 0 have an empty one, 1 have"),
-        ([("p", 1, 2), ("q", 3, 4)], {}, "row 1: column 'chosen' int values, not text"),
+        ([("p", 1, 2), ("q", 3, 4)], {}, "row 1: column 'chosen' contains int values, not text"),
         ([("p", float("nan"), "b"), ("q", None, "d")], {}, "no pair is left"),
         ([("p", "a", "b"), ("q", "c", "d")], {"by": "topic"}, "there is no column 'topic' for the units"),
         ([("p", "a", "b"), ("q", "c", "d")], {"split": "prompt"}, "must contain 'test' for test rows"),
@@ -120,7 +120,7 @@ def test_a_column_that_says_which_answer_won_is_asked_for(column: str, values: t
 
 
 def test_a_file_of_pairs_read_as_labelled_text_is_told_so() -> None:
-    with pytest.raises(InputError, match="for pairs of answers --pairs chosen,rejected"):
+    with pytest.raises(InputError, match="--pairs chosen,rejected"):
         read_corpus(demo_pairs(8))
 
 
@@ -130,7 +130,7 @@ def test_a_given_split_tells_what_both_sides_share() -> None:
     assert corpus.test is not None
     assert corpus.intake.lines() == [
         "1 test pair also found in training",
-        "test pairs whose group (prompt) also has training pairs: 3",
+        "3 test pairs whose group (prompt) also has training pairs",
     ]
 
 
