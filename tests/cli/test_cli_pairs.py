@@ -103,7 +103,7 @@ def test_mask_cuts_from_both_answers(home: Path, run: Run) -> None:
         (("predict", "model", "pairs.csv", "--pairs", "chosen,other"), "no column 'other'"),
         (
             ("mask", "pairs.csv", "--pairs", "chosen", "--token", "tapestry", "--out", "x.csv"),
-            "does not name two columns",
+            "must name two columns",
         ),
     ],
 )

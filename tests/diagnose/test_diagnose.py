@@ -336,7 +336,7 @@ def test_work_goes_on_where_it_stopped(trained: Any, found: Diagnosis, reviews: 
     result = diagnose(*arguments, resume=file, progress=lambda stage, share: seen.append(stage))
     assert "model: reading documents" not in seen and any("confirming" in stage for stage in seen)
     assert result.tokens.equals(found.tokens)
-    with pytest.raises(InputError, match="a run with other data, settings or start"):
+    with pytest.raises(InputError, match="data, settings or"):
         diagnose(*arguments[:4], DiagnoseSettings(min_documents=6, batch_size=32), resume=file)
     file.write_bytes(b"PK nonsense")
     with pytest.raises(InputError, match="cannot be read as a checkpoint"):

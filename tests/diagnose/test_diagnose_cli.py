@@ -169,7 +169,7 @@ def test_broken_models(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["model", "three.csv"], "bring the data to 2 classes with --group"),
+        (["model", "three.csv"], "2 classes with --group"),
         (["model", "held.csv", "--map", "negative=Positive", "--map", "positive=0"], "with --map negative=Negative"),
         (["model", "swapped.csv"], "79.5% with --map 0=Positive --map 1=Negative"),
         (["model", "other.csv"], "the predictions fit --map down=Positive --map up=Negative"),
@@ -181,7 +181,7 @@ def test_broken_models(
         (["model", "held.csv", "--max-length", "3"], "no room for text"),
         (["model", "held.csv", "--device", "nowhere"], "device 'nowhere' is not available"),
         (["model", "held.csv", "--device", "meta"], "device 'meta' is not available"),
-        (["model", "held.csv", "--resume", "no/such/file.npz"], "a folder that exists"),
+        (["model", "held.csv", "--resume", "no/such/file.npz"], "existing folder"),
         (["model", "nowhere.csv"], "no file or folder"),
         (["held.csv", "held.csv"], "is a file; name the folder"),
         (["./nowhere", "held.csv"], "there is no folder './nowhere'"),
@@ -218,7 +218,7 @@ def test_matching_classes() -> None:
 
 def test_a_slow_tokenizer_and_a_foreign_object(home: Path) -> None:
     model, _ = load(str(home / "model"))
-    with pytest.raises(InputError, match="gives no character offsets"):
+    with pytest.raises(InputError, match="no character offsets"):
         diagnose(model, object(), ["a b", "c d"] * 20, [0, 1] * 20, DiagnoseSettings(min_documents=1))
     with pytest.raises(InputError, match="cannot diagnose a dict"):
         diagnose({}, None, ["a b", "c d"] * 20, [0, 1] * 20)

@@ -371,9 +371,9 @@ def test_an_interrupted_run_goes_on_to_the_same_numbers(
     assert same(DeepTraining.fit(counts, given, others, checkpoint=path), resumed)
     assert [x.name for x in tmp_path.iterdir()] == [path.name]
     for other in (replace(given, learning_rate=0.1), replace(given, scaled=True)):
-        with pytest.raises(InputError, match="other data, settings or start"):
+        with pytest.raises(InputError, match="data, settings or"):
             DeepTraining.fit(counts, other, others, checkpoint=path)
-    with pytest.raises(InputError, match="other data, settings or start"):
+    with pytest.raises(InputError, match="data, settings or"):
         DeepTraining.fit(replace(counts, labels=1 - counts.labels), given, others, checkpoint=path)
 
 

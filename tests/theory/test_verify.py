@@ -92,7 +92,7 @@ def test_a_flow_kept_on_disk_is_resumed(tmp_path: Path) -> None:
     assert path.exists()
     again = verify(counts, settings)
     np.testing.assert_array_equal(again.flow.coordinates, first.flow.coordinates)
-    with pytest.raises(InputError, match="other data, settings or start"):
+    with pytest.raises(InputError, match="data, settings or"):
         verify(counts, replace(settings, eta=10.0))
 
 

@@ -47,7 +47,7 @@ class VerifySettings(SourceSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.resume and (self.resume.is_dir() or not self.resume.parent.is_dir()):
-            raise InputError(f"cannot keep the flow in {str(self.resume)!r}: name a file in a folder that exists")
+            raise InputError(f"cannot save the flow in {str(self.resume)!r}: name a file in an existing folder")
         if not (0 < self.max_norm < math.inf and self.max_seconds > 0):
             raise InputError(
                 f"--max-norm {self.max_norm:g} and --max-seconds {self.max_seconds:g} must be positive numbers"
