@@ -52,11 +52,9 @@ class Learned:
 
     Attributes:
         importance: as `token_importance` of all training documents on one machine.
-        model: the classifier, as after `fit`; its `n_steps_` are the minibatch steps of the final training, added up over rounds
-            and partitions.
+        model: as after `fit`; its `n_steps_` are minibatch steps of the final training, over all rounds and partitions.
         attention_sums: as `tokensieve.model.attention.attention_sums` of all training documents, shape (3, |S|).
-        attention: mean over the documents that contain a type of its attention relative to a uniform share, as in
-            `AttentionClassifier.effects` but 0 for a type in none, shape (|S|,).
+        attention: as in `AttentionClassifier.effects`, but 0 for a type in no document, shape (|S|,).
         tested: of the test documents those predicted correctly, by class, shape (K,), words that are no token, and all words.
         settings: with `min_documents` as a number.
         sizes: documents by side ("train", "test") and class, shape (2, K).
@@ -98,7 +96,9 @@ class Learned:
         del inside, outside
         tell("importance", 0.0)
         features = len(self.vocabulary.formatting)
-        words, marks, present = self._train.total(_sums, features)
+        words, marks, present = self._train.total(
+            lambda part: Sums((*TokenSums.of_counts(part[0], features, part[1]), part[0].present))
+        )
         groups = None if how.by is None else present
         self.importance = importance_of(words, self.vocabulary.tokens, self.classes, marks, self.sizes[0], groups)
         self.rounds, self.validation = ROUNDS, list[float]()
@@ -221,11 +221,6 @@ def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> _C
 
 def _columns(part: _Counted, types: Ints) -> _Counted:
     return replace(part[0], matrix=part[0].matrix[:, types], tokens=part[0].tokens[types]), *part[1:]
-
-
-def _sums(part: _Counted, features: int) -> Sums:
-    """Sums over words, sums over formatting, and documents of each class that contain each type."""
-    return Sums((*TokenSums.of_counts(part[0], features, part[1]), part[0].present))
 
 
 # ---- training by averaging

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,12 @@ class Partitions(Chunks):
 
     def regrouped(self, column: str, n: int) -> Partitions:
         """The rows in n other partitions, those with the same value of a column in one of them."""
-        cuts = self.each(_buckets, column, n).parts
+
+        def cut(frame: pl.DataFrame) -> list[pl.DataFrame]:
+            where = _numbers(frame[column], "bucket") % n
+            return [frame.filter(where == i) for i in range(n)]
+
+        cuts = self.each(cut).parts
         taken = [[self.run(operator.getitem, cut, i) for cut in cuts] for i in range(n)]
         return Partitions(self.client, [self.run(pl.concat, some) for some in taken])
 
@@ -263,14 +269,11 @@ def read_sides(
     rule = False if tests or not (how.split or how.test_share) else None if how.split else (how.test_share, how.seed)
     rules = [rule] * given + [True] * len(tests)
     read = Partitions(client, [*pieces.parts, *tests]).each(_read, reader, rules, numbered=True)
-    counts, dropped, sizes = Counter[str](), Counter[str](), Counter[tuple[str, bool]]()
-    rows, characters = list[int](), 0  # rows of each piece
-    for found in read.each(operator.itemgetter(1)).here():
-        if isinstance(found, InputError):
-            raise found
-        counts, dropped, sizes = counts + found[0], dropped + found[1], sizes + found[2]
-        rows.append(found[3])
-        characters += found[4]
+    found = read.each(operator.itemgetter(1, 2)).here()
+    for problem in (one for _, one in found if isinstance(one, InputError)):
+        raise problem
+    rows = [n for n, _ in found]
+    counts, dropped, sizes, characters = reduce(operator.add, (sums for _, sums in found))
     learned = {name: n for (name, test), n in sizes.items() if not test}
     counts["kept"] = sum(learned.values())
     intake = Intake(counts=counts, columns=(" + ".join(reader[1]), reader[2]), dropped=dict(dropped))
@@ -316,9 +319,9 @@ def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -
 
 def _read(
     part: Any, number: int, reader: Reader, rules: Sequence[tuple[float, int] | bool | None]
-) -> tuple[pl.DataFrame | None, tuple[Counter[str], Counter[str], Counter[tuple[str, bool]], int, int] | InputError]:
-    """The documents of a partition, and what was read, dropped labels, documents, rows and characters, counted. An error of the
-    user's is a result like any other, so that no worker logs it."""
+) -> tuple[pl.DataFrame | None, int, Sums | InputError]:
+    """The documents of a partition, its rows, and sums: what was read, dropped labels, documents by label and side, characters. An
+    error of the user's is a result like any other, so that no worker logs it."""
     (settings, texts, label), name, rule = reader, f"partition {number + 1}", rules[number]
     try:
         table = part.table(settings) if isinstance(part, Piece) else SourceTable.of_frame(part, name)
@@ -348,7 +351,7 @@ def _read(
         else:
             test = pl.Series([rule] * frame.height, dtype=pl.Boolean)
     except InputError as problem:
-        return None, problem
+        return None, 0, problem
     to = pl.col("label").replace_strict(final, default=pl.col("label"), return_dtype=pl.String)
     frame = frame.with_columns(label=to, original="label", test=test)
     gone = frame.filter(pl.col("label").is_null() & ~pl.col("test"))["original"]
@@ -357,18 +360,13 @@ def _read(
     dropped = Counter(dict(gone.value_counts().iter_rows()))
     sizes = Counter({(label, test): n for label, test, n in frame.group_by("label", "test").len().iter_rows()})
     characters = int(frame["text"].str.len_chars().sum())
-    return frame, (Counter[str]() if rule is True else counts, dropped, sizes, counts["rows"], characters)
+    return frame, counts["rows"], Sums((Counter() if rule is True else counts, dropped, sizes, characters))
 
 
 def _numbers(values: pl.Series, salt: object) -> pl.Series:
     """A number below 2³² for each value, which depends on nothing else but the salt."""
     names = values.bin.encode("hex") if values.dtype == pl.Binary else values
     return digests(f"{salt} {name}" for name in names).bin.slice(0, 4).bin.reinterpret(dtype=pl.UInt32)
-
-
-def _buckets(frame: pl.DataFrame, column: str, n: int) -> list[pl.DataFrame]:
-    where = _numbers(frame[column], "bucket") % n
-    return [frame.filter(where == i) for i in range(n)]
 
 
 def _repeats(found: pl.DataFrame) -> Counter[str]:

@@ -81,12 +81,13 @@ def train_remote(
             ) from None
     if settings.test is None and settings.split is None and not 0 < settings.test_share < 1:
         raise InputError(f"the test share must lie between 0 and 1, not {settings.test_share}")
-    stages = ["reading"]
+    current = "reading"
 
     def timed(stage: str, share: float) -> None:
-        if stage != stages[-1]:
-            clock.lap(stages[-1])
-            stages.append(stage)
+        nonlocal current
+        if stage != current:
+            clock.lap(current)
+            current = stage
         tell(stage, share)
 
     found = Learned(client, source, settings, tokenizer or WordTokenizer(), timed, sampled=True)
