@@ -58,17 +58,10 @@ class _OnCluster(Labels):
 def train_remote(
     client: Any, source: Any, settings: TrainSettings, tokenizer: Tokenizer | None, tell: Progress, clock: Clock
 ) -> CorpusModel:
-    """Read, count, learn and test on a cluster, for an audit.
+    """Read, count, learn and test on a cluster, for an audit; arguments and errors are those of `tokensieve.model.cluster.learn_on`.
 
-    Args:
-        client: a `dask.distributed.Client`; the default one if None.
-        source: what `tokensieve.model.cluster.learn_on` reads.
-        settings: with a test set, or a fraction for one.
-        tokenizer: words if None.
-        tell, clock: called with (stage, share done); keeps the seconds of the stages.
-
-    Raises:
-        InputError: as of `learn_on`.
+    The client is the default one if None, the settings have a test set or a fraction for one, and `clock` keeps the seconds of the
+    stages.
     """
     if client is None:
         from dask.distributed import get_client
