@@ -58,7 +58,7 @@ class _OnCluster(Labels):
 def train_remote(
     client: Any, source: Any, settings: TrainSettings, tokenizer: Tokenizer | None, tell: Progress, clock: Clock
 ) -> CorpusModel:
-    """Read, count, learn and test on a cluster, for an audit; arguments and errors are those of `tokensieve.model.cluster.learn_on`.
+    """Read, count, learn and test on a cluster, for an audit; arguments and errors are those of `learn_on`.
 
     The client is the default one if None, the settings have a test set or a fraction for one, and `clock` keeps the seconds of the
     stages.
