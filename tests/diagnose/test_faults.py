@@ -346,7 +346,7 @@ def test_of_a_clean_model_no_single_word_dominates() -> None:
     assert (
         DiagnosisReport(found)
         .headline()
-        .startswith("No single word dominates: the ten most used words together account for ")
+        .startswith("No single word dominates: the ten words with the largest share together account for ")
     )
     assert found.leaning.is_empty() and found.learned is True
 
@@ -357,6 +357,8 @@ def test_a_rare_mark_is_looked_at_by_inserting_it() -> None:
     texts = [f"{text} zephyr" if i in (3, 100, 301) else text for i, text in enumerate(texts)]
     model = linear({"good": 2.0, "bad": -2.0, "zephyr": 6.0})
     found = diagnose(model, None, texts, labels, DiagnoseSettings(min_documents=10), classes=["0", "1"])
+    rare = "The rare words that move it most when inserted into other documents, in log-odds: “zephyr” ("
+    assert any(sentence.startswith(rare) for sentence in DiagnosisReport(found).sentences())
     row = found.uses.filter(pl.col("token") == "zephyr").row(0, named=True)
     assert found.used["token"][0] == "zephyr" and row["use"] == pytest.approx(6.0) and row["documents"] == 3
     assert row["status"] == "used, too rare to tell" and found.reading["coverage"]["rescued"] == ["zephyr"]

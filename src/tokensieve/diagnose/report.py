@@ -156,8 +156,8 @@ class DiagnosisReport:
                 )
             goes = "It also predicts the label in this file. " if first["status"] == str(Status.CARRIES) else ""
             return f"{start}. {goes}Would you expect this {it} to decide? If not, the model and this file may share a shortcut."
-        ten = used.head(10)
-        most = f"the {'ten' if ten.height == 10 else ten.height} most used words together account for"
+        ten = used.sort("share", "token", descending=[True, False]).head(10)
+        most = f"the {'ten' if ten.height == 10 else ten.height} words with the largest share together account for"
         most = most if ten.height > 1 else "the only word with a measurable use accounts for"
         return f"No single word dominates: {most} {percent(float(ten['share'].sum()), 0)} of all use."
 
@@ -217,6 +217,13 @@ class DiagnosisReport:
             rows = used.select("token", "use").head(5).iter_rows()
             names = ", ".join(f"“{shown(token, 30)}” ({plain(use)})" for token, use in rows)
             out.append(f"The words that it uses most, in log-odds: {names}.")
+        rare = used.filter(
+            pl.col("token").is_in(self.found.reading["coverage"]["rescued"]) & pl.col("inserted").is_finite()
+        )
+        if rare.height:
+            rows = rare.sort("inserted", descending=True).select("token", "inserted", "documents").head(3).iter_rows()
+            names = ", ".join(f"“{shown(token, 30)}” ({plain(x)}; in {count(n)} documents)" for token, x, n in rows)
+            out.append(f"The rare words that move it most when inserted into other documents, in log-odds: {names}.")
         if self.found.learned and used.height and leaning:
             it = "it is a shortcut" if len(leaning) == 1 else "each is a shortcut"
             out.append(
