@@ -175,6 +175,26 @@ def test_the_encoding_is_detected(tmp_path: Path, text: str, encoding: str, foun
     assert corpus.texts.to_list() == texts and corpus.intake.detected == (f"encoding {found} (detected)",)
 
 
+def test_what_a_folder_holds_beside_training_data_is_named(tmp_path: Path) -> None:
+    """Test rows without labels (or with −1) are left aside; labelled ones are the test set, of pairs too."""
+    frame = pl.DataFrame({"text": TEXTS, "label": [i % 2 for i in range(N)]})
+    for labels in (frame.select("text"), frame.with_columns(label=pl.lit(-1)), frame.with_columns(label=pl.lit(None))):
+        frame.write_parquet(tmp_path / "train.parquet")
+        labels.write_parquet(tmp_path / "test.parquet")
+        corpus = read_corpus(tmp_path)
+        assert corpus.test is None and len(corpus.labels) == N
+        assert (
+            "documents in 'test.parquet', neither for training nor for testing, left aside: 24" in corpus.intake.lines()
+        )
+    frame.write_parquet(tmp_path / "test.parquet")
+    assert read_corpus(tmp_path).test is not None
+    pairs = pl.DataFrame({"chosen": GOOD, "rejected": BAD})
+    for name in ("train", "test"):
+        pairs.write_parquet(tmp_path / f"{name}.parquet")
+    test = read_corpus(tmp_path, pairs=("chosen", "rejected")).test
+    assert test is not None and len(test.labels) == 2 * N
+
+
 def test_several_columns_without_a_name_are_numbered(tmp_path: Path) -> None:
     rows = "".join(f'{label},"{text}",,\n' for text, label in zip(TEXTS, LABELS, strict=True))
     (tmp_path / "spam.csv").write_text("v1,v2,,\n" + rows)

@@ -344,9 +344,17 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
         sides.append((f"{table.name} (test rows)", test))
     elif held is not None:
         own = held.columns == ("text", "label") and not {*texts, label} <= {"text", "label"}  # folders and lists
-        names = [held.position(name, "text") for name in (("text",) if own else texts)]
-        target = held.position("label" if own else label, "label")
-        sides.append((held.name, collect(held, names, target, how, more={}, stream=how.stream, columns=tokens)[0]))
+        target = "label" if own else label
+        usable = None
+        if how.test is not None or held.base(target) in held.columns:
+            names = [held.position(name, "text") for name in (("text",) if own else texts)]
+            target = held.position(target, "label")
+            usable = collect(held, names, target, how, more={}, stream=how.stream, columns=tokens)[0]
+        # a competition's test set has no labels, or −1 for each
+        if how.test is None and (usable is None or set(usable[0]["label"]) <= {"-1"} - set(train[0]["label"])):
+            opened.ignored[held.name] = held.height()
+        elif usable is not None:
+            sides.append((held.name, usable))
     known = {name for _, (frame, _, _) in sides for name in frame["label"].unique()}
     unknown = [name for name in final if name not in known]
     if unknown:

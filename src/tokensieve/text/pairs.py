@@ -66,21 +66,24 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
         raise InputError('name the columns of two answers: pairs=("chosen", "rejected"), or --pairs chosen,rejected')
     if how.text is not None:
         raise InputError("--text is for labelled documents: --pairs names the columns of the answers; leave it out")
-    table = open_source(source, how).train
+    opened = open_source(source, how)
+    table, held = opened.train, opened.test if how.test is None else open_source(how.test, how).held_out
+    if held is not None and how.test is None and (how.split or not set(how.columns_of_pairs) <= set(held.columns)):
+        opened.ignored[held.name], held = held.height(), None
     reader = _PairReader(table, how, how.by)
     sides = [_Side(name, how, reader.fields) for name in (table.name, f"{table.name} (test rows)")]
     reader.fill(*sides)
     train = sides[0].corpus(reader)
+    train = replace(train, intake=replace(train.intake, ignored=opened.ignored))
     assert train.pairs is not None
-    if how.split is None and how.test is None:
+    if how.split is None and held is None:
         if len(train.pairs.names) < 2:
             n = len(train.pairs.units)
             same = f"the same value in column {train.pairs.by!r}" if train.pairs.by else "the same prompt"
             usable = "has a single usable pair" if n == 1 else f"all {n:,} pairs have {same}"
             raise InputError(f"{table.name}: {usable}, so none can be held out; add pairs, or pass --test SOURCE")
         return train
-    if how.test is not None:
-        held = open_source(how.test, how).held_out
+    if held is not None:
         sides[1] = _Side(held.name, how, reader.fields)
         reader = _PairReader(held, how, reader.by if reader.by in held.columns else None, reader.suspects.kinds)
         reader.fill(sides[1], sides[1])
@@ -204,14 +207,14 @@ class _Side:
         pairing = Pairing(ends, reader.by, Corpus.unit_index(units), names, places)
         intake = Intake(counts=counts, columns=ends, detected=tuple(notes), pairs=True)
         stored = self._writer.finish() if self._writer else None
-        data, classes, kinds = (
-            pl.DataFrame(frame),
-            ("rejected", "chosen"),
-            reader.suspects.kinds,
-        )  # the second class is y = +1
-        return Corpus(
-            data, classes, self.name, intake, fields=reader.fields, columns=kinds, pairs=pairing, stored=stored
-        )
+        more: dict[str, Any] = {
+            "fields": reader.fields,
+            "columns": reader.suspects.kinds,
+            "pairs": pairing,
+            "stored": stored,
+        }
+        # the second class is y = +1
+        return Corpus(pl.DataFrame(frame), ("rejected", "chosen"), self.name, intake, **more)
 
 
 class _PairReader:

@@ -32,6 +32,7 @@ _BINARY = {  # how files begin that are no text, whatever their name says
     b"\x28\xb5\x2f\xfd": "zstd: name it .zst, after the name of its kind",
     b"%PDF": "PDF: export its text as CSV",
     b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
     b"SQLite format 3": "a database: export the table as CSV",
     b"version https://git-lfs": "a pointer of Git LFS: fetch the file with git lfs pull",
     b"BZh": "bzip2: unpack it with bunzip2",

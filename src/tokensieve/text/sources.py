@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -138,42 +139,70 @@ def _concatenated(tables: Sequence[SourceTable]) -> SourceTable:
 # ---- folders
 
 
+_PART = re.compile(r"(?:^|[^a-z])(train|training|test|testing|dev|validation|valid|val)(?![a-z])")
+_ABOUT = (  # files beside data, which hold none
+    "dataset_dict.json dataset_info.json dataset_infos.json state.json sample_submission.csv samplesubmission.csv"
+).split()
+
+
 def _open_folder(path: Path, how: SourceSettings, labelled: bool) -> _Opened:
     with reading(str(path)):
-        train = path / "train" if (path / "train").is_dir() else path
-        files = _label_files(train)
-        test_files = _label_files(path / "test") if train != path and (path / "test").is_dir() else {}
+        below = [p for p in sorted(path.iterdir()) if p.is_dir() and p.name[0] not in "._"]
+        parts = {found[1]: p for p in below if (found := re.fullmatch(r"(?:.*[^a-z])?(train|test)", p.name.lower()))}
+        train = parts.get("train", path)
+        files, table = _label_files(train), _data_files(train)
         flat = sorted(path.glob("*.txt"))
-        data = sorted(p for p in (*path.glob("*"), *path.glob("data/*")) if p.is_file() and kind_of(p.name))
-    ignored = {"unsup": len(files.pop("unsup"))} if "unsup" in files else {}  # aclImdb's reviews without a label
-    if files:
-        test = _folder_table(path / "test", test_files, how) if test_files else None
-        return _Opened(_folder_table(train, files, how), test, ignored)
-    if flat and not labelled:
+    if flat and not labelled and not (files or table):
         return _Opened(_folder_table(path, {"": flat}, how, ("text",)))
-    if not data:
-        raise InputError(
-            f"{str(path)!r} is a folder but not a data set; supported are data files, one subfolder of .txt files per label, or "
-            "train/LABEL/*.txt beside test/LABEL/*.txt"
-        )
+    ignored = {"unsup": len(files.pop("unsup"))} if "unsup" in files else {}  # aclImdb's reviews without a label
+    if files and not (table and any(p.suffix != ".txt" for paths in files.values() for p in paths)):
+        test_files = _label_files(parts["test"]) if train != path and "test" in parts else {}
+        test = _folder_table(parts["test"], test_files, how) if test_files else None
+        return _Opened(_folder_table(train, files, how), test, ignored)
+    if train != path and table:
+        test_data = _data_files(parts["test"]) if "test" in parts else []
+        held = _concatenated([file_table(file, how) for file in test_data]) if test_data else None
+        return _Opened(_concatenated([file_table(file, how) for file in table]), held)
+    if table:
+        return _open_files(table, how)
+    if len(below) == 1:  # a folder that holds nothing else
+        return _open_folder(below[0], how, labelled)
+    raise InputError(
+        f"{str(path)!r} is a folder but not a data set; supported are data files, one subfolder of .txt files per label, or "
+        "train/LABEL/*.txt beside test/LABEL/*.txt"
+    )
+
+
+def _open_files(files: Sequence[Path], how: SourceSettings) -> _Opened:
+    """Data files of one folder, divided by their names."""
     parts: dict[str, list[SourceTable]] = {}
-    for file in data:
-        part = re.match(r"(train|test|dev|validation|valid|val)(?![a-z])", file.name.lower())
-        parts.setdefault(part[1] if part else "", []).append(file_table(file, how))
+    for file in files:
+        found = _PART.findall(file.name.lower())
+        part = {"training": "train", "testing": "test"}.get(found[-1], found[-1]) if found else ""
+        parts.setdefault(part, []).append(file_table(file, how))
     if "train" not in parts:
         return _Opened(_concatenated([table for tables in parts.values() for table in tables]))
     held = _concatenated(parts["test"]) if "test" in parts else None
-    aside = {name: _concatenated(tables) for name, tables in parts.items() if name not in ("train", "test")}
-    sizes = {
-        name: sum(len(batch[table.columns[0]]) for batch in table.read(table.columns[:1]))
-        for name, table in aside.items()
-    }
+    aside = {name or table.name: table for name, some in parts.items() for table in some}
+    sizes = Counter[str]()
+    for name, table in aside.items():
+        if name not in ("train", "test"):
+            sizes[name] += table.height()
     return _Opened(_concatenated(parts["train"]), held, sizes)
 
 
+def _data_files(path: Path) -> list[Path]:
+    """Tables in a folder or its folder `data`."""
+    found = sorted(p for p in (*path.glob("*"), *path.glob("data/*")) if p.is_file() and kind_of(p.name))
+    return [p for p in found if p.name[0] not in "._" and p.name.lower() not in _ABOUT]
+
+
 def _label_files(path: Path) -> dict[str, list[Path]]:
-    """Label → its .txt files."""
-    found = {p.name: sorted(p.glob("*.txt")) for p in sorted(path.iterdir()) if p.is_dir()}
+    """Label → its texts: the .txt files of each subfolder; where none has any, all files but tables."""
+    below = [p for p in sorted(path.iterdir()) if p.is_dir() and p.name[0] not in "._"]
+    found = {p.name: sorted(p.glob("*.txt")) for p in below}
+    if not any(found.values()):
+        found = {p.name: sorted(x for x in p.glob("[!._]*") if x.is_file() and not kind_of(x.name)) for p in below}
     return {name: texts for name, texts in found.items() if texts}
 
 
@@ -181,13 +210,18 @@ def _folder_table(
     path: Path, files: Mapping[str, Sequence[Path]], how: SourceSettings, columns: tuple[str, ...] = ("text", "label")
 ) -> SourceTable:
     def read(names: Sequence[str]) -> Iterator[Batch]:
+        notes = Counter[str]()
         for label, paths in files.items():
             for start in range(0, len(paths), BATCH):
                 some = paths[start : start + BATCH]
-                texts = [PlainText(file, str(file), how).whole() for file in some] if "text" in names else []
-                yield {name: texts if name == "text" else [label] * len(some) for name in names}
+                texts = [PlainText(file, str(file), how) for file in some] if "text" in names else []
+                notes.update(note for text in texts for note in text.notes)
+                whole = [text.whole() for text in texts]
+                yield {name: whole if name == "text" else [label] * len(some) for name in names}
+        table.notes = tuple(f"{note}: {n:,} files" for note, n in notes.items())
 
-    return SourceTable(str(path), columns, read)
+    table = SourceTable(str(path), columns, read)
+    return table
 
 
 # ---- standard input and addresses

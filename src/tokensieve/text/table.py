@@ -166,6 +166,10 @@ class SourceTable:
             for row in zip(*lists, strict=True):
                 yield dict(zip(batch, row, strict=True))
 
+    def height(self) -> int:
+        """The number of rows."""
+        return sum(len(batch[self.columns[0]]) for batch in self._read(self.columns[:1]))
+
     def sample(self, rows: int = 200, characters: int = 1_000_000) -> dict[str, list[Any]]:
         """The first values of every column, not more than guessing needs; an `InputError` where there are no rows."""
         for batch in self._read(self.columns):
