@@ -233,12 +233,7 @@ class Task(ABC):
 
         Every type that contains one of the tokens goes too, so that "4 10" leaves nothing of itself in "gave 4 10".
 
-        Args:
-            tokens: to leave out.
-            train, test: the two sides.
-            model: trained with all types.
-            f: its decision values of the test documents, shape (n, H).
-            settings: with which it was trained.
+        `model` was trained with all types and `settings`; f are its decision values of the test documents, shape (n, H).
 
         Returns:
             Both; None if no type contains any of the tokens, or nothing else is left.

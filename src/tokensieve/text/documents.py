@@ -60,7 +60,6 @@ def collect(
     The counts are rows, missing_text, missing_label, empty, replaced_surrogates and trimmed (labels with spaces around them).
 
     Args:
-        table, texts, label, settings: the source, its text column or several fields, its label column, and how values are read.
         more: other columns whose values belong to the documents: the column's name in the frame → in the table.
         part: the column that holds train or test, if any.
         stream: keep the texts in files.

@@ -50,10 +50,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
     An answer is text, a list of chat messages, or a transcript ("Human: …", "Assistant: …"); of the latter two what both sides
     share at the beginning is the prompt. Pairs without two different, non-empty answers are left out and counted.
 
-    Args:
-        source: as for `tokensieve.text.corpus.read_corpus`, with the columns of the answers.
-        settings: how; `pairs` names the columns, and `winner`, `scores` or `ranks` say which answer won.
-        options: fields of `ReadSettings` by name, in place of those in `settings`.
+    `settings.pairs` names the columns, and `winner`, `scores` or `ranks` say which answer won; see `read_corpus`.
 
     Returns:
         A corpus of classes "rejected" and "chosen" with 2n documents, in the order chosen, rejected, chosen, …
@@ -207,14 +204,9 @@ class _Side:
         pairing = Pairing(ends, reader.by, Corpus.unit_index(units), names, places)
         intake = Intake(counts=counts, columns=ends, detected=tuple(notes), pairs=True)
         stored = self._writer.finish() if self._writer else None
-        more: dict[str, Any] = {
-            "fields": reader.fields,
-            "columns": reader.suspects.kinds,
-            "pairs": pairing,
-            "stored": stored,
-        }
-        # the second class is y = +1
-        return Corpus(pl.DataFrame(frame), ("rejected", "chosen"), self.name, intake, **more)
+        data, kinds = pl.DataFrame(frame), reader.suspects.kinds
+        classes = "rejected", "chosen"  # the second class is y = +1
+        return Corpus(data, classes, self.name, intake, None, reader.fields, kinds, pairing, stored)
 
 
 class _PairReader:

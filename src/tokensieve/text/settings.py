@@ -41,13 +41,8 @@ def _columns_from(given: str | Sequence[str]) -> str | tuple[str, ...]:
 class Pairs:
     """Columns of preference data, for the `pairs` of `read_corpus`: `Pairs("response_a", "response_b", winner="winner")`.
 
-    Args:
-        columns: the answers; without a winner or scores there are two, the preferred one first. One column may hold all answers of
-            a prompt as a list; with scores and `by` it may also hold one answer per row.
-        winner: column that names the preferred answer: the answer's column, its model or position (A/B, 1/2, 0/1), or a tie.
-        scores: columns of the answers' scores, of which the higher wins.
-        ranks: columns of the answers' ranks, of which the lower wins.
-        ties: "half" counts a tie as half of each order; "drop" leaves it out.
+    Without a winner or scores there are two columns, the preferred answer first. One column may hold all answers of a prompt as a
+    list; with scores and `by` it may also hold one answer per row. Of scores the higher wins, of ranks the lower.
     """
 
     def __init__(
