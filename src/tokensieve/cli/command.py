@@ -201,13 +201,7 @@ def _fields(kind: Any) -> Iterator[_Option]:
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command line and return its exit status.
-
-    Not by Click's own `main`, which prints an empty line when it is interrupted.
-
-    Raises:
-        InputError: an option, an argument or the input is wrong.
-    """
+    """Run a command line and return its exit status; not by Click's `main`, which prints an empty line when interrupted."""
     try:
         with app.make_context("tokensieve", arguments) as context:
             return app.invoke(context) or 0
@@ -278,11 +272,7 @@ class Splitting:
     )
 
     def splitter(self) -> Tokenizer:
-        """The tokenizer meant.
-
-        Raises:
-            InputError: the options contradict each other, the pattern does not compile, or a file cannot be read.
-        """
+        """The tokenizer meant; an `InputError` where options contradict each other or a file or pattern is no good."""
         from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer
 
         if self.tokenizer:
@@ -333,11 +323,7 @@ def pairs_option(help: str, metavar: str) -> Any:
 
 
 def pair_columns(folder: Path) -> TwoColumns:
-    """The columns of the pairs that a model was trained on.
-
-    Raises:
-        InputError: its folder does not say.
-    """
+    """The columns of the pairs that a model was trained on; an `InputError` where its folder does not say."""
     from tokensieve.files import parsed, read_regular
 
     try:

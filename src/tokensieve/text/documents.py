@@ -285,9 +285,6 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
     all) documents, with their numbers.
 
     A column of lists gives one audit per label, the most frequent first; several columns one each; an ordinary one none.
-
-    Raises:
-        InputError: the source cannot be read, several columns are named where labels are lists, or none has enough documents.
     """
     names = [settings.label] if isinstance(settings.label, str) else list(settings.label or ())
     separator = settings.label_separator

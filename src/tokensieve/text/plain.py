@@ -36,7 +36,6 @@ _BINARY = {  # how files begin that are no text, whatever their name says
     b"SQLite format 3": "a database: export the table as CSV",
     b"version https://git-lfs": "a pointer of Git LFS: fetch the file with git lfs pull",
     b"BZh": "bzip2: unpack it with bunzip2",
-    b"\x80\x04": "a pickle of Python: save the table as CSV or Parquet",
 }
 
 

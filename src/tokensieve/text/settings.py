@@ -134,10 +134,8 @@ class ReadSettings(SourceSettings):
     How labelled documents or preference pairs are read.
 
     Attributes:
-        text: name of the text column, or names of several fields, whose tokens then know their field (`title:refund`).
         having: where the label column holds several labels for each document: the one that is asked for; the classes are then
             "no" and "yes".
-        split: column that holds "test" or "testing", and "train", "training", "dev", "validation" or "val".
         test: a source of test documents, read with the same columns, groups and drops; it replaces the source's own.
         by: column of what a document belongs to (prompt, author, thread), so that these are what is independent.
         sample_weight: a column, or one number for each row of the source. Only the model uses it; importance counts documents.
@@ -145,7 +143,6 @@ class ReadSettings(SourceSettings):
             and model_b belong to one answer each; any other value is marked as that of the first or the second answer.
         pairs: columns of the answers of preference data; two, the preferred one first, unless `winner`, `scores` or `ranks` says
             which; or a `Pairs`, which sets those fields.
-        winner: column that names the preferred answer: the answer's column, its model or position (A/B, 1/2, 0/1), or a tie.
         stream: keep documents, tokens and counts in files. Everything that comes out has the same bits.
 
     Raises:

@@ -159,12 +159,12 @@ def _open_folder(path: Path, how: SourceSettings, labelled: bool) -> _Opened:
         test_files = _label_files(parts["test"]) if train != path and "test" in parts else {}
         test = _folder_table(parts["test"], test_files, how) if test_files else None
         return _Opened(_folder_table(train, files, how), test, ignored)
-    if train != path and table:
-        test_data = _data_files(parts["test"]) if "test" in parts else []
-        held = _concatenated([file_table(file, how) for file in test_data]) if test_data else None
-        return _Opened(_concatenated([file_table(file, how) for file in table]), held)
     if table:
-        return _open_files(table, how)
+        test_data = _data_files(parts["test"]) if train != path and "test" in parts else []
+        held = _concatenated([file_table(file, how) for file in test_data]) if test_data else None
+        return (
+            _Opened(_concatenated([file_table(file, how) for file in table]), held) if held else _open_files(table, how)
+        )
     if len(below) == 1:  # a folder that holds nothing else
         return _open_folder(below[0], how, labelled)
     raise InputError(
@@ -183,12 +183,9 @@ def _open_files(files: Sequence[Path], how: SourceSettings) -> _Opened:
     if "train" not in parts:
         return _Opened(_concatenated([table for tables in parts.values() for table in tables]))
     held = _concatenated(parts["test"]) if "test" in parts else None
-    aside = {name or table.name: table for name, some in parts.items() for table in some}
-    sizes = Counter[str]()
-    for name, table in aside.items():
-        if name not in ("train", "test"):
-            sizes[name] += table.height()
-    return _Opened(_concatenated(parts["train"]), held, sizes)
+    aside = [(name or table.name, table) for name, some in parts.items() for table in some]
+    sizes = {one: sum(table.height() for name, table in aside if name == one) for one in dict(aside)}
+    return _Opened(_concatenated(parts.pop("train")), held, {n: sizes[n] for n in sizes if n not in ("train", "test")})
 
 
 def _data_files(path: Path) -> list[Path]:

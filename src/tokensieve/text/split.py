@@ -23,10 +23,7 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
 
     What is drawn is a share, between 0 and 1, of the distinct texts, so identical texts are never on both sides. A class with one
     distinct text stays in training. Where documents belong to units, whole units are drawn, and of pairs whole prompts.
-
-    Raises:
-        InputError: the corpus has a test set, the share is not between 0 and 1, no class has two different texts, or a
-            class would be left without training documents.
+    An `InputError` where no class has two different texts, or a class would be left without training documents.
     """
     if corpus.test is not None:
         raise InputError(f"{corpus.name} has a test set already")
@@ -128,12 +125,10 @@ def folds(labels: Ints, k: int, seed: int, units: Ints | None = None) -> list[tu
 
 def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) -> NDArray[np.bool_]:
     """Whole units for testing: about `share` of the documents of each class, no unit on both sides, shape (n,).
+    An `InputError` where there are fewer than two units, or one side would be empty.
 
     Units come in a random order, larger ones first (by powers of two), and each goes to the test side if
     that brings the class counts there closer to their targets: Σ_k (have_k − share n_k)²/n_k falls.
-
-    Raises:
-        InputError: there are fewer than two units, or one side would be empty.
     """
     table = _class_counts(units, labels)
     if np.count_nonzero(table.sum(axis=1)) < 2:
