@@ -60,7 +60,7 @@ def test_preferences(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert corpus.pairs.position.tolist() == [int(i % 3 == 0) for i in range(N)]
 
 
-@pytest.mark.parametrize("layout", PREFERENCES[3:10], ids=lambda layout: layout.name)
+@pytest.mark.parametrize("layout", PREFERENCES[7:14], ids=lambda layout: layout.name)
 def test_a_winner_that_is_not_named_is_never_ignored(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +191,28 @@ def test_what_a_folder_holds_beside_training_data_is_named(tmp_path: Path) -> No
         pairs.write_parquet(tmp_path / f"{name}.parquet")
     test = read_corpus(tmp_path, pairs=("chosen", "rejected")).test
     assert test is not None and len(test.labels) == 2 * N
+
+
+@pytest.mark.parametrize(
+    ("columns", "command"),
+    [
+        (
+            {"prompt": GOOD, "completion": TEXTS, "label": [i % 2 > 0 for i in range(N)]},
+            "--text completion --label label",
+        ),
+        ({"q1": GOOD, "q2": TEXTS, "is_duplicate": [i % 2 for i in range(N)]}, "--text q1 --label is_duplicate"),
+        ({"prompt": TEXTS, "preferred": GOOD, "dispreferred": BAD}, "--pairs preferred,dispreferred"),
+        (
+            {"prompt": TEXTS, "response_chosen": GOOD, "response_rejected": BAD},
+            "--pairs response_chosen,response_rejected",
+        ),
+    ],
+)
+def test_a_suggested_command_works(columns: dict[str, Any], command: str) -> None:
+    frame = pl.DataFrame(columns)
+    with pytest.raises(InputError, match=command + "$"):
+        read_corpus(frame)
+    assert len(read_corpus(frame, **options_of(f"audit {command}")[1]).labels) in (N, 2 * N)
 
 
 def test_several_columns_without_a_name_are_numbered(tmp_path: Path) -> None:

@@ -163,9 +163,6 @@ def read_rows(
     Returns:
         Columns "row", from 1; "text", null where a row has none; "label", null where a row has none, if a label column is given;
         and "kept", a struct of the columns carried along, as text.
-
-    Raises:
-        InputError: there are no rows, a column is not there, or a row's text is no text or its label a list or the like.
     """
     names = table.text_columns(text)
     for name in (*([label] if label else []), *keep):
@@ -208,9 +205,6 @@ class ColumnTokens:
         names: the fields; of documents each is a column, of pairs one column for each answer.
         kinds: field → "month", the ends of the first three quarters, or None where each value is a word; those given, if any.
         notes: which were divided, and where.
-
-    Raises:
-        InputError: a column is not there, or holds lists or the like.
     """
 
     def __init__(

@@ -41,11 +41,7 @@ def kind_of(name: str) -> str:
 
 
 def file_table(path: Path, settings: SourceSettings, name: str | None = None) -> SourceTable:
-    """The rows of a file, called by its own name in messages if no other is given.
-
-    Raises:
-        InputError: its kind is unknown, it cannot be read, or a setting does not apply to it.
-    """
+    """The rows of a file, called by its own name in messages if no other is given."""
     PlainText.check_regular(path)
     name, suffix = name or path.name, kind_of(path.name)
     unpack = re.search(r"\.(zip|tar|tgz|7z|rar|tar\.(gz|zst|bz2|xz))$", path.name.lower())

@@ -2,17 +2,17 @@
 
 Everything that reads documents then reads pairs, too. Pairs of one prompt share their prompt's words and difficulty: the prompt is
 the unit of every statistic, and stays on one side of every split.
-
-A tie becomes two pairs, one in each order, of half the weight. Several answers to one prompt become all pairs of answers with
-different scores, each weighted so that the prompt counts once.
 """
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -232,9 +232,8 @@ class _PairReader:
         ends = [re.search(r"[^_\W]+$", name) for name in self.columns]
         models = [lower.get(f"model_{end[0].lower()}") for end in ends if end]
         self._models = [name for name in models if name] if len(self.columns) == 2 and all(models) else []
-        if not self.judged and not {"chosen", "rejected", "preferred", "winner", "better"} & {
-            *map(str.lower, self.columns)
-        }:
+        ordered = {"chosen", "preferred", "winner", "better"} & {*map(str.lower, self.columns)}
+        if not (self.judged or ordered or table.preferred == self.columns):
             winner, scores = table.winner_column() or self._likely_winner(), table.pair_options() or ""
             if winner is not None or "--scores" in scores:
                 pairs = shlex.quote(",".join(self.columns))
@@ -462,7 +461,7 @@ class _PairReader:
         found = {float(number) for number in numbers}
         if found <= {0, 0.5, 1} and 0.5 in found:
             raise InputError(
-                f"{self.table.name}: {self.how.winner!r} looks like the first answer's chance of winning; use it as --scores"
+                f"{self.table.name}: {self.how.winner!r} looks like a chance of winning; write a, b or tie there instead"
             )
         if min(found) < 0:  # a scale such as HelpSteer's −3 to 3: below zero the first answer is better
             meaning = {value: FIRST if value < 0 else SECOND if value > 0 else TIE for value in found}
@@ -486,6 +485,12 @@ _REPLY = re.compile(r"\n\s*(Assistant|AI|Bot|A|Answer)\s*:", re.IGNORECASE)
 def _cells(values: dict[str, Any], names: Sequence[str]) -> list[Any]:
     """The values of some columns; where there is one column, of a list, its entries."""
     cells = [values[name] for name in names]
+    for i, cell in enumerate(cells):
+        if isinstance(cell, str) and cell.startswith(
+            "[{"
+        ):  # messages that went through CSV, as JSON or as Python wrote them
+            with suppress(ValueError, SyntaxError):
+                cells[i] = json.loads(cell) if cell[2:3] == '"' else ast.literal_eval(cell)
     return cells[0] if len(cells) == 1 and isinstance(cells[0], list) else cells
 
 

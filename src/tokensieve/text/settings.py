@@ -109,11 +109,7 @@ class SourceSettings:
         return names[0] if names else None
 
     def destinations(self) -> dict[str, str | None]:
-        """Original label → final label, or None where its documents are left out.
-
-        Raises:
-            InputError: labels are not given as a list, or one label is named for two ends.
-        """
+        """Original label → final label, or None where its documents are left out."""
         from tokensieve.text.table import label_name  # Polars, which --help does not need
 
         asked = [*(self.group or {}).items(), (None, self.drop)]

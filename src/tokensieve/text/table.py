@@ -1,8 +1,7 @@
 """Named columns in batches: what every source becomes before its documents are chosen.
 
-A batch holds a column as a Polars series where the source is typed (CSV, Parquet, Arrow, frames), and as a list of Python values
-where one column may mix types (JSON, lists); methods of the table turn either into text. Which column holds the text and which the
-label is as named, else by well-known names, else by how the values look.
+A batch holds a column as a Polars series where the source is typed, and as a list where one column may mix types (JSON, lists).
+Which column holds the text and which the label is as named, else by well-known names, else by how the values look.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ Values: TypeAlias = "pl.Series | list[Any]"
 Batch: TypeAlias = dict[str, Values]
 Sample: TypeAlias = dict[str, list[Any]]
 BATCH = 10_000
+_OPPOSITES = "chosen/rejected preferred/non_preferred preferred/dispreferred winner/loser win/lose"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 TEXT_NAMES = "text review sentence document content body message messages comment tweet conversation".split()
 _LABEL_NAMES = "label labels class sentiment category target stars rating y".split()
@@ -39,15 +39,11 @@ class SourceTable:
     """Named columns, readable again and again in batches.
 
     Args:
-        name: what to call the source in messages.
         columns: the column names, all different.
         read: column names → batches of them, in source order.
         records: the rows with all their fields, where `columns` need not name every one (JSON); None where it does.
         first_line: whether the names come from a first line, which may be data.
         notes: what was detected, such as the separator.
-
-    Raises:
-        InputError: a column name occurs twice.
     """
 
     def __init__(
@@ -283,11 +279,7 @@ class SourceTable:
     def labelled_columns(
         self, text: str | Sequence[str] | None, label: str | None, taken: Sequence[str]
     ) -> tuple[tuple[str, ...], str]:
-        """The columns of the text (None: the one that it can only be) and that of the label, which are none of those taken.
-
-        Raises:
-            InputError: a column is not there, or it is not clear which one is meant.
-        """
+        """The columns of the text (None: the one that it can only be) and that of the label, which are none of those taken."""
         texts = self.text_columns(text) if text else None
         if label is not None:
             label = self.position(label, "label")
@@ -313,21 +305,29 @@ class SourceTable:
     def pair_options(self) -> str | None:
         """The options that read it as preference data, by the names of its columns; None where it does not look like one."""
         lower = {column.lower(): column for column in self.columns}
-        if "chosen" in lower and "rejected" in lower:
-            return f"--pairs {lower['chosen']},{lower['rejected']}"
+        if self.preferred:
+            return f"--pairs {shlex.quote(','.join(self.preferred))}"
         winner = self.winner_column()
         for first, second in (("a", "b"), ("0", "1"), ("1", "2"), ("left", "right"), ("first", "second")):
             sides = {name: name.removesuffix(first) + second for name in lower if name.endswith(first)}
             both = [(name, other) for name, other in sides.items() if other in lower]
-            kinds = (
-                r"(human_ref|response|answer|output|completion|conversation|summary|text|candidate|reply|generation)"
-            )
+            kinds = "human_ref|response|answer|output|completion|conversation|summary|text|candidate|reply|generation"
             answers = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(kinds, name)]
             scores = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(r"(score|rating|rank)", name)]
             if answers and (winner or scores):
                 judged = f"--winner {shlex.quote(winner)}" if winner else f"--scores {scores[0]}"
                 return f"--pairs {shlex.quote(answers[0])} {judged}"
         return None
+
+    @property
+    def preferred(self) -> tuple[str, ...]:
+        """The columns of the preferred and the other answer, if they are named so."""
+        lower = {column.lower(): column for column in self.columns}
+        for one, other in re.findall(r"(\S+)/(\S+)", _OPPOSITES):
+            named = {name: re.sub(rf"(^|_){one}(?=_|$)", rf"\1{other}", name) for name in lower}
+            for name in (name for name, opposite in named.items() if opposite != name and opposite in lower):
+                return lower[name], lower[named[name]]
+        return ()
 
     def winner_column(self) -> str | None:
         """A column that is named like one that says which answer won."""
@@ -396,6 +396,10 @@ def _guessed_text(table: SourceTable, sample: Sample, columns: Sequence[str], mo
         first = {c: next((value for value in sample[c] if value is not None), None) for c in columns}
         nested = [f"{c}.{key}" for c, value in first.items() if isinstance(value, dict) for key in value]
         known = [name for name in nested if name.rpartition(".")[2].lower() in TEXT_NAMES] or list(columns)
+    known.sort(key=lambda name: bool(re.match(r"prompt|question|instruction|summary|title", name.lower())))
+    others = [c for c in columns if c not in known]
+    labels = [*_known(others, _LABEL_NAMES), *(c for c in others if _could_be_classes(sample[c]))]
+    more = f" --label {shlex.quote(labels[0])}" if more and labels else more
     raise InputError(
         f"{table.name}: cannot tell which column holds the text: {listed(known)}? Pass --text {shlex.quote(known[0])}{more}"
         f"{_hint(table)}"
