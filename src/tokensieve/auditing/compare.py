@@ -358,12 +358,12 @@ def _report(found: AuditComparison) -> Report:
     points = [signed(100 * x, 1) for x in found.accuracy]
     facts = [
         (name, percent(share.value), f"95% CI {percent(share.low)} to {percent(share.high)}")
-        for name, share in (("Test accuracy before", found.before.accuracy), ("after", found.after.accuracy))
+        for name, share in (("Test accuracy before", found.before.accuracy), ("After", found.after.accuracy))
     ]
     blocks: list[Block] = []
     if found.exceeded:
         blocks.append(Text(f"Over the limit of --fail-on: {', '.join(found.exceeded)}.", style="bad"))
-    blocks.append(Facts((*facts, ("change in points", points[0], f"95% CI {points[1]} to {points[2]}"))))
+    blocks.append(Facts((*facts, ("Change in points", points[0], f"95% CI {points[1]} to {points[2]}"))))
     drawn, title = changed.head(16), "The largest changes"
     caption = f"{count(drawn.height)} of {count(changed.height)} changes drawn."
     if changed.is_empty():

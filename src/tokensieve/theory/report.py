@@ -80,7 +80,7 @@ def report_of(found: Verification) -> Report:
     ]
     parts += [f"{n} {_OUTCOMES[one][1 if n == 1 else 2]}" for one, n in sizes.items() if n]
     first, second = (shown(name, 40) for name in counts.classes)
-    lead = f"{counts.n_documents:,} documents, {counts.n_types:,} token types, dimension {step.start.p.size:,}, η = {step.eta:.4g}"
+    lead = f"{counts.n_documents:,} documents, {counts.n_types:,} token types, dimension {step.start.p.size:,}, η = {step.eta:,.5g}"
     if counts.classes != ("-1", "+1"):
         lead += f"; y = +1 means {second}, y = −1 means {first}"
     start: list[Block] = [Text(f"{lead}.", "lead")]

@@ -6,6 +6,8 @@ import base64
 import gzip
 import io
 import json
+import os
+import runpy
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from opened import Opened, download, sample
+from opened import Opened, download, sample, without_pictures
 
 from calls import fast_first
 from tokensieve import render
@@ -90,6 +92,26 @@ def test_search_filters_the_table_and_marks_the_map(opened: Opened, audited: Aud
     opened.page.keyboard.press("Escape")  # which empties a search field, too
     opened.settle()
     assert opened.caption().startswith(f"{audited.token_types:,} of")
+
+
+@pytest.mark.slow
+def test_the_page_of_an_audit_of_imdb_is_small_and_quick(browser: Any, tmp_path: Path) -> None:
+    """Under 5 MB, and within the limits of benchmarks/pages.py at the fastest of 20: medians depend on how busy a machine is."""
+    data = (
+        Path(os.environ.get("TOKENSIEVE_DATA") or Path(__file__).parents[4] / "shared" / "data") / "imdb_train.parquet"
+    )
+    if not data.exists():
+        pytest.skip(f"{data} is not there")
+    found = audit(
+        pl.read_parquet(data).sample(3_000, seed=1), text="text", label="label", thorough=False, baseline=False
+    )
+    page = Opened(browser, without_pictures(found), tmp_path)
+    assert page.file.stat().st_size < 5_000_000
+    measure = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "pages.py"))
+    page.page.locator("#map").scroll_into_view_if_needed()
+    for act, most in measure["LIMITS"].items():
+        times = measure["works"](page.page, measure["ACTS"][act])
+        assert min(times) <= most, (act, sorted(times))
 
 
 def test_hover_shows_numbers_and_click_shows_documents(opened: Opened, audited: Audit) -> None:

@@ -495,5 +495,6 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     if any(map(Formatting.includes, tokens)):
         words = " or ".join(quoted([token]) for token in tokens if not Formatting.includes(token))
         form = next(form_clause(token) for token in tokens if Formatting.includes(token))
+        form = form.removeprefix("contain ") if words else form
         return f"{share} of documents {f'contain {words} or ' * bool(words)}{form}; {rate}"
     return f"{quoted(tokens)} appear{'s' * (len(tokens) == 1)} in {share} of documents; {rate}"
