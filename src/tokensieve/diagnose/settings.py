@@ -71,7 +71,7 @@ class DiagnoseSettings(ReadSettings):
             words = {name.strip() or word.strip(): space + word.strip() for name, _, word in items if word.strip()}
             if len(words) < 2 or len(words) < len(items):
                 raise InputError(
-                    f"--label-words {self.label_words!r} does not give each of two or more classes a word: for example "
+                    f"--label-words {self.label_words!r} must name a word for each of two or more classes: for example "
                     "negative=terrible,positive=great"
                 )
             object.__setattr__(self, "label_words", words)

@@ -361,7 +361,7 @@ class LabelWords(torch.nn.Module):
         self._around = _PLACES.split(template)
         if _PLACES.findall(template) not in (["{text}"], ["{text}", "{second}"]):
             raise InputError(
-                f"the template {template!r} must hold {{text}} once, where the document goes (and {{second}} behind it for the "
+                f"the template {template!r} must contain {{text}} once, where the document goes (and {{second}} behind it for the "
                 "second of two texts)"
             )
         self.model, self.config, self.names = model, model.config, tuple(words)
