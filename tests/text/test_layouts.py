@@ -148,7 +148,7 @@ def test_preference_data_is_never_read_as_labelled_text() -> None:
         ("a.svm", b"-1 1:0.5 7:3\n1 2:1 9:1\n", "SVMlight"),
         ("a.txt", b"One review, of a film.\nAnother one, about, a film.\n", "cannot read a file of kind '.txt'"),
         ("a.txt", b"I hate it, really\nI love it, really\nNot good, really\n", "cannot read a file of kind '.txt'"),
-        ("a.json", b'{"train": [{"text": "a"}], "test": [{"text": "b"}]}', "holds the parts 'train', 'test'"),
+        ("a.json", b'{"train": [{"text": "a"}], "test": [{"text": "b"}]}', "the parts 'train', 'test'"),
         ("a.csv", b"text\nI hate it, really\nI love it, really\n", "there is no label column besides the text"),
     ],
 )
