@@ -129,6 +129,12 @@ def test_what_is_wrong_with_preferences_is_named(frame: dict[str, Any], options:
 
 
 def test_preference_data_is_never_read_as_labelled_text() -> None:
+    summaries = {
+        "summaries": [[{"text": a}, {"text": b}] for a, b in zip(GOOD, BAD, strict=True)],
+        "choice": [0, 1] * (N // 2),
+    }
+    with pytest.raises(InputError, match="cannot tell which column holds the text"):
+        read_corpus(pl.DataFrame(summaries))
     arena = pl.DataFrame(layouts.ARENA)
     with pytest.raises(InputError, match="--pairs response_a,response_b --winner winner"):
         read_corpus(arena)

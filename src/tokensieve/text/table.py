@@ -197,7 +197,7 @@ class SourceTable:
         if not (isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value)):
             return value
         key = next((key for key in ("content", "value", "text") if key in value[0]), None)
-        if key is None:
+        if key is None or not {"role", "from", "speaker", "author"} & set(value[0]):
             return value
         said = {"assistant": ("assistant", "gpt", "bot", "model"), "user": ("user", "human", "prompter")}
         parts = []
