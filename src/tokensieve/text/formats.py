@@ -1,9 +1,7 @@
 """One file → a table, with every fault named by row and line.
 
-Polars reads all kinds but JSON, of which it turns numbers into text where a column mixes types. Of CSV it would fill short rows up,
-keep blank lines and accept stray quotes, so a file that may have any of these is parsed row by row, which names the fault.
-
-Row numbers count the rows that hold data, from 1; a header and blank lines are not rows. Errors name the line too, if there is one.
+Of CSV Polars would fill short rows up, keep blank lines and accept stray quotes, so a file that may have any of these is parsed row
+by row, which names the fault. Row numbers count the rows that hold data, from 1; a header and blank lines are not rows.
 """
 
 from __future__ import annotations
