@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -117,6 +118,25 @@ def test_a_column_that_says_which_answer_won_is_asked_for(column: str, values: t
     corpus = read_pairs(source, **options, winner=column)
     assert (corpus.texts[0], corpus.texts[2]) == ("one 0", "two 1")
     assert read_pairs(source.drop(column), **options).texts[2] == "one 1"
+
+
+@pytest.mark.parametrize(
+    ("names", "numbers", "options"),
+    [
+        (("response_a", "response_b"), ("votes_a", "votes_b"), "--scores votes_a,votes_b"),
+        (("answer 1", "answer 2"), ("rank 1", "rank 2"), "--ranks 'rank 1,rank 2'"),
+        (("a_text", "b_text"), ("a_reward", "b_reward"), "--scores a_reward,b_reward"),
+    ],
+)
+def test_numbers_that_are_named_like_the_answers_are_asked_for(
+    names: tuple[str, str], numbers: tuple[str, str], options: str
+) -> None:
+    texts = {names[0]: ["good one", "good two"] * 5, names[1]: ["bad one", "bad two"] * 5}
+    source = pl.DataFrame(texts | {numbers[0]: [1.5, 2.0] * 5, numbers[1]: [2, 1] * 5})
+    with pytest.raises(InputError, match=re.escape(options)):
+        read_pairs(source, pairs=names)
+    lengths = source.rename({numbers[0]: numbers[0].replace(numbers[0][:4], "size"), numbers[1]: "other"})
+    assert len(read_pairs(lengths, pairs=names).texts) == 20
 
 
 def test_a_file_of_pairs_read_as_labelled_text_is_told_so() -> None:

@@ -30,6 +30,7 @@ from tokensieve.text.table import BATCH, TEST_NAMES, SourceTable, label_name, li
 from tokensieve.text.tokenizers import ColumnKind, FieldTokenizer
 
 FIRST, SECOND, TIE = 0, 1, 2  # which of two answers won
+_Answer = tuple[str | None, tuple[str | None, ...]]  # its text, and the values of other columns
 _Result = tuple[int, int, bool]  # the better of two answers, the other one, and whether it is a tie
 _ENVIRONMENT = "\0"  # of a row, beside its columns
 _SYNONYMS = {  # what a winner column may hold, without anything but letters and digits
@@ -107,12 +108,7 @@ class _Side:
         self._pairs: list[tuple[int, tuple[str, str], float, int, str | None]] = []
 
     def add(
-        self,
-        row: int,
-        answers: Sequence[tuple[str | None, tuple[str | None, ...]]],
-        results: Sequence[_Result],
-        unit: object,
-        environment: str | None,
+        self, row: int, answers: Sequence[_Answer], results: Sequence[_Result], unit: object, environment: str | None
     ) -> None:
         """The answers of one row or prompt, each with the values of other columns, and which of two won."""
         kept = []
@@ -234,13 +230,12 @@ class _PairReader:
         self._models = [name for name in models if name] if len(self.columns) == 2 and all(models) else []
         ordered = {"chosen", "preferred", "winner", "better"} & {*map(str.lower, self.columns)}
         if not (self.judged or ordered or table.preferred == self.columns):
-            winner, scores = table.winner_column() or self._likely_winner(), table.pair_options() or ""
-            if winner is not None or "--scores" in scores:
-                pairs = shlex.quote(",".join(self.columns))
-                command = f"--pairs {pairs} --winner {shlex.quote(winner)}" if winner else scores
+            flag, outcome = self._likely_outcome()
+            if outcome:
+                command = f"--pairs {shlex.quote(','.join(self.columns))} {flag} {shlex.quote(outcome)}"
                 raise InputError(
-                    f"{table.name}: the column {(winner or scores.rpartition(' ')[2])!r} seems to say which answer won; use "
-                    f"{command}, or, if the first answer always won, rename that column"
+                    f"{table.name}: {outcome!r} seems to say which answer won; use {command}, or, if the first answer always won, "
+                    "rename that column"
                 )
         self._columns = self._suspects([end[0].lower() for end in ends if end])
         self.suspects = ColumnTokens(table, self._columns, kinds)
@@ -248,20 +243,28 @@ class _PairReader:
         if how.environments:
             table.position(how.environments, "environments")
 
-    def _likely_winner(self) -> str | None:
-        """A column whose first values name both answers and else only ties; numbers and models count where its name says more."""
-        sample = {n: set(map(_plain, filter(None, map(label_name, some)))) for n, some in self.table.sample().items()}
-        named = [
-            {_plain(column), *_SYNONYMS[side]} for side, column in zip((FIRST, SECOND), self.columns, strict=False)
-        ]
-        less_clear = [[{"0"}, {"1"}], [{"1"}, {"2"}], [sample[name] for name in self._models]]
-        for name in self.table.columns if len(self.columns) == 2 else ():
-            cells = sample[name] - {*_SYNONYMS[TIE]}
+    def _likely_outcome(self) -> tuple[str, str]:
+        """`--winner` and a column that is named so, or whose first values name both answers and else only ties (numbers and models
+        count where its name says more); or `--scores` or `--ranks` and two columns of numbers that are named like the answers."""
+        if (named := self.table.winner_column()) or len(self.columns) != 2:
+            return "--winner" * bool(named), named or ""
+        sample = {n: {x for x in map(label_name, some) if x} for n, some in self.table.sample().items()}
+        own = [{_plain(name), *_SYNONYMS[side]} for side, name in enumerate(self.columns)]
+        less_clear = [[{"0"}, {"1"}], [{"1"}, {"2"}], [set(map(_plain, sample[name])) for name in self._models]]
+        word = r"([^\W\d_]+|\d+)"
+        first, second = (set(re.findall(word, name)) for name in self.columns)
+        other_side = dict(zip(first - second, second - first, strict=False))  # such as "a" and "b"
+        for name, values in sample.items():
+            cells = set(map(_plain, values)) - {*_SYNONYMS[TIE]}
             says = re.search(r"w[io]n|prefer|better|best|choice|select|vote|label|favou?r", name.lower())
-            for sides in [named, *(less_clear if says else [])]:
+            for sides in [own, *(less_clear if says else [])]:
                 if sides and cells <= set.union(*sides) and all(cells & side for side in sides):
-                    return name
-        return None
+                    return "--winner", name
+            other = "".join(other_side.get(part, part) for part in re.split(word, name))
+            kind = re.search(r"(rank)|score|rating|vote|reward|points|likert", name.lower())
+            if kind and other != name and all(re.fullmatch(r"-?[0-9.]+", x) for x in values | sample.get(other, {""})):
+                return "--ranks" if kind[1] else "--scores", f"{name},{other}"
+        return "", ""
 
     def _suspects(self, ends: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Field → its columns in the order of the answers; one column for all answers where it holds something of the row."""
@@ -310,9 +313,7 @@ class _PairReader:
                 self._fill_from_rows(train)
                 return
         if len(self.columns) != 2 and any(len(columns) == 1 for columns in self._columns.values()):
-            raise InputError(
-                f"{self.table.name}: with more than two answers per row, --columns takes one column for each"
-            )
+            raise InputError(f"{self.table.name}: of more than two answers --columns takes one column for each")
         for row, values in self._rows():
             side = train
             if how.split is not None:
@@ -346,8 +347,8 @@ class _PairReader:
             side.counts["rows"] += 1
             unit = values[self.by or ""]
             text = self.table.as_texts([values[self.columns[0]]], self.columns[0], row)[0][0]
-            key = str(unit) if not missing(unit) else f"row {row}"
             found = row, self._numbers(row, values, 1)[0], (text, self._words(values, 1)[0])
+            key = str(unit) if not missing(unit) else f"row {row}"
             prompts.setdefault((key, values[_ENVIRONMENT]), []).append(found)
         for (unit, environment), answers in prompts.items():
             results = self._compared([score for _, score, _ in answers])
@@ -398,9 +399,8 @@ class _PairReader:
                 none = missing(cell) or (isinstance(cell, str) and not cell.strip())
                 out.append(None if none else -float(cell) if self.how.ranks else float(cell))
             except (TypeError, ValueError, OverflowError):
-                raise InputError(
-                    f"{self.table.name}: row {row}: the score {str(cell)[:40]!r} is not a number"
-                ) from None
+                where = f"{self.table.name}: row {row}"
+                raise InputError(f"{where}: the score {str(cell)[:40]!r} is not a number") from None
         return out
 
     def _compared(self, numbers: Sequence[float | None]) -> list[_Result]:
@@ -486,9 +486,8 @@ def _cells(values: dict[str, Any], names: Sequence[str]) -> list[Any]:
     """The values of some columns; where there is one column, of a list, its entries."""
     cells = [values[name] for name in names]
     for i, cell in enumerate(cells):
-        if isinstance(cell, str) and cell.startswith(
-            "[{"
-        ):  # messages that went through CSV, as JSON or as Python wrote them
+        # messages that went through CSV, as JSON or as Python wrote them
+        if isinstance(cell, str) and cell.startswith("[{"):
             with suppress(ValueError, SyntaxError):
                 cells[i] = json.loads(cell) if cell[2:3] == '"' else ast.literal_eval(cell)
     return cells[0] if len(cells) == 1 and isinstance(cells[0], list) else cells

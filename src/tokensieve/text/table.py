@@ -315,8 +315,8 @@ class SourceTable:
             answers = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(kinds, name)]
             scores = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(r"(score|rating|rank)", name)]
             if answers and (winner or scores):
-                judged = f"--winner {shlex.quote(winner)}" if winner else f"--scores {scores[0]}"
-                return f"--pairs {shlex.quote(answers[0])} {judged}"
+                flag = "--winner" if winner else "--ranks" if "rank" in scores[0].lower() else "--scores"
+                return f"--pairs {shlex.quote(answers[0])} {flag} {shlex.quote(winner or scores[0])}"
         return None
 
     @property
