@@ -253,7 +253,7 @@ class _PairReader:
         less_clear = [[{"0"}, {"1"}], [{"1"}, {"2"}], [set(map(_plain, sample[name])) for name in self._models]]
         word = r"([^\W\d_]+|\d+)"
         first, second = (set(re.findall(word, name)) for name in self.columns)
-        other_side = dict(zip(first - second, second - first, strict=False))  # such as "a" and "b"
+        other_side: dict[str, str] = dict(zip(first - second, second - first, strict=False))  # such as "a" and "b"
         for name, values in sample.items():
             cells = set(map(_plain, values)) - {*_SYNONYMS[TIE]}
             says = re.search(r"w[io]n|prefer|better|best|choice|select|vote|label|favou?r", name.lower())
@@ -262,7 +262,8 @@ class _PairReader:
                     return "--winner", name
             other = "".join(other_side.get(part, part) for part in re.split(word, name))
             kind = re.search(r"(rank)|score|rating|vote|reward|points|likert", name.lower())
-            if kind and other != name and all(re.fullmatch(r"-?[0-9.]+", x) for x in values | sample.get(other, {""})):
+            numbers = values | sample.get(other, {""})
+            if kind and other != name and all(re.fullmatch(r"-?[0-9.]+", x) for x in numbers):
                 return "--ranks" if kind[1] else "--scores", f"{name},{other}"
         return "", ""
 
