@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import sys
@@ -33,6 +35,8 @@ def main() -> None:
     for number in STATUS:
         signal.signal(number, stop)
     sys.unraisablehook = unraisable
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr = _Messages(open(2, "wb", closefd=False), sys.stderr.encoding, line_buffering=True)  # noqa: SIM115
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller: no file that is opened later may take its number
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
@@ -50,9 +54,21 @@ def main() -> None:
     sys.exit(stopped or status)
 
 
-def _run() -> int:
-    import io
+class _Messages(io.TextIOWrapper):
+    """Standard error: where it cannot be written (a full disk, a closed pipe) messages are lost, and the work goes on."""
 
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except OSError:
+            return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            super().flush()
+
+
+def _run() -> int:
     _check_address_space(3 * 10**9 if sys.argv[1:2] == ["diagnose"] else 2 * 10**9)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -1,6 +1,6 @@
 """Resuming: the state of unfinished work in a file, which only the same run takes up again.
 
-The file is safetensors: arrays as they are, everything else as JSON in its header, and the run's fingerprint beside it.
+The file is safetensors: arrays as they are, and in its header all else as JSON, the fingerprint of the run and one of the content.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def save(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mappi
     from safetensors.numpy import save as packed
 
     header = {"format": FORMAT, "mark": mark, "state": json.dumps(dict(state))}
+    header["sum"] = fingerprint(header["state"], *(part for item in sorted(arrays.items()) for part in item))
     blob = packed({name: np.ascontiguousarray(array) for name, array in arrays.items()}, header)
     write_all(path.parent, {path.name: blob})
 
@@ -71,8 +72,11 @@ def load(path: Path, mark: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]
             raise InputError(
                 f"{str(path)!r} is a checkpoint of a run with different data, settings or starting point; {advice}"
             )
-        return unpacked(content), json.loads(header["state"])
+        arrays = unpacked(content)
+        if header["sum"] != fingerprint(header["state"], *(part for item in sorted(arrays.items()) for part in item)):
+            raise ValueError("its content has changed")
+        return arrays, json.loads(header["state"])
     except InputError:
         raise
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{str(path)!r} cannot be read as a checkpoint ({error}); {advice}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 
@@ -17,7 +17,8 @@ class InputError(ValueError):
 def one_line(what: str) -> Iterator[None]:
     """Whatever a library in Rust raises becomes one line, and the trace that it writes to standard error is left out.
 
-    Memory that Rust cannot get, which a damaged size may ask for, ends the process: with status 2 and one line here.
+    Memory that Rust cannot get, which a damaged size may ask for, and the end of a mapped file that another process cuts end the
+    process: with status 2 and one line here.
     """
     import ctypes
 
@@ -27,11 +28,13 @@ def one_line(what: str) -> Iterator[None]:
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
 
     def aborted(number: int) -> None:
-        os.write(kept, f"tokensieve: {line(f'{what}: damaged, or there is not enough memory')}\n".encode())
+        cut = sys.platform != "win32" and number == signal.SIGBUS
+        reason = "it was cut while it was read" if cut else "damaged, or there is not enough memory"
+        os.write(kept, f"tokensieve: {line(f'{what}: {reason}')}\n".encode())
         os._exit(2)
 
     handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(aborted)  # Python's own handlers do not run while a library aborts
-    before = _on_abort(ctypes.cast(handler, ctypes.c_void_p))
+    before = _on_abort([ctypes.cast(handler, ctypes.c_void_p)] * 2)
     try:
         os.dup2(nowhere, 2)
         yield
@@ -47,12 +50,12 @@ def one_line(what: str) -> Iterator[None]:
         os.close(nowhere)
 
 
-def _on_abort(handler: object) -> object:
-    """Set C's handler of SIGABRT; the one before."""
+def _on_abort(handlers: Sequence[object]) -> list[object]:
+    """Set C's handlers of SIGABRT and SIGBUS; those before."""
     import ctypes
 
     if sys.platform == "win32":
-        return None
+        return []
     set_handler = ctypes.CDLL(None).signal
     set_handler.argtypes, set_handler.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
-    return set_handler(signal.SIGABRT, handler)
+    return [set_handler(number, one) for number, one in zip((signal.SIGABRT, signal.SIGBUS), handlers, strict=True)]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from calls import fast_first
 from reviews import write_reviews
 from tokensieve import __version__
 from tokensieve.auditing.demo import demo_reviews
@@ -296,6 +297,61 @@ def test_a_source_that_is_closed_or_goes_away_is_one_line(
     status, _, err = run("audit", "good.csv", "--out", "o")
     assert status == 2 and problem.strerror in err and "good.csv" in err and err.count("\n") == 1
     assert not (tmp_path / "o").exists()
+
+
+CHANGES = {"cut": "os.truncate(path, 0)", "longer": "open(path, 'ab').write(open(path, 'rb').read())"}
+CHANGES |= {"deleted": "os.unlink(path)", "replaced": "shutil.copy(path, 'new'); os.replace('new', path)"}
+
+
+@pytest.mark.parametrize("change", list(CHANGES))
+@pytest.mark.parametrize("kind", fast_first(["csv", "arrow", "parquet", "jsonl", "ipc"], 2))
+def test_a_source_that_changes_while_it_is_read_is_one_line(tmp_path: Path, kind: str, change: str) -> None:
+    """Mapped files that are cut end a process with SIGBUS; others would give results of two states of the data."""
+    program = f"""
+import os, shutil, sys
+import numpy as np
+import polars as pl
+from tokensieve.text.table import SourceTable
+from tokensieve.__main__ import main
+path = "data.{kind}"
+data = pl.DataFrame({{"text": [f"{{'good' if i % 2 else 'bad'}} film of number {{i}} " * 5 for i in range(25_000)],
+                     "label": [i % 2 for i in range(25_000)]}})
+write = {{"csv": data.write_csv, "jsonl": data.write_ndjson, "parquet": data.write_parquet, "arrow": data.write_ipc,
+         "ipc": data.write_ipc_stream}}
+write["{kind}"](path)
+mapped, read = np.memmap, SourceTable.read
+def memmap(name, *given):
+    found = mapped(name, *given)
+    if str(name) == path and "{kind}" == "csv" and "{change}" == "cut":
+        {CHANGES[change]}
+    return found
+def changing(table, names):
+    for i, batch in enumerate(read(table, names)):
+        if i == 1:
+            {CHANGES[change]}
+        yield batch
+np.memmap, SourceTable.read = memmap, changing
+sys.argv = ["tokensieve", "train", path, "-q", "--out", "o"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and f"data.{kind}" in done.stderr, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} <= {f"data.{kind}"}
+
+
+@pytest.mark.parametrize("to", fast_first(["2>/dev/full", ">/dev/full 2>&1", "2>&1 >/dev/null | true"]))
+def test_messages_that_cannot_be_written_are_no_failure(tmp_path: Path, to: str) -> None:
+    command = f"{sys.executable} -m tokensieve"
+    assert (
+        subprocess.run(["bash", "-o", "pipefail", "-c", f"{command} train nosuch.csv {to}"], cwd=tmp_path).returncode
+        == 2
+    )
+
+
+def test_a_reader_that_leaves_ends_an_audit_with_141(tmp_path: Path) -> None:
+    write_reviews(tmp_path / "good.csv", 60)
+    command = f"{sys.executable} -m tokensieve audit good.csv --no-baseline --no-pictures --out o | true"
+    assert subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path).returncode == 141
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

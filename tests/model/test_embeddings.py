@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
 
 import tokensieve.model.embeddings as module
 from tokensieve.checkpoint import fingerprint
@@ -317,3 +320,32 @@ def test_inputs_that_do_not_fit() -> None:
         train_embeddings(counts, start, how, {"test": documents(3)})
     with pytest.raises(InputError, match="overflowed at step"):
         train_embeddings(counts, start, TrainingSettings("gd", 1e200, 5, frozen=(), dtype="float64"))
+
+
+@pytest.mark.parametrize("change", ["state", "deep", "shape", "missing", "extra", "byte", "list", "not a list"])
+def test_a_checkpoint_of_other_content_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
+    file, how = tmp_path / "state.safetensors", TrainingSettings(steps=3)
+    counts, start = documents(), begin()
+    train_embeddings(counts, start, how, checkpoint=file)
+    whole = file.read_bytes()
+    length = int.from_bytes(whole[:8], "little")
+    header, arrays = json.loads(whole[8 : 8 + length])["__metadata__"], load_arrays(whole)
+    if change in ("state", "deep"):
+        header["state"] = '{"step": "x", "rows": 5}' if change == "state" else "[" * 200_000
+    elif change == "shape":
+        arrays["E"] = arrays["E"][:1]
+    elif change == "missing":
+        del arrays["p"]
+    elif change == "extra":
+        arrays["__proto__"] = arrays["p"]
+    content = save_arrays(arrays, header)
+    if change == "byte":
+        content = whole[:-1] + bytes([whole[-1] ^ 1])
+    elif change in ("list", "not a list"):
+        content = (2).to_bytes(8, "little") + (b"[]" if change == "list" else b"{}")
+    file.write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read as a checkpoint"):
+        train_embeddings(counts, start, how, checkpoint=file)

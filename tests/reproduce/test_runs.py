@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,7 +61,9 @@ def test_runs_are_taken_over_exactly_and_only_where_they_fit(tmp_path: Path) -> 
     assert replace(other, tables={}) == replace(one, tables={})
     assert other.tables["tokens"].equals(one.tables["tokens"]), "texts that look like formulas come back as they were"
     names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
-    assert names == {f"runs/first/default/0/{name}" for name in ("finding.json", "tokens.csv", "lines.csv")}
+    assert names == {
+        f"runs/first/default/0/{name}" for name in ("SHA256SUMS", "finding.json", "tokens.csv", "lines.csv")
+    }
     go(tmp_path, experiment(calls), seeds=2)
     assert calls == [("first", 0), ("first", 1)], "only the seed that is missing"
     go(tmp_path, experiment(calls), scale="paper")
@@ -68,6 +72,27 @@ def test_runs_are_taken_over_exactly_and_only_where_they_fit(tmp_path: Path) -> 
     (tmp_path / "runs/first/default/0/finding.json").write_text("{damaged")
     go(tmp_path, experiment(calls))
     assert calls[4:] == [("first", 0)]
+
+
+@pytest.mark.parametrize("change", ["seconds", "row", "name", "pipe", "table"])
+def test_a_run_whose_files_have_changed_is_run_again(tmp_path: Path, change: str) -> None:
+    calls: list[Any] = []
+    go(tmp_path, experiment(calls))
+    place = tmp_path / "runs/first/default/0"
+    kept = json.loads((place / "finding.json").read_text())
+    if change == "table":
+        (place / "tokens.csv").write_text("other\n1\n")
+    elif change == "pipe":
+        (place / "SHA256SUMS").unlink()
+        (place / "tokens.csv").unlink()
+        os.mkfifo(place / "tokens.csv")
+    else:
+        (place / "SHA256SUMS").unlink()
+        changes = {"seconds": {"seconds": "x"}, "row": {"measurements": [["one", "x"]]}, "name": {"tables": ["../a"]}}
+        kept |= changes[change]
+        (place / "finding.json").write_text(json.dumps(kept))
+    go(tmp_path, experiment(calls))
+    assert calls == [("first", 0)] * 2
 
 
 def test_verdicts_are_shares_of_seeds_with_wilsons_interval(tmp_path: Path) -> None:

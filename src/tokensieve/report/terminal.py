@@ -34,6 +34,10 @@ class _Console(rich_console.Console):
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, **options)
 
+    def on_broken_pipe(self) -> None:
+        """Rich would end the program with status 1."""
+        raise BrokenPipeError
+
     def render(self, renderable: Any, options: rich_console.ConsoleOptions | None = None) -> Iterable[Segment]:
         """As in rich; colours are its own and stay."""
         for segment in super().render(renderable, options):

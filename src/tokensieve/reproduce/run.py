@@ -14,13 +14,14 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+import msgspec
 import polars as pl
 from joblib import Parallel, delayed, parallel_config
 
 from tokensieve import __version__
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
-from tokensieve.files import Content, csv_table, parsed, read_regular, write_all
+from tokensieve.files import Content, check_sums, csv_table, parsed, read_regular, write_all
 from tokensieve.progress import Progress, silent
 from tokensieve.reproduce.bench import Bench, Data
 from tokensieve.reproduce.experiment import DEFAULT, Experiment, ReproduceSettings
@@ -65,7 +66,7 @@ class _Task:
             files: dict[str, Content] = {f"{name}.csv": csv_table(table) for name, table in found.tables.items()}
             files["finding.json"] = json.dumps(kept, ensure_ascii=False, indent=1)
             self.place.mkdir(parents=True, exist_ok=True)
-            write_all(self.place, files)
+            write_all(self.place, files, sums=True)
         return self, found
 
     def kept(self) -> SeedRun | None:
@@ -74,11 +75,15 @@ class _Task:
             kept = parsed(read_regular(self.place / "finding.json"))
             if kept["mark"] != self.mark:
                 return None
+            check_sums(self.place)
             tables = {name: _table(self.place / f"{name}.csv") for name in kept["tables"]}
-            measured, accuracy = (tuple(Measurement(*row) for row in kept[of]) for of in ("measurements", "accuracy"))
-            return SeedRun(measured, tables, accuracy, self.seed, self.settings, kept["seconds"], kept["megabytes"])
-        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
-            return None
+            measured, accuracy = (
+                msgspec.convert(kept[of], tuple[Measurement, ...]) for of in ("measurements", "accuracy")
+            )
+            seconds, megabytes = (msgspec.convert(kept[of], float) for of in ("seconds", "megabytes"))
+            return SeedRun(measured, tables, accuracy, self.seed, self.settings, seconds, megabytes)
+        except (OSError, ValueError, KeyError, TypeError, msgspec.MsgspecError, pl.exceptions.PolarsError):
+            return None  # damaged: run again
 
 
 def reproduce(
@@ -187,5 +192,5 @@ def _data(settings: ReproduceSettings) -> Data:
 
 def _table(path: Path) -> pl.DataFrame:
     """A table that `csv_table` wrote."""
-    frame = pl.read_csv(path, schema_overrides={"token": pl.String}, infer_schema_length=None)
+    frame = pl.read_csv(read_regular(path), schema_overrides={"token": pl.String}, infer_schema_length=None)
     return frame.with_columns(pl.col(pl.String).str.strip_prefix("'"))

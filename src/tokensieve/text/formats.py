@@ -38,6 +38,7 @@ def kind_of(name: str) -> str:
     return suffix if suffix in KINDS else ""
 
 
+@PlainText.watched
 def file_table(path: Path, settings: SourceSettings, name: str | None = None) -> SourceTable:
     """The rows of a file, called by its own name in messages if no other is given."""
     PlainText.check_regular(path)
@@ -115,13 +116,13 @@ def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> S
 
     @cache
     def trusted() -> pl.LazyFrame | None:
-        return _polars_frame(text, mark, columns, header) if text.is_utf8 and not skip else None
+        with one_line(f"{text.name}: is not a readable CSV file"):
+            return _polars_frame(text, mark, columns, header) if text.is_utf8 and not skip else None
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         frame = trusted()
         if frame is not None:
-            with reading(text.name, "CSV"):
-                yield from SourceTable.frame_batches(frame, names)
+            yield from _guarded(SourceTable.frame_batches(frame, names), text.name, "CSV")
             return
         records = islice(_delimited_records(text, mark, header, skip), int(header), None)
         while rows := list(islice(records, BATCH)):
@@ -379,17 +380,19 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTab
             PlainText.check_expansion(name, path, size_of_all, limits)
         yield from SourceTable.frame_batches(frame, names)
 
-    def read(names: Sequence[str]) -> Iterator[Batch]:
-        batches = checked(names)
-        while True:  # standard error is silenced only while Polars works, not while a batch is used
-            with reading(name), one_line(f"{name}: is not a readable {kind} file"):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            yield batch
-
     with reading(name), one_line(f"{name}: is not a readable {kind} file"):
-        return SourceTable(name, scan().collect_schema().names(), read)
+        columns = scan().collect_schema().names()
+    return SourceTable(name, columns, lambda names: _guarded(checked(names), name, kind))
+
+
+def _guarded(batches: Iterator[Batch], name: str, kind: str) -> Iterator[Batch]:
+    """The batches; standard error is silenced only while Polars works, not while a batch is used."""
+    while True:
+        with reading(name, kind), one_line(f"{name}: is not a readable {kind} file"):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:

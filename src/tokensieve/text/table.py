@@ -61,6 +61,9 @@ class SourceTable:
         self.name, self.columns, self._read, self._records = name, tuple(columns), read, records
         self.first_line, self.notes = first_line, tuple(notes)
         self.kept: object = None  # what must live as long as the table, such as a folder of temporary files
+        self.check_same: Callable[[], None] = lambda: (
+            None
+        )  # called when all rows were read; raises where the source has changed
 
     @classmethod
     def of_records(
@@ -131,6 +134,7 @@ class SourceTable:
                 name: batch[column] if name == column else _nested(batch[column], name[len(column) + 1 :].split("."))
                 for name, column in base.items()
             }
+        self.check_same()
 
     def base(self, name: str) -> str:
         """The column that a name is or leads into; the name itself where there is none."""
@@ -156,11 +160,11 @@ class SourceTable:
         """Every row with all its fields, by name."""
         if self._records is not None:
             yield from self._records()
-            return
-        for batch in self._read(self.columns):
+        for batch in self._read(self.columns) if self._records is None else ():
             lists = [SourceTable.as_list(values) for values in batch.values()]
             for row in zip(*lists, strict=True):
                 yield dict(zip(batch, row, strict=True))
+        self.check_same()
 
     def height(self) -> int:
         """The number of rows."""
