@@ -134,6 +134,18 @@ def test_an_interrupt_between_renames_leaves_no_mixture(
     assert tree(tmp_path / "out") == tree(tmp_path / "expected")
 
 
+def test_a_second_interrupt_while_the_first_one_waits_leaves_no_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_all(tmp_path / "out", {"a": "old", "sub/b": "old b"})
+    write_all(tmp_path / "expected", NEW)
+    for fails_at in (2, 3, 4):  # each counts from the renames that are left
+        failing_move(monkeypatch, fails_at, KeyboardInterrupt(), before=True)
+    with pytest.raises(KeyboardInterrupt):
+        write_all(tmp_path / "out", NEW)
+    assert tree(tmp_path / "out") == tree(tmp_path / "expected")
+
+
 @pytest.mark.parametrize("kills_at", range(1, 5))
 def test_the_next_run_finishes_what_a_killed_one_began(tmp_path: Path, kills_at: int) -> None:
     out = tmp_path / "out"

@@ -81,18 +81,22 @@ def parsed(content: bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def check_writable(folder: Path, audit: bool = False) -> None:
+def check_writable(folder: Path, audit: bool = False, model: bool = False) -> None:
     """Make sure, before any work is done, that files can be written into the folder, or it and those that hold it be made.
 
     Raises:
-        InputError: the folder, or one to hold it, exists as a file, writing is not allowed, or the folder holds an audit and
-            what is to be written is none (`audit`).
+        InputError: the folder, or one to hold it, exists as a file, writing is not allowed, or the folder holds an audit or a
+            model and what is to be written is none (`audit`, `model`).
     """
+    if len(folder.parts) > 500 or re.search("[\0\ud800-\udc7f\udd00-\udfff]", str(folder)):
+        raise InputError(f"--out {str(folder)[:80]!r} cannot be the name of a folder; name another")
     with _writing(folder):
-        if not audit and (folder / "findings.json").exists():
-            raise InputError(
-                f"--out {str(folder)!r} contains an audit whose files would be replaced; name another folder"
-            )
+        theirs = {"findings.json": "an audit"} if model else {"findings.json": "an audit", "model.json": "a model"}
+        for holds, what in theirs.items() if not audit else ():
+            if (folder / holds).exists():
+                raise InputError(
+                    f"--out {str(folder)!r} contains {what} whose files would be replaced; name another folder"
+                )
         home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         if not home.is_dir():
             raise InputError(f"{str(home)!r} is a file; name a folder with --out")
@@ -173,11 +177,7 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
             journal = {"files": [*files, *[_SUMS] * sums], "stale": [name for name in stale if name not in files]}
             _write(staging / "unfinished", json.dumps(journal))
             os.rename(staging / "unfinished", staging / JOURNAL)  # from here on the next run would finish the work
-            try:
-                _finish(staging)
-            except KeyboardInterrupt:
-                _finish(staging)
-                raise
+            _to_the_end(lambda: _finish(staging))
         else:
             os.replace(new, folder)
     return [folder / name for name in [*files, *[_SUMS] * sums]]
@@ -209,7 +209,21 @@ def _staged(home: Path) -> Iterator[Path]:
             _locked(lock)
             yield staging
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        _to_the_end(lambda: shutil.rmtree(staging, ignore_errors=True))
+
+
+def _to_the_end(work: Callable[[], None]) -> None:
+    """Do what may be done any number of times until it is done; interrupts, of which there may be several, wait for that."""
+    interrupt: KeyboardInterrupt | None = None
+    done = False
+    while not done:
+        try:
+            work()
+            done = True
+        except KeyboardInterrupt as problem:
+            interrupt = problem
+    if interrupt is not None:
+        raise interrupt
 
 
 def _locked(file: IO[bytes]) -> bool:

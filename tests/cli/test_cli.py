@@ -270,6 +270,12 @@ def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path
     for command in (readers[0], readers[2], ("train", "good.csv"), ("mask", "good.csv", "--token", "film")):
         status, _, err = run(*command, "--out", "a")
         assert status == 2 and "contains an audit whose files would be replaced" in err, command
+    status, _, err = run("predict", "t", "good.csv", "--out", "t")
+    assert status == 2 and "contains a model whose files would be replaced" in err
+    assert run("train", "good.csv", "--out", "t", "-q")[0] == 0
+    for out in ("a/" * 1_500, "nul\0", "\ud800"):
+        status, _, err = run("train", "good.csv", "--out", out)
+        assert status == 2 and "cannot be the name of a folder" in err and err.count("\n") == 1
     page = tmp_path / "a" / "report.html"
     page.write_text(page.read_text() + " ")
     for reader in readers:

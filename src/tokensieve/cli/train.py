@@ -45,7 +45,7 @@ def _train(
     tokenizer, clock = splitting.splitter(), Clock()
     if cluster is not None and settings.pairs:
         raise InputError("--pairs does not work on a cluster yet; leave out --pairs or --cluster")
-    check_writable(out)
+    check_writable(out, model=True)
     with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress(quiet) as tell:
         tell("reading", 0.0)
         if client is not None:
