@@ -134,6 +134,12 @@ def test_an_interrupt_between_renames_leaves_no_mixture(
     assert tree(tmp_path / "out") == tree(tmp_path / "expected")
 
 
+@pytest.mark.parametrize("name", ["a/" * 1_500, "nul\0", "\ud800"])
+def test_a_name_that_no_folder_can_have_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="cannot be the name of a folder"):
+        write_all(Path(name), {"a": "a"})
+
+
 def test_a_second_interrupt_while_the_first_one_waits_leaves_no_mixture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,7 +35,7 @@ def main() -> None:
     for number in STATUS:
         signal.signal(number, stop)
     sys.unraisablehook = unraisable
-    if isinstance(sys.stderr, io.TextIOWrapper):
+    if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = _Messages(open(2, "wb", closefd=False), sys.stderr.encoding, line_buffering=True)  # noqa: SIM115
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller: no file that is opened later may take its number

@@ -273,9 +273,8 @@ def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path
     status, _, err = run("predict", "t", "good.csv", "--out", "t")
     assert status == 2 and "contains a model whose files would be replaced" in err
     assert run("train", "good.csv", "--out", "t", "-q")[0] == 0
-    for out in ("a/" * 1_500, "nul\0", "\ud800"):
-        status, _, err = run("train", "good.csv", "--out", out)
-        assert status == 2 and "cannot be the name of a folder" in err and err.count("\n") == 1
+    status, _, err = run("train", "good.csv", "--out", "a/" * 1_500)
+    assert status == 2 and "cannot be the name of a folder" in err and err.count("\n") == 1
     page = tmp_path / "a" / "report.html"
     page.write_text(page.read_text() + " ")
     for reader in readers:
