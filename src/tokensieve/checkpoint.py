@@ -46,8 +46,9 @@ def save(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mappi
     from safetensors.numpy import save as packed
 
     header = {"format": FORMAT, "mark": mark, "state": json.dumps(dict(state))}
-    header["sum"] = fingerprint(header["state"], *(part for item in sorted(arrays.items()) for part in item))
-    blob = packed({name: np.ascontiguousarray(array) for name, array in arrays.items()}, header)
+    arrays = {name: np.ascontiguousarray(arrays[name]) for name in sorted(arrays)}
+    header["sum"] = fingerprint(header["state"], *(part for item in arrays.items() for part in item))
+    blob = packed(arrays, header)
     write_all(path.parent, {path.name: blob})
 
 

@@ -61,9 +61,8 @@ class SourceTable:
         self.name, self.columns, self._read, self._records = name, tuple(columns), read, records
         self.first_line, self.notes = first_line, tuple(notes)
         self.kept: object = None  # what must live as long as the table, such as a folder of temporary files
-        self.check_same: Callable[[], None] = lambda: (
-            None
-        )  # called when all rows were read; raises where the source has changed
+        # called when all rows were read; raises where the source has changed
+        self.check_same: Callable[[], None] = lambda: None
 
     @classmethod
     def of_records(
