@@ -62,6 +62,13 @@ def test_commands_of_an_audit_work_as_printed(
     check(run, dict.fromkeys(printed))
 
 
+def test_commands_of_the_demo_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
+    assert run("demo", "--out", "the demo's results")[0] == 0
+    [command] = dict.fromkeys(command for report in reports for command in commands_in(report.blocks))
+    check(run, [command])
+    assert "tablet" not in (tmp_path / "masked.csv").read_text()
+
+
 def test_commands_of_an_audit_of_pairs_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
     frame = demo_pairs(200).rename({"chosen": "the chosen $1", "rejected": "it's rejected"})
     frame.write_csv(tmp_path / SOURCE)

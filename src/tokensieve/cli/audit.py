@@ -91,11 +91,11 @@ def run_audit(
     name: str = "",
     cluster: str | None = None,
 ) -> Audit:
-    """Read, audit, and write everything or nothing; `name` is that of the corpus, if it is not that of its source, and `cluster`
-    the address of a Dask cluster to do it on."""
+    """Read, audit, and write everything or nothing; of texts in memory also reviews.csv. `name` is that of the corpus, if it is not
+    that of its source, and `cluster` the address of a Dask cluster to do it on."""
     from tokensieve.auditing.run import audit
     from tokensieve.cli.cluster import connected
-    from tokensieve.files import check_writable
+    from tokensieve.files import check_writable, csv_table
     from tokensieve.text.corpus import read_corpus
 
     start = time.perf_counter()
@@ -112,13 +112,16 @@ def run_audit(
         else:
             result = audit(source, settings, tokenizer, tell, client=client)
         result.more.update(splitting.given(settings))
-        if isinstance(source, str | list):
-            result.more["source"] = source
+        result.more["source"] = str(out / "reviews.csv") if isinstance(source, tuple) else source
         tell("writing", 0.0)
         from tokensieve.report.markdown import dataset_card
         from tokensieve.report.writer import save
 
-        save(result, out, pictures, start, also={"card.md": dataset_card(result)} if card else {})
+        also = {"card.md": dataset_card(result).encode()} if card else {}
+        if isinstance(source, tuple):  # the commands on the page need a file
+            labels = corpus.frame["label"].replace_strict(dict(enumerate(corpus.classes)))
+            also["reviews.csv"] = csv_table(corpus.frame.select("text").with_columns(label=labels))
+        save(result, out, pictures, start, also=also)
     return result
 
 
