@@ -181,11 +181,9 @@ def tally(study: Reproduction) -> str:
     ]
     left = len(WORDS) - len(study.results)
     counts += [f"{left} not run"] * bool(left)
-    seeds = study.settings["seeds"].split()
-    scale = SCALES[study.settings["scale"]]
-    return (
-        f"- **{scale}, {len(seeds)} seed{'s' * (len(seeds) > 1)}:** {', '.join(counts)} (of {len(WORDS)} experiments)."
-    )
+    runs = sorted({result.met().of for result in study.results})
+    seeds = f"{runs[0]} to {runs[-1]} seeds" if len(runs) > 1 else f"{runs[0]} seed{'s' * (runs[0] > 1)}"
+    return f"- **{SCALES[study.settings['scale']]}, {seeds}:** {', '.join(counts)} (of {len(WORDS)} experiments)."
 
 
 def anchor(result: ExperimentResult) -> str:

@@ -89,7 +89,7 @@ def test_no_unit_is_on_both_sides_and_classes_keep_their_shares(seed: int, share
 
 
 def test_units_that_cannot_be_split_are_refused() -> None:
-    with pytest.raises(InputError, match="at least two units"):
+    with pytest.raises(InputError, match="at least two groups"):
         split_units(np.zeros(9, np.int64), np.arange(9) % 2)
     with pytest.raises(InputError, match="one is needed for each"):
         Counts.from_matrix(np.ones((4, 1)), [0, 1, 0, 1]).merged(np.arange(3))
