@@ -111,12 +111,14 @@ class PlainText:
                     found = path.stat()
                 return found.st_ino, found.st_size, found.st_mtime_ns
 
-            def check() -> None:
-                if state() != before:
-                    raise InputError(f"{table.name}: has changed while it was read; run the command again")
-
             before = state() if path.is_file() else ()
             table = opening(path, *given, **named)
+            name = table.name  # not the table: in a circle of references its temporary files would stay
+
+            def check() -> None:
+                if state() != before:
+                    raise InputError(f"{name}: has changed while it was read; run the command again")
+
             table.check_same = check
             return table
 
