@@ -307,7 +307,7 @@ def test_workers_that_wait_for_memory_end_in_one_line(
         distributed.Client, "run_on_scheduler", lambda self, function: function(Mock(workers={"a": paused}))
     )
     status, _, err = run("train", "a.parquet", "--cluster", address, "--out", "o", "-q")
-    assert status == 2 and "most likely for lack of memory" in err and not (tmp_path / "o").exists()
+    assert status == 2 and "most likely for lack of memory" in err and not (tmp_path / "o").exists(), err
 
 
 @pytest.mark.slow

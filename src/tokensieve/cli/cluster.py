@@ -23,6 +23,7 @@ def connected(address: str, quiet: bool) -> Iterator[Any]:
     """A client of a scheduler, or of workers on all cores here ("local"); what goes wrong with the cluster becomes one line."""
     try:
         from dask.distributed import Client, KilledWorker, LocalCluster
+        from distributed.client import ClosedClientError
         from distributed.comm.core import CommClosedError
         from joblib import cpu_count
     except ImportError:
@@ -57,7 +58,7 @@ def connected(address: str, quiet: bool) -> Iterator[Any]:
                 say(quiet, f"dashboard: {client.dashboard_link}")
             beside(lambda: _watch(client, done, starved))
             yield client
-    except (CancelledError, CommClosedError, KilledWorker) as problem:
+    except (CancelledError, ClosedClientError, CommClosedError, KilledWorker) as problem:
         if not isinstance(problem, KilledWorker) and not starved.is_set():
             raise InputError(f"lost the scheduler at {address!r}: restart it, then run the command again") from None
         raise InputError(
