@@ -6,13 +6,16 @@ import ast
 import csv
 import errno
 import io
+import multiprocessing
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -160,6 +163,7 @@ def test_the_next_run_finishes_what_a_killed_one_began(tmp_path: Path, kills_at:
     code = f"""
 import os, signal
 from pathlib import Path
+from typing import Any
 from tokensieve.files import write_all
 move, moves = os.replace, 0
 def killed(source, target):
@@ -181,6 +185,7 @@ def test_what_a_killed_run_left_unfinished_goes_and_what_a_living_one_writes_sta
     code = f"""
 import os, signal
 from pathlib import Path
+from typing import Any
 from tokensieve.files import write_all
 write_all(Path({str(tmp_path)!r}), {{"a": "new", "b": lambda path: os.kill(os.getpid(), signal.SIGKILL)}})
 """
@@ -380,3 +385,35 @@ def test_a_result_that_was_changed_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "o" / "SHA256SUMS").write_text("0  ../../etc/passwd\n")
     with pytest.raises(InputError, match="passwd' has changed"):
         check_sums(tmp_path / "o")
+
+
+def _write_at(start: float, folder: Path, who: str, refused: Any) -> None:
+    time.sleep(max(0.0, start - time.time()))
+    try:
+        write_all(folder, {f"{i}": who for i in range(15)}, sums=True)
+    except InputError as problem:
+        refused.put(str(problem))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such locks")
+@pytest.mark.parametrize("killed", [False, True])
+def test_runs_that_write_to_one_folder_at_the_same_time_do_not_mix(tmp_path: Path, killed: bool) -> None:
+    """At first the folder is missing, then it exists; one of three may be killed."""
+    context = multiprocessing.get_context("fork")
+    refused = context.Queue()
+    for turn in range(5):
+        start = time.time() + 0.05
+        runs = [context.Process(target=_write_at, args=(start, tmp_path / "o", who, refused)) for who in "abc"]
+        for run in runs:
+            run.start()
+        if killed:
+            time.sleep(max(0.0, start - time.time()) + 0.01 * turn)
+            runs[0].kill()
+        for run in runs:
+            run.join()
+        write_all(tmp_path / "o", {"next": ""})
+        assert refused.empty(), refused.get()
+        assert len({path.read_text() for path in (tmp_path / "o").glob("[0-9]*")}) == 1
+        check_sums(tmp_path / "o")
+        left = [*(tmp_path / "o").glob(".t*/lock"), *tmp_path.glob(".t*/lock"), *(tmp_path / "o").glob(".t*turn")]
+        assert not left, left

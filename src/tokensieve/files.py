@@ -100,7 +100,8 @@ def check_writable(folder: Path, audit: bool = False, model: bool = False) -> No
         home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         if not home.is_dir():
             raise InputError(f"{str(home)!r} is a file; name a folder with --out")
-        _finish_earlier(folder)
+        with _turn(folder):
+            _finish_earlier(folder)
         # a try says more than permission bits: read-only disks, quotas, root
         tempfile.TemporaryDirectory(prefix=STAGING, dir=home).cleanup()
 
@@ -135,8 +136,8 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
     The files are first written and synchronised in a temporary folder on the same file system: beside the target, which then
     appears with one rename, or, where the target exists and may be a mount point of its own, within it; then each file is
     renamed, and an interrupt waits for the last one. A journal is written before the first rename: if the process is killed
-    between two of them, the next run that writes there finishes the work (`_finish_earlier`). Other files in the target are
-    left alone.
+    between two of them, the next run that writes there finishes the work (`_finish_earlier`). Of several runs that write there
+    at the same time, one renames after the other: the files are those of the last. Other files in the target are left alone.
 
     Args:
         folder: the target, made if missing.
@@ -170,7 +171,16 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
         if sums:
             lines = [f"{hashlib.sha256((new / name).read_bytes()).hexdigest()}  {name}\n" for name in files]
             _write(new / _SUMS, "".join(lines))
-        if home == folder:
+        if home != folder:
+            try:
+                os.replace(new, folder)
+                return [folder / name for name in [*files, *[_SUMS] * sums]]
+            except OSError:
+                if not folder.is_dir():
+                    raise
+            return write_all(folder, files, ours, sums)  # another run has just made the folder
+        with _turn(folder):
+            _finish_earlier(folder)  # what another run that was killed meanwhile has left
             # names in the folder that an earlier run left and that this one does not write
             present = [path.relative_to(folder).as_posix() for path in (*folder.glob("*"), *folder.glob("*/*"))]
             stale = [one for one in present if ours and re.fullmatch(ours, one) and (folder / one).is_file()]
@@ -178,8 +188,6 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
             _write(staging / "unfinished", json.dumps(journal))
             os.rename(staging / "unfinished", staging / JOURNAL)  # from here on the next run would finish the work
             _to_the_end(lambda: _finish(staging))
-        else:
-            os.replace(new, folder)
     return [folder / name for name in [*files, *[_SUMS] * sums]]
 
 
@@ -190,10 +198,12 @@ def _finish_earlier(folder: Path) -> None:
     """
     for home in (folder, folder.absolute().parent):
         for staging in home.glob(f"{STAGING}*") if home.is_dir() else ():
-            if staging.is_symlink() or not (staging / LOCK).is_file():
+            elsewhere = home != folder and (staging / JOURNAL).is_file()  # left to runs that write there
+            if elsewhere or staging.is_symlink() or not (staging / LOCK).is_file():
                 continue
             with suppress(OSError, ValueError, KeyError, TypeError), open(staging / LOCK, "rb+") as lock:
-                if not _locked(lock):
+                # a journal here is of a run whose turn is over: it is ending, and its lock may be released later than its turn
+                if not _locked(lock, wait=home == folder and (staging / JOURNAL).is_file()):
                     continue
                 if (staging / JOURNAL).is_file():
                     _finish(staging)
@@ -205,11 +215,40 @@ def _staged(home: Path) -> Iterator[Path]:
     """A locked folder for files that are not in their place yet; gone at the end, unless the process is killed."""
     staging = Path(tempfile.mkdtemp(prefix=STAGING, dir=home))
     try:
-        with open(staging / LOCK, "xb") as lock:
+        with open(staging / "new.lock", "xb") as lock:
             _locked(lock)
+            os.rename(staging / "new.lock", staging / LOCK)  # another run that finds it finds it locked
             yield staging
     finally:
         _to_the_end(lambda: shutil.rmtree(staging, ignore_errors=True))
+
+
+@contextmanager
+def _turn(folder: Path) -> Iterator[None]:
+    """Only one process at a time renames files in the folder; others wait, unless the system has no such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        fcntl = None  # type: ignore[assignment]
+    if fcntl is None or not folder.is_dir():
+        yield
+        return
+    path, held = folder / f"{STAGING}turn", False
+    try:
+        while not held:
+            handle = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW)
+            with suppress(OSError):  # a disk without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):  # the run before removed it
+                held = os.path.samestat(os.fstat(handle), path.stat())
+            if not held:
+                os.close(handle)
+        yield
+    finally:
+        if held:
+            with suppress(OSError):
+                _to_the_end(lambda: path.unlink(missing_ok=True))
+            os.close(handle)
 
 
 def _to_the_end(work: Callable[[], None]) -> None:
@@ -226,14 +265,14 @@ def _to_the_end(work: Callable[[], None]) -> None:
         raise interrupt
 
 
-def _locked(file: IO[bytes]) -> bool:
+def _locked(file: IO[bytes], wait: bool = False) -> bool:
     """Lock the file for this process; false where another one holds it. The system releases it when the process ends."""
     try:
         import fcntl
     except ImportError:  # no such locks: what is older than a day belongs to nobody
         return time.time() - os.fstat(file.fileno()).st_mtime > 86_400
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:
         return False
     return True
