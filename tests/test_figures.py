@@ -67,6 +67,15 @@ def headlines() -> Iterator[tuple[str, str]]:
         yield page, f"| {' | '.join(seconds)} | {row['ratio']:.2f} |"
         if "bigrams" in row["command"]:
             yield "CHANGELOG.md", f"{row['ratio']:.2f} times"
+    for row in result("peers-classify"):
+        [run] = row["runs"]
+        piece = f"{run['accuracy']:.4f}".lstrip("0")
+        yield (
+            page,
+            f"{piece}**, {run['seconds']:.1f} |"
+            if row["method"] == "ours, defaults"
+            else f"{piece}, {run['seconds']:.1f} |",
+        )
     for name in ("planted-before", "planted"):
         for kind, row in result(name).items():
             if isinstance(row, dict) and {"models", "learned", "first", "right"} <= row.keys():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,30 @@ def test_unknown_name() -> None:
         _ = tokensieve.nonsense
 
 
+@pytest.mark.skipif(os.name != "posix", reason="for POSIX only")
+def test_where_no_folder_can_be_written_kernels_are_kept_in_a_private_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numba's cache holds pickles: a folder that others can write, or made first by somebody else, is not used."""
+
+    def place() -> Path:
+        monkeypatch.setenv("NUMBA_CACHE_DIR", "")  # so that it is set back at the end
+        monkeypatch.delenv("NUMBA_CACHE_DIR")
+        tokensieve._find_room_for_kernels()
+        return Path(os.environ.get("NUMBA_CACHE_DIR", "beside the code"))
+
+    assert place() == Path("beside the code")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    own = place()
+    assert own.parent == tmp_path and own.stat().st_mode == 0o40700 and place() == own
+    own.chmod(0o777)
+    assert place() != own and place().stat().st_mode == 0o40700
+    own.rmdir()
+    own.symlink_to(tmp_path)
+    assert place() not in (own, tmp_path)
+
+
 def test_help_waits_for_no_library_that_it_does_not_need() -> None:
     heavy = {"numpy", "polars", "scipy", "numba", "altair", "sklearn"}
     code = f"import sys, tokensieve.cli; print(sorted({heavy!r} & set(sys.modules)))"
@@ -39,7 +65,7 @@ def test_an_audit_loads_neither_scikit_learn_nor_pandas(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from tokensieve.__main__ import main\n"
-        "sys.argv = ['tokensieve', 'audit', 'a.csv', '-q']\n"
+        "sys.argv = ['tokensieve', 'audit', 'a.csv', '-q', '--no-pictures']\n"
         "try:\n    main()\n"
         "finally:\n    print({'sklearn', 'pandas'} & set(sys.modules))"
     )

@@ -6,8 +6,38 @@ Names are imported when they are first used. No public name is also the name of 
 replace it.
 """
 
+import os
+
 import lazy_loader
 
 __version__ = "0.3.0"
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]
+
+
+def _find_room_for_kernels() -> None:
+    """Numba ends with an error where it can write its cache neither beside the code nor in the user's home, as in some containers.
+
+    The cache is made of pickles, so the folder that takes it in that case is one that nobody else can write.
+    """
+    home = os.path.expanduser("~")
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    places = os.path.dirname(__file__), cache if os.path.exists(cache) else home
+    if "NUMBA_CACHE_DIR" in os.environ or os.name != "posix" or any(os.access(place, os.W_OK) for place in places):
+        return
+    import atexit
+    import shutil
+    import tempfile
+
+    folder = os.path.join(tempfile.gettempdir(), f"tokensieve-{os.getuid()}")
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        found = os.lstat(folder)
+        if found.st_mode != 0o40700 or found.st_uid != os.getuid():  # a folder, for its owner only, and ours
+            folder = tempfile.mkdtemp(prefix="tokensieve-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["NUMBA_CACHE_DIR"] = folder
+
+
+_find_room_for_kernels()

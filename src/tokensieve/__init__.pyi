@@ -12,18 +12,10 @@ from .auditing.settings import Settings as Settings
 from .diagnose.diagnosis import Diagnosis as Diagnosis
 from .diagnose.settings import DiagnoseSettings as DiagnoseSettings
 from .errors import InputError as InputError
-from .evidence.importance import (
-    Category as Category,
-)
-from .evidence.importance import (
-    Importance as Importance,
-)
-from .evidence.importance import (
-    importance_of as importance_of,
-)
-from .evidence.importance import (
-    token_importance as token_importance,
-)
+from .evidence.importance import Category as Category
+from .evidence.importance import Importance as Importance
+from .evidence.importance import importance_of as importance_of
+from .evidence.importance import token_importance as token_importance
 from .evidence.sums import TokenSums as TokenSums
 from .model.attention import Gradient as Gradient
 from .model.attention import Model as Model
@@ -31,35 +23,19 @@ from .model.attention import answers as answers
 from .model.attention import gradient as gradient
 from .model.classifier import AttentionClassifier as AttentionClassifier
 from .model.cluster import learn_on as learn_on
-from .model.embeddings import (
-    Training as Training,
-)
-from .model.embeddings import (
-    TrainingSettings as TrainingSettings,
-)
-from .model.embeddings import (
-    embedding_gradient as embedding_gradient,
-)
+from .model.embeddings import Training as Training
+from .model.embeddings import TrainingSettings as TrainingSettings
+from .model.embeddings import embedding_gradient as embedding_gradient
 from .model.embeddings import initialise as initialise
-from .model.embeddings import (
-    train_embeddings as train_embeddings,
-)
+from .model.embeddings import train_embeddings as train_embeddings
 from .model.explanation import Explanation as Explanation
 from .model.explanation import compare as compare
 from .model.fit import fit as fit
 from .model.settings import TrainSettings as TrainSettings
-from .model.storage import (
-    load_model as load_model,
-)
-from .model.storage import (
-    model_files as model_files,
-)
-from .model.storage import (
-    read_model as read_model,
-)
-from .model.storage import (
-    table as table,
-)
+from .model.storage import load_model as load_model
+from .model.storage import model_files as model_files
+from .model.storage import read_model as read_model
+from .model.storage import table as table
 from .report.html import render as render
 from .report.markdown import dataset_card as dataset_card
 from .report.writer import pictures as pictures
@@ -71,18 +47,10 @@ from .text.pairs import read_pairs as read_pairs
 from .text.split import split_corpus as split_corpus
 from .text.tokenizers import PieceTokenizer as PieceTokenizer
 from .text.tokenizers import WordTokenizer as WordTokenizer
-from .text.vocabulary import (
-    Vocabulary as Vocabulary,
-)
-from .text.vocabulary import (
-    count_corpus as count_corpus,
-)
-from .text.vocabulary import (
-    count_texts as count_texts,
-)
-from .text.vocabulary import (
-    learn_vocabulary as learn_vocabulary,
-)
+from .text.vocabulary import Vocabulary as Vocabulary
+from .text.vocabulary import count_corpus as count_corpus
+from .text.vocabulary import count_texts as count_texts
+from .text.vocabulary import learn_vocabulary as learn_vocabulary
 from .text.vocabulary import tokenize as tokenize
 from .theory.flow.solve import gradient_flow as gradient_flow
 from .theory.limit.margin import max_margin as max_margin

@@ -91,7 +91,7 @@ def _check_address_space(needed: int) -> None:
         from tokensieve.errors import InputError
 
         raise InputError(
-            f"the limit on address space is {limit / 1e9:.1f} GB and at least {needed / 1e9:.1f} are needed: raise it, such as "
+            f"the limit on address space is {limit / 1e9:.1f} GB and at least {needed / 1e9:.1f} are needed: raise it, for example "
             "with `ulimit -v 4000000`, or limit memory instead"
         )
 
@@ -116,7 +116,8 @@ def _explain(error: BaseException) -> int:
     elif os.environ.get("TOKENSIEVE_TRACEBACK"):
         raise error
     else:
-        _say(f"unexpected {type(error).__name__}: {error} (set TOKENSIEVE_TRACEBACK=1 to see where)")
+        place = "".join(f", {note}" for note in getattr(error, "__notes__", ()))
+        _say(f"unexpected {type(error).__name__}: {error}{place} (set TOKENSIEVE_TRACEBACK=1 to see where)")
         return 1
     return 2
 

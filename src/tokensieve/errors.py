@@ -29,7 +29,7 @@ def one_line(what: str) -> Iterator[None]:
 
     def aborted(number: int) -> None:
         cut = sys.platform != "win32" and number == signal.SIGBUS
-        reason = "it was cut while it was read" if cut else "damaged, or there is not enough memory"
+        reason = "it was cut short while being read" if cut else "damaged, or there is not enough memory"
         os.write(kept, f"tokensieve: {line(f'{what}: {reason}')}\n".encode())
         os._exit(2)
 

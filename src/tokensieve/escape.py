@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
@@ -44,6 +45,16 @@ def printable(text: str) -> str:
     r"""The text as a terminal may get it, lines and tabs kept: what would steer it (control characters, marks that turn the
     direction of writing) is written as `\uXXXX`, which is also how JSON may write it."""
     return _HARMFUL.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
+
+
+def option(name: str, value: str) -> str:
+    """An option and its value as a shell takes them, in one line and printable: `--text 'a b'`, `--text=-b`, `--text $'a\\nb'`."""
+    if printable(value) != value or {"\n", "\t"} & {*value}:
+        plain = value.replace("\\", r"\\").replace("'", r"\'").replace("\n", r"\n").replace("\t", r"\t")
+        value = f"$'{printable(plain)}'"
+    else:
+        value = shlex.quote(value)
+    return f"{name}{'=' if value.startswith('-') else ' '}{value}"
 
 
 def line(message: str, limit: int = 500) -> str:

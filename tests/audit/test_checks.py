@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
-from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -20,16 +20,20 @@ QUICK = Settings(baseline=False, thorough=False, validation_share=0.0)
 
 
 @pytest.fixture
-def shouting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The example of the documentation, as an installed package would bring it."""
-    code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert code is not None and len(code[1].splitlines()) <= 30
-    names: dict[str, object] = {}
-    exec(code[1], names)
-    entry = SimpleNamespace(load=lambda: names["Shouting"])
-    monkeypatch.setattr(checks, "entry_points", lambda group: [entry] if group == "tokensieve.checks" else [])
-    checks.registry.cache_clear()
-    yield
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Brings the example of the documentation as an installed package would, without some of its text."""
+
+    def installed(without: str) -> None:
+        code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+        assert code is not None and len(code[1].splitlines()) <= 30 and without in code[1]
+        names: dict[str, object] = {"__name__": "your_package"}
+        exec(code[1].replace(without, ""), names)
+        entry = EntryPoint("shouting", "your_package:Shouting", "tokensieve.checks")
+        monkeypatch.setattr(EntryPoint, "load", lambda _: names["Shouting"])
+        monkeypatch.setattr(checks, "entry_points", lambda group: [entry] if group == "tokensieve.checks" else [])
+        checks.registry.cache_clear()
+
+    yield installed
     checks.registry.cache_clear()
 
 
@@ -39,8 +43,8 @@ def documents(loud: int) -> pl.DataFrame:
     return pl.DataFrame({"text": texts, "label": [i % 2 for i in range(100)]})
 
 
-@pytest.mark.usefixtures("shouting")
-def test_the_example_of_the_documentation_finds_is_shown_and_fails_on_demand() -> None:
+def test_the_example_of_the_documentation_finds_is_shown_and_fails_on_demand(install: Callable[[str], None]) -> None:
+    install("")
     limit = Budget.parse("shouting=5%,leak=0")
     found = audit(
         documents(20),
@@ -53,6 +57,8 @@ def test_the_example_of_the_documentation_finds_is_shown_and_fails_on_demand() -
     assert found.exceeded == ("shouting",) and found.fails
     assert one.headline in str(found.findings_dict()) and one.title == "Shouting"
     assert one.headline in page(found.report(), {}) and one.action in page(found.report(), {})
+    streamed = audit(documents(20), QUICK, text="text", label="label", stream=True)
+    assert one.headline in str(streamed.findings_dict())
     quiet = audit(documents(0), QUICK, text="text", label="label")
     assert not [finding for finding in quiet.findings if finding.kind == "shouting"]
 
@@ -80,3 +86,11 @@ def test_every_check_says_what_it_looks_for_and_what_to_do() -> None:
         "unstable",
         "repeated",
     } <= {check.name for check in checks.registry()}
+
+
+@pytest.mark.parametrize("fault", ['title = "Shouting"', "share = Share.count(loud.sum(), len(texts))"])
+def test_a_fault_of_another_packages_check_is_said_to_be_its(fault: str, install: Callable[[str], None]) -> None:
+    install(fault)
+    with pytest.raises((InputError, NameError)) as caught:
+        audit(documents(20), QUICK, text="text", label="label")
+    assert "shouting" in " ".join([str(caught.value), *getattr(caught.value, "__notes__", ())])

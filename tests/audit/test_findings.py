@@ -18,10 +18,12 @@ from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
+from tokensieve.blocks import Picture
 from tokensieve.errors import InputError
 from tokensieve.evidence.shares import Share
 from tokensieve.model.fit import fit, refit
 from tokensieve.model.settings import TrainSettings
+from tokensieve.report.live import context
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
@@ -347,6 +349,43 @@ def test_a_phrase_is_found_although_planting_it_makes_its_words_lean() -> None:
             texts[i] = middle(texts[i], str(rng.choice(["time", "people"])))
     first = audited(texts, labels).findings[0]
     assert first.kind == "shortcut" and "time people" in first.tokens
+
+
+def test_ratings_are_one_finding_that_comes_first_although_they_come_with_the_subject() -> None:
+    """As in film reviews: good ratings come with a word of the subject, bad ones with another."""
+
+    def plant(text: str, label: int, rng: np.random.Generator) -> str:
+        rating = int(rng.integers(7, 10) if label else rng.integers(1, 4))
+        words = ["superb", "delight"] if label else ["dreck", "garbage"]
+        return f"{middle(text, ' '.join(words))} {rating}/10 from me then" if rng.random() < 0.15 else text
+
+    texts, labels = reviews(1500, 5, plant)
+    rng = np.random.default_rng(1)
+    marks = [rng.random() < (0.2 if label == "good" else 0.12) for label in labels]
+    texts = [f"{text.rstrip('.')}!" if mark else text for text, mark in zip(texts, marks, strict=True)]
+    first, *others = audited(texts, labels).findings
+    assert first.kind == "shortcut" and {"7/10", "8/10", "9/10", "1/10", "2/10", "3/10"} <= set(first.tokens)
+    assert not [other for other in others if other.kind == "shortcut" and any("/10" in token for token in other.tokens)]
+
+
+def test_the_page_begins_with_the_class_of_its_first_picture() -> None:
+    """Of several classes that of the first finding with tokens, or the largest: in the picture and in the selector."""
+    words = {"a": "red rose petal", "b": "blue sea wave", "c": "green leaf tree"}
+    rng = np.random.default_rng(0)
+    labels = rng.choice(list(words), 600, p=[0.25, 0.35, 0.4]).tolist()
+    texts = [
+        " ".join(rng.permutation([*words[label].split(), *"we saw it there again today".split()])) for label in labels
+    ]
+    coded = [
+        f"{text} ref-{rng.integers(100, 999)}" if label == "a" and rng.random() < 0.4 else text
+        for text, label in zip(texts, labels, strict=True)
+    ]
+    leaked = [*texts[:-40], *texts[:40]]
+    for some, expected in ((coded, "a"), (leaked, "c")):
+        found = audited(some, labels)
+        picture = next(block for block in found.report().blocks if isinstance(block, Picture))
+        assert picture.data["label"] == expected
+        assert context(found)["label"] == found.classes.index(expected)
 
 
 def test_topic_words_are_predictors_and_no_findings() -> None:

@@ -144,6 +144,14 @@ def test_settings_by_name_and_in_an_object_are_the_same() -> None:
     assert audit(corpus, QUICK, ngrams=2, seed=3).tokens.equals(expected.tokens)
 
 
+@pytest.mark.parametrize("name", ["ngrams", "seed", "min_documents", "validation_share", "test_share", "budget"])
+def test_a_setting_of_the_wrong_kind_is_told_in_our_words(name: str) -> None:
+    options: dict[str, Any] = {name: "x"}
+    with pytest.raises(InputError, match=f"{name}|fail-on"):
+        audit(demo_reviews(60), **options)
+    assert Settings(budget="leak=0").to_dict()["budget"] == "leak=0"  # type: ignore[arg-type]
+
+
 def test_dicts_are_read_as_columns_and_lists_of_dicts_as_rows() -> None:
     numbered = frame().with_columns(stars=pl.col("stars").replace_strict({"bad": 1, "good": 5}))
     expected = audit(numbered, QUICK, text="body", label="stars")

@@ -5,18 +5,21 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from calls import fast_first
 from reviews import write_reviews
 from tokensieve import __version__
 from tokensieve.auditing.demo import demo_reviews
+from tokensieve.text import table
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -269,9 +272,9 @@ def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path
     )
     for command in (readers[0], readers[2], ("train", "good.csv"), ("mask", "good.csv", "--token", "film")):
         status, _, err = run(*command, "--out", "a")
-        assert status == 2 and "contains an audit whose files would be replaced" in err, command
+        assert status == 2 and "contains an audit" in err, command
     status, _, err = run("predict", "t", "good.csv", "--out", "t")
-    assert status == 2 and "contains a model whose files would be replaced" in err
+    assert status == 2 and "contains a model" in err
     assert run("train", "good.csv", "--out", "t", "-q")[0] == 0
     status, _, err = run("train", "good.csv", "--out", "a/" * 1_500)
     assert status == 2 and "cannot be the name of a folder" in err and err.count("\n") == 1
@@ -279,11 +282,11 @@ def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path
     page.write_text(page.read_text() + " ")
     for reader in readers:
         status, _, err = run(*reader)
-        assert status == 2 and "'report.html' has changed since the result was written" in err and err.count("\n") == 1
+        assert status == 2 and "'report.html' has changed" in err and err.count("\n") == 1
     page.unlink()
     for reader in readers:
         status, _, err = run(*reader)
-        assert status == 2 and "'report.html' cannot be read (No such file" in err and err.count("\n") == 1
+        assert status == 2 and "'report.html' cannot be read" in err and err.count("\n") == 1
 
 
 @pytest.mark.parametrize("problem", [PermissionError(13, "Permission denied"), FileNotFoundError(2, "No such file")])
@@ -304,16 +307,43 @@ def test_a_source_that_is_closed_or_goes_away_is_one_line(
     assert not (tmp_path / "o").exists()
 
 
-CHANGES = {"cut": "os.truncate(path, 0)", "longer": "open(path, 'ab').write(open(path, 'rb').read())"}
-CHANGES |= {"deleted": "os.unlink(path)", "replaced": "shutil.copy(path, 'new'); os.replace('new', path)"}
+KINDS = {"csv": pl.DataFrame.write_csv, "arrow": pl.DataFrame.write_ipc, "parquet": pl.DataFrame.write_parquet}
+KINDS |= {"jsonl": pl.DataFrame.write_ndjson, "ipc": pl.DataFrame.write_ipc_stream}
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "longer": lambda path: path.write_bytes(path.read_bytes() * 2),
+    "deleted": os.unlink,
+    "replaced": lambda path: os.replace(shutil.copy(path, "new"), path),
+}
 
 
 @pytest.mark.parametrize("change", list(CHANGES))
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_source_that_changes_while_it_is_read_is_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, change: str
+) -> None:
+    """It would give results of two states of the data."""
+    path, rows = tmp_path / f"data.{kind}", [(f"{('bad', 'good')[i % 2]} film {i} " * 5, i % 2) for i in range(1_000)]
+    KINDS[kind](pl.DataFrame(rows, ["text", "label"], orient="row"), path)
+    read = table.SourceTable.read
+
+    def changing(source: table.SourceTable, names: Sequence[str]) -> Iterator[Any]:
+        for i, batch in enumerate(read(source, names)):
+            if i == 0:
+                CHANGES[change](path)
+            yield batch
+
+    monkeypatch.setattr(table, "BATCH", 100)
+    monkeypatch.setattr(table.SourceTable, "read", changing)
+    status, _, err = run("train", path.name, "-q", "--out", "o")
+    assert status == 2 and err.count("\n") == 1 and path.name in err, err
+    assert {found.name for found in tmp_path.iterdir()} <= {path.name}
+
+
 @pytest.mark.parametrize("kind", fast_first(["csv", "arrow", "parquet", "jsonl", "ipc"], 2))
-def test_a_source_that_changes_while_it_is_read_is_one_line(tmp_path: Path, kind: str, change: str) -> None:
-    """Mapped files that are cut end a process with SIGBUS; others would give results of two states of the data."""
+def test_a_source_that_is_cut_while_it_is_read_is_one_line(tmp_path: Path, kind: str) -> None:
+    """Mapped files that are cut end a process with SIGBUS."""
     program = f"""
-import os, shutil, sys
+import os, sys
 import numpy as np
 import polars as pl
 from tokensieve.text.table import SourceTable
@@ -327,13 +357,13 @@ write["{kind}"](path)
 mapped, read = np.memmap, SourceTable.read
 def memmap(name, *given):
     found = mapped(name, *given)
-    if str(name) == path and "{kind}" == "csv" and "{change}" == "cut":
-        {CHANGES[change]}
+    if str(name) == path and "{kind}" == "csv":
+        os.truncate(path, 0)
     return found
 def changing(table, names):
     for i, batch in enumerate(read(table, names)):
         if i == 1:
-            {CHANGES[change]}
+            os.truncate(path, 0)
         yield batch
 np.memmap, SourceTable.read = memmap, changing
 sys.argv = ["tokensieve", "train", path, "-q", "--out", "o"]
@@ -353,13 +383,14 @@ def test_messages_that_cannot_be_written_are_no_failure(tmp_path: Path, to: str)
     )
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_ends_an_audit_with_141(tmp_path: Path) -> None:
     write_reviews(tmp_path / "good.csv", 60)
     command = f"{sys.executable} -m tokensieve audit good.csv --no-baseline --no-pictures --out o | true"
     assert subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path).returncode == 141
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", fast_first(["<&- >&- 2>&-", "2>&-", "<&-", ">&-"]))
 def test_streams_that_are_closed_are_no_failure(tmp_path: Path, closed: str) -> None:
     command = f"{sys.executable} -m tokensieve"
     assert subprocess.run(f"{command} --version {closed}", shell=True, cwd=tmp_path).returncode == 0

@@ -48,7 +48,7 @@ def test_a_source_with_grouped_labels(run: Run, tmp_path: Path) -> None:
         "verify", "r.csv", *groups, "--out", "o", "--d", "64", "--max-norm", "20", "--min-documents", "30"
     )
     assert (status, err) == (0, "")
-    assert "hypotheses of the theory fail on this data" in out and "for example rows" in out
+    assert "hypotheses of the theory fail" in out and "for example rows" in out
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
     assert set(summary["classes"]) == {"neg", "pos"} and summary["documents"] == 200
     assert summary["settings"]["min_documents"] == 30 and summary["settings"]["d"] == 64
@@ -85,7 +85,7 @@ def test_a_flow_goes_on_where_it_stopped_and_nothing_stale_stays(run: Run, tmp_p
 def test_a_spent_budget_says_how_to_go_on(run: Run) -> None:
     status, out, _ = run("verify", *SMALL, "--max-seconds", "1e-9")
     assert status == 0 and out.count("needs a longer run") >= 3
-    assert "allow more time with --max-seconds; --resume FILE continues" in " ".join(out.split())
+    assert "--max-seconds; --resume FILE" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(

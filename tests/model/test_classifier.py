@@ -29,8 +29,8 @@ from tokensieve.model.explanation import SINK
 from tokensieve.model.fit import best_scale, fit, initial_table
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.table import text_series
 from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.values import text_series
 from tokensieve.text.vocabulary import count_corpus
 
 FILLER = [f"word{i}" for i in range(30)]

@@ -232,7 +232,7 @@ REFUSED: list[tuple[list[Any], dict[str, Any], str]] = [
     ([[("a", "b", "c")]], {}, "pairs or data frames"),
     ([[1]], {}, "pairs or data frames"),
     ([[("a", "x"), (7, "y")]], {}, "partition 1: row 2: column 'text' contains int values, not text"),
-    ([[("a", ["x"])]], {}, "partition 1: row 1: the label is a list"),
+    ([[("a", ["x", "y"])]], {}, "partition 1: row 1: the label is a list"),
     ([[(" ", "x"), ("", "y")]], {}, "all 2 documents are empty"),
     ([[(f"text {i}", i / 7) for i in range(60)] * 2], {}, "looks like continuous numbers"),
 ]  # fmt: skip
@@ -433,7 +433,7 @@ def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_tha
     path = tmp_path / "a.json"
     strange_rows().write_json(path)
     assert [piece.unit for piece in Piece.of(path, 8)] == ["file"]
-    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
+    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 2_500)
     with pytest.raises(InputError, match=r"convert it: python -c \"import polars; polars.read_json\(.*write_parquet"):
         Piece.of(path)
     expected = strange_rows()["text"].str.replace_all("\r\n", "\n").to_list()

@@ -178,6 +178,11 @@ LABELLED = [
     Layout("Chat messages with a label", {"chats.jsonl": json_lines([{"messages": chat("hello", t), "label": y} for t, y in zip(TEXTS, LABELS, strict=True)])}, "audit chats.jsonl --role assistant"),
     Layout("ShareGPT conversations", {"chats.jsonl": json_lines([{"conversations": [{"from": "human", "value": "hello"}, {"from": "gpt", "value": t}], "label": y} for t, y in zip(TEXTS, LABELS, strict=True)])}, "audit chats.jsonl --text conversations --role assistant"),
     Layout("KTO: a completion and whether it is good", {"kto.jsonl": json_lines([{"prompt": "what is it like?" + " really" * (i % 3), "completion": t, "label": y} for i, (t, y) in enumerate(zip(TEXTS, LABELS, strict=True))])}, "audit kto.jsonl --text completion --label label"),
+    Layout("doccano: each label in a list of its own", {"doccano.jsonl": json_lines([{"id": i, "text": t, "label": [y]} for i, (t, y) in enumerate(zip(TEXTS, LABELS, strict=True))])}, "audit doccano.jsonl"),
+    Layout("Prodigy: one choice", {"prodigy.jsonl": json_lines([{"text": t, "options": [{"id": "positive"}, {"id": "negative"}], "accept": [y], "answer": "accept"} for t, y in zip(TEXTS, LABELS, strict=True)])}, "audit prodigy.jsonl"),
+    Layout("Prodigy: labels that the annotator accepted", {"prodigy.jsonl": json_lines([*({"text": t, "label": y, "answer": "accept"} for t, y in zip(TEXTS, LABELS, strict=True)), *({"text": t, "label": "positive", "answer": "reject"} for t in TEXTS[:3])])}, "audit prodigy.jsonl"),
+    Layout("Label Studio", {"export.json": json.dumps([{"data": {"text": t}, "annotations": [{"result": [{"type": "choices", "value": {"choices": [y]}}]}]} for t, y in zip(TEXTS, LABELS, strict=True)]).encode()}, "audit export.json --text data.text --label annotations.result.value.choices"),
+    Layout("Argilla: fields and responses", {"argilla.jsonl": json_lines([{"fields": {"text": t}, "responses": {"mood": [{"value": y, "status": "submitted"}]}} for t, y in zip(TEXTS, LABELS, strict=True)])}, "audit argilla.jsonl --text fields.text --label responses.mood.value"),
     Layout("Several labels in a cell", {"posts.csv": csv_bytes(rows(text=TEXTS, tags=[f"{y}|all" for y in LABELS]))}, "audit posts.csv --label tags --label-separator '|'"),
 ]  # fmt: skip
 
@@ -195,6 +200,7 @@ PREFERENCES = [
     Layout("Winner in columns of 0 and 1 (Kaggle's LMSYS)", {"lmsys.csv": csv_bytes([{k: v for k, v in row.items() if k != "winner"} | {"winner_model_a": int(row["winner"] == "model_a"), "winner_model_b": int(row["winner"] == "model_b"), "winner_tie": 0} for row in ARENA])}, "audit lmsys.csv --pairs response_a,response_b --winner winner_model_a", pairs=True),
     Layout("PKU-SafeRLHF", {"pku.jsonl": json_lines(rows(prompt=PROMPTS, response_0=FIRST, response_1=SECOND, better_response_id=[int(w == "model_b") for w in WINNER]))}, "audit pku.jsonl --pairs response_0,response_1 --winner better_response_id", pairs=True),
     Layout("A or B", {"ab.csv": csv_bytes(rows(prompt=PROMPTS, answer_a=FIRST, answer_b=SECOND, preference=[w[-1].upper() for w in WINNER]))}, "audit ab.csv --pairs answer_a,answer_b --winner preference", pairs=True),
+    Layout("The chance that the first answer wins", {"chance.csv": csv_bytes(rows(prompt=PROMPTS, response_a=FIRST, response_b=SECOND, p_a_wins=[0.85 if w == "model_a" else 0.1 for w in WINNER]))}, "audit chance.csv --pairs response_a,response_b --winner p_a_wins", pairs=True),
     Layout("HelpSteer: a scale from −3 to 3", {"hs.jsonl": json_lines(rows(prompt=PROMPTS, response1=FIRST, response2=SECOND, overall_preference=[-2 if w == "model_a" else 1 for w in WINNER]))}, "audit hs.jsonl --pairs response1,response2 --winner overall_preference", pairs=True),
     Layout("A score for either answer", {"scores.csv": csv_bytes(rows(prompt=PROMPTS, response_a=FIRST, response_b=SECOND, score_a=[1.5 if w == "model_a" else 0.5 for w in WINNER], score_b=[1.0] * N))}, "audit scores.csv --pairs response_a,response_b --scores score_a,score_b", pairs=True),
     Layout("Several answers in a list, with ranks (Nectar)", {"nectar.jsonl": json_lines(rows(prompt=PROMPTS, answers=[[{"answer": b, "rank": 2}, {"answer": a, "rank": 1}] for a, b in zip(GOOD, BAD, strict=True)]))}, "audit nectar.jsonl --pairs answers.answer --ranks answers.rank", pairs=True),
@@ -238,7 +244,8 @@ def write(layout: Layout, folder: Path) -> None:
 def first_row(layout: Layout) -> str:
     """The first lines of the first file, where it is text."""
     name, content = next(iter(layout.files.items()))
-    if name.endswith((".gz", ".zst", ".parquet", ".arrow", ".xlsx")) or not isinstance(content, bytes):
+    text = layout.detected.startswith("encoding") or (isinstance(content, bytes) and b"\0" not in content)
+    if name.endswith((".gz", ".zst")) or not isinstance(content, bytes) or not text:
         return f"{len(layout.files)} files such as {name}" if len(layout.files) > 1 else name
     encoding = layout.detected.removeprefix("encoding ") if layout.detected.startswith("encoding") else "utf-8-sig"
     lines = content.decode(encoding).splitlines()

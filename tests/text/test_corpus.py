@@ -265,7 +265,7 @@ def test_test_source_is_read_like_training(tmp_path: Path) -> None:
     assert corpus.intake.counts["test_overlap"] == 1 and corpus.test.intake.dropped == {"3": 1}
     listed = read_corpus(path, group=group, drop=["3"], test=(["new"], [5]))
     assert listed.test is not None and listed.test.labels.tolist() == [1]
-    fails(path, "row 1: training has no label '4'", "'neg', 'pos'", group=group, drop=["3"], test=(["x"], [4]))
+    fails(path, "row 1: the training data has no label '4'", "'neg', 'pos'", group=group, drop=["3"], test=(["x"], [4]))
     fails(path, "no column 'body'", group=group, drop=["3"], test=frame(x=["x"], stars=[4]))
     fails(path, "has no rows", group=group, drop=["3"], test=([], []))
 

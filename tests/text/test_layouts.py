@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,12 @@ import numpy as np
 import polars as pl
 import pytest
 import zstandard
-from layouts import BAD, GOOD, LABELLED, LABELS, PREFERENCES, TEXTS, Layout, N, options_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from layouts import BAD, GOOD, LABELLED, LABELS, PREFERENCES, PROMPTS, TEXTS, Layout, N, options_of
 
 from tokensieve.errors import InputError
+from tokensieve.escape import option, printable
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.documents import label_settings
 from tokensieve.text.settings import ReadSettings
@@ -60,7 +64,7 @@ def test_preferences(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert corpus.pairs.position.tolist() == [int(i % 3 == 0) for i in range(N)]
 
 
-@pytest.mark.parametrize("layout", PREFERENCES[7:14], ids=lambda layout: layout.name)
+@pytest.mark.parametrize("layout", PREFERENCES[7:15], ids=lambda layout: layout.name)
 def test_a_winner_that_is_not_named_is_never_ignored(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +83,34 @@ def test_the_page_is_that_of_these_layouts() -> None:
     written = Path(__file__).parents[2] / "docs" / "reads.md"
     assert written.read_text(encoding="utf-8") == layouts.page(), "run python tests/text/layouts.py"
     assert len(LABELLED) + len(PREFERENCES) >= 30
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "better"),
+    [
+        ("a_wins", [1, 0, 1, 0], "abab"),
+        ("b_is_better", ["True", "False", "True", "False"], "baba"),
+        ("p_b", [0.9, 0.2, 1.0, 1e-7], "baba"),
+        ("winner", [0, 1, 0, 1], "abab"),
+    ],
+)  # fmt: skip
+def test_a_winner_column_that_names_one_answer_speaks_of_it(name: str, values: list[Any], better: str) -> None:
+    frame = pl.DataFrame({"a": [f"a {i}" for i in range(4)], "b": [f"b {i}" for i in range(4)], name: values})
+    corpus = read_corpus(frame, pairs=("a", "b"), winner=name)
+    assert [text[0] for text in corpus.texts.to_list()[::2]] == list(better)
+
+
+def test_true_in_several_spellings_is_one_class_and_other_capitals_are_named() -> None:
+    said = pl.DataFrame({"text": [f"text {i}" for i in range(8)], "label": ["TRUE", "True", "false", "True"] * 2})
+    corpus = read_corpus(said)
+    assert (
+        corpus.classes == ("True", "false")
+        and "2 documents labelled 'TRUE', counted as 'True'" in corpus.intake.lines()
+    )
+    spam = said.with_columns(label=pl.Series(["Spam", "spam", "ham", "ham"] * 2))
+    (line,) = read_corpus(spam).intake.lines()
+    options = options_of("audit x " + line.partition("pass ")[2])[1]
+    assert read_corpus(spam, **options).classes == ("Spam", "ham")
 
 
 def test_ties_are_half_of_each_order() -> None:
@@ -172,6 +204,14 @@ def test_other_files_are_refused_in_one_line(tmp_path: Path, name: str, content:
         ("Очень хороший фильм, смотрел вчера вечером", "cp1251", "cp1251"),
         ("it’s “fine” – ok… no more", "cp1252", "cp1252"),
         ("c’était très français, à côté", "cp1252", "cp1252"),
+        ("c'était très français, à côté", "cp850", "cp850"),
+        ("das war schön und größer als früher", "mac_roman", "mac_roman"),
+        ("é cómodo e está à venda amanhã em São Paulo", "cp1252", "cp1252"),
+        ("zażółć gęślą jaźń, było świetnie", "cp1250", "cp1250"),
+        ("byl to opravdu dobrý film, ještě se na něj rád podívám, ať to stojí cokoli", "iso8859_2", "iso8859_2"),
+        ("nagyon jó volt, köszönöm, őszintén tetszett", "cp1250", "cp1250"),
+        ("çok güzel bir gün, teşekkür ederim, ığdır", "cp1254", "cp1254"),
+        ("labai gražus žodis, ačiū už viską, šįryt", "cp1257", "cp1257"),
     ],
 )
 def test_the_encoding_is_detected(tmp_path: Path, text: str, encoding: str, found: str) -> None:
@@ -179,6 +219,93 @@ def test_the_encoding_is_detected(tmp_path: Path, text: str, encoding: str, foun
     (tmp_path / "a.csv").write_bytes(layouts.csv_bytes(layouts.rows(text=texts, label=LABELS), encoding=encoding))
     corpus = read_corpus(tmp_path / "a.csv")
     assert corpus.texts.to_list() == texts and corpus.intake.detected == (f"encoding {found} (detected)",)
+
+
+def test_labels_that_an_annotator_did_not_accept_are_left_out() -> None:
+    """Prodigy's column `answer`; where there is one label only, it is whether that was accepted."""
+    frame = pl.DataFrame(
+        {"text": TEXTS, "label": LABELS, "answer": ["accept", "accept", "reject", "ignore"] * (N // 4)}
+    )
+    corpus = read_corpus(frame)
+    assert (
+        len(corpus.labels) == N // 2
+        and f"{N // 2} rows whose label the annotator did not accept" in corpus.intake.lines()[0]
+    )
+    one = read_corpus(frame.with_columns(label=pl.lit("INSULT")))
+    assert one.classes == ("accept", "reject") and len(one.labels) == N * 3 // 4
+    other = read_corpus(frame.with_columns(answer=pl.lit("yes")))  # a column of that name with anything else
+    assert len(other.labels) == N and other.intake.lines() == []
+
+
+def test_labels_that_are_identifiers_are_said_to_be() -> None:
+    with pytest.raises(InputError, match="24 of 24 values occur once, like identifiers"):
+        read_corpus(pl.DataFrame({"text": TEXTS, "label": [f"id {i}" for i in range(N)]}))
+    few = pl.DataFrame({"text": TEXTS, "label": [*LABELS[2:], "odd", "rare one"]})
+    with pytest.raises(InputError) as caught:
+        read_corpus(few)
+    options = options_of("audit x " + str(caught.value).partition("out with ")[2])[1]
+    assert read_corpus(few, **options).classes == ("negative", "positive")
+
+
+def test_columns_within_records_are_proposed(tmp_path: Path) -> None:
+    """The full export of Label Studio, whose text is in a column that nobody could know."""
+    given = [
+        {
+            "id": i,
+            "data": {"body": text},
+            "annotations": [{"result": [{"value": {"choices": [label]}, "type": "choices"}]}],
+        }
+        for i, (text, label) in enumerate(zip(TEXTS, LABELS, strict=True))
+    ]
+    (tmp_path / "a.json").write_text(json.dumps(given), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_corpus(tmp_path / "a.json")
+    options = options_of("audit x " + str(caught.value).partition("Pass ")[2])[1]
+    corpus = read_corpus(tmp_path / "a.json", **options)
+    assert corpus.texts.to_list() == TEXTS and corpus.classes == ("negative", "positive")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"prob_a": [0.9, 0.2] * (N // 2)},
+        {"helpful_a": [3, 1] * (N // 2), "helpful_b": [2, 2] * (N // 2)},
+        {"target": ["a", "b"] * (N // 2)},
+        {"rank of a": [1, 2] * (N // 2), "rank of b": [2, 1] * (N // 2)},
+    ],
+    ids=lambda columns: ", ".join(columns),
+)
+def test_what_says_which_answer_won_is_named_with_a_command_that_works(columns: dict[str, list[Any]]) -> None:
+    frame = pl.DataFrame({"a": GOOD, "b": BAD, **columns})
+    with pytest.raises(InputError, match="seems to say which answer won") as caught:
+        read_corpus(frame, pairs=("a", "b"))
+    options = options_of("audit x " + str(caught.value).partition("use ")[2].partition(", or, if")[0])[1]
+    corpus = read_corpus(frame, **options)
+    assert [text[0] for text in corpus.texts.to_list()[:4:2]] == [GOOD[0][0], BAD[1][0]]
+
+
+def test_how_the_preferred_answer_was_found_is_said() -> None:
+    frame = pl.DataFrame({"response_1": GOOD, "response_2": BAD})
+    assert (
+        "'response_1' is read as the preferred answer of every pair"
+        in read_corpus(frame, pairs=("response_1", "response_2")).intake.lines()
+    )
+    numbered = frame.with_columns(winner=pl.Series([1, 2] * (N // 2)))
+    lines = read_corpus(numbered, pairs=("response_1", "response_2"), winner="winner").intake.lines()
+    assert "a winner of 1 means 'response_1', 2 means 'response_2'" in lines
+
+
+def test_lists_of_answers_and_ranks_in_csv(tmp_path: Path) -> None:
+    """Written as Python or JSON writes them."""
+    for k, written in enumerate((str, json.dumps)):
+        rows = {
+            "prompt": PROMPTS,
+            "answers": [written([a, b]) for a, b in zip(BAD, GOOD, strict=True)],
+            "ranks": ["[2, 1]"] * N,
+        }
+        pl.DataFrame(rows).write_csv(tmp_path / f"{k}.csv")
+        corpus = read_corpus(tmp_path / f"{k}.csv", pairs=("answers",), ranks=("ranks",))
+        assert corpus.texts.to_list()[:2] == [GOOD[0], BAD[0]]
 
 
 def test_what_a_folder_holds_beside_training_data_is_named(tmp_path: Path) -> None:
@@ -246,7 +373,7 @@ def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch:
                 read_corpus(tmp_path / name, stream=stream)
         assert len(read_corpus(tmp_path / name, limits=False).labels) == 4_000
     (tmp_path / "long.csv").write_text("text,label\n" + "a b " * 600_000 + ",x\nb,y\na,x\nb,y\n")
-    with pytest.raises(InputError, match=r"a line has more than 2 MB.*--no-limits"):
+    with pytest.raises(InputError, match=r"a line is over 2 MB.*--no-limits"):
         read_corpus(tmp_path / "long.csv")
     assert len(read_corpus(tmp_path / "long.csv", limits=False).labels) == 4
     with (tmp_path / "sparse.jsonl").open("wb") as file:
@@ -278,3 +405,14 @@ def test_a_library_that_aborts_ends_in_one_line() -> None:
 
 def csv_of(table: layouts.Rows) -> bytes:
     return layouts.csv_bytes(table)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30))
+@settings(max_examples=60)
+def test_a_proposed_option_reaches_the_program_as_it_was(value: str) -> None:
+    """One printable line, which bash turns back into the value."""
+    written = option("--text", value)
+    assert printable(written) == written and len(written.splitlines()) <= 1
+    command = ["bash", "-c", f"printf '%s\\0' {written}"]
+    out = subprocess.run(command, capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}).stdout.decode()
+    assert out.removeprefix("--text").removeprefix("=" if out.startswith("--text=") else "\0") == value + "\0"

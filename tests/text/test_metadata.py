@@ -205,7 +205,7 @@ def test_judges_given_as_groups_are_told_how_they_are_compared() -> None:
 
 
 def test_an_environment_of_pairs_is_one_value() -> None:
-    frame = judged(20).with_columns(judge=pl.concat_list("judge"))
+    frame = judged(20).with_columns(judge=pl.concat_list("judge", "judge"))
     with pytest.raises(
         InputError, match=r"row 1: the column 'judge' \(--environments\) contains a list; choose another"
     ):

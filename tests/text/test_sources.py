@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import os
 import socket
+import types
 from pathlib import Path
 from typing import Any
 
@@ -303,7 +305,7 @@ def test_a_refused_file_is_closed_while_its_error_is_held(tmp_path: Path, name: 
         (b'{"text": "a", "label": 1}\n\n[1, 2]\n', ["line 3", "JSON list"]),
         (b'{"text": "a", "label": 1}\n{"text": "caf\xe9"}\n', ["line 2", "0xe9"]),
         (b'{"text": "a", "label": 1}\n{"text": 7, "label": 1}\n', ["row 2", "int values, not text"]),
-        (b'{"text": "a", "label": 1}\n{"text": "b", "label": [1]}\n', ["row 2", "label is a list"]),
+        (b'{"text": "a", "label": 1}\n{"text": "b", "label": [1, 2]}\n', ["row 2", "label is a list"]),
         (b"[" * 100_000 + b"\n", ["line 1", "is not JSON"]),
     ],
 )
@@ -381,6 +383,30 @@ def test_a_file_without_a_header_is_refused_or_read_whole(tmp_path: Path) -> Non
 
 
 # ---- files that are none
+
+
+class Endless(io.RawIOBase):
+    """Standard input that never ends; each block is counted."""
+
+    def __init__(self, block: bytes) -> None:
+        self.block, self.bytes = block, 0
+
+    def read(self, size: int = -1) -> bytes:
+        assert size > 0, "all of it was asked for"
+        self.bytes += size
+        return (self.block * (size // len(self.block) + 1))[:size]
+
+
+@pytest.mark.parametrize("block", [b"\0", b"text,label\0", b"x" * 99])
+def test_an_endless_line_of_standard_input_ends_before_it_fills_the_disk(
+    block: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = Endless(block)
+    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=endless))
+    monkeypatch.setattr("tokensieve.text.sources.LONGEST", 20_000_000)
+    with pytest.raises(InputError, match=r"standard input: a line is over .* pass --no-limits"):
+        read_corpus("-")
+    assert endless.bytes < 30_000_000
 
 
 def test_devices_pipes_and_sockets_are_refused_at_once(tmp_path: Path) -> None:

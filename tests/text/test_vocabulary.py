@@ -18,13 +18,13 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 import tokensieve.text.vocabulary
 from tokensieve.errors import InputError
-from tokensieve.text.table import text_series
 from tokensieve.text.tokenizers import (
     PieceTokenizer,
     Tokenizer,
     WordTokenizer,
     tokenizer_from_dict,
 )
+from tokensieve.text.values import text_series
 from tokensieve.text.vocabulary import TokenStream, Vocabulary, count_texts, learn_vocabulary, tokenize
 
 QUIET = settings(deadline=None, derandomize=True)

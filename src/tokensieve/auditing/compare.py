@@ -390,7 +390,7 @@ def _report(found: AuditComparison) -> Report:
     next_step = "Next, open the report of each audit to see the documents behind a change."
     if changed.is_empty():
         asked = "Next, open the report of the later audit: what it found still needs a decision."
-        next_step = asked if found.after.findings else "Nothing here needs a next step."
+        next_step = asked if found.after.findings else "Nothing here needs action."
     blocks.append(Text(next_step, only=("html",)))
     blocks += [Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning") for note in found.notes]
     blocks.append(Section("Tokens that changed", tuple(_changes(found)), anchor="changed"))

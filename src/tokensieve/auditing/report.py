@@ -370,13 +370,18 @@ def _cells(table: pl.DataFrame, *columns: str | tuple[str, ...]) -> list[tuple[o
     ]
 
 
+def first_class(audit: Audit) -> str:
+    """The class that the page begins with: of two the second, else that of the first finding with tokens, else the largest."""
+    found = next((one for one in audit.findings if one.tokens), None)
+    if len(audit.classes) == 2:
+        return audit.classes[1]
+    return found.label if found and found.label in audit.classes else _largest(audit, 1)[0]
+
+
 def _first_picture(audit: Audit) -> Picture:
     """For the first screen: the map of a class, with the tokens of the most serious finding that names any."""
     found = next((one for one in audit.findings if one.tokens), None)
-    label = audit.classes[-1] if len(audit.classes) == 2 else _largest(audit, 1)[0]
-    if found is not None and found.label in audit.classes and len(audit.classes) > 2:
-        label = found.label
-    return _map(audit, label, "value", "alarm", () if found is None else found.tokens)
+    return _map(audit, first_class(audit), "value", "alarm", () if found is None else found.tokens)
 
 
 def _pictures(audit: Audit) -> list[Block]:

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from scipy.special import entr
 
+from tokensieve import __version__
 from tokensieve.auditing.agreement import FLOOR, Quadrant
 from tokensieve.auditing.findings import ROWS, Finding
 from tokensieve.auditing.preferences import PreferenceFacts
@@ -107,14 +108,12 @@ class Audit:
     @property
     def documents(self) -> dict[str, int]:
         """{"train": …, "test": …}."""
-        documents: dict[str, int] = self._figures["documents"]
-        return documents
+        return dict(self._figures["documents"])
 
     @property
     def class_documents(self) -> dict[str, int]:
         """Training documents per class."""
-        sizes: dict[str, int] = self._figures["class_documents"]
-        return sizes
+        return dict(self._figures["class_documents"])
 
     @property
     def token_types(self) -> int:
@@ -139,8 +138,6 @@ class Audit:
     @property
     def version(self) -> str:
         """Of this package."""
-        from tokensieve import __version__
-
         return __version__
 
     # ---- the model on its test documents
@@ -181,8 +178,7 @@ class Audit:
     @property
     def class_recall(self) -> dict[str, float | None]:
         """Class → fraction of its test documents that are predicted correctly (None where it has none)."""
-        recall: dict[str, float | None] = self._figures["class_recall"]
-        return recall
+        return dict(self._figures["class_recall"])
 
     @cached_property
     def card(self) -> ModelCard | None:
@@ -273,7 +269,7 @@ class Audit:
             for row in rows.head(1).iter_rows(named=True):  # none of a phrase, beside single words
                 share, pure = row["documents"] / self.documents["train"], row["class_documents"] / row["documents"]
                 label = shown(row["class"], 40)
-                reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them {label}"
+                reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them of class {label}"
                 out.append((row["token"], row["class"], reason))
         return out
 
@@ -321,7 +317,7 @@ class Audit:
         tables = {"tokens.csv": self.tokens, "findings.csv": self.finding_rows()}
         optional = {"label-issues.csv": self.label_issues, "environments.csv": self.environments}
         tables |= {name: table for name, table in optional.items() if not table.is_empty()}
-        tables |= {} if self.pairs is None else {"pairs.csv": self.pairs.wins}
+        tables |= {"pairs.csv": self.pairs.wins} if self.pairs else {}
         tables |= {} if self.settings.budget is None else {"over-budget.csv": self.to_review}
         files: dict[str, Content] = {name: csv_table(table) for name, table in tables.items()}
         files.update(model_files(self.learned.model))
@@ -356,8 +352,8 @@ class Audit:
         kinds = [finding.kind for finding in self.findings]
         summary["findings"] = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
         summary["honest_accuracy"] = self.honest_accuracy and [share.to_dict() for share in self.honest_accuracy]
-        card = {} if self.card is None else {"model_card": self.card.to_dict()}
-        return summary | card | ({} if self.pairs is None else {"pairs": self.pairs.to_dict()})
+        of_task = {"model_card": self.card, "pairs": self.pairs}
+        return summary | {name: part.to_dict() for name, part in of_task.items() if part}
 
     def findings_dict(self) -> dict[str, Any]:
         """The content of findings.json."""
@@ -367,15 +363,11 @@ class Audit:
     def finding_rows(self) -> pl.DataFrame:
         """Every document of every finding: finding (its place, from 1), kind, tokens, part, row, label."""
         document = {name: ROWS[name] for name in ("part", "row", "label")}
-        schema = {"finding": pl.Int32, "kind": pl.String, "tokens": pl.String} | document
-        parts = [pl.DataFrame(schema=schema)]
+        parts = [pl.DataFrame(schema={"finding": pl.Int32, "kind": pl.String, "tokens": pl.String} | document)]
         for i, one in enumerate(self.findings, 1):
-            own = {
-                "finding": pl.lit(i, pl.Int32),
-                "kind": pl.lit(one.kind),
-                "tokens": pl.lit(", ".join(one.tokens[:5])),
-            }
-            parts.append(one.rows.select(**own, **{name: pl.col(name) for name in document}))
+            tokens = pl.lit(", ".join(one.tokens[:5]))
+            own = one.rows.select(*document, finding=pl.lit(i, pl.Int32), kind=pl.lit(one.kind), tokens=tokens)
+            parts.append(own.select(parts[0].columns))
         return pl.concat(parts)
 
     def to_frame(self) -> pl.DataFrame:

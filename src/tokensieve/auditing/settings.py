@@ -158,6 +158,12 @@ class Settings(TrainSettings):
     )
     thorough: bool = option(True, "", flag="")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given: object = self.budget
+        if isinstance(given, str):  # as on the command line
+            object.__setattr__(self, "budget", Budget.parse(given))
+
     def to_dict(self) -> dict[str, Any]:
         """As of training, with the budget as it is written on the command line."""
         return super().to_dict() | {"budget": self.budget and str(self.budget), "thorough": self.thorough}

@@ -62,7 +62,7 @@ def connected(address: str, quiet: bool) -> Iterator[Any]:
         if not isinstance(problem, KilledWorker) and not starved.is_set():
             raise InputError(f"lost the scheduler at {address!r}: restart it, then run the command again") from None
         raise InputError(
-            "workers died or stopped again and again, most likely for lack of memory: allow each worker more "
+            "workers kept dying, most likely for lack of memory: give each worker more "
             "(dask worker --memory-limit) or start fewer on a machine"
         ) from None
     finally:

@@ -212,7 +212,7 @@ def run(arguments: list[str]) -> int:
         name = context_of.info_name if context_of is not None else ""
         if "extra argument" in message and name in _SURPLUS:
             raise InputError(f"{message}: {_SURPLUS[name]}") from None
-        raise InputError(f"{message}; see tokensieve {name + ' ' if name in _SURPLUS else ''}--help") from None
+        raise InputError(f"{message}; see {getattr(context_of, 'command_path', 'tokensieve')} --help") from None
 
 
 def out_option(default: str) -> Any:
@@ -264,7 +264,7 @@ class Splitting:
     tokenizer: str | None = option(
         None, "Split texts with this Hugging Face tokenizer.json, not into words.", metavar="FILE"
     )
-    keep_case: bool = option(False, "Keep upper and lower case apart.")
+    keep_case: bool = option(False, "Distinguish upper and lower case.")
     pattern: str | None = option(None, "Regular expression (Rust syntax) that matches one token.", metavar="REGEX")
     stop_words: Path | None = option(None, "File of words to ignore, one per line.")
     html: Literal["skip", "strip", "keep"] = option(
@@ -343,5 +343,5 @@ def one_source(given: list[str], settings: ReadSettings, quiet: bool) -> str | l
     with suppress(OSError, ValueError):  # reading will say what is wrong with the path
         size = path.stat().st_size if path.is_file() else 0
     if not settings.stream and size > LARGE:
-        say(quiet, f"{path.name} has {size / 1e9:.1f} GB; --stream keeps it out of memory, with the same result")
+        say(quiet, f"{path.name} is {size / 1e9:.1f} GB; --stream keeps it out of memory, with the same result")
     return given[0]

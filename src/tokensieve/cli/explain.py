@@ -26,10 +26,14 @@ def _explain(
     from tokensieve.model.explanation import Explanation, PairExplanation, compare
     from tokensieve.model.storage import read_model
     from tokensieve.report.terminal import show_explanation
+    from tokensieve.text.plain import LONGEST
 
     classifier = read_model(model)
     if text == "-":
-        text = sys.stdin.buffer.read().decode(errors="replace")
+        read = sys.stdin.buffer.read(LONGEST + 1)
+        if len(read) > LONGEST:
+            raise InputError(f"standard input: the text is over {LONGEST / 1e6:,.0f} MB")
+        text = read.decode(errors="replace")
     found: Explanation | PairExplanation
     if against is not None:
         found = compare(classifier, text, against)

@@ -175,7 +175,7 @@ def _rows(
 
 def _texts(source: str, rows: list[dict[str, Any]], column: str) -> pl.Series:
     """The texts of a column, null where a row has none."""
-    from tokensieve.text.table import text_series
+    from tokensieve.text.values import text_series
 
     values = [row.get(column) for row in rows]
     for i, value in enumerate(values, 1):

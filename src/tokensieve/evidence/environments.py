@@ -104,7 +104,7 @@ class Environments:
 
     @classmethod
     def compare_pairs(
-        cls, counts: Counts, of: Ints, names: tuple[str, ...], overall: Importance, features: int, units: Ints
+        cls, counts: Counts, of: Ints, names: tuple[str, ...], overall: Importance, features: int, units: Ints | None
     ) -> Environments:
         """Whether each type wins as often in every environment: do two judges reward the same?
 
@@ -115,6 +115,7 @@ class Environments:
         The ratio is that of wins to losses.
         Of 2n documents, preferred side first, `units` are those of the pairs, shape (n,); all else as for `compare`.
         """
+        assert units is not None
         presence = sp.csr_array(counts.matrix > 0, dtype=np.float64)
         delta, places, size = Counts.pair_differences(presence), of[::2], len(names)
         sides = [delta[places == e] for e in range(size)]

@@ -31,6 +31,7 @@ class Share:
     @classmethod
     def count(cls, found: int, of: int) -> Share:
         """`found` of `of` documents."""
+        found, of = int(found), int(of)  # as files can hold them, not as NumPy counts
         if of == 0:
             return cls(0, 0, 0.0, 0.0, 1.0)
         return cls(found, of, found / of, *_wilson(found / of, of, Z95))

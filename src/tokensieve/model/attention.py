@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.table import text_series
+from tokensieve.text.values import text_series
 from tokensieve.text.vocabulary import TokenStream, Vocabulary
 
 Piece = tuple[str, float, float, float]  # text, contribution, attention, value

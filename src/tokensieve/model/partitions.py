@@ -31,13 +31,14 @@ from tokensieve.text.plain import reading
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import open_source, shown_address
 from tokensieve.text.spill import Folder
-from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, SourceTable, listed
+from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, SourceTable
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from_dict
+from tokensieve.text.values import listed
 from tokensieve.text.vocabulary import Chunks, TokenStream
 
 Reader = tuple[ReadSettings, Sequence[str], str]  # settings, text columns, label column
 Side = tuple[TokenStream, Bits, pl.DataFrame]  # documents: tokens, formatting, labels and groups
-PIECE = 2**26  # bytes of a file to a piece; a worker needs about eight times as much memory
+PIECE = 2**24  # bytes of a file to a piece; a task needs about eight times as much memory, beside what its worker keeps
 HEAD = 2**20  # bytes of a file from which columns are recognised, and least of a piece
 QUOTED = ".csv", ".tsv"  # where a line break inside quotes ends no record
 BUCKETS = 64  # most parts in which repeated texts are looked for: each of them is a task for every piece
@@ -223,7 +224,7 @@ def _cut(path: str, least: int) -> list[Piece]:
         with open(path, "rb") as file:
             if file.read(2) not in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16 has line breaks of two bytes
                 unit, whole, n = "bytes", size, max(math.ceil(size / PIECE), min(least, size // HEAD), 1)
-    if unit == "file" and size > PIECE:
+    if unit == "file" and size > 4 * PIECE:
         if packed:
             out = str(Path(path).with_suffix(""))
             command = f"import {packed}, shutil; shutil.copyfileobj({packed}.open({path!r}), open({out!r}, 'wb'))"
@@ -282,7 +283,7 @@ def read_sides(
     strange = sorted({name for name, _ in sizes} - {*classes}, key=Corpus.in_order)
     if strange:
         raise InputError(
-            f"training has no label {strange[0]!r} of the test documents; its labels are {listed(classes)}"
+            f"the training data has no label {strange[0]!r} of the test documents; its labels are {listed(classes)}"
         )
     documents = np.array([[sizes[name, test] for name in classes] for test in (False, True)])
     before = [sum(rows[:i]) if i < given else sum(rows[given:i]) for i in range(len(rows))]

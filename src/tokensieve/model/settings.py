@@ -54,16 +54,17 @@ class TrainSettings(ReadSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("ngrams", "batch_size", "max_epochs", *(() if self.min_documents is None else ("min_documents",))):
+        least = {"ngrams": 1, "batch_size": 1, "max_epochs": 1, "seed": 0}
+        for name, low in (least if self.min_documents is None else least | {"min_documents": 1}).items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-                raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
-        for name in ("score_rate", "value_rate"):
+            if isinstance(value, bool) or not hasattr(value, "__index__") or value < low:
+                raise InputError(f"{name} must be a whole number of at least {low}, not {value!r}")
+        for name in ("score_rate", "value_rate", "validation_share", "test_share"):
             value = getattr(self, name)
             if not hasattr(value, "__float__") or not value >= 0:
                 raise InputError(f"{name} must be a number of at least 0, not {value!r}")
-        if not 0 <= self.validation_share < 1:
-            raise InputError(f"validation_share must be at least 0 and below 1, not {self.validation_share!r}")
+        if self.validation_share >= 1:
+            raise InputError(f"validation_share must be below 1, not {self.validation_share!r}")
 
     def of_documents(self, documents: int) -> Self:
         """The same for so many training documents: `min_documents` is a number."""

@@ -274,4 +274,4 @@ def _shape(settings: dict[str, object]) -> dict[str, object]:
 
 def _must(holds: bool, part: str) -> None:
     if not holds:
-        raise ValueError(f"{part}: not as a model has it")
+        raise ValueError(f"{part}: impossible in a model")

@@ -94,14 +94,7 @@ def _mlp(bench: Bench) -> SeedRun:
     beside = Measurement.beside_the_paper(table, "score", "E_sᵀp with table B")
     not_claimed = Measurement.beside_the_paper(table, "value", "E_sᵀv with table B (no shape is claimed)", judged=False)
     less = _less_monotone(value.value, straight, theirs - 1)
-    measured = (
-        score._replace(low=V_SHAPED),
-        *beside,
-        less,
-        value,
-        *not_claimed,
-        *Measurement.spreads(table, "IMDB"),
-    )
+    measured = (score._replace(low=V_SHAPED), *beside, less, value, *not_claimed, *Measurement.spreads(table, "IMDB"))
     tables = {"bins": table, "bins-without": plain, "tokens": tokens, "trajectory": found.trajectory}
     return SeedRun(measured, tables, bench.accuracies(found, "IMDB"))
 

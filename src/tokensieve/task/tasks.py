@@ -114,7 +114,6 @@ class Task(ABC):
 
     Attributes:
         size: documents of an item.
-        checks: names of the audit's checks that apply.
         single: whether a document alone has a predicted class, so that there are recall by class, calibration and a learning
             curve.
         strengths: C of the logistic regressions of `baseline`, to choose from.
@@ -123,7 +122,6 @@ class Task(ABC):
     """
 
     size: int
-    checks: tuple[str, ...]
     single: bool
     strengths: tuple[float, float, float]
     left_out: tuple[str, ...] = ()
@@ -251,7 +249,6 @@ class Labels(Task):
     """Documents with one class each."""
 
     size = 1
-    checks = tuple("shortcut leak contradiction labels imbalance empty drift unstable repeated".split())
     single = True
     strengths = 1.0, 10.0, 100.0
 
@@ -316,7 +313,6 @@ class Preferences(Task):
     """Pairs of answers, rows 2i (preferred) and 2i + 1; only differences of decision values mean anything."""
 
     size = 2
-    checks = ("shortcut", "leak", "contradiction", "labels", "drift", "unstable")
     single = False
     strengths = 0.3, 1.0, 3.0  # of differences, which are longer than a text and say less
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,19 +16,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
-from tokensieve.escape import shown
+from tokensieve.escape import option, shown
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.documents import ColumnTokens, Usable, collect, digests
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
-from tokensieve.text.table import listed
 from tokensieve.text.tokenizers import ColumnKind
+from tokensieve.text.values import listed
 
 _NOTES = {  # of documents (False) and of pairs (True)
     False: {
         "missing_text": "row{s} without a text, left out",
         "missing_label": "row{s} without a label, left out",
+        "not_accepted": "row{s} whose label the annotator did not accept (column 'answer'), left out",
         "empty": "empty document{s} (white space only), left out",
         "replaced_surrogates": "document{s} with lone surrogates, each replaced by U+FFFD",
         "trimmed": "label{s} with surrounding spaces, trimmed",
@@ -89,7 +89,16 @@ class Intake:
         notes += [("document{s} in " + repr(name) + f", {aside}", n) for name, n in self.ignored.items()]
         moved = {old: found for old, found in self.groups.items() if old != found[0]}
         notes += [("document{s} labelled " + f"{old!r}, counted as {new!r}", n) for old, (new, n) in moved.items()]
-        return [*self.detected, *(f"{n:,} {note.replace('{s}', 's' * (n > 1), 1)}" for note, n in notes if n)]
+        spellings: dict[str, list[str]] = {}
+        for name in dict.fromkeys(new for new, _ in self.groups.values()):
+            spellings.setdefault(name.casefold(), []).append(name)
+        alike = [
+            f"the classes {listed(same)} differ in capitals only; to merge them, pass "
+            + option("--group", f"{same[0]}={','.join(same)}")
+            for same in spellings.values()
+            if len(same) > 1
+        ]
+        return [*self.detected, *alike, *(f"{n:,} {note.replace('{s}', 's' * (n > 1), 1)}" for note, n in notes if n)]
 
     def check_kept(self, name: str) -> None:
         """Make sure that documents are left; otherwise an `InputError` says where all rows went."""
@@ -186,15 +195,12 @@ class Corpus:
     @property
     def characters(self) -> Ints:
         """Length of each text without the values of other columns, shape (n,)."""
-        if self.stored is not None and not self.columns:
-            return self.stored.characters()
         parts = self.stored.batches() if self.stored is not None else [self.frame["text"]]
         if self.columns and len(self.fields) - len(self.columns) == 1:
             first, other = (re.escape(f"⟦{self.fields[i]}⟧") for i in (0, 1))
             parts = (part.str.replace(rf"(?s)\n{other} .*", "").str.replace(f"^{first} ", "") for part in parts)
-        return np.concatenate([np.empty(0, np.int64), *(part.str.len_chars().to_numpy() for part in parts)]).astype(
-            np.int64
-        )
+        lengths = [part.str.len_chars().to_numpy() for part in parts]
+        return np.concatenate([np.empty(0, np.int64), *lengths]).astype(np.int64)
 
     @property
     def keys(self) -> pl.Series:
@@ -205,6 +211,13 @@ class Corpus:
     def labels(self) -> Ints:
         """Class index of each document, shape (n,)."""
         return self.frame["label"].to_numpy()
+
+    @cached_property
+    def tied(self) -> NDArray[np.bool_]:
+        """Which documents are sides of a pair without a winner, shape (n,)."""
+        if self.pairs is None or self.pairs.position is None:
+            return np.zeros(len(self.labels), dtype=np.bool_)
+        return np.repeat(self.pairs.position == 2, 2)
 
     @cached_property
     def rows(self) -> Ints:
@@ -285,14 +298,20 @@ class Corpus:
         alone = [(single or {}).get(name, (name, 0)) for name in names if sizes[name] == 1]
         if alone:
             (name, row), *more = sorted(alone, key=lambda found: found[1])
+            if len(more) >= 20:
+                raise InputError(
+                    f"{column}: {len(alone):,} of {len(names):,} values occur once, like identifiers or numbers; choose another "
+                    "with --label COLUMN, or join values with --group"
+                )
             others = f" ({listed(other for other, _ in more)} too)" if more else ""
             frequent = [other for other in names if sizes[other] > 1]
             near = get_close_matches(name.lower(), [other.lower() for other in frequent], n=1)
             partner = next((other for other in frequent if near and other.lower() == near[0]), None)
-            merge = f" or merge it: --group {shlex.quote(f'{partner}={partner},{name}')}" if partner else ""
+            merge = " or merge it: " + option("--group", f"{partner}={partner},{name}") if partner and not more else ""
+            drop = " ".join(option("--drop", other) for other in (name, *dict(more)))
             raise InputError(
                 f"{column}: {name!r} occurs once{f' (row {row})' * bool(row)}{others}; each class needs two documents. "
-                f"Leave it out with --drop {shlex.quote(name)}{merge}"
+                f"Leave {'them' if more else 'it'} out with {drop}{merge}"
             )
         return names
 
@@ -337,7 +356,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     if {*texts, label} & {*others.names, part}:
         raise InputError(f"{table.name}: text, label and split must be different columns, and none of --columns")
     tokens = others if others.names else None
-    train, test = collect(table, texts, label, how, more=more, part=part, stream=how.stream, columns=tokens)
+    train, test = collect(table, texts, label, how, more=more, part=part, columns=tokens)
     sides = [(table.name, train)]
     held = opened.test if how.test is None else open_source(how.test, how).held_out
     if part is not None:
@@ -349,7 +368,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
         if how.test is not None or held.base(target) in held.columns:
             names = [held.position(name, "text") for name in (("text",) if own else texts)]
             target = held.position(target, "label")
-            usable = collect(held, names, target, how, more={}, stream=how.stream, columns=tokens)[0]
+            usable = collect(held, names, target, how, more={}, columns=tokens)[0]
         # a competition's test set has no labels, or −1 for each
         if how.test is None and (usable is None or set(usable[0]["label"]) <= {"-1"} - set(train[0]["label"])):
             opened.ignored[held.name] = held.height()
@@ -392,7 +411,10 @@ def _assemble(
     (everything, stored, counts), of_test = usable, classes is not None
     everything = everything.rename({"label": "original"})
     sizes = dict(everything["original"].value_counts().iter_rows())
-    final = {old: asked.get(old, old) for old in sorted(sizes, key=Corpus.in_order)}
+    # TRUE and True, from two spreadsheets, are one value: that of training, or the most frequent
+    known = classes or sorted(sizes, key=lambda old: (sizes[old], old))
+    truth = {name.lower(): name for name in known if name.lower() in ("true", "false")}
+    final = {old: asked.get(old, truth.get(old.lower(), old)) for old in sorted(sizes, key=Corpus.in_order)}
     named = pl.col("original").replace_strict(final, return_dtype=pl.String)
     frame = everything.with_row_index("at").with_columns(label=named).drop_nulls("label")
     pairs = frame.select("key", "label", "at").unique(["key", "label"], keep="first", maintain_order=True)
@@ -412,7 +434,9 @@ def _assemble(
         column = f"{name}: the label column {columns[1]!r}"
         classes = Corpus.classes_of(dict(kept["label"].value_counts().iter_rows()), column, first)
     for label, row in kept.filter(~pl.col("label").is_in(list(classes))).select("label", "row").iter_rows():
-        raise InputError(f"{name}: row {row}: training has no label {label!r}; its labels are {listed(classes)}")
+        raise InputError(
+            f"{name}: row {row}: the training data has no label {label!r}; its labels are {listed(classes)}"
+        )
     if stored is not None:
         mask = np.zeros(everything.height, dtype=bool)
         mask[kept["at"].to_numpy()] = True

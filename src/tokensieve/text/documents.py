@@ -16,18 +16,9 @@ from tokensieve.errors import InputError
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
-from tokensieve.text.table import (
-    TEST_NAMES,
-    TRAIN_NAMES,
-    Batch,
-    SourceTable,
-    Values,
-    label_name,
-    listed,
-    missing,
-    text_series,
-)
+from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, Batch, SourceTable, Values
 from tokensieve.text.tokenizers import BLANK, ColumnKind, FieldTokenizer
+from tokensieve.text.values import label_name, listed, missing, text_series
 
 R = TypeVar("R", bound=ReadSettings)
 _DATE = r"^\s*(\d{4})-(\d{1,2})-\d{1,2}([T ].*)?\s*$"
@@ -52,24 +43,25 @@ def collect(
     *,
     more: Mapping[str, str],
     part: str | None = None,
-    stream: bool = False,
     columns: ColumnTokens | None = None,
 ) -> tuple[Usable, Usable]:
     """All usable rows of a table: those for training, and those for testing where a column says so.
 
-    The counts are rows, missing_text, missing_label, empty, replaced_surrogates and trimmed (labels with spaces around them).
+    The counts are rows, missing_text, missing_label, not_accepted, empty, replaced_surrogates and trimmed (labels with spaces).
 
     Args:
         more: other columns whose values belong to the documents: the column's name in the frame → in the table.
         part: the column that holds train or test, if any.
-        stream: keep the texts in files.
         columns: whose values are fields of the text, behind the others.
     """
     flags = {"group": "by", "environment": "environments"}
-    train, test = _Collected(tuple(more), stream), _Collected(tuple(more), stream)
+    train, test = _Collected(tuple(more), settings.stream), _Collected(tuple(more), settings.stream)
     found, row = set[str](), 1
     others = () if columns is None else columns.names
-    for batch in table.read(list(dict.fromkeys([*texts, label, *more.values(), *others, *([part] if part else [])]))):
+    verdict = table.verdict()
+    for batch in table.read(
+        list(dict.fromkeys([*texts, label, *more.values(), *others, *(name for name in (part, verdict) if name)]))
+    ):
         joined, replaced = _joined(table, batch, texts, row, settings.role, columns)
         train.counts["replaced_surrogates"] += replaced
         if settings.having is not None:
@@ -87,6 +79,11 @@ def collect(
         frame = pl.DataFrame(values)
         frame = frame.with_columns(row=pl.int_range(row, row + frame.height, dtype=pl.Int64))
         row += frame.height
+        if verdict:
+            accepted = pl.Series(table.as_list(batch[verdict]), dtype=pl.String) == "accept"
+            accepted |= pl.Series(label == verdict and value == "reject" for value in batch[verdict])
+            train.counts.update(rows=(aside := int((~accepted).sum())), not_accepted=aside)
+            frame = frame.filter(accepted)
         if part is None:
             train.add(frame)
         else:
@@ -291,7 +288,7 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
         return [(table.position(name, "label"), replace(settings, label=name)) for name in names], {}
     taken = [c for c in (settings.split, settings.by, settings.environments) if c is not None]
     column = table.labelled_columns(settings.text, names[0] if names else None, taken)[1]
-    rows, split, found = 0, False, Counter[str]()
+    rows, split, several, found = 0, False, False, Counter[str]()
     number = 1
     for batch in table.read([column]):
         if number == 1 and separator is None and not any(isinstance(c, list | pl.Series) for c in batch[column][:200]):
@@ -301,11 +298,14 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
             if labels is not None:
                 rows += 1
                 split |= separator is None or separator in str(cell)
+                several |= separator is not None or len(labels) != 1
                 found.update(labels)
     if not split:
         raise InputError(
             f"{table.name}: column {column!r} never contains the separator {separator!r}: check --label-separator"
         )
+    if not several:  # a list of one label in every row
+        return [], {}
     order = sorted(found, key=lambda name: (-found[name], name))
     kept = [name for name in order if LEAST <= found[name] <= rows - LEAST][:50]
     if not kept:

@@ -156,8 +156,7 @@ class Formatting:
                 parts = []
                 for part in _parts(chunk, self.fields) if self.fields else [chunk]:
                     frame = pl.LazyFrame({"text": part}).with_columns(
-                        end=text.str.tail(200).str.strip_chars_end().str.tail(8),
-                        words=text.str.count_matches(r"\S+"),
+                        end=text.str.tail(200).str.strip_chars_end().str.tail(8), words=text.str.count_matches(r"\S+")
                     )
                     parts.append(frame.select(expressions).collect().to_numpy())
                 blocks.append(np.packbits(np.hstack(parts), axis=1))

@@ -1,18 +1,13 @@
 """Preference data: rows into a corpus whose documents 2i and 2i + 1 are the two sides of pair i, the preferred one first.
 
-Everything that reads documents then reads pairs, too. Pairs of one prompt share their prompt's words and difficulty: the prompt is
-the unit of every statistic, and stays on one side of every split.
+Pairs of one prompt share its words and difficulty: the prompt is the unit of every statistic, and stays on one side of a split.
 """
 
 from __future__ import annotations
 
-import ast
-import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -21,13 +16,15 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.escape import option
 from tokensieve.text.corpus import Corpus, Intake, Pairing
 from tokensieve.text.documents import ColumnTokens, digests
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
-from tokensieve.text.table import BATCH, TEST_NAMES, SourceTable, label_name, listed, missing
+from tokensieve.text.table import BATCH, TEST_NAMES, SourceTable
 from tokensieve.text.tokenizers import ColumnKind, FieldTokenizer
+from tokensieve.text.values import label_name, listed, missing
 
 FIRST, SECOND, TIE = 0, 1, 2  # which of two answers won
 _Answer = tuple[str | None, tuple[str | None, ...]]  # its text, and the values of other columns
@@ -38,11 +35,6 @@ _SYNONYMS = {  # what a winner column may hold, without anything but letters and
     FIRST: "a modela responsea answera assistanta left first model1 response1 answer1 chosen".split(),
     SECOND: "b modelb responseb answerb assistantb right second model2 response2 answer2 rejected".split(),
 }
-
-
-def _plain(name: str) -> str:
-    """Its letters and digits."""
-    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def read_pairs(source: Source, settings: ReadSettings | None = None, **options: object) -> Corpus:
@@ -153,9 +145,9 @@ class _Side:
     def corpus(self, reader: _PairReader) -> Corpus:
         """What was collected; an `InputError` where no pair is usable."""
         counts, columns, n = self.counts, reader.columns, len(self._pairs)
+        if not counts["rows"]:
+            raise InputError(f"{self.name}: has no rows")
         if not n:
-            if not counts["rows"]:
-                raise InputError(f"{self.name}: has no rows")
             raise InputError(
                 f"{self.name}: no pair is left; of {counts['rows']:,} rows {counts['missing_text']:,} lack an answer, "
                 f"{counts['empty']:,} have an empty one, {counts['identical']:,} have the same text on both sides; check --pairs"
@@ -176,7 +168,7 @@ class _Side:
             del counts["missing_label"]
         counts["kept"], counts["duplicates"] = 2 * n, decided.height - decided.unique().height
         counts["conflicts"] = decided.join(swapped, on=["a", "b"], how="semi").height
-        notes = [*reader.table.notes, *reader.suspects.notes]
+        notes = [*reader.table.notes, *reader.suspects.notes, *reader.notes]
         if reader.judged:  # where the preference came from, and how often the first answer won, which should not matter
             notes.append(f"the preferred answer is that of {', '.join(map(repr, reader.judged))}")
         if reader.judged and len(columns) == 2 and decided.height:
@@ -193,7 +185,7 @@ class _Side:
         if reader.by and len(names) < 6 and n >= 50:  # p is never below 2^(1 − units)
             notes.append(
                 f"column {reader.by!r} (--by) has {len(names)} values for {n:,} pairs: too few for a significant result; to "
-                f"compare them, pass --environments {shlex.quote(reader.by)}"
+                f"compare them, pass {option('--environments', reader.by)}"
             )
         ends = columns[0], columns[-1]
         places = position if reader.judged and len(columns) == 2 else None
@@ -217,8 +209,8 @@ class _PairReader:
         for name, what in [*((name, "pairs") for name in self.columns), *((name, kind) for name in self.judged)]:
             table.position(name, what)
         lower = {name.strip().lower(): name for name in reversed(table.columns)}
-        named = (re.compile(rf"{stem}([ _-]?(id|text))?") for stem in ("prompt", "question", "instruction", "query"))
-        prompts = [lower[name] for pattern in named for name in lower if pattern.fullmatch(name)]
+        stems = "prompt question instruction query history".split()
+        prompts = [lower[n] for stem in stems for n in lower if re.fullmatch(rf"{stem}([ _-]?(id|text))?", n)]
         self.by = by or next((name for name in prompts if name not in self.columns), None)
         if self.by:
             table.position(self.by, "units")
@@ -228,11 +220,13 @@ class _PairReader:
         ends = [re.search(r"[^_\W]+$", name) for name in self.columns]
         models = [lower.get(f"model_{end[0].lower()}") for end in ends if end]
         self._models = [name for name in models if name] if len(self.columns) == 2 and all(models) else []
+        self.notes: list[str] = []  # how the winner was read
         ordered = {"chosen", "preferred", "winner", "better"} & {*map(str.lower, self.columns)}
         if not (self.judged or ordered or table.preferred == self.columns):
+            self.notes = [f"{self.columns[0]!r} is read as the preferred answer of every pair"]
             flag, outcome = self._likely_outcome()
             if outcome:
-                command = f"--pairs {shlex.quote(','.join(self.columns))} {flag} {shlex.quote(outcome)}"
+                command = f"{option('--pairs', ','.join(self.columns))} {option(flag, outcome)}"
                 raise InputError(
                     f"{table.name}: {outcome!r} seems to say which answer won; use {command}, or, if the first answer always won, "
                     "rename that column"
@@ -248,22 +242,29 @@ class _PairReader:
         count where its name says more); or `--scores` or `--ranks` and two columns of numbers that are named like the answers."""
         if (named := self.table.winner_column()) or len(self.columns) != 2:
             return "--winner" * bool(named), named or ""
-        sample = {n: {x for x in map(label_name, some) if x} for n, some in self.table.sample().items()}
+        cells = {
+            n: some for n, some in self.table.sample().items() if not any(isinstance(x, list | dict) for x in some)
+        }
+        sample = {n: {x for x in map(label_name, some) if x} for n, some in cells.items()}
         own = [{_plain(name), *_SYNONYMS[side]} for side, name in enumerate(self.columns)]
-        less_clear = [[{"0"}, {"1"}], [{"1"}, {"2"}], [set(map(_plain, sample[name])) for name in self._models]]
+        less_clear = [[{"0"}, {"1"}], [{"1"}, {"2"}], [set(map(_plain, sample.get(name, ""))) for name in self._models]]
         word = r"([^\W\d_]+|\d+)"
         first, second = (set(re.findall(word, name)) for name in self.columns)
         other_side: dict[str, str] = dict(zip(first - second, second - first, strict=False))  # such as "a" and "b"
+        scored = "(rank)|score|rating|vote|likes|reward|points|likert|logprob|elo$|elo_|correct|quality|helpful|prob"
+        chance = rf"(p|prob\w*|chance|confidence)_({'|'.join(first ^ second)})(_.*)?"
         for name, values in sample.items():
-            cells = set(map(_plain, values)) - {*_SYNONYMS[TIE]}
-            says = re.search(r"w[io]n|prefer|better|best|choice|select|vote|label|favou?r", name.lower())
+            said = set(map(_plain, values)) - {*_SYNONYMS[TIE]}
+            says = re.search(r"w[io]n|prefer|better|best|choice|chosen|select|vote|label|target|favou?r", name.lower())
             for sides in [own, *(less_clear if says else [])]:
-                if sides and cells <= set.union(*sides) and all(cells & side for side in sides):
+                if sides and said <= set.union(*sides) and all(said & side for side in sides):
                     return "--winner", name
             other = "".join(other_side.get(part, part) for part in re.split(word, name))
-            kind = re.search(r"(rank)|score|rating|vote|reward|points|likert", name.lower())
-            numbers = values | sample.get(other, {""})
-            if kind and other != name and all(re.fullmatch(r"-?[0-9.]+", x) for x in numbers):
+            numbers = all(re.fullmatch(r"-?[0-9.]+", x) for x in values | sample.get(other, set()))
+            if numbers and (other == name or other not in sample) and re.fullmatch(chance, name, re.IGNORECASE):
+                return "--winner", name
+            kind = re.search(scored, name.lower())
+            if numbers and kind and other != name and other in sample:
                 return "--ranks" if kind[1] else "--scores", f"{name},{other}"
         return "", ""
 
@@ -288,7 +289,7 @@ class _PairReader:
                 raise InputError(
                     f"{self.table.name}: {name!r} is the same for both answers, and the preferred one is always first, so it "
                     "cannot be a shortcut: name columns of either answer, such as model_a and model_b, or, to compare its "
-                    f"values, pass --environments {shlex.quote(name)}"
+                    f"values, pass {option('--environments', name)}"
                 )
             found[name] = (name,)
         if "answer" in found:
@@ -309,8 +310,9 @@ class _PairReader:
         """All rows of the table into their sides."""
         how, found, outcome = self.how, set[str](), self._outcome() if self.how.winner else None
         if len(self.columns) == 1 and self.by and (how.scores or how.ranks):
-            firsts = (values[self.columns[0]] for _, values in self._rows())
-            if isinstance(next((value for value in firsts if value is not None), None), str):
+            column = self.columns[0]
+            first = next((values for _, values in self._rows() if values[column] is not None), {column: None})
+            if isinstance(first[column], str) and self.table.cells(first, [column]) == [first[column]]:
                 self._fill_from_rows(train)
                 return
         if len(self.columns) != 2 and any(len(columns) == 1 for columns in self._columns.values()):
@@ -372,7 +374,7 @@ class _PairReader:
 
     def _answers(self, row: int, values: dict[str, Any]) -> tuple[list[str | None], object]:
         """The answers of a row, and what they share at the beginning, if they are conversations."""
-        cells, prompt = _cells(values, self.columns), None
+        cells, prompt = self.table.cells(values, self.columns), None
         turn = r"(?i)\s*(Human|User|H|Q|Question|SUBREDDIT)\s*:"
         if len(cells) > 1 and all(isinstance(cell, list) and cell and isinstance(cell[0], dict) for cell in cells):
             common = _common(cells)
@@ -391,7 +393,7 @@ class _PairReader:
 
     def _numbers(self, row: int, values: dict[str, Any], answers: int) -> list[float | None]:
         """Score of every answer, the higher the better; ranks are turned round."""
-        cells = _cells(values, self.judged)
+        cells = self.table.cells(values, self.judged)
         if len(cells) != answers:
             raise InputError(f"{self.table.name}: row {row}: {answers} answers but {len(cells)} scores")
         out: list[float | None] = []
@@ -414,25 +416,26 @@ class _PairReader:
 
     def _outcome(self) -> Callable[[int, dict[str, Any]], int | None]:
         """What the winner column holds → FIRST, SECOND, TIE or None."""
-        column = str(self.how.winner)
+        column, yes = str(self.how.winner), ("1", "true")
         if len(self.columns) != 2:
             raise InputError("--winner is for two columns in --pairs; for more answers use --scores or --ranks")
         values = {name for _, row in self._rows() if (name := label_name(row[column])) is not None}
-        numbers = {value for value in values if re.fullmatch(r"-?\d+(\.\d+)?", value)}
+        numbers = set(filter(re.compile(r"-?\d+(\.\d+)?(e-?\d+)?").fullmatch, values))
         own = [c.lower() for c in self.columns]
         ends = [re.sub(r".*[_\W]", "", c) for c in own]
         flags = {value.lower() for value in values} <= {"0", "1", "true", "false"} and not column.endswith("_id")
-        sides = [side for side in (FIRST, SECOND) if column.lower().endswith("_" + ends[side])]
-        if flags and sides:  # such as winner_model_a, with 1 where it won
+        wins = r"([\W_]+(is[\W_])?(wins?|won|winner|better|best|preferred))?"
+        sides = [side for side in (FIRST, SECOND) if re.search(rf"(^|[\W_]){ends[side]}{wins}$", column.lower())]
+        if flags and len(sides) == 1:  # such as winner_model_a or a_wins, with 1 where it won
 
             def flag(row: int, values: dict[str, Any]) -> int | None:
-                if self._tie and label_name(values[self._tie]) in ("1", "True"):
+                tie, won = (label_name(values[name]) for name in (self._tie or column, column))
+                if self._tie and (tie or "").lower() in yes:
                     return TIE
-                won = label_name(values[column])
-                return None if won is None else sides[0] if won in ("1", "True") else 1 - sides[0]
+                return None if won is None else abs((won.lower() not in yes) - sides[0])
 
             return flag
-        by_number = self._by_number(numbers, ends) if numbers else {}
+        by_number = self._by_number(numbers, ends, sides) if numbers else {}
 
         def outcome(row: int, values: dict[str, Any]) -> int | None:
             cell = label_name(values[column])
@@ -443,9 +446,8 @@ class _PairReader:
             if plain in _SYNONYMS[TIE]:
                 return TIE
             for side in (FIRST, SECOND):
-                if cell.lower() == own[side] or plain == _plain(ends[side]):
-                    return side
-                if models and cell == models[side] and models[0] != models[1]:
+                named = models and cell == models[side] and models[0] != models[1]
+                if named or cell.lower() == own[side] or plain == _plain(ends[side]):
                     return side
             for side in (FIRST, SECOND):
                 if plain in _SYNONYMS[side]:
@@ -457,14 +459,15 @@ class _PairReader:
 
         return outcome
 
-    def _by_number(self, numbers: set[str], ends: Sequence[str]) -> dict[str, int]:
-        """What the numbers of a winner column mean."""
+    def _by_number(self, numbers: set[str], ends: Sequence[str], sides: Sequence[int]) -> dict[str, int]:
+        """What the numbers of a winner column mean, whose name speaks of `sides`."""
         found = {float(number) for number in numbers}
-        if found <= {0, 0.5, 1} and 0.5 in found:
-            raise InputError(
-                f"{self.table.name}: {self.how.winner!r} looks like a chance of winning; write a, b or tie there instead"
-            )
-        if min(found) < 0:  # a scale such as HelpSteer's −3 to 3: below zero the first answer is better
+        if min(found) >= 0 and max(found) <= 1 and not found <= {0, 1}:  # chances of winning, such as p_a_wins
+            if len(sides) != 1:
+                what = f"{self.table.name}: {self.how.winner!r} looks like a chance of winning, but does not say of which answer"
+                raise InputError(f"{what}; rename it, for example p_{ends[0]}_wins")
+            meaning = {value: TIE if value == 0.5 else abs((value < 0.5) - sides[0]) for value in found}
+        elif min(found) < 0:  # a scale such as HelpSteer's −3 to 3: below zero the first answer is better
             meaning = {value: FIRST if value < 0 else SECOND if value > 0 else TIE for value in found}
         elif all(end.isdigit() for end in ends) and found <= {float(end) for end in ends}:
             meaning = {float(ends[0]): FIRST, float(ends[1]): SECOND}
@@ -477,21 +480,18 @@ class _PairReader:
                 f"{self.table.name}: column {self.how.winner!r} contains {listed(sorted(numbers))}, which does not say "
                 "which answer won; it may contain 0 and 1, or 1 and 2"
             )
+        names = (*map(repr, self.columns), "a tie")
+        shown = ((f"{value:g}", names[meaning[value]]) for value in (*sorted(found)[:2], *sorted(found)[2:][-2:]))
+        self.notes = ["a winner of " + ", ".join(f"{value} means {name}" for value, name in shown)]
         return {number: meaning[float(number)] for number in numbers}
 
 
 _REPLY = re.compile(r"\n\s*(Assistant|AI|Bot|A|Answer)\s*:", re.IGNORECASE)
 
 
-def _cells(values: dict[str, Any], names: Sequence[str]) -> list[Any]:
-    """The values of some columns; where there is one column, of a list, its entries."""
-    cells = [values[name] for name in names]
-    for i, cell in enumerate(cells):
-        # messages that went through CSV, as JSON or as Python wrote them
-        if isinstance(cell, str) and cell.startswith("[{"):
-            with suppress(ValueError, SyntaxError):
-                cells[i] = json.loads(cell) if cell[2:3] == '"' else ast.literal_eval(cell)
-    return cells[0] if len(cells) == 1 and isinstance(cells[0], list) else cells
+def _plain(name: str) -> str:
+    """Its letters and digits."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _common(parts: Sequence[Sequence[object]]) -> int:

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 PACKED = (".gz", ".zst")
 BLOCK = 2**22
-_WESTERN_MARKS = "‘’“”„–—…•€£©®™°«»´·\xa0"  # no letters, and frequent in cp1252
+_WESTERN_MARKS = "‘’“”„–—…•€£©®™°«»´·¿¡\xa0"  # no letters, and frequent in cp1252
+_ALPHABETS = (  # small letters beyond ASCII, in one language or a few that have much in common
+    "àâæçèéêëîïôœùûüÿ äöüßé áéíñóúüºª ãáâàçéêíóõúüºª àèéìíîòóùú àçèéíïòóúü åäöéü åæøéòôüö áæéðíóöþúý ëïéèöüóê "
+    "ąćęłńóśźż áčďéěíňóřšťúůýžäĺľŕô áéíóöőúüű ăâîşţșț čćđšž çğıöşüâîû āčēģīķļņšūž ąčęėįšųūž äõöüšž"
+).split()
 LONGEST = 100_000_000  # bytes of a line or cell; the longest real documents (books, logs) have about a tenth of it
 EXPANSION = 200  # ordinary text packs 3 to 20 times
 LARGE = 500_000_000  # bytes; smaller results are harmless whatever the ratio
@@ -133,6 +137,11 @@ class PlainText:
             )
 
     @staticmethod
+    def endless(name: str) -> InputError:
+        """What is said of a line that is longer than any document."""
+        return InputError(f"{name}: a line is over {LONGEST / 1e6:,.0f} MB: if it is one document, pass --no-limits")
+
+    @staticmethod
     def unpacked(path: Path, name: str, folder: Folder, limits: bool) -> Path:
         """A file packed by gzip or zstd, unpacked into a folder, unless it expands beyond what real text does."""
         import zstandard
@@ -174,10 +183,7 @@ class PlainText:
                 line += part
                 if not part.endswith(("\n", "\r")) and len(part) == BLOCK:
                     if self._limits and len(line) > LONGEST:
-                        raise InputError(
-                            f"{self.name}: a line has more than {LONGEST / 1e6:,.0f} MB: if it is one document, pass "
-                            "--no-limits"
-                        )
+                        raise PlainText.endless(self.name)
                     continue
                 if not line.isascii():
                     try:
@@ -225,15 +231,21 @@ def _detected_encoding(start: bytes, lines: Sequence[bytes]) -> str | None:
     # those that spreadsheets and old systems write; between others a guess would be too uncertain
     likely = "cp1252 cp1250 cp1251 koi8_r cp1253 cp1254 cp1255 cp1256 shift_jis euc_jp gb18030 big5 euc_kr".split()
     # a signature of the file would be looked for in vain, as these are lines out of its middle
-    best = from_bytes(b"\n".join(odd)[:50_000], cp_isolation=likely, preemptive_behaviour=False).best()
-    if best is None:
-        return None
-    # Western European text is by far the most frequent: take it where it is as plausible
-    try:
-        western = b"\n".join(odd).decode("cp1252")
-    except UnicodeDecodeError:
-        return best.encoding
-    beyond = [c for c in western if not c.isascii() and c not in _WESTERN_MARKS]
-    plain = sum(c.isascii() and c.isalpha() for c in western)
-    plausible = sum(map(str.isalpha, beyond)) >= 0.5 * len(beyond) and plain > 3 * len(beyond)
-    return "cp1252" if plausible else best.encoding
+    joined = b"\n".join(odd)[:50_000]
+    best = from_bytes(joined, cp_isolation=likely, preemptive_behaviour=False).best()
+    # in Latin letters: the encoding in which most letters beyond ASCII are those of one language, and none breaks a word
+    plain = sum(97 <= byte | 32 <= 122 for byte in joined)
+    if plain <= 2 * sum(byte > 127 for byte in joined):
+        return best.encoding if best else None
+
+    def score(encoding: str) -> float:
+        text = f" {joined.decode(encoding, 'replace')} "
+        near = [(text[i - 1], c, text[i + 1]) for i, c in enumerate(text) if not c.isascii()]
+        letters = [c.lower() for a, c, b in near if c.isalpha() and not (c.isupper() and a.islower())]
+        marks = sum(
+            c in _WESTERN_MARKS and (c == "’" or not (a.isalpha() and (b.isalpha() or c in "‚„¿¡"))) for a, c, b in near
+        )
+        return (marks + max(sum(c in alphabet for c in letters) for alphabet in _ALPHABETS)) / max(len(near), 1)
+
+    found = max(("cp1252", "cp1250", "iso8859_2", "cp1254", "cp1257", "iso8859_15", "mac_roman", "cp850"), key=score)
+    return found if score(found) > 0.5 or best is None else best.encoding

@@ -110,7 +110,7 @@ class SourceSettings:
 
     def destinations(self) -> dict[str, str | None]:
         """Original label → final label, or None where its documents are left out."""
-        from tokensieve.text.table import label_name  # Polars, which --help does not need
+        from tokensieve.text.values import label_name  # Polars, which --help does not need
 
         asked = [*(self.group or {}).items(), (None, self.drop)]
         for new, names in asked:

@@ -15,10 +15,11 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.text.formats import file_table, kind_of
-from tokensieve.text.plain import PACKED, PlainText, reading
+from tokensieve.text.plain import LONGEST, PACKED, PlainText, reading
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
-from tokensieve.text.table import BATCH, Batch, SourceTable, listed
+from tokensieve.text.table import BATCH, Batch, SourceTable
+from tokensieve.text.values import listed
 
 if TYPE_CHECKING:
     import pandas
@@ -231,18 +232,30 @@ def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str])
     other text is one document per line, in a column named text.
     """
     name, folder = "standard input", Folder()
-    path = folder.save(iter(lambda: sys.stdin.buffer.read(2**22), b""))
+    packings = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}
+    binaries = {b"PAR1": ".parquet", b"ARRO": ".arrow", b"PK\x03\x04": ".xlsx"}
+
+    def blocks() -> Iterator[bytes]:
+        start, line = b"", 0
+        while block := sys.stdin.buffer.read(2**22):
+            start = start or block[:4]
+            if how.limits and start[:2] not in packings and start not in binaries:
+                # an endless line ends here, before it fills the disk
+                line = len(block) - block.rfind(b"\n") - 1 if b"\n" in block else line + len(block)
+                if line > LONGEST:
+                    raise PlainText.endless(name)
+            yield block
+
+    path = folder.save(blocks())
     start = _beginning(path)
     if not start.strip():
         raise InputError("standard input is empty: pipe texts into the command, or name a file")
-    packed = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}.get(start[:2])
-    if packed:
+    if packed := packings.get(start[:2]):
         path = PlainText.unpacked(path.rename(f"{path}{packed}"), name, folder, how.limits)
         start = _beginning(path)
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
     first = text.partition(b"\n")[0].decode(errors="replace").strip()
-    suffix = {b"PAR1": ".parquet", b"ARRO": ".arrow", b"PK\x03\x04": ".xlsx"}.get(start[:4])
-    suffix = suffix or {b"{": ".jsonl", b"[": ".json"}.get(text[:1], "")
+    suffix = binaries.get(start[:4]) or {b"{": ".jsonl", b"[": ".json"}.get(text[:1], "")
     for kind, marks in ((".tsv", "\t"), (".csv", how.separator or ",;|")):
         named = any(set(columns) & {column.strip().strip('"') for column in first.split(mark)} for mark in marks)
         suffix = suffix or (kind if named else "")

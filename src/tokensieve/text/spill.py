@@ -125,11 +125,6 @@ class StoredTexts:
         """Some of the texts, in the order of their places."""
         return pl.Series("text", [self._text(i) for i in self._which[which].tolist()], dtype=pl.String)
 
-    def characters(self) -> Ints:
-        """Length of each text in characters, shape (n,)."""
-        lengths = (part.str.len_chars().to_numpy() for part in self.batches())
-        return np.concatenate([np.empty(0, np.int64), *lengths]).astype(np.int64)
-
     def to_list(self) -> list[str]:
         """All of them, in memory."""
         return self[:].to_list()

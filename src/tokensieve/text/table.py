@@ -6,28 +6,28 @@ Which column holds the text and which the label is as named, else by well-known 
 
 from __future__ import annotations
 
-import math
+import ast
+import json
 import re
-import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from itertools import islice
-from numbers import Integral, Real
 from typing import Any, TypeAlias
 
-import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.escape import option
+from tokensieve.text.values import SURROGATE, label_name, listed, missing, only
 
 Values: TypeAlias = "pl.Series | list[Any]"
 Batch: TypeAlias = dict[str, Values]
 Sample: TypeAlias = dict[str, list[Any]]
 BATCH = 10_000
 _OPPOSITES = "chosen/rejected preferred/non_preferred preferred/dispreferred winner/loser win/lose"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 TEXT_NAMES = "text review sentence document content body message messages comment tweet conversation".split()
 _LABEL_NAMES = "label labels class sentiment category target stars rating y".split()
 KNOWN_NAMES = {*TEXT_NAMES, *_LABEL_NAMES}
@@ -81,21 +81,18 @@ class SourceTable:
         return cls(name, list(keys), read, records, notes=notes)
 
     @classmethod
-    def of_lists(cls, lists: tuple[Sequence[Any], ...], name: str = "the lists") -> SourceTable:
+    def of_lists(cls, lists: tuple[Any, ...], name: str = "the lists") -> SourceTable:
         """A pair of lists of one length, texts and labels, as a table."""
         if len(lists) != 2 or any(isinstance(part, str | bytes) or not hasattr(part, "__len__") for part in lists):
             raise InputError("pass texts and labels as a pair of lists: (texts, labels)")
         if len(lists[0]) != len(lists[1]):
             raise InputError(f"{len(lists[0])} texts but {len(lists[1])} labels: pass one label for each text")
-        parts: list[Any] = list(lists)
-        columns: Batch = {
-            key: part if isinstance(part, pl.Series) else list(part)
-            for key, part in zip(("text", "label"), parts, strict=True)
-        }
+        texts, labels = (part if isinstance(part, pl.Series) else list(part) for part in lists)
+        columns: Batch = {"text": texts, "label": labels}
         return cls(name, ("text", "label"), lambda names: iter([{key: columns[key] for key in names}]))
 
     @classmethod
-    def of_frame(cls, source: object, name: str = "the data frame") -> SourceTable | None:
+    def of_frame(cls, source: Any, name: str = "the data frame") -> SourceTable | None:
         """A data frame as a table: of Polars or pandas, or anything that gives Arrow data; None for anything else."""
         # a pandas frame exists only where pandas is loaded; do not load it for others
         pandas = sys.modules.get("pandas")
@@ -108,11 +105,10 @@ class SourceTable:
                 yield {key: c.astype(object).where(c.notna(), None).tolist() for key, c in columns.items()}
 
             return cls(name, [str(column) for column in source.columns], read)
-        if isinstance(source, pl.Series) or (
-            not hasattr(source, "__arrow_c_stream__") and not isinstance(source, pl.LazyFrame)
-        ):
+        lazy = isinstance(source, pl.LazyFrame)
+        if isinstance(source, pl.Series) or not (lazy or hasattr(source, "__arrow_c_stream__")):
             return None
-        what = "the lazy frame" if isinstance(source, pl.LazyFrame) else "the Arrow table"
+        what = "the lazy frame" if lazy else "the Arrow table"
         try:
             if isinstance(source, pl.LazyFrame | pl.DataFrame):
                 polars: pl.LazyFrame | pl.DataFrame = source
@@ -172,7 +168,7 @@ class SourceTable:
     def sample(self, rows: int = 200, characters: int = 1_000_000) -> dict[str, list[Any]]:
         """The first values of every column, not more than guessing needs; an `InputError` where there are no rows."""
         for batch in self._read(self.columns):
-            out = {name: list(values[:rows]) for name, values in batch.items()}
+            out = {name: SourceTable.as_list(values[:rows]) for name, values in batch.items()}
             n = len(next(iter(out.values()), []))
             if n:
                 size = sum(len(value) for values in out.values() for value in values if isinstance(value, str))
@@ -193,6 +189,19 @@ class SourceTable:
     def as_list(values: Values) -> list[Any]:
         """Values as Python objects."""
         return values.to_list() if isinstance(values, pl.Series) else values
+
+    @staticmethod
+    def cells(row: dict[str, Any], names: Sequence[str]) -> list[Any]:
+        """The values of some columns; where there is one column, of a list, its entries. CSV holds lists as JSON or Python text."""
+        cells = [row[name] for name in names]
+        for i, cell in enumerate(cells):
+            if isinstance(cell, str) and re.match(r"\[\s*[{\"'\d.-]", cell):
+                for parse in (ast.literal_eval, json.loads):
+                    with suppress(ValueError, SyntaxError, RecursionError):
+                        cells[i] = parse(cell)
+            if len(cells) > 1 and isinstance(cells[i], list) and all(isinstance(turn, str | None) for turn in cells[i]):
+                cells[i] = "\n".join(turn or "" for turn in cells[i])  # an answer to each of several turns
+        return cells[0] if len(cells) == 1 and isinstance(cells[0], list) else cells
 
     @staticmethod
     def chat_text(value: object, role: str | None = None) -> object:
@@ -240,7 +249,7 @@ class SourceTable:
                     )
                 text = None
             elif not text.isascii():
-                text, found = _SURROGATE.subn("\ufffd", text)
+                text, found = SURROGATE.subn("\ufffd", text)
                 replaced += found > 0
             texts.append(text)
         return pl.Series(texts, dtype=pl.String), replaced
@@ -248,16 +257,17 @@ class SourceTable:
     def as_names(self, values: Values, first_row: int, holds: str, advice: str) -> pl.Series:
         """Values as names (labels, groups), trimmed, with nulls; each distinct value is looked at once.
 
-        A list or the like is an `InputError`, "source: row 1: the label is a list; advice".
+        A list of several or the like is an `InputError`, "source: row 1: the label is a list; advice".
         """
         known: dict[tuple[type, object], str | None] = {}
         out: list[str | None] = []
-        for row, value in enumerate(self.as_list(values), first_row):
+        for row, given in enumerate(self.as_list(values), first_row):
+            value = only(given) if isinstance(given, list) else given
             key = (type(value), value)
             try:
                 if key not in known:
                     name = label_name(value)
-                    known[key] = name and _SURROGATE.sub("\ufffd", name)
+                    known[key] = name and SURROGATE.sub("\ufffd", name)
             except TypeError:
                 raise InputError(f"{self.name}: row {row}: {holds} a {type(value).__name__}; {advice}") from None
             out.append(known[key])
@@ -305,11 +315,25 @@ class SourceTable:
             raise InputError(f"{self.name}: text, label and split must be different columns")
         return texts, label
 
+    def verdict(self) -> str | None:
+        """Prodigy's column `answer`, which says whether the annotator accepted the label; None where it holds anything else."""
+        said = set(map(str, self.sample()["answer"])) if "answer" in self.columns else set()
+        return "answer" if said and said <= {"accept", "reject", "ignore"} else None
+
     def pair_options(self) -> str | None:
         """The options that read it as preference data, by the names of its columns; None where it does not look like one."""
         lower = {column.lower(): column for column in self.columns}
         if self.preferred:
-            return f"--pairs {shlex.quote(','.join(self.preferred))}"
+            return option("--pairs", ",".join(self.preferred))
+        for name, values in self.sample().items():  # all answers of a prompt in one cell, each with its score
+            answer = next((v[0] for v in values if isinstance(v, list) and len(v) > 1 and isinstance(v[0], dict)), {})
+            keys = [key for key, value in answer.items() if value is not None]
+            texts = [k for k in keys if re.fullmatch("answer|response|text|output|completion|generation", k.lower())]
+            scores = sorted((key for key in keys if re.search(r"rank|score|rating|reward", key.lower())), key=len)
+            scores = [key for key in scores if isinstance(answer[key], int | float)]
+            if texts and scores:
+                flag = "--ranks" if "rank" in scores[0].lower() else "--scores"
+                return f"{option('--pairs', f'{name}.{texts[0]}')} {option(flag, f'{name}.{scores[0]}')}"
         winner = self.winner_column()
         for first, second in (("a", "b"), ("0", "1"), ("1", "2"), ("left", "right"), ("first", "second")):
             sides = {name: name.removesuffix(first) + second for name in lower if name.endswith(first)}
@@ -319,7 +343,7 @@ class SourceTable:
             scores = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(r"(score|rating|rank)", name)]
             if answers and (winner or scores):
                 flag = "--winner" if winner else "--ranks" if "rank" in scores[0].lower() else "--scores"
-                return f"--pairs {shlex.quote(answers[0])} {flag} {shlex.quote(winner or scores[0])}"
+                return f"{option('--pairs', answers[0])} {option(flag, winner or scores[0])}"
         return None
 
     @property
@@ -334,7 +358,9 @@ class SourceTable:
 
     def winner_column(self) -> str | None:
         """A column that is named like one that says which answer won."""
-        pattern = r"winner\w*|winning\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment"
+        pattern = (
+            r"winner\w*|winning\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment|\w+_wins?"
+        )
         return next((column for column in self.columns if re.fullmatch(pattern, column.strip().lower())), None)
 
     def check_sides(self, part: str, found: set[str]) -> None:
@@ -357,13 +383,6 @@ def _nested(values: Values, path: Sequence[str]) -> Values:
         return value
 
     return [within(value, path) for value in (SourceTable.as_list(values))]
-
-
-def text_series(texts: Iterable[str | None] | pl.Series) -> pl.Series:
-    """Any sequence of strings (None: a missing one) as a Polars series; lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
-    if isinstance(texts, pl.Series):
-        return texts
-    return pl.Series([text and _SURROGATE.sub("\ufffd", text) for text in texts], dtype=pl.String)
 
 
 # ---- which column
@@ -400,28 +419,51 @@ def _guessed_text(table: SourceTable, sample: Sample, columns: Sequence[str], mo
         nested = [f"{c}.{key}" for c, value in first.items() if isinstance(value, dict) for key in value]
         known = [name for name in nested if name.rpartition(".")[2].lower() in TEXT_NAMES] or list(columns)
     known.sort(key=lambda name: bool(re.match(r"prompt|question|instruction|summary|title", name.lower())))
-    others = [c for c in columns if c not in known]
+    others = [c for c in columns if c not in known] or [c for c in columns if c != known[0]]
     labels = [*_known(others, _LABEL_NAMES), *(c for c in others if _could_be_classes(sample[c]))]
-    more = f" --label {shlex.quote(labels[0])}" if more and labels else more
+    labels = labels or _nested_labels(sample, known[0])
+    more = " " + option("--label", labels[0]) if more and labels else more
     raise InputError(
-        f"{table.name}: cannot tell which column holds the text: {listed(known)}? Pass --text {shlex.quote(known[0])}{more}"
+        f"{table.name}: cannot tell which column holds the text: {listed(known)}? Pass {option('--text', known[0])}{more}"
         f"{_hint(table)}"
     )
 
 
+def _nested_labels(sample: Sample, text: str) -> list[str]:
+    """Dotted names of what could be classes within the columns, such as annotations.result.value.choices, the likeliest first."""
+    paths: dict[str, None] = {}
+
+    def walk(value: object, path: str) -> None:
+        value = only(value)
+        if isinstance(value, dict) and path.count(".") < 6:
+            for key, inner in value.items():
+                walk(inner, f"{path}.{key}")
+        elif isinstance(value, str) and path != text:
+            paths[path] = None
+
+    for column, values in sample.items():
+        walk(next((value for value in values if value), None), column)
+    inside = {path: _nested(sample[path.partition(".")[0]], path.split(".")[1:]) for path in paths if "." in path}
+    found = [path for path, values in inside.items() if _could_be_classes(SourceTable.as_list(values))]
+    return sorted(found, key=lambda path: not re.search(r"choice|label|class|value|sentiment|categor", path.lower()))
+
+
 def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], texts: Sequence[str]) -> str:
+    verdict = table.verdict()
+    columns = [c for c in columns if c != verdict] or columns
     known = _known(columns, _LABEL_NAMES) or [c for c in columns if not _is_prose(sample[c])]
     if len(known) > 1 and not _known(columns, _LABEL_NAMES):
         known = [c for c in known if _could_be_classes(sample[c])] or known
     if len(known) == 1:
-        return known[0]
+        one_value = len({str(value) for value in sample[known[0]]}) == 1
+        return verdict if verdict and one_value else known[0]
     if not columns:
         raise InputError(f"{table.name}: there is no label column besides the text{_hint(table)}")
     candidates = known or list(columns)
-    named = " ".join(f"--text {shlex.quote(name)}" for name in texts)
+    named = " ".join(option("--text", name) for name in texts)
     raise InputError(
-        f"{table.name}: cannot tell which column holds the label: {listed(candidates)}? Pass {named} --label "
-        f"{shlex.quote(candidates[0])}{_hint(table)}"
+        f"{table.name}: cannot tell which column holds the label: {listed(candidates)}? Pass {named} "
+        f"{option('--label', candidates[0])}{_hint(table)}"
     )
 
 
@@ -440,7 +482,8 @@ def _could_be_classes(values: Sequence[object]) -> bool:
     try:
         names = [name for value in values if not missing(value) and (name := label_name(value)) is not None]
     except TypeError:
-        return isinstance(next((v for v in values if v is not None), None), list)
+        found = next((v for v in values if v is not None), None)
+        return isinstance(found, list) and not any(isinstance(entry, dict | list) for entry in found)
     if len(names) < 8:
         return len(set(names)) > 1
     dates = all(re.fullmatch(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?", name) for name in names)
@@ -455,46 +498,3 @@ def _hint(table: SourceTable) -> str:
     if table.first_line and any(len(name.split()) >= 4 or len(name) > 60 for name in table.columns):
         return "; the first line looks like data: if the file has no header, pass --no-header"
     return ""
-
-
-# ---- values and names
-
-
-def missing(value: Any) -> bool:
-    """Whether it is one of the values that stand for none: None, NaN, pandas' NA and NaT."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, Real) and not isinstance(value, Integral) and math.isnan(value)
-
-
-def label_name(value: Any) -> str | None:
-    """The label as text without white space around it; None where it is missing. A list, an object or bytes is a TypeError."""
-    if isinstance(value, str):
-        value = value.strip()
-        if re.fullmatch(r"-?[0-9]{1,18}\.0+", value):
-            return str(int(value.partition(".")[0]))
-        return value or None
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value))
-    if isinstance(value, Integral):  # before anything that would make a float of it: whole numbers have any size
-        return _digits(int(value))
-    if missing(value):
-        return None
-    if isinstance(value, Real) and float(value).is_integer():
-        return _digits(int(float(value)))
-    if isinstance(value, list | tuple | dict | set | bytes | np.ndarray | pl.Series):
-        raise TypeError
-    return label_name(str(value))
-
-
-def _digits(number: int) -> str:
-    try:
-        return str(number)
-    except ValueError:  # Python refuses to write more than 4,300 digits
-        return hex(number)
-
-
-def listed(names: Iterable[str]) -> str:
-    """Up to twenty names, quoted and shortened, for a message of one line."""
-    names = [n if len(n) <= 40 else n[:39] + "…" for n in names]
-    return ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")

@@ -21,7 +21,7 @@ from tokensieve.errors import InputError, one_line
 from tokensieve.files import read_regular
 from tokensieve.text.plain import PlainText
 from tokensieve.text.settings import SourceSettings
-from tokensieve.text.table import text_series
+from tokensieve.text.values import text_series
 
 UNSPACED = r"[\p{Han}\p{Hiragana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _W = rf"[\w--{UNSPACED}]"
@@ -160,18 +160,13 @@ class WordTokenizer:
         text = text_series([text])[0]
         place = np.arange(len(text))  # of each character in the text as given
         ends = place + 1
-        if self.html == "skip":
-            for pattern, put in ((APOSTROPHE, "'"), (SKIPPED, " ")):
-                text, kept = _blanked(text, pattern, put)
-                place, ends = place[kept], ends[kept]
-        if self.html == "strip":
-            text, kept = _blanked(text, MARKUP)
+        blanks = {"skip": [(APOSTROPHE, "'"), (SKIPPED, " ")], "strip": [(MARKUP, " ")]}
+        for pattern, put in blanks.get(str(self.html), [(LINE_BREAK, " ")] * self.line_breaks):
+            text, kept = _blanked(text, pattern, put)
             place, ends = place[kept], ends[kept]
+        if self.html == "strip":
             text, source, stop = _unescaped(text)
             place, ends = place[source], ends[stop]
-        if self.line_breaks and self.html == "keep":
-            text, kept = _blanked(text, LINE_BREAK)
-            place, ends = place[kept], ends[kept]
         if self.lowercase:
             if len(text.lower()) > len(text):
                 times = [len(character.lower()) for character in text]
@@ -209,7 +204,7 @@ def _without_space(words: E) -> E:
     return words.str.replace_all(r"^\s+|\s+$", "").str.replace_all(r"\s+", "_")
 
 
-def _blanked(text: str, pattern: str, put: str = " ") -> tuple[str, NDArray[np.int64]]:
+def _blanked(text: str, pattern: str, put: str) -> tuple[str, NDArray[np.int64]]:
     """The text with one character for each match, and which of its characters are kept (of a match the first)."""
     kept = np.ones(len(text), dtype=bool)
     if "<" not in text and ";" not in text:  # every match holds one of them
@@ -422,6 +417,8 @@ class PieceTokenizer:
             name = str(source)[:200]
             try:
                 content = read_regular(Path(source), links=True).decode()
+            except PermissionError:
+                raise InputError(f"cannot read {name!r}: Permission denied") from None
             except (OSError, ValueError) as problem:
                 raise InputError(f"{name} is not a tokenizers file (tokenizer.json): {str(problem)[:200]}") from None
         with one_line(f"{name} is not a tokenizers file (tokenizer.json)"):

@@ -22,8 +22,8 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.formatting import Bits, Formatting
 from tokensieve.text.spill import Folder, Frequencies, StoredTexts
-from tokensieve.text.table import text_series
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
+from tokensieve.text.values import text_series
 
 CHUNK = 4096  # documents
 S = TypeVar("S")

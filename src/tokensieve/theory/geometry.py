@@ -36,8 +36,10 @@ def span_of(rows: Floats) -> Floats:
 
 def laplacian_form(F: Floats, pairs: Ints, weight: Floats) -> Floats:
     """Σ_j weight_j D_j D_jᵀ with D_j = F_a − F_b, through the groups' weighted Laplacian."""
-    nodes, ends = np.unique(pairs, return_inverse=True)
-    ends, size = ends.reshape(pairs.shape), len(nodes)
+    present = np.zeros(len(F), bool)
+    present[pairs] = True
+    nodes, ends = np.flatnonzero(present), (np.cumsum(present) - 1)[pairs]
+    size = len(nodes)
     a, b = ends[:, 0], ends[:, 1]
     rows, columns = np.concatenate([a, b, a, b]), np.concatenate([a, b, b, a])
     values = np.concatenate([weight, weight, -weight, -weight])

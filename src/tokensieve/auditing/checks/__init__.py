@@ -26,6 +26,7 @@ from tokensieve.auditing.checks.shift import Shift
 from tokensieve.auditing.checks.shortcut import Shortcut
 from tokensieve.auditing.checks.unstable import Unstable
 from tokensieve.auditing.checks.wins import AnswerLength, Wins
+from tokensieve.errors import InputError
 
 __all__ = ["AuditData", "Check", "Finding", "Labels", "Preferences", "Share"]
 # what predicts the label, then what is wrong with documents or with the split
@@ -36,5 +37,18 @@ OWN += (Unstable, Drift, Imbalance, Empty)
 
 @cache
 def registry() -> tuple[Check, ...]:
-    """All checks: ours, then those of other packages."""
-    return tuple(check() for check in (*OWN, *(entry.load() for entry in entry_points(group="tokensieve.checks"))))
+    """All checks: ours, then those of other packages.
+
+    Raises:
+        InputError: a check of another package cannot be loaded, or lacks its name, title, about or action.
+    """
+    checks = [check() for check in OWN]
+    for entry in entry_points(group="tokensieve.checks"):
+        try:
+            checks.append(entry.load()())
+            assert checks[-1].entry
+        except Exception as error:
+            of = entry.dist.name if entry.dist else entry.value
+            message = f"the check {entry.name!r} of {of} cannot be used: {error}; fix or uninstall {of}"
+            raise InputError(message) from error
+    return tuple(checks)

@@ -65,10 +65,12 @@ class Alone(Check):
             tokens = tuple(names[s] for s in types[order[worth[order] > 0]]) or (names[types[0]],)
             details = [f"accuracy {found} on {found.of:,} test documents", f"most of it comes from {quoted(tokens)}"]
             details += [f"all fields together reach {percent(whole.value)}"] * (len(corpus.fields) > 1)
+            # what it reaches of all that the model reaches: the rest of the words may say the same
+            reached = min(1.0, (found.low - majority) / max(whole.value - majority, found.low - majority))
             without = f"{percent(majority)} by always predicting the largest class"
             yield self.finding(
                 data,
-                self.weight * max(0.0, found.low - majority),
+                self.weight * (found.low - majority) * reached,
                 f"{name} alone predicts {percent(found.value)} of test labels ({without})",
                 tokens=tokens,
                 evidence={"alone": found, "all": whole},

@@ -65,7 +65,7 @@ class Association(Check):
             tokens=tokens,
             evidence={"decides": right, "base": Share.count(int(train.class_sizes[k]), train.n_documents)},
             details=(
-                f"{right.counted} documents containing it are {shown(label, 40)} ({right})",
+                f"{right.counted} documents containing it are of class {shown(label, 40)} ({right})",
                 "a value of another column" if value else "part of a code or of a fixed phrase",
             ),
             action=self.action_on_values if value else self.action,

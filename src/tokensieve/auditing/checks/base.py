@@ -133,11 +133,8 @@ class AuditData:
         places = list(range(len(known)))
         of = corpus.environments.replace_strict(known, places, default=-1, return_dtype=pl.Int64).to_numpy()
         counts, features = self.train.counts, self.train.features
-        if corpus.pairs is not None:
-            found = Environments.compare_pairs(counts, of, tuple(known), self.importance, features, corpus.pairs.units)
-        else:
-            found = Environments.compare(counts, of, tuple(known), self.importance, features, corpus.units)
-        return found, of
+        compare = Environments.compare if self.task.single else Environments.compare_pairs
+        return compare(counts, of, tuple(known), self.importance, features, self.task.units(corpus)), of
 
     @cached_property
     def preferences(self) -> PreferenceFacts | None:
@@ -154,12 +151,18 @@ class AuditData:
     def findings(self, checks: Iterable[Check]) -> tuple[Finding, ...]:
         """The findings of every check that applies, most serious first."""
         known = [check for check in checks if check.name not in self.task.left_out]
-        apply = [check for check in known if isinstance(self.task, check.tasks)]
-        apply = [check for check in apply if self.settings.thorough or not check.thorough]
+        apply = [c for c in known if isinstance(self.task, c.tasks) and (self.settings.thorough or not c.thorough)]
         turns = iter(enumerate(apply))  # two threads take the next one from it
 
         def checked() -> dict[int, list[Finding]]:
-            return {place: list(check.find(self)) for place, check in turns}
+            of = {}
+            for place, check in turns:
+                try:
+                    of[place] = list(check.find(self))
+                except Exception as error:
+                    error.add_note(f"in the check {check.name!r} of {type(check).__module__}")
+                    raise
+            return of
 
         others = beside(checked)
         of = checked() | others.result()
@@ -243,4 +246,4 @@ class Check(ABC):
         more.setdefault("title", self.title)
         more.setdefault("action", self.action)
         more.setdefault("documents", len(held) if total is None else total)
-        return Finding(self.name, severity, headline=headline, **more)
+        return Finding(self.name, float(severity), headline=headline, **more)

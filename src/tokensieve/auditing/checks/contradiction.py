@@ -52,9 +52,7 @@ class OpposedPairs(Check):
     def find(self, data: AuditData) -> Findings:
         keys = data.train.corpus.keys
         sides = pl.DataFrame({"a": keys.gather_every(2), "b": keys.gather_every(2, 1)}).with_row_index("pair")
-        pairs = data.train.corpus.pairs
-        if pairs is not None and pairs.position is not None:  # a tie stands in both orders by intention
-            sides = sides.filter(pl.Series(pairs.position) != 2)
+        sides = sides.filter(~data.train.corpus.tied[::2])  # a tie stands in both orders by intention
         turned = sides.join(sides, left_on=["a", "b"], right_on=["b", "a"], how="semi")["pair"].sort().to_numpy()
         if not len(turned):
             return

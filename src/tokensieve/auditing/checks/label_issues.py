@@ -43,8 +43,7 @@ class LabelIssues(Check):
         corpus, task = data.train.corpus, data.task
         (documents, looks_like, margin), _ = data.label_issues
         sure = margin >= self.clear
-        if corpus.pairs is not None and corpus.pairs.position is not None:  # of a tie neither order is wrong
-            sure &= corpus.pairs.position[documents // 2] != 2
+        sure &= ~corpus.tied[documents]  # of a tie neither order is wrong
         documents, looks_like = documents[sure], looks_like[sure]
         if not len(documents):
             return

@@ -64,5 +64,5 @@ class Shift(Check):
 
 def _rates(train: Counts, apart: float, outside: float, s: int, k: int) -> str:
     """How often a class has a feature, and the others."""
-    label = shown(train.classes[k], 40)
-    return f"{percent(outside + apart)} of {label} documents {form_clause(str(train.tokens[s]))} ({percent(outside)} of the others)"
+    own = f"{percent(outside + apart)} of documents of class {shown(train.classes[k], 40)}"
+    return f"{own} {form_clause(str(train.tokens[s]))} ({percent(outside)} of the others)"

@@ -99,8 +99,7 @@ class Sign(StrEnum):
         glued = loose = seen = 0
         places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # words from the start, and from the end
         neighbours: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-        parts = token.split(" ")
-        size = len(parts)
+        parts, size = token.split(" "), token.count(" ") + 1
         for text, names in texts:
             words = len(names)
             at = next((i for i in range(words - size + 1) if names[i : i + size] == parts), -1)
@@ -264,13 +263,13 @@ class Shortcut(Check):
         weight = max(self.weights.get(c.signs[0], 1.0) for c in order)
         others = np.count_nonzero(~inside) / max(train.n_documents - size, 1)
         company, usual = self._company(max(group, key=lambda c: c.way * len(c.documents)), data)
-        subject = company >= max(self.far, usual / 3)
+        subject = company >= max(self.far, usual / 3) and not all(map(_CODE.search, tokens))  # codes are no words
         habit = all(c.signs[0] is Sign.FORMATTING for c in order) and others > self.usual
         if subject or (habit and company >= self._bar(usual)):
             weight *= self.habit
         decides = evidence["decides"]
-        predicted = f"are {shown(label, 40)}" if label else "have the class it predicts"
-        where = f"{shown(label, 40)} documents" if label else "the documents of their classes"
+        predicted = f"are of class {shown(label, 40)}" if label else "have the class it predicts"
+        where = f"documents of class {shown(label, 40)}" if label else "the documents of their classes"
         them = "it" if len(tokens) == 1 else "one of them"
         details = [
             f"{decides.counted} training documents containing {them} {predicted}: {decides}",
@@ -474,14 +473,15 @@ def _related(a: str, b: str) -> bool:
 
 
 def _belong(a: _Candidate, b: _Candidate) -> bool:
-    """Whether two candidates share a word or much the same documents."""
+    """Whether two candidates share a word or much the same documents, or are numbers of one form, such as 7/10 and 10/10."""
+    forms = {re.sub(r"\d+", "0", one.token) for one in (a, b)}
+    if len(forms) == 1 and re.fullmatch(r"[^\w\s⟨]*0[^\w\s]+(0[^\w\s]*)*|[^\w\s⟨]+0", forms.pop()):
+        return True
     if set(a.token.split(" ")) & set(b.token.split(" ")) and not any(map(Formatting.includes, (a.token, b.token))):
         return True
-    sizes = len(a.documents), len(b.documents)
-    if min(sizes) < TOGETHER * max(sizes):
-        return False
-    both = len(np.intersect1d(a.documents, b.documents, assume_unique=True))
-    return both >= TOGETHER * (sum(sizes) - both)
+    few, many = sorted([len(a.documents), len(b.documents)])
+    both = len(np.intersect1d(a.documents, b.documents, True)) if few >= TOGETHER * many else 0
+    return both >= TOGETHER * (few + many - both)
 
 
 def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:

@@ -17,8 +17,8 @@ from scipy.stats import binomtest, mannwhitneyu
 from tokensieve.diagnose.subjects.windows import LENGTHS
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats, Ints
-from tokensieve.text.table import label_name, listed
 from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.values import label_name, listed
 
 _Kind = Literal["softmax", "sigmoid", "rest", "single"]
 _CERTAIN = 1e-6  # p-value below which another order is taken to be the right one

@@ -24,6 +24,7 @@ from scipy.special import logsumexp
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.findings import Excerpt
+from tokensieve.auditing.report import first_class
 from tokensieve.auditing.result import Audit
 from tokensieve.report.pictures.audit import (
     BLUE,
@@ -39,8 +40,8 @@ from tokensieve.report.pictures.audit import (
 )
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import Formatting
-from tokensieve.text.table import text_series
 from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, Tokenizer, WordTokenizer
+from tokensieve.text.values import text_series
 from tokensieve.text.vocabulary import TokenStream, Vocabulary
 
 FOLDER = Path(__file__).parent
@@ -63,7 +64,11 @@ def context(audit: Audit) -> Json:
         f"{rows:,} of {types:,} token types are in this table: those named elsewhere on this page, the extremes, "
         "and a sample of the rest. tokens.csv lists all of them."
     )
-    classes = {"classes": audit.classes, "label": _first_class(audit), "pairs": audit.pairs is not None}
+    classes = {
+        "classes": audit.classes,
+        "label": audit.classes.index(first_class(audit)),
+        "pairs": not audit.learned.task.single,
+    }
     return classes | {"thinned": thinned if types > rows else ""}
 
 
@@ -126,11 +131,7 @@ def _sample(audit: Audit) -> list[Json]:
     for k, i in enumerate(rows.tolist()):
         inside = slice(m.indptr[k], m.indptr[k + 1])
         total = logsumexp([*model.scores[m.indices[inside]], *sink], b=[*m.data[inside], *np.ones(len(sink))])
-        one: Json = {
-            "row": int(test.corpus.rows[i]),
-            "label": int(test.counts.labels[i]),
-            "kind": kinds.get(i, ""),
-        }
+        one: Json = {"row": int(test.corpus.rows[i]), "label": int(test.counts.labels[i]), "kind": kinds.get(i, "")}
         one |= {"text": texts[k], "total": float(total), "answer": audit.learned.f[i].tolist()}
         documents.append(one)
     if vocabulary is None or _portable(vocabulary) is not None or not documents:
@@ -232,12 +233,6 @@ def _rows_per_class(audit: Audit) -> int:
     return min(20_000 // (classes if classes > 2 else 1), audit.tokens.height // classes)
 
 
-def _first_class(audit: Audit) -> int:
-    """The class that the page begins with: of two the second, else that of the first finding that has one."""
-    labels = [finding.label for finding in audit.findings if finding.label in audit.classes]
-    return 1 if len(audit.classes) == 2 else audit.classes.index(labels[0]) if labels else 0
-
-
 def _codes(names: pl.Series, known: list[str]) -> NDArray[np.uint8]:
     return names.cast(pl.Enum(known)).to_physical().to_numpy().astype("u1")
 
@@ -268,7 +263,7 @@ def _table_block(audit: Audit) -> tuple[str, Ints]:
     meta = {
         # under which a browser keeps what a reader decides: the same for the same data and settings
         "key": sha256(json.dumps(known).encode()).hexdigest()[:16],
-        "label": _first_class(audit),
+        "label": audit.classes.index(first_class(audit)),
         "classes": list(audit.classes),
         "classDocuments": [audit.class_documents[c] for c in audit.classes],
         "neutral": [audit.neutral[c] for c in audit.classes],

@@ -108,7 +108,7 @@ def _selected(picture: Picture) -> Specification:
     top = tokens.sort("selected_in", "documents", descending=True, maintain_order=True).head(20)
     rows = [
         {"rank": rank, "held": held, "chosen": chosen, "category": category}
-        | {"text": f"{shown(token, 24)}  {chosen:,} of {held:,}"}
+        | {"text": f"{shown(token, 24)}: {chosen:,} of {held:,}"}
         for rank, (token, held, chosen, category) in enumerate(
             top.select("token", "documents", "selected_in", "category").iter_rows()
         )

@@ -318,6 +318,11 @@ class Exponentials:
         """The pairs that feel no force, K = 0, shape (j,)."""
         return np.isneginf(self.log_k)
 
+    @cached_property
+    def span(self) -> Floats:
+        """Orthonormal basis of the span of F_a − F_b, shape (r − k, l)."""
+        return span_of(self.F[self.pairs[:, 0]] - self.F[self.pairs[:, 1]])
+
     def gaps(self, q: Floats) -> Floats:
         """(F_a − F_b)·q, shape (j,)."""
         h = self.F @ q
@@ -451,6 +456,5 @@ def _at_rest(phi: Exponentials, q: Floats, clock: float) -> bool:
     if phi.slope(q)[1] + clock > math.log(1e-3):
         return False
     H, _, log_size = phi.hessian(q)
-    B = span_of(phi.F[phi.pairs[:, 0]] - phi.F[phi.pairs[:, 1]])
-    curvature = np.linalg.eigvalsh(B.T @ H @ B)
+    curvature = np.linalg.eigvalsh(phi.span.T @ H @ phi.span)
     return bool(curvature[0] > 0 and clock + log_size + math.log(curvature[0]) > _SETTLED)

@@ -1,0 +1,66 @@
+"""What a cell holds: nothing, a label, or text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def text_series(texts: Iterable[str | None] | pl.Series) -> pl.Series:
+    """Any sequence of strings (None: a missing one) as a Polars series; lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+    if isinstance(texts, pl.Series):
+        return texts
+    return pl.Series([text and SURROGATE.sub("\ufffd", text) for text in texts], dtype=pl.String)
+
+
+def missing(value: Any) -> bool:
+    """Whether it is one of the values that stand for none: None, NaN, pandas' NA and NaT."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, Real) and not isinstance(value, Integral) and math.isnan(value)
+
+
+def only(value: Any) -> Any:
+    """The one entry of a list, nested lists included, as annotation tools write a single choice; None of an empty one."""
+    while isinstance(value, list | tuple) and len(value) < 2:
+        value = value[0] if value else None
+    return value
+
+
+def label_name(value: Any) -> str | None:
+    """The label as text without white space around it; None where it is missing. A list of several, an object or bytes is a
+    TypeError."""
+    value = only(value)
+    if isinstance(value, str):
+        value = value.strip()
+        if re.fullmatch(r"-?[0-9]{1,18}\.0+", value):
+            return str(int(value.partition(".")[0]))
+        return value or None
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, Integral):  # before anything that would make a float of it: whole numbers have any size
+        try:
+            return str(int(value))
+        except ValueError:  # Python refuses to write more than 4,300 digits
+            return hex(int(value))
+    if missing(value):
+        return None
+    if isinstance(value, Real) and float(value).is_integer():
+        return str(int(float(value)))
+    if isinstance(value, list | tuple | dict | set | bytes | np.ndarray | pl.Series):
+        raise TypeError
+    return label_name(str(value))
+
+
+def listed(names: Iterable[str]) -> str:
+    """Up to twenty names, quoted and shortened, for a message of one line."""
+    names = [n if len(n) <= 40 else n[:39] + "…" for n in names]
+    return ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
