@@ -45,15 +45,15 @@ Tokens" (NeurIPS 2025), when `tokensieve reproduce` runs them again.
 
 {table}
 
-"We see" gives medians at {scale}; brackets after a verdict count the seeds that meet every criterion. Each row links to a section
-with both scales and the data. Paper scale has the paper's vocabularies (7,766 words of IMDB, 5,424 of Yelp) and, unless a section
-says otherwise, its dimension d = 2048.
+"We see" gives medians over seeds; brackets after a verdict count the seeds that meet every criterion. Each row links to a section
+with both scales and the data. Paper scale has the paper's vocabularies (7,766 words of IMDB, 5,424 of Yelp) and, unless the
+table says otherwise, its dimension d = 2048.
 
 - The *score* of a word s is Eₛᵀp, which decides how much attention it gets. Its *value* is Eₛᵀv, what it adds to the prediction.
 - *Rank correlations* are Spearman's, over bins of words: of values with the posterior difference P(1|s) − P(0|s), of scores with
   its size. *V-shaped* scores are higher for words typical of either class. *Spread* is the standard deviation within bins.
 - **Reproduced** means that more than half of the seeds met every criterion. The criteria are ours, fixed on {fixed}, when only
-  version 0.1's figures for seed 0 were known.
+  version 0.1's figures for seed 0 were known; so seed 0 is the least independent of them.
 - **Reproduced under a reading** means that they met them with another choice where the paper leaves one open. A reading *added
   later* was added after the first results had been seen.
 - In the sections, rows named *values* or *scores* are rank correlations. Brackets give the range over seeds, and ✗ marks a
@@ -114,10 +114,17 @@ def table(studies: list[Reproduction]) -> str:
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for result in studies[0].results:
         words, goal = WORDS[result.id], f"#{anchor(result)}"
-        sees = words["sees"].format(*(Spread([np.median(values)]) for values in figures(result, DEFAULT)))
-        verdicts = [verdict(found(study, result.id)) for study in studies]
+        sees, verdicts = [], []
+        for study in studies:
+            there = found(study, result.id)
+            d = result.experiment.settings[study.settings["scale"]].get("d")
+            small = f" (d = {d})" if d not in (None, 2048) and study.settings["scale"] == "paper" and there else ""
+            verdicts.append(verdict(there) + small)
+            if there is not None:
+                medians = (Spread([np.median(values)]) for values in figures(there, DEFAULT))
+                sees.append(f"{study.settings['scale'].capitalize()}: {words['sees'].format(*medians)}")
         shown = f'<img src="{picture_name(studies[0], result)}.svg" alt="our picture" width="140">'
-        cells = [f"[{words['name']}]({goal}) {shown}", words["shows"], sees, *verdicts]
+        cells = [f"[{words['name']}]({goal}) {shown}", words["shows"], "<br>".join(sees), *verdicts]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -217,7 +224,7 @@ def section(id: str, studies: list[Reproduction]) -> str:
                 others.append(f"*{name}* {result.met(name).counted} ({scale.lower()})")
     items = list(dict.fromkeys(items))
     items += ["Seeds that meet every criterion under other readings: " + ", ".join(others) + "."] * bool(others)
-    items += [*([words["note"]] if "note" in words else []), *restarts(id)]
+    items += [*([words["note"]] if "note" in words else []), *more_of(id, ran), *restarts(id)]
     items += scale_of_table_a() if id == "key-query" else []
     picture = f"![{words['name']}: {words['shows']}]({picture_name(ran[0][2], ran[0][1])}.svg)"
     more = [f"[picture at {scale.lower()}]({picture_name(study, result)}.svg)" for scale, result, study in ran[1:]]
@@ -313,6 +320,61 @@ def tables(id: str, studies: list[Reproduction]) -> dict[str, pl.DataFrame]:
     return {f"{id}.csv": every, f"{id}-bins.csv": pl.concat(bins, how="diagonal_relaxed")}
 
 
+def more_of(id: str, ran: list[tuple[str, ExperimentResult, Reproduction]]) -> list[str]:
+    """What the runs show beyond the figures of the table: medians, or the least and the largest, at each scale."""
+    out = []
+    for scale, result, _ in ran:
+        runs, shapes = result.runs[DEFAULT], result.tables.get("shapes", pl.DataFrame())
+        every = {one.name: one for run in runs for one in (*run.measurements, *run.accuracy)}
+        medians = {
+            name: float(
+                np.median([m.value for run in runs for m in (*run.measurements, *run.accuracy) if m.name == name])
+            )
+            for name in every
+        }
+        if id in ("two-layer", "key-query"):
+            early = [f"{x:.2f}" for name, x in medians.items() if "least validation loss: Spearman of E_sᵀp" in name]
+            out.append(
+                f"{scale}: at the least validation loss, scores have a rank correlation of {' and '.join(early)}"
+            )
+        if id == "frozen":
+            gaps = [
+                f"{medians[f'{source}, frozen, larger steps: test accuracy at best']:.0%} of {source} (trained: "
+                f"{medians[f'{source}, trained: test accuracy at best']:.0%})"
+                for source in ("IMDB", "Yelp")
+            ]
+            out.append(f"{scale}: with larger steps, untrained embeddings reach {' and '.join(gaps)}")
+        if id == "dimension" or (id == "beyond" and scale == SCALES["paper"]):
+            kept = shapes if "v" not in shapes.columns else shapes.filter(pl.col("v") == "fixed")
+            sizes = sorted(kept["d"].unique().to_list())
+            at = sizes[0] if id == "dimension" else sizes[-1]
+            ends = [
+                f"{x.min():.2f} to {x.max():.2f} ({what}s)"
+                for what in ("value", "score")
+                if len(x := kept.filter(pl.col("d") == at, pl.col("by").str.starts_with(f"{what}_spearman"))["value"])
+            ]
+            fixed = "with v fixed, " if id == "beyond" else ""
+            out.append(
+                f"{scale}: {fixed}d = {', '.join(map(str, sizes))} were run; with d = {at} rank correlations are {', '.join(ends)}"
+            )
+    moment = ["The table has the end of training"] if id in ("two-layer", "key-query") else []
+    cause = ["So the gap depends on the step size"] if id == "frozen" else []
+    return [". ".join([*moment, *out, *cause]) + "."] * bool(out)
+
+
+def readings(studies: list[Reproduction]) -> str:
+    """What each reading that was run changes, and whether it was added after figures had been seen."""
+    lines = ["## Readings", "", "| Experiment | Reading | What it changes | Added |", "|---|---|---|---|"]
+    for id, words in WORDS.items():
+        ran = {name: None for study in studies if (one := found(study, id)) for name in list(one.runs)[1:]}
+        experiment = next(one for study in studies if (one := found(study, id))).experiment
+        for name in ran:
+            added = "later" if later(experiment, name) else "beforehand"
+            what = reading(experiment, name).removesuffix(" Added later.").removesuffix(".")
+            lines.append(f"| {words['name']} | *{name}* | {what} | {added} |")
+    return "\n".join(lines)
+
+
 def restarts(id: str) -> list[str]:
     """What benchmarks/restarts.py found, where it has been run."""
     if not (RESULTS / "restarts.json").exists():
@@ -383,14 +445,14 @@ def main() -> None:
     for id in WORDS:
         for name, one in tables(id, studies).items():
             one.write_csv(place / name, float_precision=6)
-    scale = SCALES[studies[0].settings["scale"]].lower()
-    head = HEAD.format(tally="\n".join(map(tally, studies)), table=table(studies), fixed=FIXED, scale=scale)
+    head = HEAD.format(tally="\n".join(map(tally, studies)), table=table(studies), fixed=FIXED)
     how = " ".join([*made, *([options.note] if options.note else []), f"Made with {machine}."])
     sections = [section(result.id, studies) for result in studies[0].results]
     whole = [
         head.strip(),
         *sections,
         reviewers(studies),
+        readings(studies),
         (HERE / "readings.md").read_text(encoding="utf-8").strip(),
         how,
         "",

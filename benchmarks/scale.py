@@ -9,7 +9,8 @@
     python benchmarks/scale.py cluster            IMDB averaged over 2, 8 and 32 partitions beside one machine; the rates of
                                                   a worker, and 10^9 documents on 100 workers projected (results/cluster.json)
     python benchmarks/scale.py audits             `tokensieve audit` of 300,000 documents (--documents) and a quarter of them: with
-                                                  --cluster local and with --stream; seconds by stage, memory of the client
+                                                  --cluster local and with --stream; seconds by stage, memory of the client.
+                                                  With --cluster ADDRESS (`dask worker --memory-limit 2GB` …) on that cluster only
     python benchmarks/scale.py predict            documents per second: Python, the two-number table alone
 
 Every figure is measured when it is printed, in a process of its own except for `cluster` and `predict`. Peak memory is that of the
@@ -247,7 +248,8 @@ def audit_text(path: str, where: list[str]) -> dict[str, Any]:
 def audits(options: argparse.Namespace) -> None:
     """Audits of generated text on the workers of this machine and on one process that streams (results/scale-audits.json)."""
     most, rows = options.documents or 300_000, []
-    for documents in (most // 4, most):
+    ways = [["--cluster", options.cluster]] if options.cluster else [["--cluster", "local"], ["--stream"]]
+    for documents in (most,) if options.cluster else (most // 4, most):
         with tempfile.TemporaryDirectory() as folder:
             # sides of the split are given, so that both audits learn from the same documents
             paths = [Path(folder) / f"{name}.jsonl" for name in ("documents", "test")]
@@ -258,7 +260,7 @@ def audits(options: argparse.Namespace) -> None:
                 flush=True,
             )
             digests = set()
-            for where in (["--cluster", "local"], ["--stream"]):
+            for where in ways:
                 r = _in_process("audit_text", path=str(paths[0]), where=[*where, "--test", str(paths[1])])
                 digests.add(r["digest"])
                 rows.append({"documents": documents, "test": documents // 5, "where": where} | r)
@@ -268,8 +270,9 @@ def audits(options: argparse.Namespace) -> None:
                     f"findings {r['findings']}\n    seconds: {stages}",
                     flush=True,
                 )
-            print(f"  the same importance: {'yes' if len(digests) == 1 else 'NO'}", flush=True)
-    print(store("scale-audits", rows, described("polars", "dask")))
+            if len(ways) > 1:
+                print(f"  the same importance: {'yes' if len(digests) == 1 else 'NO'}", flush=True)
+    print(store("scale-audits" + "-cluster" * bool(options.cluster), rows, described("polars", "dask")))
 
 
 def larger(options: argparse.Namespace) -> None:
@@ -512,6 +515,7 @@ def main() -> None:
     parser.add_argument("job", choices=[*jobs, "one"])
     parser.add_argument("--most", type=int, default=5, help="largest power of ten of documents, or of token types")
     parser.add_argument("--documents", type=int, help="of types, audits, larger and spill")
+    parser.add_argument("--cluster", help="address of a scheduler, of audits")
     parser.add_argument("--cap", type=float, default=1.25, help="gigabytes for larger")
     parser.add_argument("--ngrams", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=3, help="of cluster")

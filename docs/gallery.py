@@ -40,8 +40,8 @@ PIECES = (
     ),
     Piece(
         "snli", "Hypotheses without their premises (SNLI)",
-        "393 test hypotheses are also in the training data. Half of the question is enough to guess the answer: `nobody` and "
-        "`sleeping` mean contradiction, `tall` neutral, `outdoors` entailment, as Gururangan et al. (2018) found.",
+        "393 test hypotheses are also in the training data. The hypothesis alone is often enough to guess the label, as "
+        "Gururangan et al. (2018) found: `nobody` and `sleeping` indicate contradiction, `tall` neutral and `outdoors` entailment.",
         "tokensieve audit DATA/snli_train.parquet --test DATA/snli_test.parquet --text hypothesis",
     ),
     Piece(
@@ -77,9 +77,8 @@ PIECES = (
 )  # fmt: skip
 HEAD = """# Gallery
 
-Each page below was written by one command as a single file that needs no network. `make gallery` makes them again from
-public data sets. The pages contain texts of these data sets, so only screenshots are published here. The screenshots and
-figures on this page are those of version 0.2; the pages of 0.3 look different.
+One command wrote each page below, as a single file that needs no network. `make gallery` recreates them from public data sets. The
+pages contain texts of these data sets, so only screenshots are published here. Screenshots and figures are those of version 0.3.
 """
 
 
@@ -97,7 +96,7 @@ def trained() -> None:
     import torch
 
     torch.set_num_threads(1)  # tiny models are slower with more
-    sys.path.insert(0, str(DOCS.parent / "tests" / "diagnose"))
+    sys.path.insert(0, str(DOCS.parent / "tests"))
     from diagnose_models import build, fit, planted_reviews, save
 
     names = {0: "negative", 1: "positive"}
