@@ -131,8 +131,10 @@ class Counts:
 
     def highest(self, level: Floats) -> Floats:
         """Largest number of each document, of one for each stored entry; shape (n,), −∞ for a document without types."""
-        out = np.full(self.n_documents, -np.inf)
-        np.maximum.at(out, self.entry_documents, level)
+        out, starts = np.full(self.n_documents, -np.inf), self.matrix.indptr
+        some = starts[1:] > starts[:-1]
+        if level.size:
+            out[some] = np.maximum.reduceat(level, starts[:-1][some])
         return out
 
     def top_mask(self, u: Floats) -> NDArray[np.bool_]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numba
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.integrate import BDF
 from scipy.linalg import LinAlgError, LinAlgWarning, solve
 from scipy.optimize import brentq
@@ -42,28 +43,33 @@ STEEP = 300.0
 
 @numba.njit(cache=True, parallel=True)
 def _documents(
-    indptr: Ints, indices: Ints, log_counts: Floats, signs: Floats, u: Floats, w: Floats
+    indptr: Ints, indices: Ints, data: Floats, log_counts: Floats, signs: Floats, u: Floats, w: Floats
 ) -> tuple[Floats, ...]:
     """Of each entry q and t e^{−m}; of each document y f, its scale m and log|g| + m (−∞ where no score can change f)."""
     n = len(indptr) - 1
+    most = u.max()
+    near = most - u.min() < 500.0  # nothing underflows: one exponential for each type, not for each entry
+    weights = np.exp(u - most) if near else u
     q, t = np.zeros(len(indices)), np.zeros(len(indices))
     answer, scale, weight = np.zeros(n), np.full(n, -np.inf), np.full(n, -np.inf)
     for k in numba.prange(n):
         start, end = indptr[k], indptr[k + 1]
         if start == end:
             continue
-        top, peak = start, -np.inf
+        top, peak, total, largest = start, -np.inf, 0.0, 0.0
+        if not near:
+            for i in range(start, end):
+                peak = max(peak, u[indices[i]] + log_counts[i])
+        base, peak = most if near else peak, -np.inf
         for i in range(start, end):
-            q[i] = u[indices[i]] + log_counts[i]
-            if q[i] > peak:
-                top, peak = i, q[i]
-        total, largest = 0.0, 0.0
-        for i in range(start, end):
-            t[i] = np.exp(q[i] - peak)
+            t[i] = weights[indices[i]] * data[i] if near else np.exp(u[indices[i]] + log_counts[i] - base)
             total += t[i]
+            if t[i] > peak:
+                top, peak = i, t[i]
+        for i in range(start, end):
             largest = max(largest, t[i] * abs(w[indices[i]] - w[indices[top]]))
-        norm, highest, moved = peak + np.log(total), -np.inf, 0.0
-        if largest > 1e-200:  # what is lost beside larger terms is 1e-100 of them
+        norm, highest, moved = base + np.log(total), -np.inf, 0.0
+        if largest > 1e-200 * peak:  # what is lost beside larger terms is 1e-100 of them
             highest = np.log(largest / total)
             for i in range(start, end):
                 q[i] = t[i] / total
@@ -71,7 +77,7 @@ def _documents(
                 moved += t[i]
         else:  # so far behind the top that the terms are no numbers but as logarithms
             for i in range(start, end):
-                q[i] -= norm
+                q[i] = u[indices[i]] + log_counts[i] - norm
                 difference = abs(w[indices[i]] - w[indices[top]])
                 if difference != 0.0:
                     highest = max(highest, q[i] + np.log(difference))
@@ -87,6 +93,23 @@ def _documents(
         answer[k] = signs[k] * (w[indices[top]] + gap)
         weight[k] = highest - np.logaddexp(0.0, answer[k])
     return q, t, answer, scale, weight
+
+
+@numba.njit(cache=True)
+def _node_forces(
+    indptr: Ints, indices: Ints, is_open: NDArray[np.bool_], own: Ints, group: Ints, g: Floats, t: Floats, groups: int
+) -> Floats:
+    """Σ g t over the unselected entries: + for the group that their document selects, − for that of their type; shape (groups,)."""
+    node = np.zeros(groups)
+    for k in range(len(indptr) - 1):
+        moved = 0.0
+        for i in range(indptr[k], indptr[k + 1]):
+            if is_open[i]:
+                force = g[k] * t[i]
+                moved += force
+                node[group[indices[i]]] -= force
+        node[own[k]] += moved
+    return node
 
 
 class _Terms(NamedTuple):
@@ -179,7 +202,7 @@ class Landscape:
     def terms(self, u: Floats) -> _Terms:
         """At scores u = E p."""
         m, signs = self.counts.matrix, self.counts.signs
-        q, t, answer, scale, weight = _documents(m.indptr, m.indices, self._log_counts, signs, u, self.w)
+        q, t, answer, scale, weight = _documents(m.indptr, m.indices, m.data, self._log_counts, signs, u, self.w)
         shift = float(weight.max())
         if shift == -math.inf:
             zeros = np.zeros(len(signs))
@@ -214,9 +237,16 @@ class SplitLandscape:
         self._ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
         self._A, F = land.E @ face.inside, land.E[face.lead] @ face.outside
         q = face.outside.T @ p
-        level = self._levels(land.terms(self._A @ (face.inside.T @ p) + (F @ q)[face.group]))
+        terms = land.terms(self._A @ (face.inside.T @ p) + (F @ q)[face.group])
+        with np.errstate(divide="ignore"):
+            level = np.log(np.abs(self._force(terms))) + terms.shift - math.log(counts.n_documents)
         self._live = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
-        pairs = np.unique(self._ends[self._live], axis=0)
+        self._last: tuple[Floats, _Terms, Floats] | None = None
+        numbers, self._pair = np.unique(self._ends @ [len(F), 1], return_inverse=True)
+        self._pairs = np.stack(np.divmod(numbers, len(F)), axis=1)
+        live = np.zeros(len(numbers), bool)
+        live[self._pair[self._live]] = True
+        pairs = self._pairs[live]
         inside = span_of(F[pairs[:, 0]] - F[pairs[:, 1]])
         self._W = face.outside @ inside
         self._rest = face.outside @ (q - inside @ (inside.T @ q))
@@ -231,27 +261,34 @@ class SplitLandscape:
         return np.asarray(self.face.inside @ x[:k] + self._W @ x[k:] + self._rest)
 
     def overlooked(self, x: Floats) -> float:
-        return float(self._levels(self._at(x)[0])[~self._live].max(initial=-math.inf))
+        terms = self._at(x)[0]
+        return self._log(float(np.abs(self._force(terms)[~self._live]).max(initial=0.0)), terms)
 
     def slope(self, x: Floats) -> tuple[Floats, float]:
-        terms, _, downhill = self._at(x)
+        terms, downhill = self._at(x)
         size = float(np.linalg.norm(downhill))
         return (downhill / size, self._log(size, terms)) if size > 0 else (downhill, -math.inf)
 
-    def outside(self, x: Floats) -> tuple[float, float]:
-        """Of the gradient along V^⊥: the logarithm of its norm, and that norm over the sum of the sizes of its terms."""
-        terms, force, downhill = self._at(x)
+    def outside(self, x: Floats) -> tuple[float, float, float]:
+        """L; and of the gradient along V^⊥ the logarithm of its norm, and that norm over the sum of the sizes of its terms."""
+        terms, downhill = self._at(x)
+        loss = float(np.mean(np.logaddexp(0.0, -terms.answer)))
         size = float(np.linalg.norm(downhill[self.face.dimension :]))
-        return (self._log(size, terms), size / float(np.abs(force).sum())) if size > 0 else (-math.inf, 1.0)
+        if size == 0:
+            return loss, -math.inf, 1.0
+        return loss, self._log(size, terms), size / float(np.abs(self._force(terms)).sum())
 
     def hessian(self, x: Floats) -> tuple[Floats, Floats, float]:
-        terms, force, downhill = self._at(x)
+        terms, downhill = self._at(x)
+        force = self._force(terms)
         size = float(np.linalg.norm(downhill)) or 1.0
         m, k = self.land.counts.matrix, self.face.dimension
         strong = np.abs(force) > 1e-18 * float(np.abs(force).max(initial=0.0))  # less does not reach the last bit
         ends, f, entries = self._ends[strong], force[strong], self._open[strong]
-        _, first, which = np.unique(ends @ [len(self._F), 1], return_index=True, return_inverse=True)
-        D = self._F[ends[first, 1]] - self._F[ends[first, 0]]
+        met = np.zeros(len(self._pairs), bool)
+        met[self._pair[strong]] = True
+        which, pairs = (np.cumsum(met) - 1)[self._pair[strong]], self._pairs[met]
+        D = self._F[pairs[:, 1]] - self._F[pairs[:, 0]]
         H = self.land.curvature(terms, self._A, (entries, which, D))
         H[k:, k:] += laplacian_form(self._F, ends, f)
         across = sp.csr_array((f, (m.indices[entries], which)), shape=(len(self._A), len(D)))
@@ -260,22 +297,21 @@ class SplitLandscape:
         H[k:, :k] += mixed.T
         return np.asarray((H + H.T) / (2 * size)), downhill / size, self._log(size, terms)
 
-    def _at(self, x: Floats) -> tuple[_Terms, Floats, Floats]:
-        """The terms at a point, and relative to e^{shift}/n the force of each unselected entry and −∇L."""
-        k, m = self.face.dimension, len(self._F)
-        terms = self.land.terms(self._base + self._A @ x[:k] + (self._F @ x[k:])[self.face.group])
-        force = terms.g[self._open_documents] * terms.t[self._open]
-        node = np.bincount(self._ends[:, 0], force, m) - np.bincount(self._ends[:, 1], force, m)
-        return terms, force, np.concatenate([-(self._A.T @ terms.a), node @ self._F])
+    def _at(self, x: Floats) -> tuple[_Terms, Floats]:
+        """The terms at a point, and −∇L relative to e^{shift}/n; kept until another point is asked for."""
+        if self._last is None or not np.array_equal(self._last[0], x):
+            k, m, face = self.face.dimension, self.land.counts.matrix, self.face
+            terms = self.land.terms(self._base + self._A @ x[:k] + (self._F @ x[k:])[face.group])
+            node = _node_forces(m.indptr, m.indices, ~face.mask, face.own, face.group, terms.g, terms.t, len(self._F))
+            self._last = x.copy(), terms, np.concatenate([-(self._A.T @ terms.a), node @ self._F])
+        return self._last[1:]
 
-    def _levels(self, terms: _Terms) -> Floats:
-        """log of the force of each unselected entry."""
-        with np.errstate(divide="ignore"):
-            size = np.log(np.abs(terms.g[self._open_documents] * terms.t[self._open]))
-        return np.asarray(size + terms.shift - math.log(self.land.counts.n_documents))
+    def _force(self, terms: _Terms) -> Floats:
+        """Of each unselected entry, relative to e^{shift}/n."""
+        return terms.g[self._open_documents] * terms.t[self._open]
 
     def _log(self, size: float, terms: _Terms) -> float:
-        return math.log(size / self.land.counts.n_documents) + terms.shift
+        return math.log(size / self.land.counts.n_documents) + terms.shift if size > 0 else -math.inf
 
 
 class _Coordinates(Protocol):
@@ -318,6 +354,11 @@ class Integrator:
         self._followed, self._margin = False, _LIVE
         self._solver: BDF | None = None
         self.here = coordinates(p, clock, _LIVE)
+
+    @property
+    def x(self) -> Floats:
+        """The coordinates of p."""
+        return self.here.split(self.p) if self._solver is None else np.asarray(self._solver.y)
 
     @property
     def log_time(self) -> float:

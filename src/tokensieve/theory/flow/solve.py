@@ -239,11 +239,11 @@ class SplitFlow:
         self.solver = self._begin(solver.p, solver.clock, solver.log_time, 0.1 if before is None else solver.last_step)
         return before is not None or face.dimension > 0
 
-    def outside(self) -> tuple[float, float]:
-        """Of the gradient along V^⊥: the logarithm of its norm, and that norm over the sum of the sizes of its terms."""
+    def outside(self) -> tuple[float, float, float]:
+        """L, and what `SplitLandscape.outside` says of the gradient along V^⊥."""
         split = self.solver.here
         assert isinstance(split, SplitLandscape)
-        return split.outside(split.split(self.solver.p))
+        return split.outside(self.solver.x)
 
     def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
         land, face, tolerance = self._land, self.face, (self._tolerance, self._tolerance)
@@ -273,7 +273,7 @@ class _Curve:
         step = 0.1 * (at - before) if math.isfinite(before) else 0.1
         self._flow = SplitFlow(land, self.z, at, at, settings.tolerance, step=step)
         if self._flow.face is not None:  # a curve that goes on
-            self._coherence = self._flow.outside()[1]
+            self._coherence = self._flow.outside()[2]
 
     @property
     def z(self) -> Floats:
@@ -302,12 +302,10 @@ class _Curve:
         if self.norm(solver.p) > self._settings.max_norm:
             solver.back_to(lambda p: self.norm(p) - self._settings.max_norm)
         arc = self.rows[-1][1] + float(np.linalg.norm(solver.p - self.z))
-        loss, log_gradient, self._coherence = self._land.point(solver.p)
-        if self._flow.face is not None:
-            # The norm of the whole gradient is that of rounding by now; along V^⊥, where there is any, it is exact.
-            outside, coherence = self._flow.outside()
-            if outside > -math.inf:
-                log_gradient, self._coherence = outside, coherence
+        # Once ties are split off, the norm of the whole gradient is that of rounding; along V^⊥, where there is any, it is exact.
+        loss, log_gradient, self._coherence = (0.0, -math.inf, 0.0) if self._flow.face is None else self._flow.outside()
+        if log_gradient == -math.inf:
+            loss, log_gradient, self._coherence = self._land.point(solver.p)
         self.rows.append((solver.p, arc, solver.log_time, loss, log_gradient))
 
     def ending(self) -> tuple[str, str] | None:
