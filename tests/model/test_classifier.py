@@ -265,15 +265,18 @@ def test_a_short_text_is_answered_more_carefully_than_a_long_one() -> None:
     assert (np.diff(f) > 0).all() and f[0] < 0.5 * f[-1]
 
 
+@pytest.mark.parametrize("caution", [0.0, 0.7])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_the_scale_is_where_the_loss_is_least(classes: int) -> None:
+def test_the_scale_is_where_the_bound_on_the_loss_is_least(classes: int, caution: float) -> None:
     rng = np.random.default_rng(classes)
     heads = 1 if classes == 2 else classes
     f, prior, labels = rng.normal(size=(80, heads)), rng.normal(size=heads), np.arange(80) % classes
     for slant in (0.0, 0.7, 3.0):
         signal = slant * (labels[:, None] == 1) if heads == 1 else slant * np.eye(classes)[labels]
-        losses = [loss_and_slope(prior + t * (f + signal - prior), labels)[0].mean() for t in np.linspace(0, 2, 201)]
-        assert best_scale(f + signal, prior, labels) == pytest.approx(np.argmin(losses) / 100, abs=0.01)
+        losses = [loss_and_slope(prior + t * (f + signal - prior), labels)[0] for t in np.linspace(0, 2, 201)]
+        bounds = [x.mean() + caution * np.std(x - losses[0]) / np.sqrt(80) for x in losses]
+        found = best_scale(f + signal, prior, labels, caution=caution)
+        assert found == pytest.approx(np.argmin(bounds) / 100, abs=0.01)
 
 
 @pytest.mark.parametrize(("epochs", "batch", "steps"), [(1, 1, 600), (2, 1, 1200), (3, 600, 500)])

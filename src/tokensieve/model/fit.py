@@ -30,6 +30,7 @@ Table: TypeAlias = tuple[Floats, Floats]
 # strength; and the table after so many steps on all documents, if that training ran beside the choice.
 Choice: TypeAlias = tuple[int, float, float, Floats, Table | None]
 LEAST_STEPS = 500
+CAUTION = 0.7  # of 0, 0.35, 0.5, 0.7 and 1: least log loss for 50 to 1,000 documents of four sets (benchmarks/small.py)
 FOLDS = 5  # parts in which few documents are each held out once
 HELD_OUT = 50_000  # more documents than that add nothing to the choice of when to stop
 
@@ -120,22 +121,29 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
     )
 
 
-def best_scale(f: Floats, prior: Floats, labels: Ints, weights: Floats | None = None) -> float:
-    """The factor t in [0, 2] of least mean loss of prior + t (f − prior), which is convex in t: by halving.
+def best_scale(f: Floats, prior: Floats, labels: Ints, weights: Floats | None = None, caution: float = 0.0) -> float:
+    """The factor t in [0, 2] of least L(t) + caution · SE(t), by halving: L is the mean of the losses ℓ of prior + t (f − prior),
+    which is convex in t, and SE(t)² = Σ s_X² (d_X − d)², with d_X(t) = ℓ_X(t) − ℓ_X(0), their mean d, and shares s of the weights.
 
     Args:
         f: decision values, shape (n, H).
         prior: of the class frequencies, shape (H,).
         labels: class indices, shape (n,).
         weights: of the documents in the mean, shape (n,); None for equal ones.
+        caution: standard errors that an improvement on the class frequencies must exceed, at least 0.
     """
     # With few held-out documents, all predicted correctly, the loss would keep falling as confidence grows beyond 2.
     low, high, away = 0.0, 2.0, f - prior
+    share = np.full(len(f), 1 / len(f)) if weights is None else weights / weights.sum()
+    start = loss_and_slope(prior + 0 * away, labels)[0]
     for _ in range(20):
         middle = (low + high) / 2
-        slopes = loss_and_slope(prior + middle * away, labels)[1] * away
-        rises = float(np.sum(slopes if weights is None else slopes * weights[:, None])) > 0
-        low, high = (low, middle) if rises else (middle, high)
+        losses, slopes = loss_and_slope(prior + middle * away, labels)
+        rise, more = share * (slopes * away).sum(axis=1), share * (losses - start)
+        above = more - share * more.sum()
+        error = math.sqrt(above @ above)
+        slower = caution * (above @ (rise - share * rise.sum())) / error if error > 0 else 0.0
+        low, high = (low, middle) if rise.sum() + slower > 0 else (middle, high)
     return low
 
 
@@ -241,7 +249,7 @@ def _choose(
         checks, scales, at, kept = list[tuple[int, float]](), list[float](), 0, None
         for steps, values, table in _held_out_values(counts, prior, strength, schedule, held):
             f = (values[::2] - values[1::2]) if pairs else values
-            scale = best_scale(f, prior, labels, weights)
+            scale = best_scale(f, prior, labels, weights, CAUTION * several)
             losses = loss_and_slope(prior + scale * (f - prior), labels)[0]
             checks.append((steps, float(np.mean(losses) if weights is None else np.average(losses, weights=weights))))
             scales.append(scale)
