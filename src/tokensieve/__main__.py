@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import signal
@@ -51,6 +52,7 @@ def main() -> None:
             signal.signal(number, signal.SIG_IGN)  # all is written or removed: what is left to do is to end
     if stopped:
         _say(f"{'interrupted' if stopped == 130 else 'terminated'}; nothing was left half-written")
+    gc.freeze()  # the last garbage collection looks at all that the libraries made: 0.1 to 0.5 s
     sys.exit(stopped or status)
 
 
