@@ -52,7 +52,7 @@ def read_regular(path: Path, links: bool = False, limit: int = 2**31) -> bytes:
             raise InputError(f"{str(path)!r} cannot be read: not a regular file")
         if status.st_size > limit:
             raise InputError(
-                f"{str(path)!r} cannot be read: {status.st_size / 1e9:,.1f} GB is more than such a file can have"
+                f"{str(path)!r} cannot be read: {status.st_size / 1e9:,.1f} GB is too large for a file of this kind"
             )
         return file.read()
 

@@ -449,7 +449,7 @@ def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_tha
         assert [text for table in tables for batch in table.read(["text"]) for text in batch["text"]] == expected
     with pytest.raises(InputError, match="no such file"):
         Piece.of(tmp_path / "b.parquet")
-    with pytest.raises(InputError, match="a folder of texts is read here only"):
+    with pytest.raises(InputError, match="workers cannot read a folder of texts"):
         Piece.of(tmp_path)
 
 

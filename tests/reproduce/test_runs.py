@@ -203,6 +203,7 @@ def test_experiments_that_cannot_run_say_why_and_the_others_run(
         return SeedRun((Measurement("one", 1.0, 0.5),))
 
     monkeypatch.setattr("tokensieve.reproduce.run.importlib.util.find_spec", lambda name: None)
+    monkeypatch.delenv("TOKENSIEVE_DATA", raising=False)
     calls: list[Any] = []
     results = go(
         tmp_path, experiment(calls, "data", needs=("imdb",)), experiment(calls, "deep", torch=True),

@@ -44,6 +44,33 @@ def fails(source: Any, *parts: str, **options: Any) -> None:
         assert part in message, message
 
 
+FAR = 2**63 - 1  # a moment that neither Python nor, in microseconds, Polars can write
+MOMENTS = {
+    "date": pl.Series([36_500_000, 36_500_001] * 2, dtype=pl.Int32).cast(pl.Date),
+    "moment": pl.Series([FAR, -FAR] * 2).cast(pl.Datetime("us")),
+    "zoned": pl.Series([FAR, -FAR] * 2).cast(pl.Datetime("us", "Europe/Rome")),
+    "duration": pl.Series([FAR, 1] * 2).cast(pl.Duration("ms")),
+    "nested": pl.Series([[FAR], [1]] * 2).cast(pl.List(pl.Datetime("us"))),
+}
+
+
+@pytest.mark.parametrize("kind", MOMENTS)
+@pytest.mark.parametrize("role", ["label", "by", "text"])
+def test_dates_beyond_python_are_the_numbers_that_they_are_stored_as(
+    kind: str, role: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "far.parquet"
+    pl.DataFrame({"text": TEXTS, "label": LABELS} | MOMENTS).write_parquet(path)
+    if role == "text":
+        fails(path, "not text", text=kind)
+    else:
+        corpus = read_corpus(path, **{"text": "text", "label": "label"} | {role: kind})
+        stored = [str(x[0] if kind == "nested" else x) for x in MOMENTS[kind].to_physical().to_list()]
+        named = [corpus.classes[k] for k in corpus.labels] if role == "label" else corpus.by.to_list()
+        assert named == stored
+    assert capfd.readouterr().err == ""
+
+
 # ---- columns
 
 
@@ -61,12 +88,13 @@ def frame(**columns: list[Any]) -> pl.DataFrame:
         ({"stars": [1, 2, 3, 4], "category": LABELS, "text": TEXTS}, {"label": "category"}),
         ({"text": LABELS, "label": TEXTS}, {"text": "label", "label": "text"}),
         ({"评论": ["这部电影非常好看我非常喜欢它的每一个镜头和音乐"] * 4, "答": LABELS}, {}),
+        ({"评论": ["服务很好，下次还会再来", "东西很差，要求退款了吗"] * 2, "答": LABELS}, {}),
     ],
 )
 def test_columns_are_guessed_when_unambiguous(columns: dict[str, list[Any]], options: dict[str, str]) -> None:
     corpus = read_corpus(frame(**columns), **options)  # type: ignore[arg-type]
     assert corpus.labels.tolist() == [1, 0, 1, 0]
-    assert corpus.texts.to_list() in (TEXTS, ["这部电影非常好看我非常喜欢它的每一个镜头和音乐"] * 4)
+    assert corpus.texts.to_list() in (TEXTS, columns.get("评论"))
 
 
 def test_unclear_and_wrong_columns_are_listed() -> None:
@@ -77,6 +105,11 @@ def test_unclear_and_wrong_columns_are_listed() -> None:
     fails(frame(a=TEXTS, b=LABELS, c=LABELS), "which column holds the label: 'b', 'c'", "--text a --label b")
     fails(frame(text=TEXTS, b=LABELS, c=LABELS), "which column holds the label: 'b', 'c'")
     fails(frame(text=TEXTS), "no label column")
+    turns = [
+        [{"role": "user", "content": t}, {"role": "assistant", "content": y}]
+        for t, y in zip(TEXTS, LABELS, strict=True)
+    ]
+    fails(frame(chat=turns), "no label column", "pass --text chat.user --label chat.assistant")
     fails(
         frame(text=TEXTS, label=LABELS), "no column 'lable'", "'text', 'label'", "did you mean 'label'?", label="lable"
     )

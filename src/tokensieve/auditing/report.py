@@ -79,7 +79,9 @@ def audit_report(audit: Audit) -> Report:
     facts = [(figures[0], percent(audit.accuracy.value), interval)]
     facts += [(name, percent(value), "") for name, value in [*values, *figures[1]]]
     lead = f"{lead}, {count(audit.token_types, 'token type')}."
-    screen: list[Block] = [Text(lead, style="lead"), _first_picture(audit), Facts(tuple(facts))]
+    named = next((one.tokens for one in audit.findings if one.tokens), ())
+    first = _map(audit, first_class(audit), "value", "alarm", named)
+    screen: list[Block] = [Text(lead, style="lead"), first, Facts(tuple(facts))]
     screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + said
     if audit.findings and not audit.maskable(audit.findings[0]):  # the command below is about other findings
         screen.append(Text(audit.findings[0].action, only=PAGE))
@@ -376,12 +378,6 @@ def first_class(audit: Audit) -> str:
     if len(audit.classes) == 2:
         return audit.classes[1]
     return found.label if found and found.label in audit.classes else _largest(audit, 1)[0]
-
-
-def _first_picture(audit: Audit) -> Picture:
-    """For the first screen: the map of a class, with the tokens of the most serious finding that names any."""
-    found = next((one for one in audit.findings if one.tokens), None)
-    return _map(audit, first_class(audit), "value", "alarm", () if found is None else found.tokens)
 
 
 def _pictures(audit: Audit) -> list[Block]:

@@ -128,7 +128,11 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ValueError: fewer than two classes, negative counts, or lengths that do not agree (scikit-learn's messages).
             InputError: no token is frequent enough, or the weights are not usable.
         """
-        labels, settings = np.asarray(y), self._settings()
+        labels, seed = np.asarray(y), self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31)
+        names = "ngrams min_documents formatting batch_size score_rate value_rate max_epochs validation_share".split()
+        settings = TrainSettings(**{name: getattr(self, name) for name in names}, seed=int(seed))
         if _is_text(X):
             texts, labels = text_series(X), column_or_1d(labels, warn=True)
             settings = settings.of_documents(len(texts))
@@ -169,13 +173,6 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tokens = np.empty(matrix.shape[1], dtype=object)
         counts = Counts(matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens, weights)
         return self._take(fit(counts, settings, vocabulary, units=units), classes)
-
-    def _settings(self) -> TrainSettings:
-        seed = self.random_state
-        if not isinstance(seed, int | np.integer):
-            seed = check_random_state(seed).randint(2**31)
-        names = "ngrams min_documents formatting batch_size score_rate value_rate max_epochs validation_share".split()
-        return TrainSettings(**{name: getattr(self, name) for name in names}, seed=int(seed))
 
     @classmethod
     def of(cls, model: Model, tokenizer: Tokenizer | None = None) -> Self:

@@ -207,7 +207,7 @@ def _cut(path: str, least: int) -> list[Piece]:
     kind, address, size = kind_of(path.partition("?")[0]), "://" in path, 0
     if not address:
         if not Path(path).is_file():
-            what = "a folder of texts is read here only" if Path(path).is_dir() else "there is no such file"
+            what = "workers cannot read a folder of texts" if Path(path).is_dir() else "there is no such file"
             raise InputError(
                 f"--cluster reads files that all workers reach: {path!r}: {what}; pass .parquet files or a glob"
             )

@@ -291,7 +291,8 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
     rows, split, several, found = 0, False, False, Counter[str]()
     number = 1
     for batch in table.read([column]):
-        if number == 1 and separator is None and not any(isinstance(c, list | pl.Series) for c in batch[column][:200]):
+        first = table.as_list(batch[column][:200]) if number == 1 and separator is None else [[]]
+        if not any(isinstance(cell, list) for cell in first):
             return [], {}
         for cell, labels in _label_sets(batch[column], separator, table.name, number):
             number += 1

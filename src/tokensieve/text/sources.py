@@ -292,7 +292,9 @@ def _address_table(address: str, how: SourceSettings) -> SourceTable:
     name = shown_address(address)
     kind = kind_of(name)
     if kind not in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".ipc", ".feather"):
-        raise InputError(f"{name}: of addresses .csv .tsv .jsonl .parquet and .arrow files are read; download it first")
+        raise InputError(
+            f"{name}: an address must be of a .csv .tsv .jsonl .parquet or .arrow file; download others first"
+        )
     scan = pl.scan_parquet if kind == ".parquet" else pl.scan_ipc
 
     def failed(problem: Exception) -> InputError:
@@ -332,7 +334,7 @@ def _downloaded(address: str, name: str) -> Iterator[bytes]:
             yield from iter(lambda: response.read(2**22), b"")
         return
     if not hasattr(pl, "scan_lines"):
-        raise InputError(f"{name}: this version of Polars reads only .parquet and .arrow there; download it first")
+        raise InputError(f"{name}: this version of Polars downloads only .parquet and .arrow files; download it first")
     for part in pl.scan_lines(address).collect_batches(chunk_size=BATCH, lazy=True):
         yield ("\n".join(part.to_series().fill_null("").to_list()) + "\n").encode()
 

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from tokensieve.errors import InputError
+from tokensieve.errors import InputError, one_line
 from tokensieve.escape import option
 from tokensieve.text.values import SURROGATE, label_name, listed, missing, only
 
@@ -61,8 +61,7 @@ class SourceTable:
         self.name, self.columns, self._read, self._records = name, tuple(columns), read, records
         self.first_line, self.notes = first_line, tuple(notes)
         self.kept: object = None  # what must live as long as the table, such as a folder of temporary files
-        # called when all rows were read; raises where the source has changed
-        self.check_same: Callable[[], None] = lambda: None
+        self.check_same: Callable[[], None] = lambda: None  # called after the last row; raises if the source changed
 
     @classmethod
     def of_records(
@@ -156,8 +155,7 @@ class SourceTable:
         if self._records is not None:
             yield from self._records()
         for batch in self._read(self.columns) if self._records is None else ():
-            lists = [SourceTable.as_list(values) for values in batch.values()]
-            for row in zip(*lists, strict=True):
+            for row in zip(*map(SourceTable.as_list, batch.values()), strict=True):
                 yield dict(zip(batch, row, strict=True))
         self.check_same()
 
@@ -187,8 +185,14 @@ class SourceTable:
 
     @staticmethod
     def as_list(values: Values) -> list[Any]:
-        """Values as Python objects."""
-        return values.to_list() if isinstance(values, pl.Series) else values
+        """Values as Python objects; of a column with dates that Python cannot hold, the numbers that they are stored as."""
+        if not isinstance(values, pl.Series):
+            return values
+        if values.dtype.is_temporal() or values.dtype.is_nested():
+            with suppress(InputError), one_line("dates"):
+                return values.to_list()
+            return values.to_physical().to_list()
+        return values.to_list()
 
     @staticmethod
     def cells(row: dict[str, Any], names: Sequence[str]) -> list[Any]:
@@ -236,9 +240,8 @@ class SourceTable:
                 return values, 0
             if values.dtype in (pl.Categorical, pl.Enum, pl.Null):
                 return values.cast(pl.String), 0
-            values = values.to_list()
-        texts: list[str | None] = []
-        replaced = 0
+            values = self.as_list(values)
+        texts, replaced = list[str | None](), 0
         for row, value in enumerate(values, first_row):
             text = self.chat_text(value, role) if isinstance(value, list) else value
             if not isinstance(text, str):
@@ -276,9 +279,7 @@ class SourceTable:
     def text_columns(self, text: str | Sequence[str] | None) -> tuple[str, ...]:
         """The columns of the text: those named, else the one that it can only be; an `InputError` where that is not clear."""
         if text:
-            names = (
-                [str(text)] if isinstance(text, str) or not isinstance(text, Sequence) else [str(name) for name in text]
-            )
+            names = list(map(str, text)) if isinstance(text, list | tuple) else [str(text)]
             for name in names:
                 self.position(name, "text")
             if len(set(names)) < len(names):
@@ -317,7 +318,7 @@ class SourceTable:
 
     def verdict(self) -> str | None:
         """Prodigy's column `answer`, which says whether the annotator accepted the label; None where it holds anything else."""
-        said = set(map(str, self.sample()["answer"])) if "answer" in self.columns else set()
+        said = {str(value) for value in self.sample()["answer"]} if "answer" in self.columns else set()
         return "answer" if said and said <= {"accept", "reject", "ignore"} else None
 
     def pair_options(self) -> str | None:
@@ -358,9 +359,7 @@ class SourceTable:
 
     def winner_column(self) -> str | None:
         """A column that is named like one that says which answer won."""
-        pattern = (
-            r"winner\w*|winning\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment|\w+_wins?"
-        )
+        pattern = r"winn(er|ing)\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment|\w+_wins?"
         return next((column for column in self.columns if re.fullmatch(pattern, column.strip().lower())), None)
 
     def check_sides(self, part: str, found: set[str]) -> None:
@@ -372,20 +371,18 @@ class SourceTable:
             )
 
 
-def _nested(values: Values, path: Sequence[str]) -> Values:
-    """What lies at a path of keys in every value; of a list, what lies there in each of its entries."""
+def _nested(values: Values, path: Sequence[str]) -> list[Any]:
+    """What lies at a path of keys in every value; of a list, what lies there in each entry, or what a role says in a chat."""
 
     def within(value: object, keys: Sequence[str]) -> object:
         for place, key in enumerate(keys):
             if isinstance(value, list):
-                return [within(entry, keys[place:]) for entry in value]
+                said = SourceTable.chat_text(value, role=key)
+                return said if isinstance(said, str) else [within(entry, keys[place:]) for entry in value]
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
-    return [within(value, path) for value in (SourceTable.as_list(values))]
-
-
-# ---- which column
+    return [within(value, path) for value in SourceTable.as_list(values)]
 
 
 def _check_header(table: SourceTable, sample: Sample, guessed: Sequence[str]) -> None:
@@ -458,7 +455,10 @@ def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], t
         one_value = len({str(value) for value in sample[known[0]]}) == 1
         return verdict if verdict and one_value else known[0]
     if not columns:
-        raise InputError(f"{table.name}: there is no label column besides the text{_hint(table)}")
+        chat, hint = texts[0], _hint(table)
+        if _could_be_classes(_nested(sample.get(chat, []), ["assistant"])):  # as in files for fine-tuning a chat model
+            hint = f"; pass {option('--text', f'{chat}.user')} {option('--label', f'{chat}.assistant')}"
+        raise InputError(f"{table.name}: there is no label column besides the text{hint}")
     candidates = known or list(columns)
     named = " ".join(option("--text", name) for name in texts)
     raise InputError(
@@ -468,13 +468,13 @@ def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], t
 
 
 def _is_prose(values: Sequence[object]) -> bool:
-    """Free text or chat: on average three words with letters, or twenty characters of a script without spaces."""
+    """Free text or chat: on average three words with letters, or ten characters of a script without spaces."""
     texts = [text for value in values if isinstance(text := SourceTable.chat_text(value), str) and text]
     if not texts or (len(texts) >= 20 and len(set(texts)) < len(texts) / 10):
         return False
     words = sum(len(re.findall(r"[^\W\d_]+", text[:2000])) for text in texts if not re.match(r"\S+$", text))
     unspaced = sum(len(text) for text in texts if sum(not c.isascii() for c in text[:200]) > len(text[:200]) / 2)
-    return words >= 3 * len(texts) or unspaced >= 20 * len(texts)
+    return words >= 3 * len(texts) or unspaced >= 10 * len(texts)
 
 
 def _could_be_classes(values: Sequence[object]) -> bool:

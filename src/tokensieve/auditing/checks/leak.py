@@ -15,8 +15,8 @@ class Leak(Check):
     name = "leak"
     title = "Leak across the split"
     about = (
-        "Test documents that also occur in the training data, word for word or, unless the audit is quick, with at least 80% of "
-        "their word triples in common (MinHash)."
+        "Test documents that also occur in the training data, word for word or with at least 80% of their word triples in common "
+        "(MinHash)."
     )
     action = "Keep each text on one side of the split; until then, test accuracy is too high."
     tasks = (Labels,)
