@@ -62,6 +62,7 @@ def test_gradient_hessian_and_decay_agree_with_the_plain_gradient(seed: int, sca
         [E.T @ (gradient(counts, E @ (p + h * e), w).a - gradient(counts, E @ (p - h * e), w).a) for e in np.eye(5)]
     ) / (2 * h * size)
     np.testing.assert_allclose(H, numeric, atol=2e-6 * max(1.0, np.abs(numeric).max()))
+    np.testing.assert_allclose(land.hessian(p, rough=True)[0], H, atol=1e-5 * np.abs(H).max())
 
 
 @pytest.mark.parametrize("labels", [[1, 0], [0, 1]])

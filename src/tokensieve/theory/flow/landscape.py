@@ -96,6 +96,16 @@ def _documents(
 
 
 @numba.njit(cache=True)
+def _per_type(indptr: Ints, indices: Ints, g: Floats, t: Floats, types: int) -> Floats:
+    """a_s = Σ_X g_X t_Xs, shape (types,)."""
+    out = np.zeros(types)
+    for k in range(len(indptr) - 1):
+        for i in range(indptr[k], indptr[k + 1]):
+            out[indices[i]] += g[k] * t[i]
+    return out
+
+
+@numba.njit(cache=True)
 def _node_forces(
     indptr: Ints, indices: Ints, is_open: NDArray[np.bool_], own: Ints, group: Ints, g: Floats, t: Floats, groups: int
 ) -> Floats:
@@ -170,12 +180,15 @@ class Landscape:
         parts = float(np.sum(np.abs(np.repeat(terms.g, np.diff(self.counts.matrix.indptr)) * terms.t)))
         return loss, log_size, size / (parts * self._longest)
 
-    def hessian(self, p: Floats) -> tuple[Floats, Floats, float]:
-        """∇²L/c (d, d), −∇L/c (d,) and log c, c = ‖∇L‖; where the gradient is exactly zero, c is a scale of its own."""
+    def hessian(self, p: Floats, rough: bool = False) -> tuple[Floats, Floats, float]:
+        """∇²L/c (d, d), −∇L/c (d,) and log c, c = ‖∇L‖; where the gradient is exactly zero, c is a scale of its own.
+
+        `rough`: in single precision, relative to its norm, which takes half as long.
+        """
         terms = self.terms(self.E @ p)
         size, log_size, downhill = self._gradient(terms)
         log_size = log_size if size else terms.shift - math.log(self.counts.n_documents)
-        out = self.curvature(terms, self.E)
+        out = self.curvature(terms, self.E.astype(np.float32) if rough else self.E).astype(np.float64)
         return np.asarray((out + out.T) / (2 * (size or 1.0))), downhill, log_size
 
     def curvature(self, terms: _Terms, A: Floats, apart: tuple[Ints, Ints, Floats] | None = None) -> Floats:
@@ -188,7 +201,7 @@ class Landscape:
         active = np.maximum(np.abs(terms.g), terms.bend) > (1e-18 if apart is None else 0.0)
         sides = []
         for values in (terms.t, 0.5 * terms.bend[at] * terms.t - terms.g[at] * terms.q):
-            rows = sp.csr_array((values, m.indices, m.indptr), shape=m.shape)[active] @ A
+            rows = sp.csr_array((values.astype(A.dtype), m.indices, m.indptr), shape=m.shape)[active] @ A
             if apart is not None:
                 entries, which, D = apart
                 beyond = sp.csr_array((values[entries], (at[entries], which)), shape=(m.shape[0], len(D)))
@@ -196,7 +209,7 @@ class Landscape:
             sides.append(rows)
         out = sides[0].T @ sides[1]
         out, moved = out + out.T, np.flatnonzero(terms.a)
-        out[:k, :k] += (A[moved] * terms.a[moved, None]).T @ A[moved]
+        out[:k, :k] += (A[moved] * terms.a[moved, None].astype(A.dtype)).T @ A[moved]
         return np.asarray(out)
 
     def terms(self, u: Floats) -> _Terms:
@@ -213,8 +226,7 @@ class Landscape:
         if len(self._equal):
             means = np.bincount(self._equal, g[self._contradicted]) / np.maximum(np.bincount(self._equal), 1)
             g[self._contradicted] = means[self._equal]
-        a = np.bincount(m.indices, np.repeat(g, np.diff(m.indptr)) * t, m.shape[1]).astype(np.float64)
-        return _Terms(q, t, answer, g, bend, a, shift)
+        return _Terms(q, t, answer, g, bend, _per_type(m.indptr, m.indices, g, t, m.shape[1]), shift)
 
     def _gradient(self, terms: _Terms) -> tuple[float, float, Floats]:
         """Norm relative to the shift, log of the true norm, and the unit vector downhill."""
@@ -234,7 +246,7 @@ class SplitLandscape:
         self.land, self.face = land, face
         self._open = np.flatnonzero(~face.mask)
         self._open_documents = counts.entry_documents[self._open]
-        self._ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
+        ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
         self._A, F = land.E @ face.inside, land.E[face.lead] @ face.outside
         q = face.outside.T @ p
         terms = land.terms(self._A @ (face.inside.T @ p) + (F @ q)[face.group])
@@ -242,7 +254,7 @@ class SplitLandscape:
             level = np.log(np.abs(self._force(terms))) + terms.shift - math.log(counts.n_documents)
         self._live = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
         self._last: tuple[Floats, _Terms, Floats] | None = None
-        numbers, self._pair = np.unique(self._ends @ [len(F), 1], return_inverse=True)
+        numbers, self._pair = np.unique(ends @ [len(F), 1], return_inverse=True)
         self._pairs = np.stack(np.divmod(numbers, len(F)), axis=1)
         live = np.zeros(len(numbers), bool)
         live[self._pair[self._live]] = True
@@ -278,19 +290,19 @@ class SplitLandscape:
             return loss, -math.inf, 1.0
         return loss, self._log(size, terms), size / float(np.abs(self._force(terms)).sum())
 
-    def hessian(self, x: Floats) -> tuple[Floats, Floats, float]:
+    def hessian(self, x: Floats, rough: bool = False) -> tuple[Floats, Floats, float]:
         terms, downhill = self._at(x)
         force = self._force(terms)
         size = float(np.linalg.norm(downhill)) or 1.0
         m, k = self.land.counts.matrix, self.face.dimension
         strong = np.abs(force) > 1e-18 * float(np.abs(force).max(initial=0.0))  # less does not reach the last bit
-        ends, f, entries = self._ends[strong], force[strong], self._open[strong]
+        f, entries = force[strong], self._open[strong]
         met = np.zeros(len(self._pairs), bool)
         met[self._pair[strong]] = True
         which, pairs = (np.cumsum(met) - 1)[self._pair[strong]], self._pairs[met]
         D = self._F[pairs[:, 1]] - self._F[pairs[:, 0]]
         H = self.land.curvature(terms, self._A, (entries, which, D))
-        H[k:, k:] += laplacian_form(self._F, ends, f)
+        H[k:, k:] += laplacian_form(self._F, pairs, np.bincount(which, f, len(pairs)).astype(np.float64))
         across = sp.csr_array((f, (m.indices[entries], which)), shape=(len(self._A), len(D)))
         mixed = (self._A.T @ across) @ D
         H[:k, k:] += mixed
@@ -318,7 +330,7 @@ class _Coordinates(Protocol):
     """A loss in coordinates x of p; `overlooked` is the logarithm of the largest force that they leave out."""
 
     def slope(self, x: Floats, /) -> tuple[Floats, float]: ...
-    def hessian(self, x: Floats, /) -> tuple[Floats, Floats, float]: ...
+    def hessian(self, x: Floats, /, rough: bool = False) -> tuple[Floats, Floats, float]: ...
     def split(self, p: Floats, /) -> Floats: ...
     def joined(self, x: Floats, /) -> Floats: ...
     def overlooked(self, x: Floats, /) -> float: ...
@@ -423,7 +435,7 @@ class Integrator:
             return downhill * math.exp(min(tau + log_size, STEEP))
 
         def jacobian(tau: float, x: Floats) -> Floats:
-            H, _, log_size = loss.hessian(x)
+            H, _, log_size = loss.hessian(x, rough=True)  # Newton's method converges with it, too
             return -math.exp(min(tau + log_size, STEEP)) * H
 
         clock, x = self.clock, loss.split(self.p)

@@ -342,7 +342,7 @@ class Exponentials:
         size = float(np.linalg.norm(downhill))
         return (downhill / size, math.log(size) + top) if size > 0 else (downhill, -math.inf)
 
-    def hessian(self, q: Floats) -> tuple[Floats, Floats, float]:
+    def hessian(self, q: Floats, rough: bool = False) -> tuple[Floats, Floats, float]:
         """∇²Φ/‖∇Φ‖, −∇Φ/‖∇Φ‖ and log‖∇Φ‖."""
         force, downhill, top = self._at(q)
         size = float(np.linalg.norm(downhill)) or 1.0
