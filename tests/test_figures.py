@@ -19,7 +19,7 @@ CONSTANTS = {  # of README.md: no measurements
     *("3.11", "0.2", "0.3", "2025", "3"),  # versions, the paper's year, a licence and an exit status
     *(
         "2",
-        "50",
+        "200",
         "95%",
         "25,000",
     ),  # n-grams of an example, the most classes, the level of intervals, the reviews of IMDB

@@ -23,6 +23,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.importance import token_importance
 from tokensieve.model.attention import attention
 from tokensieve.model.explanation import SINK
+from tokensieve.report.html import page
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.split import split_corpus
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
@@ -175,6 +176,16 @@ def test_four_classes(shared_multiclass_audit: Artefact) -> None:
         assert SINK in placeless["token"]
         whole = sum(piece[1] for piece in example.pieces) + placeless["contribution"].sum()
         assert whole == pytest.approx(explained.answer, abs=1e-10)
+
+
+def test_many_classes() -> None:
+    """Each of 60 has a word of its own; the page stays below 5 MB, with decision values of 60 classes for each test document."""
+    rng, common = np.random.default_rng(0), [f"common{i}" for i in range(30)]
+    texts = [f"please {' '.join(rng.choice(common, 4))} subject{k:02}" for k in range(60) for _ in range(12)]
+    found = audit((texts, [f"class {i // 12:02}" for i in range(720)]), Settings(baseline=False))
+    assert len(found.classes) == 60 and found.test_accuracy > 0.9
+    assert found.top("class 07", 1)["token"].to_list() == ["subject07"]
+    assert len(page(found.report())) < 5_000_000
 
 
 @pytest.mark.slow

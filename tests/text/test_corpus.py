@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +215,20 @@ def test_labels_that_cannot_be_classes() -> None:
         labelled([i / 7 for i in range(60)]), "60 different values", "continuous numbers", "--label COLUMN", "--group"
     )
     fails(labelled([f"my view of it {i}" for i in range(60)]), "60 different values", "free text", "--label COLUMN")
+    fails(labelled([*range(18, 88)] * 10), "70 different values", "continuous numbers")
+    fails(
+        labelled([f"intent {i}" for i in range(201)] * 10), "201 different values", "the 200 classes that are possible"
+    )
+    fails(labelled([f"intent {i}" for i in range(70)] * 9), "70 different values", "free text")
     fails(([" ", "\t\n"], ["x", "y"]), "all 2 documents are empty")
+
+
+@pytest.mark.parametrize("names", [range(77), range(1, 201), [f"intent {i:03}" for i in range(150)]])
+def test_many_classes_with_ten_documents_each(names: Sequence[Any]) -> None:
+    assert read_corpus(labelled([*names] * 10)).classes == tuple(map(str, names))
+
+
+def test_empty_documents_and_missing_labels() -> None:
     fails(
         ([None, "", "a"], ["x", "y", None]), "no document is left", "3 rows 1 have no text", "1 no label", "1 are empty"
     )

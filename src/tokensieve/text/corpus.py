@@ -279,17 +279,23 @@ class Corpus:
         before grouping and the row.
 
         Raises:
-            InputError: they cannot be classes: fewer than two, more than 50, or one with a single document.
+            InputError: they cannot be classes: fewer than two, more than 200, or one with a single document; or more than 50 with
+                fewer than ten documents each on average, or of numbers that do not count from 0 or 1.
         """
         names, n = tuple(sorted(sizes, key=Corpus.in_order)), sum(sizes.values())
         if len(names) > 50:
-            numbers = not any(Corpus.in_order(name)[0] for name in names)
-            looks = "looks like continuous numbers" if numbers else "looks like free text or an identifier"
-            looks = "is more than the 50 classes that are possible" if n >= 10 * len(names) and not numbers else looks
-            raise InputError(
-                f"{column} has {len(names):,} different values in {n:,} documents, which {looks}; choose another with --label "
-                "COLUMN, join values with --group, or leave some out with --drop"
-            )
+            text = any(Corpus.in_order(name)[0] for name in names)
+            numbers = [] if text else [Corpus.in_order(name)[1] for name in names]
+            # the numbers of classes begin at 0 or 1 and leave few out; ages, years and measurements do not
+            ids = not text and numbers[0] in (0, 1) and numbers[-1] < 2 * len(names)
+            many = n >= 10 * len(names) and (text or (ids and all(x.is_integer() for x in numbers)))
+            if not many or len(names) > 200:
+                looks = "looks like free text or an identifier" if text else "looks like continuous numbers"
+                looks = "is more than the 200 classes that are possible" if many else looks
+                raise InputError(
+                    f"{column} has {len(names):,} different values in {n:,} documents, which {looks}; choose another with "
+                    "--label COLUMN, join values with --group, or leave some out with --drop"
+                )
         if len(names) < 2:
             raise InputError(
                 f"{column} has one value only, {names[0]!r}, in all {n:,} documents; two classes are needed: "
@@ -337,7 +343,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
 
     Raises:
         InputError: the source cannot be read, the columns are not clear, or the labels cannot be classes: fewer than
-            two, more than 50, a class with one document, or a test label that training does not have.
+            two, more than 200, a class with one document, or a test label that training does not have.
     """
     how = (settings or ReadSettings()).with_options(options)
     if how.pairs is not None:

@@ -467,9 +467,9 @@ def _away(near: Floats, chosen: NDArray[np.bool_], rng: np.random.Generator, wit
 
 
 def _related(a: str, b: str) -> bool:
-    """Whether two words are the same, or begin with the same four letters, or three if one of them has at most five."""
-    n = 4 if min(len(a), len(b)) > 5 else 3
-    return a == b or (min(len(a), len(b)) >= n and a[:n] == b[:n])
+    """Whether a word ends in the other of at least five letters, or begins with its four letters (three of up to five)."""
+    short, n = min(len(a), len(b)), 4 if min(len(a), len(b)) > 5 else 3
+    return a == b or (short >= 5 and (a.endswith(b) or b.endswith(a))) or (short >= n and a[:n] == b[:n])
 
 
 def _belong(a: _Candidate, b: _Candidate) -> bool:
@@ -495,6 +495,6 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     if any(map(Formatting.includes, tokens)):
         words = " or ".join(quoted([token]) for token in tokens if not Formatting.includes(token))
         form = next(form_clause(token) for token in tokens if Formatting.includes(token))
-        form = form.removeprefix("contain ") if words else form
+        form = form.removeprefix("contain " if words else "")
         return f"{share} of documents {f'contain {words} or ' * bool(words)}{form}; {rate}"
     return f"{quoted(tokens)} appear{'s' * (len(tokens) == 1)} in {share} of documents; {rate}"

@@ -111,8 +111,9 @@ def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
 def _sample(audit: Audit) -> list[Json]:
     """Test documents for the page: row, label, kind (how it was predicted), text, total = log Σ_s c_{X,s} e^{u_s}, answer.
 
-    Up to 400,000 characters, none longer than 6,000: eight of each kind, then the shortest that contain the most informative
-    tokens, then others by chance. Where the page cannot split text, each has its words' places, types and formatting, too.
+    Up to 400,000 characters, none longer than 6,000, and 100,000 decision values: eight of each kind, then the shortest that
+    contain the most informative tokens, then others by chance. Where the page cannot split text, each has its words' places,
+    types and formatting, too.
     """
     test, model, vocabulary = audit.learned.test, audit.learned.model, audit.learned.model.vocabulary
     m, size = test.counts.matrix, test.corpus.characters
@@ -124,7 +125,7 @@ def _sample(audit: Audit) -> list[Json]:
         kinds |= dict.fromkeys(fitting[8:][::-1][:8], uncertain) | dict.fromkeys(fitting[:8], certain)
     others = np.random.default_rng(audit.seed).permutation(np.flatnonzero(fits))[:400_000].tolist()
     rows = np.asarray(list(dict.fromkeys([*kinds, *_short_holders(audit, size, fits), *others])), dtype=np.int64)
-    rows = rows[: np.searchsorted(np.cumsum(size[rows]), 400_000)]
+    rows = rows[: min(int(np.searchsorted(np.cumsum(size[rows]), 400_000)), 100_000 // len(audit.classes))]
     sink = [] if model.sink is None else [model.sink]
     documents: list[Json] = []
     texts, m = test.corpus.texts.gather(rows), m[rows]  # of all of them at once: they may lie on a cluster
