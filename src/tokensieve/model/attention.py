@@ -268,6 +268,7 @@ class Model:
         tokens: the |S| token types as text.
         vocabulary: how text becomes counts; None for a model of counts.
         steps: training steps taken.
+        score_rate: initial step size of the scores that held-out documents chose; None after loading.
         validation: (steps, mean loss) on held-out documents, shape (checks, 2).
         sink: score of the sink, whose value is the prior; None for a model without one.
         settings: parameters of `AttentionClassifier` that train the same model again from the same counts.
@@ -285,6 +286,7 @@ class Model:
     sink: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     pairs: bool = False
+    score_rate: float | None = None
 
     def count(self, texts: Any) -> tuple[sp.csr_array, Ints]:
         """Counts of texts, shape (n, |S|), and the unknown words of each, shape (n,)."""

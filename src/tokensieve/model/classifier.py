@@ -53,12 +53,13 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             other settings (text input only).
         formatting: what a text looks like is a token type, too, such as ⟨3+ spaces⟩ or ⟨no final stop⟩ (text input only).
         batch_size: documents per training step.
-        score_rate: initial step size of Adam for the scores u.
+        score_rate: initial step size of Adam for the scores u; of more than 2,000 short texts a tenth of it is tried, too.
         value_rate: initial step size of Adam for the values w.
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
         validation_share: share of the training documents on which the length of training is chosen; the model is then trained
             on all of them for that long. If a class has fewer than 2 documents (5 of less than 40, 10 of more than 2,000), nothing
-            is chosen: a quarter of the full length is taken, of more than 2,000 documents all of it.
+            is chosen: a quarter of the full length is taken, of more than 2,000 documents all of it. Short texts that mostly are
+            parts of one another, such as the phrases of sentences, are held out together.
         class_weight: None, a dict class → weight, or "balanced" for n/(K n_k), so that every class weighs the same; multiplied
             with `sample_weight`. It is no part of a saved model.
         random_state: an integer seed, None or a NumPy RandomState; the same seed gives the same bits.

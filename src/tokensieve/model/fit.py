@@ -1,8 +1,9 @@
 """Counts → trained scores and values: the start, what held-out documents decide, and training on all documents.
 
-Held-out documents decide how long to train, of few documents how strong the start is, and the scale of the values: as attention
-adds up to one, multiplying the distance of all values from the prior by t does the same to every decision value,
-f ← prior + t (f − prior). t = 0 predicts the class frequencies, so that held-out documents are never predicted worse than by them.
+Held-out documents decide how long to train, of few documents how strong the start is, of many short ones how fast attention moves
+away from the start, and the scale of the values: as attention adds up to one, multiplying the distance of all values from the prior
+by t does the same to every decision value, f ← prior + t (f − prior). t = 0 predicts the class frequencies, so that held-out
+documents are never predicted worse than by them.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TypeAlias
+from itertools import product
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import cpu_count
+from scipy.sparse.csgraph import connected_components
 
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
@@ -26,13 +30,36 @@ from tokensieve.text.split import folds, split_units, stratified
 from tokensieve.text.vocabulary import Vocabulary
 
 Table: TypeAlias = tuple[Floats, Floats]
-# What held-out documents decide: steps of training, strength of the start, scale of the values; (steps, mean loss) of the chosen
-# strength; and the table after so many steps on all documents, if that training ran beside the choice.
-Choice: TypeAlias = tuple[int, float, float, Floats, Table | None]
 LEAST_STEPS = 500
 CAUTION = 0.7  # of 0, 0.35, 0.5, 0.7 and 1: least log loss for 50 to 1,000 documents of four sets (benchmarks/small.py)
 FOLDS = 5  # parts in which few documents are each held out once
+SHORT = 50  # token types per document, on average, up to which documents are short
+RATES = (1.0, 0.1)  # of the scores, relative to the settings, that are tried on many short documents
+PAIRS = 10**7  # of documents that share a rare type, up to which they are compared: half a second and 250 MB
+# Share of the documents within others, or around others, from which on they stay together: at most 0.56 on seven data sets of short
+# texts as they are, at least 0.75 where spans of their sentences were added.
+OVERLAP = 2 / 3
 HELD_OUT = 50_000  # more documents than that add nothing to the choice of when to stop
+
+
+class _Choice(NamedTuple):
+    """What held-out documents decide.
+
+    Attributes:
+        steps: of training.
+        score_rate: initial step size of the scores.
+        strength: of the start.
+        scale: of the values.
+        checks: (steps, mean loss) of this strength and rate, shape (checks, 2).
+        table: after so many steps on all documents, if that training ran beside the choice.
+    """
+
+    steps: int
+    score_rate: float
+    strength: float = 1.0
+    scale: float = 1.0
+    checks: Floats = np.empty((0, 2))
+    table: Table | None = None
 
 
 def fit(
@@ -73,20 +100,29 @@ def fit(
     prior = np.zeros(1) if pairs else prior_of(counts.weighed[1])
     schedule = _schedule(counts.n_documents, settings, pairs)
     held_out = _held_out_pairs(counts, settings, units) if pairs else _held_out(counts, settings, units)
-    steps, strength, scale, validation, table = _choose(counts, prior, schedule, settings, held_out, tell)
+    best = _choose(counts, prior, schedule, settings, held_out, tell)
     tell("training", 0.0)
-    if table is None:
-        table = next(train(counts, *_first_table(counts, prior, strength, pairs), schedule, steps))[1:]
-    u, w = table
+    u, w = (
+        best.table
+        or next(
+            train(
+                counts,
+                *_first_table(counts, prior, best.strength, pairs),
+                replace(schedule, score_rate=best.score_rate),
+                best.steps,
+            )
+        )[1:]
+    )
     return Model(
         classes=np.asarray(counts.classes),
         scores=u[:-1],
-        values=prior + scale * (w[:-1] - prior),
+        values=prior + best.scale * (w[:-1] - prior),
         prior=prior,
         tokens=counts.tokens,
         vocabulary=vocabulary,
-        steps=steps,
-        validation=validation,
+        steps=best.steps,
+        score_rate=best.score_rate,
+        validation=best.checks,
         sink=float(u[-1]),
         settings=settings.parameters(),
         pairs=pairs,
@@ -94,7 +130,7 @@ def fit(
 
 
 def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
-    """Scores and values learned from `counts`, in as many passes over them as `model` took over its documents.
+    """Scores and values learned from `counts`, as fast and in as many passes over them as `model` took over its documents.
 
     Args:
         counts: documents over any token types, of the same classes.
@@ -107,6 +143,7 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
     n = counts.n_documents
     prior = model.prior if model.pairs else prior_of(counts.weighed[1])
     schedule = _schedule(n, settings, model.pairs)
+    schedule = schedule if model.score_rate is None else replace(schedule, score_rate=model.score_rate)
     stop = min(schedule.steps, max(1, round(model.steps * (n / of if model.steps > LEAST_STEPS else 1))))
     steps, u, w = next(train(counts, *_first_table(counts, prior, 1.0, model.pairs), schedule, stop))
     return replace(
@@ -192,13 +229,48 @@ def _held_out(counts: Counts, settings: TrainSettings, units: Ints | None) -> li
     alone = units is not None and len(np.unique(units)) < 2
     if settings.validation_share <= 0 or counts.class_sizes.min() < least or alone:
         return []
+    family = _families(counts) if units is None else None
     if n <= FEW:
-        return folds(labels, FOLDS, seed, units)
+        return folds(
+            labels, FOLDS, seed, units if family is None else np.where(family < 0, np.arange(n, 2 * n), family)
+        )
     share = min(settings.validation_share, HELD_OUT / n)
+    if family is not None:
+        known = np.flatnonzero(family >= 0)
+        heads = known[np.unique(family[known], return_index=True)[1]]
+        size = math.ceil(max(share, counts.n_classes / len(heads)) * len(heads))
+        chosen = np.isin(family, family[heads[stratified(labels[heads], size, seed)[1]]])
+        return [(np.flatnonzero(~chosen), np.flatnonzero(chosen))]
     if units is None:
         return [stratified(labels, math.ceil(max(share, counts.n_classes / n) * n), seed)]
     chosen = split_units(units, labels, share, seed)
     return [(np.flatnonzero(~chosen), np.flatnonzero(chosen))]
+
+
+def _families(counts: Counts) -> Ints | None:
+    """Of short documents that mostly overlap, such as the phrases of sentences: a number for each, shape (n,), the same for those
+    that are parts of one another, and −1 where that cannot be told; None for other documents, and for too many to compare.
+
+    A document is part of another that contains 80% of its rare types, at least two; rare are those of 2 to 50 documents. Without
+    this, what is held out has been learned from, and training goes on for too long.
+    """
+    m, n = counts.matrix, counts.n_documents
+    frequency = np.bincount(m.indices, minlength=m.shape[1])
+    rare = np.flatnonzero((frequency >= 2) & (frequency <= 50))
+    if m.nnz > SHORT * n or np.square(frequency[rare]).sum() > PAIRS:
+        return None
+    held = sp.csr_array((np.ones(m.nnz, np.int32), m.indices, m.indptr), shape=m.shape)[:, rare]
+    own, shared = np.diff(held.indptr), (held @ held.T).tocoo()
+    part, whole = shared.coords
+    near = (part != whole) & (own[part] >= 2) & (shared.data >= 0.8 * own[part])
+    links = sp.coo_array((np.ones(int(near.sum()), np.int8), (part[near], whole[near])), shape=(n, n))
+    family = connected_components(links, directed=False)[1].astype(np.int64)
+    known = own >= 2
+    overlapping = np.count_nonzero((np.bincount(family)[family] > 1) & known)
+    heads = np.unique(family[known], return_index=True)[1]
+    least = np.bincount(counts.labels[known][heads], minlength=counts.n_classes).min()
+    enough = least >= (10 if n > FEW else 2)
+    return np.where(known, family, -1) if enough and overlapping > OVERLAP * np.count_nonzero(known) else None
 
 
 def _held_out_pairs(counts: Counts, settings: TrainSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
@@ -222,15 +294,14 @@ def _choose(
     settings: TrainSettings,
     parts: list[tuple[Ints, Ints]],
     tell: Progress,
-) -> Choice:
-    """Length, strength and scale of smallest loss on held-out documents or pairs; a strength is left after three checks without a
-    smaller one. Of many documents, which are held out in one part, the full strength alone is tried."""
-    unchosen = np.empty((0, 2))
+) -> _Choice:
+    """Length, strength, rate and scale of smallest loss on held-out documents or pairs; a training is left after three checks
+    without a smaller one. Of many documents, which are held out in one part, the full strength alone is tried."""
     if not parts:
         if settings.validation_share > 0 and counts.n_documents <= FEW and not schedule.pairs:
             # too few of a class for folds: a quarter of the full length, half of the start; least log loss of nine settings
-            return math.ceil(schedule.steps / 4), 0.5, 1.0, unchosen, None
-        return schedule.steps, 1.0, 1.0, unchosen, None
+            return _Choice(math.ceil(schedule.steps / 4), schedule.score_rate, strength=0.5)
+        return _Choice(schedule.steps, schedule.score_rate)
     pairs = schedule.pairs
     held = []
     for inside, outside in parts:
@@ -241,13 +312,14 @@ def _choose(
         None if counts.weights is None else np.concatenate([counts.weights[:: 1 + pairs][out] for _, out in parts])
     )
     several = counts.n_documents // (1 + pairs) <= FEW and (pairs or len(parts) > 1)
-    strengths = (0.25, 0.5, 1.0) if several else (1.0,)
-    least = math.inf
-    best: Choice = schedule.steps, 1.0, 1.0, unchosen, None
-    for number, strength in enumerate(strengths):
-        tell("choosing the length of training", number / len(strengths))
+    short = counts.n_documents > FEW and counts.matrix.nnz <= SHORT * counts.n_documents and not pairs
+    trials = list(product((0.25, 0.5, 1.0) if several else (1.0,), RATES if short else RATES[:1]))
+    least, best = math.inf, _Choice(schedule.steps, schedule.score_rate)
+    for number, (strength, rate) in enumerate(trials):
+        tell("choosing the length of training", number / len(trials))
+        trial = replace(schedule, score_rate=schedule.score_rate * rate)
         checks, scales, at, kept = list[tuple[int, float]](), list[float](), 0, None
-        for steps, values, table in _held_out_values(counts, prior, strength, schedule, held):
+        for steps, values, table in _held_out_values(counts, prior, strength, trial, held):
             f = (values[::2] - values[1::2]) if pairs else values
             scale = best_scale(f, prior, labels, weights, CAUTION * several)
             losses = loss_and_slope(prior + scale * (f - prior), labels)[0]
@@ -259,7 +331,8 @@ def _choose(
             if len(checks) - at > 3:
                 break
         if checks[at][1] < least:
-            least, best = checks[at][1], (checks[at][0], strength, scales[at], np.array(checks), kept)
+            least = checks[at][1]
+            best = _Choice(checks[at][0], trial.score_rate, strength, scales[at], np.array(checks), kept)
     return best
 
 

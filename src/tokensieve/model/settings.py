@@ -24,13 +24,14 @@ class TrainSettings(ReadSettings):
         test_share: fraction of the documents set aside for testing if the corpus has no test set.
         value_rate: initial step size of Adam for the values w.
         seed: of the split, of the held-out documents and of the order of documents.
-        score_rate: initial step size of Adam for the scores u.
+        score_rate: initial step size of Adam for the scores u; of more than 2,000 short texts a tenth of it is tried, too.
         batch_size: documents (of pairs, pairs) per step.
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
         validation_share: fraction of the documents on which the length of training is chosen; the model is then trained on all
             of them for that long. Of at most 2,000 documents each is held out once, in five parts, and the strength of the
             start is chosen, too. If a class has fewer than 2 documents (5 of less than 40), a quarter of the full length and half
-            of the full start are taken; with fewer than 10 of many documents, or a fraction of 0, the full length.
+            of the full start are taken; with fewer than 10 of many documents, or a fraction of 0, the full length. Short documents
+            that mostly are parts of one another, such as the phrases of sentences, are held out together.
 
     Raises:
         InputError: a value is outside its range.
