@@ -269,7 +269,7 @@ class Audit:
             for row in rows.head(1).iter_rows(named=True):  # none of a phrase, beside single words
                 share, pure = row["documents"] / self.documents["train"], row["class_documents"] / row["documents"]
                 label = shown(row["class"], 40)
-                reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them of class {label}"
+                reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them labelled {label}"
                 out.append((row["token"], row["class"], reason))
         return out
 

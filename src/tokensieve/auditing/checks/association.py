@@ -7,7 +7,6 @@ import numpy as np
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.checks.shortcut import Shortcut, Sign
 from tokensieve.auditing.findings import Excerpt, quoted
-from tokensieve.escape import shown
 from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import count, percent
 
@@ -54,7 +53,7 @@ class Association(Check):
         right, label = Share.count(int(found.class_documents[s][k]), len(held)), train.classes[k]
         more, value = len(kept) - 1, fields and fields.is_value(token)
         others = f"; {count(more)} more such token{'s' * (more > 1)}" if more else ""
-        rates = f"are {shown(label, 40)} ({percent(share[k], 0)} overall)"
+        rates = f"are {self.are(label)} ({percent(share[k], 0)} overall)"
         tokens = tuple(dict.fromkeys(one[0] for one in kept))
         yield self.finding(
             data,
@@ -65,7 +64,7 @@ class Association(Check):
             tokens=tokens,
             evidence={"decides": right, "base": Share.count(int(train.class_sizes[k]), train.n_documents)},
             details=(
-                f"{right.counted} documents containing it are of class {shown(label, 40)} ({right})",
+                f"{right.counted} documents containing it are {self.are(label)} ({right})",
                 "a value of another column" if value else "part of a code or of a fixed phrase",
             ),
             action=self.action_on_values if value else self.action,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tokensieve.auditing.findings import Excerpt, Finding
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
+from tokensieve.escape import shown
 from tokensieve.evidence.duplicates import near_duplicates
 from tokensieve.evidence.environments import Environments
 from tokensieve.evidence.importance import Importance
@@ -216,6 +218,12 @@ class Check(ABC):
         """Its entry of the glossary, in Markdown."""
         tasks = "" if len(self.tasks) > 1 else f", of {self.tasks[0].__name__.lower()}"
         return f"**{self.title}**{tasks}, `{self.name}`\n: {self.about} {self.action}\n"
+
+    @staticmethod
+    def are(label: str, what: str = "") -> str:
+        """As in "96% of those are positive" and, with `what`, "69.9% of billing documents"; of other names "labelled 5"."""
+        name = shown(label, 40)
+        return f"{name} {what}".strip() if re.fullmatch(r"[^\W\d_]{2,}", label) else f"{what} labelled {name}".strip()
 
     @abstractmethod
     def find(self, data: AuditData) -> Findings:

@@ -35,9 +35,10 @@ class Leak(Check):
         share, identical = Share.count(len(rows), len(test.texts)), Share.count(int(same.sum()), len(test.texts))
         nearly = "duplicate or nearly duplicate" if identical.found < len(rows) else "duplicate"
         verb = nearly if len(rows) > 1 else nearly.replace("duplicate", "duplicates")
-        others = "the others" if identical.found else "they"
-        details = f"{identical.found or 'none'} of them match{'es' * (identical.found <= 1)} a training document word for word; "
-        details += f"{others} share at least 80% of their word triples with one"
+        exact = f"{count(identical.found, 'exact copy', 'exact copies')} of training documents"
+        near_copies = (
+            f"{count(len(rows) - identical.found, 'near copy', 'near copies')} (at least 80% of word triples in common)"
+        )
         yield self.finding(
             data,
             share.value,
@@ -46,7 +47,7 @@ class Leak(Check):
             total=len(rows),
             rows=pl.concat([test.rows_of(rows, "test"), train.rows_of(np.flatnonzero(twin))]),
             examples=tuple(data.start_of(int(i), "test") for i in rows[:EXAMPLES]),
-            details=(details,) if identical.found < len(rows) else ("all of them match word for word",),
+            details=tuple(line for line in (exact, near_copies) if not line.startswith("0 ")),
         )
 
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.findings import form_clause
-from tokensieve.escape import shown
 from tokensieve.text.counts import Counts
 from tokensieve.wording import count, percent
 
@@ -64,5 +63,5 @@ class Shift(Check):
 
 def _rates(train: Counts, apart: float, outside: float, s: int, k: int) -> str:
     """How often a class has a feature, and the others."""
-    own = f"{percent(outside + apart)} of documents of class {shown(train.classes[k], 40)}"
+    own = f"{percent(outside + apart)} of {Check.are(train.classes[k], 'documents')}"
     return f"{own} {form_clause(str(train.tokens[s]))} ({percent(outside)} of the others)"

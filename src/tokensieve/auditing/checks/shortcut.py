@@ -268,8 +268,8 @@ class Shortcut(Check):
         if subject or (habit and company >= self._bar(usual)):
             weight *= self.habit
         decides = evidence["decides"]
-        predicted = f"are of class {shown(label, 40)}" if label else "have the class it predicts"
-        where = f"documents of class {shown(label, 40)}" if label else "the documents of their classes"
+        predicted = f"are {self.are(label)}" if label else "have the class it predicts"
+        where = self.are(label, "documents") if label else "the documents of their classes"
         them = "it" if len(tokens) == 1 else "one of them"
         details = [
             f"{decides.counted} training documents containing {them} {predicted}: {decides}",
@@ -488,7 +488,7 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     """How often, then how strong, then the base rate."""
     share, right = percent(e["documents"].value), percent(e["decides"].value, 0)
     base = f" ({percent(e['base'].value, 0)} overall)" if "base" in e else ""
-    rate = f"{right} of those are {f'of class {shown(label, 40)}{base}' if label else 'predicted correctly by them'}"
+    rate = f"{right} of those are {f'{Check.are(label)}{base}' if label else 'predicted correctly by them'}"
     if len(tokens) > 3:
         some = f"one of {count(len(tokens), 'token')} such as {quoted(tokens[:2])}"
         return f"{share} of documents contain {some}; {rate}"

@@ -94,7 +94,7 @@ const Panel = {
     const at = (name) => rows[name][row];
     const [, label] = State.ends();
     const [size, own] = [at("documents"), at("class_documents")];
-    const of = Dom.make("p", {}, `In ${Format.count(size)} training documents; ${Format.count(own)} of them (${Format.percent(own / size)}) are of class `);
+    const of = Dom.make("p", {}, `In ${Format.count(size)} training documents; ${Format.count(own)} of them (${Format.percent(own / size)}) are labelled `);
     of.append(Dom.make("bdi", { text: label }), ".");
     const carries = at("quadrant") < 2;
     const side = at("effect") > 0 ? "for" : "against";
