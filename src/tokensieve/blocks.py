@@ -162,7 +162,6 @@ class Live:
     `instead` is what other media show, and pages in a browser without scripts.
     """
 
-    kind: Literal["audit"]
     result: Any
     instead: tuple[Block, ...] = ()
 

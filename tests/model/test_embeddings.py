@@ -17,12 +17,11 @@ from safetensors.numpy import save as save_arrays
 import tokensieve.model.embeddings as module
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
+from tokensieve.model.attention import accuracy, answers, loss_and_slope
 from tokensieve.model.embeddings import (
     Start,
     TrainingSettings,
-    accuracy,
     embedding_gradient,
-    evaluate,
     initialise,
     train_embeddings,
 )
@@ -37,6 +36,11 @@ def documents(classes: int = 2, seed: int = 0) -> Counts:
     rng = np.random.default_rng(seed)
     matrix = rng.integers(0, 4, (N, TYPES)) * rng.integers(0, 2, (N, TYPES))
     return Counts.from_matrix(matrix, rng.integers(0, classes, N).tolist(), [str(k) for k in range(classes)])
+
+
+def evaluate(counts: Counts, u: Any, w: Any) -> tuple[float, float]:
+    f = answers(counts.matrix, u, w)
+    return float(np.mean(loss_and_slope(f, counts.labels)[0])), accuracy(f, counts.labels)
 
 
 def begin(classes: int = 2, seed: int = 1) -> Start:

@@ -114,7 +114,7 @@ def audit_report(audit: Audit) -> Report:
             _findings(audit),
             *rewarded,
             _predictors(audit),
-            Live("audit", audit, instead=instead),
+            Live(audit, instead),
             _disagreements(audit),
             Section("Accuracy", (*warnings, predictive, *card), anchor="accuracy", only=PAGE),
             _data(audit),

@@ -13,7 +13,6 @@ import re
 import time
 from contextlib import nullcontext
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,6 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.cli.command import QUIET, SOURCES, Splitting, command, one_source, out_option, progress, say
 from tokensieve.errors import InputError
 from tokensieve.options import option
-from tokensieve.progress import beside
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
@@ -99,8 +97,6 @@ def run_audit(
     from tokensieve.text.corpus import read_corpus
 
     start = time.perf_counter()
-    # needed later; nothing that loads pandas: Polars fails where another thread has pandas half loaded
-    beside(lambda: import_module("altair"))
     tokenizer = splitting.splitter()
     check_writable(out, audit=True)
     with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress(quiet) as tell:

@@ -48,7 +48,6 @@ _SURPLUS = {  # command → where an argument too many goes
     "diagnose": "pass test documents with --test SOURCE",
 }
 _MANY = re.compile(r"\b(tuple|list|Sequence|Mapping|dict)\[")
-TwoColumns = tuple[str, str]  # by this name it is one option, not one that can be repeated
 _registered: dict[str, click.Command] = {}
 
 
@@ -132,16 +131,14 @@ class _Commands(click.Group):
                 formatter.write_dl([(name, text.partition("\n")[0]) for name, text in said.items()])
 
 
-@click.group(
-    "tokensieve",
-    cls=_Commands,
-    help="Find the tokens that predict a label, and see which of them a model relies on.",
-    epilog="`tokensieve COMMAND --help` explains a command. Start with `tokensieve demo`.",
-    context_settings={"max_content_width": 120},  # longer lines are hard to read
+app = click.version_option(__version__, message="%(prog)s %(version)s")(
+    _Commands(
+        "tokensieve",
+        help="Find the tokens that predict a label, and see which of them a model relies on.",
+        epilog="`tokensieve COMMAND --help` explains a command. Start with `tokensieve demo`.",
+        context_settings={"max_content_width": 120},  # longer lines are hard to read
+    )
 )
-@click.version_option(__version__, message="%(prog)s %(version)s")
-def app() -> None:
-    """The program."""
 
 
 def command(without: str = "", **arguments: str) -> Callable[[Callable[..., int | None]], click.Command]:
@@ -308,26 +305,21 @@ class Splitting:
         }
 
 
-def pairs_option(help: str, metavar: str) -> Any:
-    """--pairs A,B: two columns."""
+def pair_columns(given: str | None, model: Path | None) -> tuple[str, str] | None:
+    """The two columns of `--pairs A,B`, or else those of the pairs that the model in a folder was trained on, if it was."""
+    from tokensieve.files import parsed, read_regular
 
-    def parse(given: str) -> TwoColumns:
+    if given is not None:
         names = [name.strip() for name in given.split(",")]
         if len(names) != 2 or not all(names) or names[0] == names[1]:
             raise InputError(
                 f"--pairs {given!r} must name two columns, the preferred answer first, such as --pairs chosen,rejected"
             )
         return names[0], names[1]
-
-    return option(None, help, metavar=metavar, parse=parse)
-
-
-def pair_columns(folder: Path) -> TwoColumns:
-    """The columns of the pairs that a model was trained on; an `InputError` where its folder does not say."""
-    from tokensieve.files import parsed, read_regular
-
+    if model is None:
+        return None
     try:
-        first, second = map(str, parsed(read_regular(folder / "summary.json"))["pairs"]["columns"])
+        first, second = map(str, parsed(read_regular(model / "summary.json"))["pairs"]["columns"])
     except (OSError, ValueError, LookupError, TypeError):
         raise InputError(
             "this is a model of pairs; name the columns of the two answers: --pairs FIRST,SECOND"

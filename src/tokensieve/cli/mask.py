@@ -13,21 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tokensieve.cli.command import (
-    IGNORED,
-    QUIET,
-    SOURCE,
-    Splitting,
-    TwoColumns,
-    command,
-    out_option,
-    pair_columns,
-    pairs_option,
-    say,
-)
+from tokensieve.cli.command import IGNORED, QUIET, SOURCE, Splitting, command, out_option, pair_columns, say
 from tokensieve.errors import InputError
 from tokensieve.options import option
 from tokensieve.text.settings import SourceSettings
+from tokensieve.wording import count
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,7 +38,9 @@ def _mask(
     part: Literal["train", "test"] | None = option(
         None, "Whether SOURCE was the training or the test file, if the audit had --test."
     ),
-    pairs: TwoColumns | None = pairs_option("Columns of two answers; tokens are removed from both.", "CHOSEN,REJECTED"),
+    pairs: str | None = option(
+        None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED"
+    ),
     out: Path = out_option("tokensieve-mask"),
     quiet: bool = QUIET,
 ) -> None:
@@ -60,38 +52,38 @@ def _mask(
     from tokensieve.text.sources import open_source
     from tokensieve.text.tokenizers import FieldTokenizer
 
-    folder, name = _target(out, source)
+    folder, name, review = _target(out, source)
     check_writable(folder, audit=folder != out)
     to_mask, to_keep, mislabelled = ([], [], {}) if decisions is None else read_decisions(decisions)
     asked, tokenizer = list(token or []), splitting.splitter()
-    tokens, likely = [*asked, *to_mask], list[str]()
+    tokens, likely, sides = [*asked, *to_mask], list[str](), pair_columns(pairs, None)
     if audit is not None:
         over, likely = _exceeding(audit, must=decisions is None)
         tokens = [*asked, *(one for one in over if one not in to_keep), *to_mask]
         model = read_model(audit)
-        pairs = (pairs or pair_columns(audit)) if model.pairs else pairs
+        sides = pair_columns(pairs, audit if model.pairs else None)
         if model.vocabulary is not None and splitting == Splitting():
             tokenizer = model.vocabulary.tokenizer
     found = [one for one in dict.fromkeys(tokens) if one not in asked]
     elsewhere = {one: "formatting" for one in found if Formatting.includes(one)}
-    values = dict(tokenizer.columns) if isinstance(tokenizer, FieldTokenizer) else {}
+    fields: list[str] = []
     if isinstance(tokenizer, FieldTokenizer):
         elsewhere |= {one: "a value of another column" for one in found if tokenizer.is_value(one)}
+        fields = [name for name in tokenizer.fields if name not in dict(tokenizer.columns)]
     tokens = [one for one in dict.fromkeys(tokens) if one not in elsewhere]
     opened = open_source(source, reading)
     if (folder / name).exists() and Path(source).exists() and (folder / name).samefile(source):
         raise InputError(f"--out {str(out)!r} is the source itself and would overwrite it; name another file")
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
-    fields = [name for name in getattr(tokenizer, "fields", []) if name not in values]
-    wanted = list(pairs or text or fields or likely)
-    there = wanted and (text or pairs or set(wanted) <= set(opened.train.columns))
+    wanted = list(sides or text or fields or likely)
+    there = wanted and (text or sides or set(wanted) <= set(opened.train.columns))
     columns = list(dict.fromkeys(opened.train.text_columns(one)[0] for one in (wanted if there else [None])))
     parts = {"": opened.train} if opened.test is None else {"train": opened.train, "test": opened.test}
     rows, wrong = _rows(source, parts, mislabelled, part)
     changed, said = 0, [f"not removed: {one} is {what}, not a word of the text" for one, what in elsewhere.items()]
     if tokens or not wrong:
         texts = {column: _texts(source, rows, column) for column in columns}
-        masked, changed, readable = mask_fields(texts, tokens, tokenizer, alike=bool(pairs))
+        masked, changed, readable = mask_fields(texts, tokens, tokenizer, alike=bool(sides))
         if tokens and not changed:
             said.append("no document contains any of the tokens; the data is a copy")
         said += readable
@@ -102,31 +94,31 @@ def _mask(
     kept = [row for place, row in enumerate(rows) if place not in wrong]
     removed = [rows[place] for place in sorted(wrong)]
     files: dict[str, str | bytes] = {name: _written(kept, name, source)}
-    review = f"{Path(name).stem}-wrong-label{Path(name).suffix}"
     ours = re.escape(review)  # what an earlier run may have left
     if folder == out:
-        review, ours = name.replace("masked", "wrong-label", 1), r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)"
+        ours = r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)"
         summary = {"documents": len(kept), "changed": changed, "left_out": len(removed), "tokens": tokens}
         files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
     if removed:
         files[review] = _written(removed, review, source)
     write_all(folder, files, ours=ours)
-    gone = f", {len(removed):,} mislabelled row{'s' * (len(removed) != 1)} left out" if removed else ""
-    what = f"{len(tokens)} token{'s' * (len(tokens) != 1)} removed"
-    for line in (*said, f"{changed:,} of {len(rows):,} documents changed, {what}{gone}: {folder / name}"):
+    gone = f", {count(len(removed), 'mislabelled row')} left out" if removed else ""
+    done = f"{changed:,} of {len(rows):,} documents changed, {count(len(tokens), 'token')} removed{gone}"
+    for line in (*said, f"{done}: {folder / name}"):
         say(quiet, line)
 
 
-def _target(out: Path, source: str) -> tuple[Path, str]:
-    """The folder to write into and the name of the data there: `out` is the folder, or names the file."""
+def _target(out: Path, source: str) -> tuple[Path, str, str]:
+    """The folder to write into, and the names of the data and of the mislabelled rows there: `out` is the folder or the data."""
     suffixes = (".csv", ".tsv", ".jsonl", ".parquet")
     if out.suffix.lower() in suffixes and not out.is_dir():
-        return out.parent, out.name
+        return out.parent, out.name, f"{out.stem}-wrong-label{out.suffix}"
     if re.fullmatch(r"\.[A-Za-z]{2,7}", out.suffix) and not out.is_dir():
         raise InputError(f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet, or name a folder")
     suffix = Path(re.sub(r"\.(gz|zst)$", "", source.lower())).suffix
     suffix = {".ndjson": ".jsonl", ".json": ".jsonl"}.get(suffix, suffix)
-    return out, f"masked{suffix if suffix in suffixes else '.csv'}"
+    suffix = suffix if suffix in suffixes else ".csv"
+    return out, f"masked{suffix}", f"wrong-label{suffix}"
 
 
 def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:

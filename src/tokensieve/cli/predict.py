@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tokensieve.cli.command import IGNORED, QUIET, TwoColumns, command, pair_columns, pairs_option, say
+from tokensieve.cli.command import IGNORED, QUIET, command, pair_columns, say
 from tokensieve.errors import InputError
 from tokensieve.escape import printable, shown
 from tokensieve.options import option
@@ -30,7 +30,7 @@ def _predict(
     model: Path,
     source: str,
     reading: SourceSettings,
-    pairs: TwoColumns | None = pairs_option("Columns of two answers, for a model of pairs.", "FIRST,SECOND"),
+    pairs: str | None = option(None, "Columns of two answers, for a model of pairs.", metavar="FIRST,SECOND"),
     label: str | None = option(
         None, "Column of the true labels, to score.", metavar="COLUMN", default_text="that of training"
     ),
@@ -54,7 +54,7 @@ def _predict(
         check_writable(out)
     classifier = read_model(model)
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
-    sides = (pairs or pair_columns(model)) if classifier.pairs and not text else None
+    sides = pair_columns(pairs, model) if classifier.pairs and not text else None
     if pairs and not sides:
         raise InputError(
             "--pairs is for a model of pairs; this one classifies single texts: name their column with --text"

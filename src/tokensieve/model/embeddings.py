@@ -200,7 +200,8 @@ def train_embeddings(
         row = {"step": step, "norm_p": float(np.linalg.norm(p)), "norm_v": float(np.linalg.norm(v))}
         row["train_loss"], row["train_accuracy"] = _scored(f, counts)
         for name, other in others.items():
-            row[f"{name}_loss"], row[f"{name}_accuracy"] = evaluate(other, table[:, 0], table[:, 1:])
+            f = answers(other.matrix, table[:, 0], table[:, 1:])
+            row[f"{name}_loss"], row[f"{name}_accuracy"] = _scored(f, other)
         rows.append(row)
         tables.append(table)
 
@@ -266,12 +267,8 @@ def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> t
     return g.loss, Start(out, pull[0], pull[1] if at.v.ndim == 1 else np.ascontiguousarray(pull[1:].T))
 
 
-def evaluate(counts: Counts, u: Floats, w: Floats) -> tuple[float, float]:
-    """Mean loss and accuracy of scores u (|S|,) and values w (|S|,) or (|S|, H) on labelled documents."""
-    return _scored(answers(counts.matrix, u, w), counts)
-
-
 def _scored(f: Floats, counts: Counts) -> tuple[float, float]:
+    """Mean loss and accuracy."""
     return float(np.mean(loss_and_slope(f, counts.labels)[0])), accuracy(f, counts.labels)
 
 

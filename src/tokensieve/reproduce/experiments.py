@@ -14,7 +14,8 @@ from scipy import stats
 from scipy.optimize import isotonic_regression
 from sklearn.preprocessing import PolynomialFeatures
 
-from tokensieve.model.embeddings import Start, Training, evaluate
+from tokensieve.model.attention import accuracy, answers
+from tokensieve.model.embeddings import Start, Training
 from tokensieve.reproduce import measures
 from tokensieve.reproduce.bench import TITLES, Bench, Split
 from tokensieve.reproduce.experiment import Values
@@ -308,7 +309,7 @@ def _diagnosis(bench: Bench) -> SeedRun:
             "score_correlation": measures.spearman(np.abs(x), u),
             "value_range": measures.spread_and_range(table, "value")[1],
             "score_range": measures.spread_and_range(table, "score")[1],
-            "test_accuracy": evaluate(split[2], u, w)[1],
+            "test_accuracy": accuracy(answers(split[2].matrix, u, w), split[2].labels),
         }
         tables |= {f"bins-{name}": table, f"tokens-{name}": tokens}
     found = pl.DataFrame(list(rows.values())).insert_column(0, pl.Series("embeddings", list(rows)))
@@ -408,7 +409,8 @@ def _accuracies(bench: Bench, split: Split, k: int, name: str) -> dict[str, floa
     """Test accuracy of each model; the deep ones on pair rules only, and where PyTorch is installed."""
     alpha = split[0].signed_frequency()
     train, validation, test = (_with_pairs(part) for part in split)
-    out: dict[str, float | None] = {"one step": evaluate(split[2], np.zeros(len(alpha)), alpha)[1]}
+    one_step = answers(split[2].matrix, np.zeros(len(alpha)), alpha)
+    out: dict[str, float | None] = {"one step": accuracy(one_step, split[2].labels)}
     models: list[tuple[str, Split, tuple[str, ...]]] = [
         ("E and p trained", split, ("v",)),
         ("E, p and v trained", split, ()),

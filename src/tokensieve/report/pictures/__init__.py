@@ -1,6 +1,6 @@
 """Pictures: which chart draws which, and SVG and PNG files of them without a browser or a network.
 
-`CHARTS` in `audit.py` and `studies.py` name them; Altair is imported when something is drawn.
+`CHARTS` in `audit.py` and `studies.py` name them.
 Drawing happens in a process of its own: where memory or file handles run out, the pictures are lost and nothing else.
 """
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import accumulate
 from textwrap import wrap
-from typing import Any, Literal
+from typing import Any
 
-import altair as alt
 import numpy as np
 import polars as pl
 
@@ -68,19 +68,52 @@ CONFIG: Specification = {  # type and colours of every picture
     },
     "legend": {"labelFontSize": 12, "labelColor": INK},
 }
-AXIS = alt.Axis(format=",~r", tickCount=5)  # of plain numbers
+AXIS = {"format": ",~r", "tickCount": 5}  # of plain numbers
+LEGEND = {"title": None, "orient": "bottom", "symbolOpacity": 1}
 _HALO_AND_LETTERS: tuple[Specification, ...] = ({"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}, {"fill": INK})
 
 
-def finish(drawn: alt.TopLevelMixin, data: Data, title: str, subtitle: list[str], height: int = 330) -> Specification:
-    """The chart's specification with its data, which joins last: Altair would check and copy every row.
+def numbers(field: str, **more: Any) -> Specification:
+    """A channel that shows a field of numbers. Layers that share an axis give its title and scale once."""
+    return {"field": field, "type": "quantitative", **more}
 
-    Nor does Altair check or copy the specification, which takes longer than all else here: the tests check it, of every picture.
+
+def coloured(field: str, colours: Mapping[str, str], **more: Any) -> Specification:
+    """A channel that colours marks by a field of names, with a legend below."""
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    return {"field": field, "type": "nominal", "scale": scale, "legend": LEGEND} | more
+
+
+def layer(rows: str, mark: str, style: Specification, **channels: Any) -> Specification:
+    """Marks of one kind, one for each row of a data set.
+
+    A channel that is only the name of a field has the scale and title that other layers give it.
     """
-    spec: Specification = drawn.to_dict(validate=False)
-    headed = alt.TitleParams(wrap(title, 44) or [""], subtitle=subtitle, anchor="start", frame="group", offset=12)
-    frame = {"width": 420, "height": height, "background": PAPER, "title": headed.to_dict(validate=False)}
-    return {**spec, **frame, "config": {**spec["config"], **CONFIG}, "datasets": data}
+    encoding = {name: given for name, given in channels.items() if not isinstance(given, str)}
+    for name in channels.keys() - encoding.keys():
+        field = channels[name]
+        encoding[name] = {"field": field} if name in ("x2", "y2", "text", "detail") else numbers(field)
+    return {"data": {"name": rows}, "mark": {"type": mark, **style}, "encoding": encoding}
+
+
+# the dashed line of an uninformative token
+_NEUTRAL_LINE = layer("neutral", "rule", {"color": MUTED, "strokeDash": [4, 4]}, x="x")
+
+
+def finish(
+    layers: list[Specification], data: Data, title: str, subtitle: list[str], height: int = 330
+) -> Specification:
+    """The whole specification of a chart: its layers from back to front, and its data by name."""
+    headed = {"text": wrap(title, 44) or [""], "subtitle": subtitle}
+    return {
+        "title": headed | {"anchor": "start", "frame": "group", "offset": 12},
+        "width": 420,
+        "height": height,
+        "background": PAPER,
+        "config": CONFIG,
+        "layer": layers,
+        "datasets": data,
+    }
 
 
 def sample_with_extremes(tokens: pl.DataFrame, limit: int, columns: tuple[str, ...], seed: int) -> pl.DataFrame:
@@ -110,14 +143,15 @@ def bins_of(tokens: pl.DataFrame, across: str, up: str, end: float = 1.0) -> pl.
     return pl.DataFrame(columns).filter(pl.col("types") > 0)
 
 
-def alpha_cloud(tokens: pl.DataFrame, of: str, title: str, seed: int) -> tuple[Any, Data, str]:
+def alpha_cloud(tokens: pl.DataFrame, of: str, title: str, seed: int) -> tuple[list[Specification], Data, str]:
     """Token types against α: circles with names, their data, and how many of them are shown.
 
     The tokens have columns token, documents, alpha, category (`SIDES`), and the column `of`, which goes up.
     """
     largest = float(tokens["alpha"].abs().max() or 1.0)  # type: ignore[arg-type]
-    x = pl.col("alpha") / largest  # under the names that the audit's pictures use
-    points = sample_with_extremes(tokens.with_columns(effect=x, posterior_difference=x), 2_500, (*EXTREMES, of), seed)
+    share = pl.col("alpha") / largest  # under the names that the audit's pictures use
+    tokens = tokens.with_columns(effect=share, posterior_difference=share)
+    points = sample_with_extremes(tokens, 2_500, (*EXTREMES, of), seed)
     documents, category = pl.col("documents").clip(lower_bound=1), pl.col("category")
     rows = _back_to_front(points).select(x="alpha", y=of, documents=documents, category=category)
     irrelevant = points.filter(pl.col("category") == "irrelevant")
@@ -126,11 +160,11 @@ def alpha_cloud(tokens: pl.DataFrame, of: str, title: str, seed: int) -> tuple[A
         furthest = furthest.with_columns(token=pl.lit(f"{irrelevant.height} irrelevant types"))
         points = pl.concat([points.filter(pl.col("category") != "irrelevant"), furthest])
     names = [row | {"x": row["x"] * largest} for row in _name_rows(points, of)]
-    scale = alt.Scale(zero=False, padding=16)
-    across = alt.X("x:Q", title="average signed frequency α", scale=scale, axis=AXIS)
-    circles = _cloud(across, alt.Y("y:Q", title=title, scale=scale, axis=AXIS), max(10, *tokens["documents"]), SIDES)
+    axes = {"scale": {"zero": False, "padding": 16}, "axis": AXIS}
+    x, y = numbers("x", title="average signed frequency α", **axes), numbers("y", title=title, **axes)
+    circles = _cloud(x, y, max(10, *tokens["documents"]), SIDES)
     said = f"{rows.height:,} of {tokens.height:,} token types shown"
-    return alt.layer(circles, *_name_layers()), {"points": rows.to_dicts(), "names": names}, said
+    return [circles, *_name_layers()], {"points": rows.to_dicts(), "names": names}, said
 
 
 def _map(picture: Picture) -> Specification:
@@ -169,21 +203,20 @@ def _map(picture: Picture) -> Specification:
     }
     others = [c for c in data["classes"] if c != label]
     low, high = shown(others[0], 24) if len(others) == 1 else "other classes", shown(label, 24)
-    x = alt.X("x:Q", title=f"← {low} · posterior difference · {high} →", scale=alt.Scale(domain=[-1, 1], nice=False))
+    title = f"← {low} · posterior difference · {high} →"
     up = f"value: evidence for {high} ↑" if of == "value" else "score: attention ↑"
-    y = alt.Y("y:Q", title=up, scale=alt.Scale(zero=False, padding=16))
+    x = numbers("x", title=title, scale={"domain": [-1, 1], "nice": False})
+    y = numbers("y", title=up, scale={"zero": False, "padding": 16})
     palette = {named[category]: colour for category, colour in CATEGORIES.items()}
-    means, mean = alt.Chart(alt.NamedData("bins")).encode(alt.X("x:Q")), alt.Y("mean:Q")
-    rings = alt.Chart(alt.NamedData("marked")).mark_point(size=150, strokeWidth=2.2, color=INK, filled=False)
-    layers = alt.layer(
+    layers = [
         _cloud(x, y, max([10, *drawn["documents"]]), palette),
-        means.mark_area(color=INK, opacity=0.13).encode(alt.Y("low:Q"), alt.Y2("high:Q")),
-        means.mark_line(color=PAPER, strokeWidth=5).encode(y=mean),
-        means.mark_line(color=INK, strokeWidth=2.2).encode(y=mean),
-        _neutral_line(),
-        rings.encode(alt.X("x:Q"), alt.Y("y:Q")),
+        layer("bins", "area", {"color": INK, "opacity": 0.13}, x="x", y="low", y2="high"),
+        layer("bins", "line", {"color": PAPER, "strokeWidth": 5}, x="x", y="mean"),
+        layer("bins", "line", {"color": INK, "strokeWidth": 2.2}, x="x", y="mean"),
+        _NEUTRAL_LINE,
+        layer("marked", "point", {"size": 150, "strokeWidth": 2.2, "color": INK, "filled": False}, x="x", y="y"),
         *_name_layers(),
-    )
+    ]
     return finish(layers, rows, picture.title, [f"{points.height:,} of {data['tokens'].height:,} token types shown"])
 
 
@@ -198,27 +231,24 @@ def _top(picture: Picture) -> Specification:
     for tokens, sign in ((picture.data["top"], 1), (picture.data.get("other"), -1)):
         if tokens is not None:  # sign −1 shows them as the mirror class sees them
             rows += [
-                {"text": shown(token, 24), "x": sign * x, "near": sign * low, "far": sign * high, "sign": sign}
+                {"text": shown(token, 24), "x": sign * x, "inner": sign * low, "outer": sign * high, "sign": sign}
                 for token, x, low, high in tokens.select(columns).iter_rows()
             ][::sign]
     rows = [{"rank": rank, **row} for rank, row in enumerate(rows)]
-    base = alt.Chart(alt.NamedData("intervals")).encode(y=alt.Y("rank:O", axis=None))
-    colour = alt.Color("sign:N", legend=None, scale=alt.Scale(domain=[-1, 1], range=[ORANGE, PALE_BLUE]))
-    across = alt.Scale(domain=[-1, 1], nice=False)
-    x = alt.X("near:Q", title="posterior difference, with 95% interval", scale=across)
-    sides: tuple[tuple[int, Literal["left", "right"], int], ...] = ((1, "right", -8), (-1, "left", 8))
-    layers = alt.layer(
-        _neutral_line(),
-        base.mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round").encode(x=x, x2=alt.X2("far:Q"), color=colour),
-        base.mark_circle(size=75, opacity=1).encode(alt.X("x:Q"), color=colour),
-        *(
-            base.transform_filter(alt.datum.sign == sign)
-            .mark_text(align=align, dx=shift, fontSize=12.5, **paint)
-            .encode(alt.X("near:Q"), alt.Text("text:N"))
-            for sign, align, shift in sides
-            for paint in _HALO_AND_LETTERS
-        ),
-    )
+    y = {"field": "rank", "type": "ordinal", "axis": None}
+    scale = {"domain": [-1, 1], "range": [ORANGE, PALE_BLUE]}
+    colour = {"field": "sign", "type": "nominal", "legend": None, "scale": scale}
+    title, across = "posterior difference, with 95% interval", {"domain": [-1, 1], "nice": False}
+    x = numbers("inner", title=title, scale=across)
+    thick = {"strokeWidth": 5, "opacity": 0.45, "strokeCap": "round"}
+    outwards = {"align": {"expr": "datum.sign > 0 ? 'right' : 'left'"}, "dx": {"expr": "-8 * datum.sign"}}
+    style = outwards | {"fontSize": 12.5}
+    layers = [
+        _NEUTRAL_LINE,
+        layer("intervals", "rule", thick, x=x, x2="outer", y=y, color=colour),
+        layer("intervals", "circle", {"size": 75, "opacity": 1}, x="x", y=y, color=colour),
+        *(layer("intervals", "text", style | paint, x="inner", y=y, text="text") for paint in _HALO_AND_LETTERS),
+    ]
     data = {"intervals": rows, "neutral": [{"x": picture.data["neutral"]}]}
     return finish(layers, data, picture.title, [picture.data["subtitle"]], height=19 * max(len(rows), 4))
 
@@ -234,14 +264,15 @@ def _slopes(picture: Picture) -> Specification:
         for token, first, last, kind in picture.data["changes"].select("token", "before", "after", "kind").iter_rows()
         for side, y in ((before, first), (after, last))
     ]
-    kinds = list(dict.fromkeys(row["kind"] for row in rows))
-    colours = alt.Scale(domain=kinds, range=[PALE_BLUE, ORANGE, MUTED, INK, BLUE][: len(kinds)])
-    base = alt.Chart(alt.NamedData("changes")).encode(
-        x=alt.X("side:N", title=None, sort=[before, after], axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.6)),
-        y=alt.Y("y:Q", title=picture.data["axis"]),
-        detail=alt.Detail("token:N"),
-        color=alt.Color("kind:N", scale=colours, legend=alt.Legend(title=None, orient="bottom", columns=3)),
-    )
+    kinds = dict.fromkeys(row["kind"] for row in rows)
+    colours = dict(zip(kinds, (PALE_BLUE, ORANGE, MUTED, INK, BLUE), strict=False))
+    side = {"field": "side", "type": "nominal", "sort": [before, after]}
+    channels: Specification = {
+        "x": side | {"title": None, "axis": {"labelAngle": 0}, "scale": {"padding": 0.6}},
+        "y": numbers("y", title=picture.data["axis"]),
+        "detail": "token",
+        "color": coloured("kind", colours, legend={"title": None, "orient": "bottom", "columns": 3}),
+    }
     ends = sorted((row for row in rows if row["side"] == after), key=lambda row: row["y"])
     heights = [row["y"] for row in ends]
     gap = (max(heights) - min(heights) or 1.0) / max(len(ends), 16)
@@ -250,14 +281,12 @@ def _slopes(picture: Picture) -> Specification:
     pushed_down = reversed(list(accumulate(reversed(heights), lambda above, y: min(y, above - gap))))
     for row, up, down in zip(ends, pushed_up, pushed_down, strict=True):
         row["at"] = (up + down) / 2
-    names = alt.Chart(alt.NamedData("ends")).encode(
-        x=alt.X("side:N", sort=[before, after]), y=alt.Y("at:Q"), text=alt.Text("token:N")
-    )
-    layers = alt.layer(
-        base.mark_line(strokeWidth=2.2),
-        base.mark_circle(size=60, opacity=1),
-        *(names.mark_text(align="left", dx=9, fontSize=12, **paint) for paint in _HALO_AND_LETTERS),
-    )
+    style = {"align": "left", "dx": 9, "fontSize": 12}
+    layers = [
+        layer("changes", "line", {"strokeWidth": 2.2}, **channels),
+        layer("changes", "circle", {"size": 60, "opacity": 1}, **channels),
+        *(layer("ends", "text", style | paint, x=side, y="at", text="token") for paint in _HALO_AND_LETTERS),
+    ]
     return finish(layers, {"changes": rows, "ends": ends}, picture.title, [], height=max(260, 18 * len(ends)))
 
 
@@ -266,33 +295,25 @@ def _reliability(picture: Picture) -> Specification:
 
     Data: bins (probability, accuracy, low, high and documents of each).
     """
-    scale, percent = alt.Scale(domain=[0, 1], nice=False), alt.Axis(format=".0%", tickCount=5)
-    across = alt.X("probability:Q", title="probability of the prediction", scale=scale, axis=percent)
-    base = alt.Chart(alt.NamedData("bins")).encode(x=across)
-    ideal = (
-        alt.Chart(alt.NamedData("ideal")).mark_line(color=MUTED, strokeDash=[4, 4]).encode(alt.X("x:Q"), alt.Y("x:Q"))
-    )
-    up = alt.Y("accuracy:Q", title="fraction correct", scale=scale, axis=percent)
-    size = alt.Size("documents:Q", legend=None, scale=alt.Scale(type="log", range=[20, 180]))
-    layers = alt.layer(
-        ideal,
-        base.mark_rule(color=PALE_BLUE, strokeWidth=2).encode(
-            y=alt.Y("low:Q", title="fraction correct"), y2=alt.Y2("high:Q")
-        ),
-        base.mark_circle(color=PALE_BLUE, opacity=1).encode(y=up, size=size),
-    )
+    axes = {"scale": {"domain": [0, 1], "nice": False}, "axis": {"format": ".0%", "tickCount": 5}}
+    x = numbers("probability", title="probability of the prediction", **axes)
+    low, up = (numbers(field, title="fraction correct") for field in ("low", "accuracy"))
+    size = numbers("documents", legend=None, scale={"type": "log", "range": [20, 180]})
+    layers = [
+        layer("ideal", "line", {"color": MUTED, "strokeDash": [4, 4]}, x="x", y="x"),
+        layer("bins", "rule", {"color": PALE_BLUE, "strokeWidth": 2}, x=x, y=low, y2="high"),
+        layer("bins", "circle", {"color": PALE_BLUE, "opacity": 1}, x=x, y=up | axes, size=size),
+    ]
     data = {"bins": picture.data["bins"].to_dicts(), "ideal": [{"x": 0.0}, {"x": 1.0}]}
     return finish(layers, data, picture.title, [])
 
 
-def _cloud(x: alt.X, y: alt.Y, most_documents: int, palette: dict[str, str]) -> Any:
+def _cloud(x: Specification, y: Specification, most_documents: int, palette: dict[str, str]) -> Specification:
     """Circles of the rows in "points", coloured by category, their area by documents."""
-    legend = alt.Legend(title=None, orient="bottom", columns=3, columnPadding=40, symbolOpacity=1, symbolSize=70)
-    colours = alt.Scale(domain=list(palette), range=list(palette.values()))
-    areas = alt.Scale(type="log", domain=[1, most_documents], range=[4, 160])
-    size = alt.Size("documents:Q", legend=None, scale=areas)
-    circles = alt.Chart(alt.NamedData("points")).mark_circle(opacity=0.5, aria=False)
-    return circles.encode(x=x, y=y, size=size, color=alt.Color("category:N", legend=legend, scale=colours))
+    colour = coloured("category", palette, legend=LEGEND | {"columns": 3, "columnPadding": 40, "symbolSize": 70})
+    areas = {"type": "log", "domain": [1, most_documents], "range": [4, 160]}
+    size = numbers("documents", legend=None, scale=areas)
+    return layer("points", "circle", {"opacity": 0.5, "aria": False}, x=x, y=y, size=size, color=colour)
 
 
 def _back_to_front(points: pl.DataFrame) -> pl.DataFrame:
@@ -337,25 +358,11 @@ def _name_rows(
     return out
 
 
-def _name_layers() -> list[alt.Chart]:
-    """Each name over or under its point; first its halo, then its letters."""
-    layers: list[alt.Chart] = []
-    for side in ("left", "center", "right"):
-        for under in (False, True):
-            mine = (alt.datum.side == side) & (alt.datum.under == under)
-            base = (
-                alt.Chart(alt.NamedData("names"))
-                .transform_filter(mine)
-                .encode(alt.X("x:Q"), alt.Y("y:Q"), alt.Text("text:N"))
-            )
-            style: dict[str, Any] = {"align": side, "dy": 14 if under else -9, "fontSize": 12, "fontWeight": "bold"}
-            layers += [base.mark_text(**style, **paint) for paint in _HALO_AND_LETTERS]
-    return layers
-
-
-def _neutral_line() -> Any:
-    """The dashed line of an uninformative token, from the data "neutral"."""
-    return alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(alt.X("x:Q"))
+def _name_layers() -> list[Specification]:
+    """Each name over or under its point; first the halos, then the letters."""
+    place = {"align": {"expr": "datum.side"}, "dy": {"expr": "datum.under ? 14 : -9"}}
+    style = place | {"fontSize": 12, "fontWeight": "bold"}
+    return [layer("names", "text", style | paint, x="x", y="y", text="text") for paint in _HALO_AND_LETTERS]
 
 
 CHARTS = {"audit-map": _map, "audit-top": _top, "audit-slopes": _slopes, "audit-reliability": _reliability}
