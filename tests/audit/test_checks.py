@@ -53,7 +53,7 @@ def test_the_example_of_the_documentation_finds_is_shown_and_fails_on_demand(ins
         label="label",
     )
     one = next(finding for finding in found.findings if finding.kind == "shouting")
-    assert "are written in capitals alone" in one.headline and one.documents == one.rows.height > 10
+    assert "are written entirely in capitals" in one.headline and one.documents == one.rows.height > 10
     assert found.exceeded == ("shouting",) and found.fails
     assert one.headline in str(found.findings_dict()) and one.title == "Shouting"
     assert one.headline in page(found.report(), {}) and one.action in page(found.report(), {})

@@ -90,8 +90,7 @@ def audit_report(audit: Audit) -> Report:
         purpose = f"Remove {count(len(gone), 'shortcut token')}{where}, then audit again:"
         screen.append(Command(_mask_command(audit, gone), purpose))
     else:
-        next_step = "Next, read the strongest predictors of each class with someone who knows the data."
-        screen.append(Text(next_step, only=PAGE))
+        screen.append(Text("Next, go through the strongest predictors with someone who knows the data.", only=PAGE))
     none = Text("There are no test documents to show.")
     documents = Passages("", tuple(audit.examples), short=False) if audit.examples else none
     both, ignored = audit.quadrants[Quadrant.BOTH], audit.quadrants[Quadrant.DATA]
@@ -416,7 +415,7 @@ def _map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = (
     }
     own = shown(label, 40)
     up = f"count as evidence for {own} in the model" if of == "value" else "get most of the model's attention"
-    title = f"What the data shows against {'what the model learned' if of == 'value' else 'attention'}"
+    title = f"Data against {'model' if of == 'value' else 'attention'}, token by token"
     caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}."
     listing = ", ".join(shown(token, 24) for token in (marked or audit.top(label, 5)["token"].to_list())[:8])
     description = f"Map of token types for {own}; named: {listing}."

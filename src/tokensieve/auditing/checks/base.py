@@ -216,7 +216,7 @@ class Check(ABC):
     @property
     def entry(self) -> str:
         """Its entry of the glossary, in Markdown."""
-        tasks = "" if len(self.tasks) > 1 else f", of {self.tasks[0].__name__.lower()}"
+        tasks = "" if len(self.tasks) > 1 else f" ({self.tasks[0].__name__.lower()} only)"
         return f"**{self.title}**{tasks}, `{self.name}`\n: {self.about} {self.action}\n"
 
     @staticmethod
