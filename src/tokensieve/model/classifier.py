@@ -71,13 +71,11 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prior_: answer for a document without known tokens, and value of the sink, shape (1,) or (K,).
         sink_: score of the sink, which takes part in every document's softmax; None for a model without one.
         vocabulary_: token types of text input, else None.
+        tokens_: the |S| token types as text; of counts the names of their columns, or their numbers.
         min_documents_: in how many training documents a type had to occur.
         n_steps_: training steps taken.
         validation_: (steps, mean loss) on the validation documents, shape (checks, 2).
     """
-
-    sink_: float | None = None
-    pairs_: bool = False
 
     def __init__(
         self,
@@ -171,47 +169,39 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if len(names) != len(labels):
                 raise ValueError(f"{len(labels)} documents, but {len(names)} groups: pass one for each document")
             units = Corpus.unit_index(names)
-        tokens = np.empty(matrix.shape[1], dtype=object)
+        if vocabulary is None:
+            columns = getattr(self, "feature_names_in_", np.arange(matrix.shape[1]).astype(str))
+            tokens = np.asarray(columns, dtype=object)
+        else:
+            tokens = vocabulary.tokens
         counts = Counts(matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens, weights)
-        return self._take(fit(counts, settings, vocabulary, units=units), classes)
+        model = fit(counts, settings, vocabulary, units=units)
+        how = {name: int(x) if isinstance(x, np.integer) else x for name, x in model.settings.items()}
+        if not isinstance(
+            self.random_state, int | np.integer
+        ):  # a random generator is no JSON value, and a clone draws anew
+            how["random_state"] = None
+        return self._take(replace(model, classes=classes, settings=how))
 
     @classmethod
     def of(cls, model: Model, tokenizer: Tokenizer | None = None) -> Self:
         """A fitted classifier from a trained model and its settings."""
-        return cls(tokenizer=tokenizer, **model.settings)._take(model, model.classes)
+        return cls(tokenizer=tokenizer, **model.settings)._take(model)
 
-    def _take(self, model: Model, classes: Array) -> Self:
-        self.classes_, self.vocabulary_, self.n_features_in_ = classes, model.vocabulary, len(model.scores)
-        self.scores_, self.values_, self.prior_ = model.scores, model.values, model.prior
-        self.sink_, self.n_steps_, self.validation_ = model.sink, model.steps, model.validation
+    def _take(self, model: Model) -> Self:
+        """What was learned, under scikit-learn's names."""
+        self._model, self.n_features_in_ = model, len(model.scores)
+        self.classes_, self.vocabulary_, self.tokens_ = model.classes, model.vocabulary, model.tokens
+        self.scores_, self.values_, self.prior_, self.sink_ = model.scores, model.values, model.prior, model.sink
+        self.n_steps_, self.validation_ = model.steps, model.validation
         self.min_documents_ = model.settings.get("min_documents", self.min_documents)
-        self.pairs_ = model.pairs
         return self
 
     @property
     def trained_(self) -> Model:
         """The model without scikit-learn, as `tokensieve.model.fit` makes it."""
         check_is_fitted(self, "scores_")
-        settings = {
-            name: value for name, value in self.get_params().items() if name not in ("tokenizer", "class_weight")
-        }
-        settings["min_documents"] = self.min_documents_
-        for name, value in settings.items():  # a random generator is no JSON value, and a clone draws anew
-            plain = int(value) if isinstance(value, np.integer) else value
-            settings[name] = plain if isinstance(plain, int | float) else None
-        return Model(
-            classes=self.classes_,
-            scores=self.scores_,
-            values=self.values_,
-            prior=self.prior_,
-            tokens=self.tokens_,
-            vocabulary=self.vocabulary_,
-            steps=self.n_steps_,
-            validation=self.validation_,
-            sink=self.sink_,
-            settings=settings,
-            pairs=self.pairs_,
-        )
+        return self._model
 
     def counts_of(self, X: Data) -> tuple[sp.csr_array, Ints]:
         """X as the model reads it: counts, shape (n, |S|), and unknown words per document, shape (n,)."""
@@ -305,15 +295,6 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.vocabulary_ is not None or len(names) != len(self.scores_):
             raise InputError(f"{len(names)} names for {len(self.scores_)} columns of counts: pass one for each")
         return names
-
-    @property
-    def tokens_(self) -> Array:
-        """The |S| token types as text (column names or numbers for counts)."""
-        check_is_fitted(self, "scores_")
-        if self.vocabulary_ is not None:
-            return self.vocabulary_.tokens
-        names = getattr(self, "feature_names_in_", np.arange(len(self.scores_)).astype(str))
-        return np.asarray(names, dtype=object)
 
 
 def _as_counts(X: Data) -> sp.csr_array:
