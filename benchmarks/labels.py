@@ -13,6 +13,7 @@ certain truth: a suspect that was not turned may be wrong, too. Data: see machin
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,10 @@ from machine import DATA, described
 from tokensieve.auditing.checks.label_issues import LabelIssues
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.task.tasks import Labels, Part
+from tokensieve.task.tasks import Labels
 from tokensieve.text.corpus import read_corpus
-from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.vocabulary import count_corpus
+from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
 TURNED = 0.02
 FOLDS = 2
@@ -48,7 +49,7 @@ def sets() -> dict[str, tuple[pl.DataFrame, list[str]]]:
     }
 
 
-def suspects(train: Part, words: int, seed: int) -> dict[str, Ints]:
+def suspects(train: CountedCorpus, words: int, seed: int) -> dict[str, Ints]:
     """Method → documents, the clearest suspect first."""
     settings, counts = TrainSettings(seed=seed), train.counts
     mine = Labels().out_of_fold(train, fit(counts, settings), settings)
@@ -84,11 +85,9 @@ def run(frame: pl.DataFrame, text: list[str], documents: int, seed: int) -> dict
     turned = rng.permutation(documents)[: round(TURNED * documents)]
     labels = corpus.labels.copy()
     labels[turned] = (labels[turned] + rng.integers(1, len(corpus.classes), len(turned))) % len(corpus.classes)
-    counts = Counts(counted.matrix, labels, corpus.classes, counted.vocabulary.tokens)
+    turned_corpus = replace(corpus, frame=corpus.frame.with_columns(label=labels))
     out: dict[str, list[float]] = {}
-    for name, found in suspects(
-        Part(corpus, counts, counted.unknown, counted.stream.n_tokens), counted.vocabulary.n_words, seed
-    ).items():
+    for name, found in suspects(replace(counted, corpus=turned_corpus), counted.vocabulary.n_words, seed).items():
         sizes = [round(share * documents) for share in SHARES]
         out[name] = [float(np.isin(found[:size], turned).sum()) / size for size in sizes]
     return out

@@ -51,7 +51,7 @@ def test_finds_the_truth(audited: Audit) -> None:
 
 def test_the_comparison_is_scikit_learns_own_pipeline(audited: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     learned = audited.learned
-    parts, task = [learned.train.plain, learned.test.plain], learned.task
+    parts, task = [learned.train.word_counts, learned.test.word_counts], learned.task
     held = task.held_out(learned.train, audited.seed)
 
     def accuracy(strength: float, train: np.ndarray, documents: sp.csr_array, labels: np.ndarray) -> float:

@@ -59,8 +59,8 @@ def test_labels_of_units_give_no_discoveries_once_units_are_known(both: tuple[Au
 
 def test_the_table_is_that_of_units_with_numbers_of_documents(both: tuple[Audit, Audit]) -> None:
     corpus = split_corpus(read_corpus(authors(), text="text", label="label", by="author"))
-    assert corpus.test is not None and corpus.by is not None and corpus.test.by is not None
-    assert not set(corpus.by) & set(corpus.test.by), "no author on both sides"
+    assert corpus.test is not None and corpus.groups is not None and corpus.test.groups is not None
+    assert not set(corpus.groups) & set(corpus.test.groups), "no author on both sides"
     found = count_texts(corpus.texts, min_documents=3)
     counts = Counts(found.matrix, corpus.labels, corpus.classes, found.vocabulary.tokens)
     assert corpus.units is not None
@@ -76,8 +76,8 @@ def test_a_document_without_a_unit_is_one_of_its_own_and_identical_texts_stay_to
     frame = authors(20, 3).with_columns(author=pl.when(pl.int_range(pl.len()) % 4 > 0).then("author"))
     frame = pl.concat([frame, frame.head(5).with_columns(author=pl.lit("copier"))])
     corpus = read_corpus(frame, text="text", label="label", by="author")
-    assert corpus.by is not None
-    assert corpus.by.n_unique() == frame["author"].drop_nulls().n_unique() + frame["author"].null_count()
+    assert corpus.groups is not None
+    assert corpus.groups.n_unique() == frame["author"].drop_nulls().n_unique() + frame["author"].null_count()
     split = split_corpus(corpus)
     assert split.test is not None
     assert not set(split.keys) & set(split.test.keys)
@@ -91,11 +91,11 @@ def test_units_and_environments_are_read_with_split_columns_and_streams() -> Non
         read_corpus(frame, text="text", label="label", split="part", by="author", environments="site", stream=stream)
         for stream in (False, True)
     )
-    assert one.by is not None and one.environments is not None and other.environments is not None
-    assert one.by.to_list() == other.by.to_list() == frame.filter(pl.col("part") != "test")["author"].to_list()
+    assert one.groups is not None and one.environments is not None and other.environments is not None
+    assert one.groups.to_list() == other.groups.to_list() == frame.filter(pl.col("part") != "test")["author"].to_list()
     assert one.environments.to_list() == other.environments.to_list()
     assert set(one.environments.unique()) == {"1", None}
-    assert one.units is not None and one.units.tolist() == one.unit_index(one.by.to_list()).tolist()
+    assert one.units is not None and one.units.tolist() == one.unit_index(one.groups.to_list()).tolist()
 
 
 def test_a_column_that_is_not_there_or_holds_lists_is_named() -> None:

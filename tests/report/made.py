@@ -18,13 +18,12 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.blocks import Passage
 from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
-from tokensieve.model.classifier import AttentionClassifier
+from tokensieve.model.attention import Model
 from tokensieve.report.pictures.audit import CATEGORIES
-from tokensieve.task.tasks import CorpusModel, Labels, Part
+from tokensieve.task.tasks import CorpusModel, Labels
 from tokensieve.text.corpus import read_corpus
-from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import Vocabulary
+from tokensieve.text.vocabulary import CountedCorpus, TokenStream, Vocabulary
 
 
 def token_rows(names: list[str], label: str, quadrants: list[str], rng: np.random.Generator) -> pl.DataFrame:
@@ -67,17 +66,13 @@ def passage(names: list[str], predicted: str, label: str, repeats: int = 1) -> P
     return Passage(spaced, shown(label, 30), 7, f"predicted {shown(predicted, 30)} with probability 75.0%", "bad")
 
 
-def made_model(names: list[str], classes: tuple[str, ...], tokens: pl.DataFrame) -> AttentionClassifier:
+def made_model(names: list[str], classes: tuple[str, ...], tokens: pl.DataFrame) -> Model:
     """A model with the scores and values of the table."""
-    model = AttentionClassifier()
-    model.classes_ = np.asarray(classes)
-    model.vocabulary_ = Vocabulary(tuple(names), (), WordTokenizer())
-    model.scores_ = tokens["score"].to_numpy()[: len(names)]
+    vocabulary = Vocabulary(tuple(names), (), WordTokenizer())
     values = tokens["value"].to_numpy().reshape(len(classes), len(names)).T
-    model.values_ = np.ascontiguousarray(values[:, 1:] if len(classes) == 2 else values)
-    model.prior_ = np.zeros(model.values_.shape[1])
-    model.n_steps_, model.validation_, model.min_documents_ = 0, np.empty((0, 2)), 1
-    return model
+    values = np.ascontiguousarray(values[:, 1:] if len(classes) == 2 else values)
+    scores = tokens["score"].to_numpy()[: len(names)]
+    return Model(np.asarray(classes), scores, values, np.zeros(values.shape[1]), vocabulary.tokens, vocabulary)
 
 
 def made_finding(names: list[str], classes: tuple[str, ...]) -> Finding:
@@ -130,9 +125,7 @@ def changed(audit: Audit, **values: Any) -> Audit:
     return made
 
 
-def made_learned(
-    model: AttentionClassifier, names: list[str], classes: tuple[str, ...], texts: list[str], heads: int
-) -> CorpusModel:
+def made_learned(model: Model, names: list[str], classes: tuple[str, ...], texts: list[str], heads: int) -> CorpusModel:
     """Documents of no words, 1,200 for training and 400 for testing."""
     parts = []
     for n in (1200, 400):
@@ -143,10 +136,11 @@ def made_learned(
         )
         corpus = replace(corpus, classes=classes, name="reviews.csv")
         matrix = sp.csr_array((n, len(names)), dtype=np.float64)
-        counts = Counts(matrix, labels, classes, np.asarray(names, dtype=object))
-        parts.append(Part(corpus, counts, np.zeros(n, dtype=np.int64), n))
+        assert model.vocabulary is not None
+        words = TokenStream(np.zeros(n, np.int32), np.arange(n + 1), ["x"])
+        parts.append(CountedCorpus(matrix, model.vocabulary, np.zeros(n, dtype=np.int64), words, corpus))
     notes = ["12 duplicate documents were kept once"]
-    return CorpusModel(model.trained_, parts[0], parts[1], np.zeros((400, heads)), notes, Settings(), Labels())
+    return CorpusModel(model, parts[0], parts[1], np.zeros((400, heads)), notes, Settings(), Labels())
 
 
 def reviews(n: int = 1000, seed: int = 0, ngrams: int = 2) -> Audit:

@@ -67,7 +67,7 @@ def test_dates_beyond_python_are_the_numbers_that_they_are_stored_as(
     else:
         corpus = read_corpus(path, **{"text": "text", "label": "label"} | {role: kind})
         stored = [str(x[0] if kind == "nested" else x) for x in MOMENTS[kind].to_physical().to_list()]
-        named = [corpus.classes[k] for k in corpus.labels] if role == "label" else corpus.by.to_list()
+        named = [corpus.classes[k] for k in corpus.labels] if role == "label" else corpus.groups.to_list()
         assert named == stored
     assert capfd.readouterr().err == ""
 

@@ -59,7 +59,7 @@ def test_files_of_every_kind_hold_the_same_pairs(tmp_path: Path, suffix: str, st
     assert [corpus.texts[i] for i in range(0, 40, 2)] == pairs["chosen"].to_list()
     assert [corpus.texts[i] for i in range(1, 40, 2)] == pairs["rejected"].to_list()
     assert corpus.pairs is not None
-    assert corpus.pairs.by == "prompt"
+    assert corpus.pairs.group_column == "prompt"
     assert np.array_equal(corpus.pairs.units, np.arange(20) // 4)
 
 

@@ -60,7 +60,7 @@ class PreferenceFacts:
         right = learned.task.correct(learned.f, learned.test.counts)
         return cls(
             columns=pairing.columns,
-            by=pairing.by,
+            by=pairing.group_column,
             pairs={part: len(of) for part, of in units.items()},
             units={part: len(np.unique(of)) for part, of in units.items()},
             accuracy=Share.over(right, units["test"]),

@@ -183,10 +183,10 @@ class Audit:
     @cached_property
     def card(self) -> ModelCard | None:
         """Precision, recall, calibration and the like; None for pairs."""
-        if not self.learned.task.single:
+        if not self.learned.task.classifies:
             return None
         f = self.learned.f if self.learned.f.shape[1] > 1 else self.learned.f[:, 0]
-        return ModelCard.of(f, self.learned.test.plain, self.learned.train.counts.class_sizes, self.curve)
+        return ModelCard.of(f, self.learned.test.word_counts, self.learned.train.counts.class_sizes, self.curve)
 
     @property
     def by_certainty(self) -> tuple[Ints, Ints]:
@@ -263,7 +263,7 @@ class Audit:
     def suspicious(self) -> list[tuple[str, str, str]]:
         """(token, class, reason) of the first word of each shortcut among the token types."""
         out: list[tuple[str, str, str]] = []
-        for finding in self.findings if self.learned.task.single else ():
+        for finding in self.findings if self.learned.task.classifies else ():
             first = self.maskable(finding)[:1] if finding.kind == "shortcut" else []
             rows = self.tokens.filter(pl.col("token").is_in(first)).sort("posterior_difference", descending=True)
             for row in rows.head(1).iter_rows(named=True):  # none of a phrase, beside single words

@@ -23,12 +23,13 @@ from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import attention_sums
 from tokensieve.progress import Clock, Progress, beside, silent
-from tokensieve.task.tasks import CorpusModel, Part, Task, train_corpus
+from tokensieve.task.tasks import CorpusModel, Task, train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import count
 
 
@@ -74,7 +75,7 @@ def audit(
         raise InputError(f"{', '.join(late)}: the corpus has already been read; pass these to read_corpus")
     baselines: list[Future[float | None]] = []
 
-    def counted(task: Task, train: Part, test: Part) -> None:
+    def counted(task: Task, train: CountedCorpus, test: CountedCorpus) -> None:
         """TF-IDF + logistic regression keep one core; the rest of the audit has the others."""
         if settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
             baselines.append(beside(lambda: task.baseline(train, test, settings.seed)))
@@ -105,7 +106,7 @@ def _audited(
     attended, uniform = ((np.bincount(which, x, len(QUADRANTS)) / np.sum(x)).tolist() for x in sums[:2])
     data = AuditData(learned, importance, table, settings, test_given)
     if task.sampled:  # what is found in a sample is compared with the rest of the sample
-        own = token_importance(train.counts, train.features, train.corpus.units)
+        own = token_importance(train.counts, train.n_formatting, train.corpus.units)
         received = attention_sums(train.counts.matrix, learned.model.scores)[2] / np.maximum(own.documents, 1)
         data = AuditData(learned, own, token_table(own, learned.model, received), settings, test_given)
     stable = pl.DataFrame()
@@ -125,7 +126,7 @@ def _audited(
         if not all(finding.tokens for finding in shortcuts):  # one of them is length, with all its bins
             gone |= {str(token) for token in train.counts.tokens if "⟨length " in str(token)}
         honest = task.accuracy_without(gone, train, test, learned.model, learned.f, settings)
-        if task.single and "curve" not in task.left_out:
+        if task.classifies and "curve" not in task.left_out:
             curve = ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
     clock.lap("learning curve")
     if baseline:

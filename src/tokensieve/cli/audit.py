@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokensieve.auditing.settings import Settings
-from tokensieve.cli.command import QUIET, SOURCES, Splitting, command, one_source, out_option, progress, say
+from tokensieve.cli.command import QUIET, SOURCES, TokenizerOptions, checked_source, command, out_option, progress, say
 from tokensieve.errors import InputError
 from tokensieve.options import option
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def _audit(
     source: list[str],
     settings: Settings,
-    splitting: Splitting,
+    tokenizing: TokenizerOptions,
     pictures: bool = option(True, "Write every picture as SVG and PNG."),
     cluster: str | None = option(
         None, "Audit on the Dask cluster at tcp://HOST:PORT, or on all cores of this machine: local.", metavar="ADDRESS"
@@ -46,10 +46,10 @@ def _audit(
     from tokensieve.files import check_writable
     from tokensieve.report.terminal import show
 
-    given, named = one_source(source, settings, quiet or cluster is not None), " ".join(source)
+    given, named = checked_source(source, settings, quiet or cluster is not None), " ".join(source)
     several, too_few = _several_labels(given, settings) if cluster is None else ([], {})
     if not several:
-        found = run_audit(given, settings, splitting, out, quiet, pictures, card, cluster=cluster)
+        found = run_audit(given, settings, tokenizing, out, quiet, pictures, card, cluster=cluster)
         if not quiet:
             show(found.report(), out, found.seconds["total"])
             if found.fails:
@@ -64,7 +64,7 @@ def _audit(
         folder = f"{folder}-{number}" if folder.lower() in taken else folder
         taken.add(folder.lower())
         say(quiet, f"label {number} of {len(several)}: {label}")
-        found = run_audit(given, own, splitting, out / folder, quiet, pictures, card, f"{named}: {label}")
+        found = run_audit(given, own, tokenizing, out / folder, quiet, pictures, card, f"{named}: {label}")
         rows.append(LabelAudits.row(label, folder, found))
     from tokensieve.report.writer import save
 
@@ -81,7 +81,7 @@ def _audit(
 def run_audit(
     source: Source,
     settings: Settings,
-    splitting: Splitting,
+    tokenizing: TokenizerOptions,
     out: Path,
     quiet: bool,
     pictures: bool = True,
@@ -97,7 +97,7 @@ def run_audit(
     from tokensieve.text.corpus import read_corpus
 
     start = time.perf_counter()
-    tokenizer = splitting.splitter()
+    tokenizer = tokenizing.build()
     check_writable(out, audit=True)
     with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress(quiet) as tell:
         tell("reading", 0.0)
@@ -107,7 +107,7 @@ def run_audit(
             result = audit(corpus, settings, tokenizer, tell, {"reading": time.perf_counter() - start})
         else:
             result = audit(source, settings, tokenizer, tell, client=client)
-        result.more.update(splitting.given(settings))
+        result.more.update(tokenizing.summary(settings))
         result.more["source"] = str(out / "reviews.csv") if isinstance(source, tuple) else source
         tell("writing", 0.0)
         from tokensieve.report.markdown import dataset_card

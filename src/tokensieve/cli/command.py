@@ -255,7 +255,7 @@ def say(quiet: bool, message: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Splitting:
+class TokenizerOptions:
     """Tokens."""
 
     tokenizer: str | None = option(
@@ -268,13 +268,13 @@ class Splitting:
         "skip", "Skip tags and entities, strip them, or keep them as words."
     )
 
-    def splitter(self) -> Tokenizer:
+    def build(self) -> Tokenizer:
         """The tokenizer meant; an `InputError` where options contradict each other or a file or pattern is no good."""
         from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer
 
         if self.tokenizer:
             for name in ("keep_case", "pattern", "stop_words", "html"):
-                if getattr(self, name) != getattr(Splitting(), name):
+                if getattr(self, name) != getattr(TokenizerOptions(), name):
                     flag = "--" + name.replace("_", "-")
                     raise InputError(
                         f"{flag} applies to words, but --tokenizer splits texts itself; use one or the other"
@@ -285,7 +285,7 @@ class Splitting:
             lowercase=not self.keep_case, pattern=self.pattern or WORD, html=self.html, stop_words=ignored
         )
 
-    def given(self, settings: ReadSettings) -> dict[str, object]:
+    def summary(self, settings: ReadSettings) -> dict[str, object]:
         """The options that decide which documents are read and what a token is, for summary.json, as they are written."""
         names = [[one] if isinstance(one, str) else list(one or []) for one in (settings.text, settings.label)]
         text, label = (given[0] if len(given) == 1 else given or None for given in names)
@@ -327,7 +327,7 @@ def pair_columns(given: str | None, model: Path | None) -> tuple[str, str] | Non
     return first, second
 
 
-def one_source(given: list[str], settings: ReadSettings, quiet: bool) -> str | list[str]:
+def checked_source(given: list[str], settings: ReadSettings, quiet: bool) -> str | list[str]:
     """What is to be read: one source, or several files; of a large file it says that it need not be read into memory."""
     if len(given) > 1:
         return given

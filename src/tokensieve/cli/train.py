@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tokensieve.cli.command import QUIET, SOURCES, Splitting, command, one_source, out_option, progress, say
+from tokensieve.cli.command import QUIET, SOURCES, TokenizerOptions, checked_source, command, out_option, progress, say
 from tokensieve.errors import InputError
 from tokensieve.model.settings import TrainSettings
 from tokensieve.options import option
@@ -19,7 +19,7 @@ from tokensieve.progress import Clock
 def _train(
     source: list[str],
     settings: TrainSettings,
-    splitting: Splitting,
+    tokenizing: TokenizerOptions,
     formatting: bool | None = option(
         None, "Treat formatting (length, spaces, marks) as tokens too.", default_text="on for --pairs only"
     ),
@@ -41,8 +41,8 @@ def _train(
     from tokensieve.text.corpus import read_corpus
 
     settings = replace(settings, formatting=bool(settings.pairs) if formatting is None else formatting)
-    given = one_source(source, settings, quiet)
-    tokenizer, clock = splitting.splitter(), Clock()
+    given = checked_source(source, settings, quiet)
+    tokenizer, clock = tokenizing.build(), Clock()
     if cluster is not None and settings.pairs:
         raise InputError("--pairs does not work on a cluster yet; leave out --pairs or --cluster")
     check_writable(out, model=True)
@@ -61,7 +61,7 @@ def _train(
             clock.lap("reading")
             learned = train_corpus(corpus, settings, tokenizer, tell, clock)
             model, summary = learned.model, learned.to_dict()
-            summary["settings"] |= splitting.given(settings)
+            summary["settings"] |= tokenizing.summary(settings)
             if table:
                 importance = learned.task.importance(learned.train)
                 sums = attention_sums(learned.train.counts.matrix, model.scores)[2]

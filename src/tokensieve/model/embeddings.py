@@ -181,7 +181,7 @@ def train_embeddings(
         InputError: shapes that do not agree, no documents, training that overflows, or a checkpoint of another run.
     """
     others, tell = others or {}, progress or silent
-    _check_fit(counts, start, others)
+    _check_shapes(counts, start, others)
     begun = saved = time.perf_counter()
     mark = fingerprint(sorted(asdict(settings).items()), *start, counts, *others.values())
     found = None if checkpoint is None else load(checkpoint, mark)
@@ -198,16 +198,16 @@ def train_embeddings(
 
     def record(table: Floats, f: Floats) -> None:
         row = {"step": step, "norm_p": float(np.linalg.norm(p)), "norm_v": float(np.linalg.norm(v))}
-        row["train_loss"], row["train_accuracy"] = _scored(f, counts)
+        row["train_loss"], row["train_accuracy"] = _loss_and_accuracy(f, counts)
         for name, other in others.items():
             f = answers(other.matrix, table[:, 0], table[:, 1:])
-            row[f"{name}_loss"], row[f"{name}_accuracy"] = _scored(f, other)
+            row[f"{name}_loss"], row[f"{name}_accuracy"] = _loss_and_accuracy(f, other)
         rows.append(row)
         tables.append(table)
 
     while step < settings.steps:
         table = _project(E, np.vstack([p, v]))
-        batch = _batch(counts, settings, step)
+        batch = _documents_of_step(counts, settings, step)
         with np.errstate(over="ignore", invalid="ignore"):
             g = gradient(batch, table[:, 0], table[:, 1:])
         if not math.isfinite(g.loss):
@@ -255,7 +255,7 @@ def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> t
     Raises:
         InputError: shapes that do not agree, or no documents.
     """
-    _check_fit(counts, at, {})
+    _check_shapes(counts, at, {})
     E = np.ascontiguousarray(at.E, dtype=np.float32 if at.E.dtype == np.float32 else np.float64)
     out = np.empty_like(E) if out is None else out
     if out.shape != E.shape or out.dtype != E.dtype or not out.flags.c_contiguous:
@@ -263,16 +263,16 @@ def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> t
     right = np.vstack([at.p, np.atleast_2d(at.v.T)]).astype(np.float64)
     table = _project(E, right)
     g = gradient(counts, table[:, 0], table[:, 1:])
-    pull = _sweep(E, out, out, np.column_stack([g.a, g.b]), right, WRITE)
+    pull = _pull_and_update(E, out, out, np.column_stack([g.a, g.b]), right, WRITE)
     return g.loss, Start(out, pull[0], pull[1] if at.v.ndim == 1 else np.ascontiguousarray(pull[1:].T))
 
 
-def _scored(f: Floats, counts: Counts) -> tuple[float, float]:
+def _loss_and_accuracy(f: Floats, counts: Counts) -> tuple[float, float]:
     """Mean loss and accuracy."""
     return float(np.mean(loss_and_slope(f, counts.labels)[0])), accuracy(f, counts.labels)
 
 
-def _check_fit(counts: Counts, start: Start, others: dict[str, Counts]) -> None:
+def _check_shapes(counts: Counts, start: Start, others: dict[str, Counts]) -> None:
     heads = 1 if start.v.ndim == 1 else start.v.shape[1]
     if counts.n_documents == 0:
         raise InputError("there are no documents to train on: pass at least one")
@@ -287,7 +287,7 @@ def _check_fit(counts: Counts, start: Start, others: dict[str, Counts]) -> None:
             raise InputError(f"the {name} documents have other token types or classes than those to train on")
 
 
-def _batch(counts: Counts, settings: TrainingSettings, step: int) -> Counts:
+def _documents_of_step(counts: Counts, settings: TrainingSettings, step: int) -> Counts:
     """The documents of a step: epoch after epoch a new order, each drawn from its own seed so that any step can be found."""
     size = settings.batch_size
     if size is None or size >= counts.n_documents:
@@ -303,7 +303,7 @@ def _update(state: dict[str, Array], left: Floats, settings: TrainingSettings, t
     fix, root = (1 / (1 - BETA1**t), 1 / np.sqrt(1 - BETA2**t)) if adam else (1.0, 1.0)
     mode = FROZEN if "E" in settings.frozen else (ADAM if adam else DESCENT)
     m1, m2 = (state.get(f"moment_E{k}", np.empty((0, 0), E.dtype)) for k in (1, 2))
-    g = _sweep(E, m1, m2, left, np.vstack([state["p"], state["v"]]), mode, rate * fix, root)
+    g = _pull_and_update(E, m1, m2, left, np.vstack([state["p"], state["v"]]), mode, rate * fix, root)
     for name, slope in (("p", g[0]), ("v", g[1:])):
         if name in settings.frozen:
             continue
@@ -318,18 +318,18 @@ def _project(E: Array, right: Floats) -> Floats:
     """[E p, E V] for the rows p, Vᵀ of `right`, shape (|S|, 1 + H)."""
     out = np.empty((len(E), len(right)))
     with _threads(E.size):
-        _products(E, right, out)
+        _row_products(E, right, out)
     return out
 
 
-def _sweep(
+def _pull_and_update(
     E: Array, m1: Array, m2: Array, left: Floats, right: Floats, mode: int, rate: float = 1.0, root: float = 1.0
 ) -> Floats:
     """leftᵀ E, shape (1 + H, d), and with the same reading of E what `mode` does to its rows."""
     pull, kind = np.zeros((-(-len(E) // BLOCK), *right.shape)), E.dtype.type
     constants = tuple(kind(x) for x in CONSTANTS)
     with _threads(E.size):
-        _rows(E, m1, m2, left.astype(kind), right.astype(kind), mode, kind(rate), kind(root), constants, pull)
+        _update_rows(E, m1, m2, left.astype(kind), right.astype(kind), mode, kind(rate), kind(root), constants, pull)
     return np.asarray(pull.sum(axis=0))
 
 
@@ -346,7 +346,7 @@ def _threads(entries: int) -> Iterator[None]:
 
 
 @numba.njit(cache=True, parallel=True, fastmath={"reassoc", "contract"})
-def _products(E: Floats, right: Floats, out: Floats) -> None:
+def _row_products(E: Floats, right: Floats, out: Floats) -> None:
     """out = E rightᵀ, a row of E at a time."""
     for s in numba.prange(len(E)):
         for h in range(len(right)):
@@ -357,7 +357,7 @@ def _products(E: Floats, right: Floats, out: Floats) -> None:
 
 
 @numba.njit(cache=True, parallel=True, error_model="numpy", fastmath={"contract"})
-def _rows(
+def _update_rows(
     E: Floats,
     m1: Floats,
     m2: Floats,

@@ -10,7 +10,7 @@ from tokensieve.blocks import Block, Column, Live, Medium, Section
 from tokensieve.escape import shown
 
 
-def written(column: Column, value: Any) -> tuple[str, str]:
+def cell_text(column: Column, value: Any) -> tuple[str, str]:
     """The cell, and its interval in smaller print ("" where it has none)."""
     if value is None:
         return "–", ""
@@ -37,14 +37,14 @@ def written(column: Column, value: Any) -> tuple[str, str]:
             return getattr(wording, form)(value, digits), ""  # percent, signed, plain
 
 
-def for_medium(these: Sequence[Block], medium: Medium) -> list[Block]:
+def blocks_for(these: Sequence[Block], medium: Medium) -> list[Block]:
     """The blocks that a medium shows; where it is not a page, those instead of scripts."""
     out: list[Block] = []
     for block in these:
         if medium not in getattr(block, "only", (medium,)):
             continue
         if medium != "html" and isinstance(block, Live):
-            out += for_medium(block.instead, medium)
+            out += blocks_for(block.instead, medium)
         else:
             out.append(block)
     return out

@@ -28,7 +28,7 @@ from tokensieve.blocks import Block, Column, Live, Picture, Report, Section
 from tokensieve.escape import named, shown
 from tokensieve.progress import beside
 from tokensieve.report import live
-from tokensieve.report.cells import for_medium, walk, written
+from tokensieve.report.cells import blocks_for, cell_text, walk
 from tokensieve.report.pictures import Drawings, draw, themed
 
 FOLDER = Path(__file__).parent
@@ -51,7 +51,7 @@ def render(result: Any, notebook: bool = False) -> str:
         return page(report)
     # the first screen and the first section, in a shadow tree: a notebook's styles cannot reach them, nor theirs the notebook;
     # where scripts do not run, title and verdict stay
-    first = report.blocks[: _opening(report) + 1]
+    first = report.blocks[: _first_screen_size(report) + 1]
     report = replace(report, blocks=tuple(block for block in first if not isinstance(block, Picture)))
     style = re.sub(r":root(?![-\w])", ":host", _read("page.css"))
     style += ":host { display: block; } header { max-width: none; padding: 0; }"
@@ -97,7 +97,7 @@ def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) ->
     return template.render(context() | {"live_blocks": data})
 
 
-def _opening(report: Report) -> int:
+def _first_screen_size(report: Report) -> int:
     """How many blocks the first screen has: those before the first section and before what is interactive."""
     kinds = [isinstance(block, Section | Live) for block in report.blocks]
     return kinds.index(True) if True in kinds else len(kinds)
@@ -110,10 +110,10 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
     for block in report.blocks:
         if isinstance(block, Live):
             links += live.LINKS
-        elif isinstance(block, Section) and _visible(block):
+        elif isinstance(block, Section) and _has_content(block):
             short = re.split(r"[,:(]| of each ", block.title)[0]  # what stands before a comma or a colon
             links.append((anchors[id(block)], shorten(short, 36, placeholder=" …")))
-    first = for_medium(report.blocks[: _opening(report)], "html")
+    first = blocks_for(report.blocks[: _first_screen_size(report)], "html")
     leads = [block for block in first if isinstance(block, blocks.Text) and block.style == "lead"]
     pictured = [block for block in first if isinstance(block, Picture)]
     about = {shown(name): value for name, value in report.about.items() if value not in (None, "", [], {})}
@@ -123,7 +123,7 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
         "above": leads,
         "hero_pictures": pictured,
         "beside": [block for block in first if block not in leads and block not in pictured],
-        "rest": report.blocks[_opening(report) :],
+        "rest": report.blocks[_first_screen_size(report) :],
         "anchors": anchors,
         "links": [*links, ("about", "Settings")],
         # as data addresses: nothing in a picture can touch the page
@@ -131,11 +131,17 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
             name: "data:image/svg+xml;base64," + b64encode(themed(files["svg"]).encode()).decode()
             for name, files in drawings.items()
         },
-        "plain_facts": [(name, _setting(value)) for name, value in about.items() if not isinstance(value, Mapping)],
+        "plain_facts": [
+            (name, _setting_text(value)) for name, value in about.items() if not isinstance(value, Mapping)
+        ],
         "fact_tables": [
             (
                 name.capitalize(),
-                [(shown(key.replace("_", " ")), _setting(one)) for key, one in value.items() if one not in (None, [])],
+                [
+                    (shown(key.replace("_", " ")), _setting_text(one))
+                    for key, one in value.items()
+                    if one not in (None, [])
+                ],
             )
             for name, value in about.items()
             if isinstance(value, Mapping)
@@ -160,15 +166,17 @@ def _anchors(these: Sequence[Block]) -> dict[int, str]:
     return out
 
 
-def _visible(block: Block) -> bool:
+def _has_content(block: Block) -> bool:
     """Whether a page shows the block: a section only with something in it."""
-    return bool(for_medium([block], "html")) and (not isinstance(block, Section) or any(map(_visible, block.blocks)))
+    return bool(blocks_for([block], "html")) and (
+        not isinstance(block, Section) or any(map(_has_content, block.blocks))
+    )
 
 
-def _grouped(these: Sequence[Block]) -> list[tuple[str, list[Block]]]:
+def _neighbour_groups(these: Sequence[Block]) -> list[tuple[str, list[Block]]]:
     """Neighbours that are drawn together: findings as cards, pictures side by side."""
     out: list[tuple[str, list[Block]]] = []
-    for block in filter(_visible, these):
+    for block in filter(_has_content, these):
         kind = "other"
         if isinstance(block, Section):
             kind = "cards" if block.level else "sections"
@@ -193,12 +201,12 @@ def _environment() -> jinja2.Environment:
     out.filters |= {
         "kind": lambda block: type(block).__name__,
         "identity": id,
-        "grouped": _grouped,
-        "grid": _grid,
-        "cut": _cut,
+        "grouped": _neighbour_groups,
+        "grid": _table_grid,
+        "cut": _shortened_passage,
         "peak": lambda passage: max((abs(weight) for _, weight in passage.pieces), default=0.0) or 1.0,
-        "one_line": _one_line,
-        "code": _code,
+        "one_line": _on_one_line,
+        "code": _with_code,
         # line breaks and tabs stay, other control characters are made visible
         "piece": lambda text: re.sub(r"[^\n\t]+", lambda part: named(part[0]), text.replace("\r\n", "\n")),
         "shown": shown,
@@ -213,7 +221,7 @@ def _read(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def _setting(value: object) -> str:
+def _setting_text(value: object) -> str:
     """A setting or a figure in words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -224,18 +232,18 @@ def _setting(value: object) -> str:
     return shown(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value), 200)
 
 
-def _one_line(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """Text of a document on one line, with nothing in it that turns the writing direction or cannot be seen."""
     words = named(" ".join(text.split()))
     return f"{' ' * text[:1].isspace()}{words}{' ' * text[-1:].isspace()}" if words else text and " "
 
 
-def _code(text: str) -> Markup:
+def _with_code(text: str) -> Markup:
     """Text with options such as --seed, and what stands between backticks, as code that no line breaks."""
     return Markup(re.sub(r"`([^`]+)`|(?<![\w-])(--[a-z][a-z-]*)", r"<code>\1\2</code>", str(escape(text))))
 
 
-def _cut(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+def _shortened_passage(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     """The pieces of a document to show: all, or 1,500 characters (at most 400 pieces) of each end and what is between in words."""
     ends = list(accumulate(len(text) for text, _ in pieces))
     total = ends[-1] if ends else 0
@@ -254,16 +262,16 @@ def _cut(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     return head + between + tail
 
 
-def _grid(table: blocks.Table) -> dict[str, Any]:
+def _table_grid(table: blocks.Table) -> dict[str, Any]:
     """Heads and cells of a table, as the template writes them."""
     columns = [list(_cells(column, [row[i] for row in table.rows], i)) for i, column in enumerate(table.columns)]
     rows = list(zip(*columns, strict=True))
-    heads = [{"name": column.name, "unit": column.unit, "class": _class(column)} for column in table.columns]
+    heads = [{"name": column.name, "unit": column.unit, "class": _cell_class(column)} for column in table.columns]
     identity = sha256(repr((table.title, heads, len(rows), rows[:1])).encode()).hexdigest()[:8]
     return {"heads": heads, "rows": rows, "id": f"t-{identity}", "extra": any(c.extra for c in table.columns)}
 
 
-def _class(column: Column) -> str:
+def _cell_class(column: Column) -> str:
     side = "" if column.format in ("text", "token", "link") else "n"
     return f"{side} {'extra' if column.extra else ''}".strip()
 
@@ -278,7 +286,7 @@ def _cells(column: Column, values: Sequence[Any], place: int) -> Iterator[dict[s
         finite = [0.0, *filter(math.isfinite, map(float, bounds))]
         start, width = min(finite), (max(finite) - min(finite)) or 1.0
     for value in values:
-        text, between = written(column, value)
+        text, between = cell_text(column, value)
         several = column.format in ("interval", "rate", "cell") and value is not None
         x = value[0] if several else value
         number = None if x is None or column.format in ("text", "token", "link") else float(x)
@@ -291,7 +299,7 @@ def _cells(column: Column, values: Sequence[Any], place: int) -> Iterator[dict[s
             "link": quote(text) if column.format == "link" else "",
             "plain": column.format == "text",
             "mark": column.marks.get(text, ""),
-            "class": _class(column),
+            "class": _cell_class(column),
             "head": f"{column.name} {column.unit}".strip() if place else "",
             "style": "",
             "bar": "",

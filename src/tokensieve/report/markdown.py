@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tokensieve import blocks
 from tokensieve.blocks import Block, Column, Report, Section, Table, Text
 from tokensieve.escape import named, shown
-from tokensieve.report.cells import for_medium, written
+from tokensieve.report.cells import blocks_for, cell_text
 from tokensieve.wording import count, percent
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _safe(text: str) -> str:
 def _parts(these: Sequence[Block], depth: int) -> list[str]:
     """Paragraphs of the blocks."""
     out: list[str] = []
-    for block in for_medium(these, "markdown"):
+    for block in blocks_for(these, "markdown"):
         match block:
             case blocks.Text():
                 out.append(_safe(block.text))
@@ -125,7 +125,7 @@ def _table(table: Table) -> list[str]:
     rules = " | ".join("---" if column.format in ("text", "token") else "--:" for column in table.columns)
     lines = [f"| {head} |", f"| {rules} |"]
     for row in table.rows[: table.first]:
-        cells = (written(column, value) for column, value in zip(table.columns, row, strict=True))
+        cells = (cell_text(column, value) for column, value in zip(table.columns, row, strict=True))
         lines.append(f"| {' | '.join(_safe(' '.join(cell).rstrip()) for cell in cells)} |")
     more = f"… and {len(table.rows) - table.first:,} more" if len(table.rows) > table.first else ""
     return [f"**{_safe(table.title)}**" if table.title else "", "\n".join(lines), more, _safe(table.note)]

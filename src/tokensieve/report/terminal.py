@@ -15,7 +15,7 @@ from rich.text import Text as Line
 from tokensieve import blocks
 from tokensieve.blocks import Block, Report
 from tokensieve.escape import printable, shown
-from tokensieve.report.cells import for_medium, written
+from tokensieve.report.cells import blocks_for, cell_text
 from tokensieve.wording import percent, plain, signed
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _style(contribution: float) -> str:
 
 
 def _show(these: Iterable[Block], console: _Console) -> None:
-    for block in for_medium(tuple(these), "terminal"):
+    for block in blocks_for(tuple(these), "terminal"):
         match block:
             case blocks.Text():
                 console.print(Line(block.text, style=_STYLES.get(block.style, "")))
@@ -174,7 +174,7 @@ def _show(these: Iterable[Block], console: _Console) -> None:
 
 def _show_section(section: blocks.Section, console: _Console) -> None:
     """A finding begins with its level; other sections with an empty line and their title."""
-    inside = for_medium(section.blocks, "terminal")
+    inside = blocks_for(section.blocks, "terminal")
     if section.level:
         head = Line(f"{section.title} ({section.level}): ", style=_LEVELS.get(section.level, "bold"))
         first = inside[0] if inside else None
@@ -199,7 +199,7 @@ def _show_table(table: blocks.Table, console: _Console) -> None:
         head = Line(f"{column.name} {column.unit}".rstrip(), style="dim")
         drawn.add_column(head, justify=side, overflow="fold", no_wrap=column.format != "text")
     for row in table.rows[: table.first]:
-        cells = [written(table.columns[i], row[i]) for i in kept]
+        cells = [cell_text(table.columns[i], row[i]) for i in kept]
         drawn.add_row(*(Line(value) + Line(f" {between}" if between else "", style="dim") for value, between in cells))
     console.print(drawn)
     if len(table.rows) > table.first:

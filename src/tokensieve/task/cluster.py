@@ -19,12 +19,12 @@ from tokensieve.model.attention import Model
 from tokensieve.model.cluster import Learned
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress
-from tokensieve.task.tasks import CorpusModel, Labels, Part
+from tokensieve.task.tasks import CorpusModel, Labels
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
-from tokensieve.text.vocabulary import count_corpus
+from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
 
 class _OnCluster(Labels):
@@ -35,10 +35,10 @@ class _OnCluster(Labels):
         if sampled:  # few of those that belong together are in the sample
             self.left_out = ("curve", "groups", "near duplicates")
 
-    def importance(self, part: Part) -> Importance:
+    def importance(self, part: CountedCorpus) -> Importance:
         return self.learned.importance
 
-    def attention_sums(self, part: Part, model: Model) -> Floats:
+    def attention_sums(self, part: CountedCorpus, model: Model) -> Floats:
         return self.learned.attention_sums
 
     def refit(self, counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
@@ -46,7 +46,7 @@ class _OnCluster(Labels):
             return super().refit(counts, model, of, settings)
         return self.learned.trained(np.flatnonzero(np.isin(self.learned.vocabulary.tokens, counts.tokens)))
 
-    def accuracy(self, f: Floats, part: Part) -> Share:
+    def accuracy(self, f: Floats, part: CountedCorpus) -> Share:
         if part.corpus.units is not None:  # groups are counted in the sample
             return super().accuracy(f, part)
         return Share.count(int(self.learned.tested[0].sum()), int(self.learned.sizes[1].sum()))
@@ -96,17 +96,16 @@ def train_remote(
             frame = both.filter(pl.col("test") == test)
             writers[test].extend(frame["text"].to_list())
             frames[test].append(frame.drop("text", "test"))
-    splitter, features, parts = found.vocabulary.tokenizer, len(found.vocabulary.formatting), list[Part]()
+    splitter, parts = found.vocabulary.tokenizer, list[CountedCorpus]()
     fields = splitter.fields if isinstance(splitter, FieldTokenizer) else ()
     index = {label: k for k, label in enumerate(found.classes)}
     for side, some, writer in zip((name, f"{name} (test)"), frames, writers, strict=True):
         frame = pl.concat(some).with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
         corpus = Corpus(frame, found.classes, side, found.intake, fields=fields, stored=writer.finish())
-        x = count_corpus(corpus, found.vocabulary)
-        parts.append(Part(corpus, x.counts, x.unknown, x.stream.n_tokens, features, x.stream))
+        parts.append(count_corpus(corpus, found.vocabulary))
     train, held = parts
     task = _OnCluster(found, sum(part.counts.n_documents for part in parts) < found.sizes.sum())
-    notes = [*found.intake.lines(), *train.notes(held)]
+    notes = [*found.intake.lines(), *train.group_notes(held)]
     plural = "one partition" if found.partitions == 1 else f"{found.partitions:,} partitions"
     notes.append(
         f"trained on a cluster: the model is an average over {plural} of the documents, so its accuracy is similar to "

@@ -12,13 +12,12 @@ import subprocess
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
-import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
@@ -41,72 +40,9 @@ from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.formatting import Formatting
 from tokensieve.text.split import draw_units, folds, split_corpus
 from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.text.vocabulary import Chunks, count_corpus
-
-
-@dataclass(frozen=True)
-class Part:
-    """One side of the split, counted.
-
-    Attributes:
-        corpus: its texts and labels.
-        counts: as the model reads them.
-        unknown: words of each document that are no token type, shape (n,).
-        words: of all documents.
-        features: how many types, the last ones, are formatting.
-        stream: the words themselves; nothing where they are elsewhere.
-    """
-
-    corpus: Corpus
-    counts: Counts
-    unknown: Ints
-    words: int
-    features: int = 0
-    stream: Chunks = field(default_factory=Chunks)
-
-    @property
-    def plain(self) -> Counts:
-        """The counts without formatting."""
-        return self.with_types(slice(self.counts.n_types - self.features)) if self.features else self.counts
-
-    def with_types(self, kept: Ints | slice) -> Counts:
-        """The counts of some of the token types."""
-        return replace(self.counts, matrix=self.counts.matrix[:, kept], tokens=self.counts.tokens[kept])
-
-    def types_without(self, tokens: set[str]) -> Ints | None:
-        """The token types that contain none of the tokens; None where all do, or none does."""
-        if not tokens:
-            return None
-
-        def contains(token: str) -> bool:
-            if Formatting.includes(token):
-                return token in tokens
-            words = token.split(" ")
-            runs = (" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1))
-            return any(run in tokens for run in runs)
-
-        every = pl.Series(self.counts.tokens, dtype=pl.String)
-        # as text first: of half a million types a few are left to be looked into
-        likely = np.flatnonzero(every.str.contains_any(list(tokens)).to_numpy())
-        gone = [i for i in likely.tolist() if contains(every[i])]
-        keep = np.setdiff1d(np.arange(self.counts.n_types), gone)
-        return None if len(keep) in (0, self.counts.n_types) else keep
-
-    def notes(self, test: Part) -> list[str]:
-        """Groups on this side and on both sides, and classes with too few test documents, in plain words."""
-        notes, train, groups = list[str](), self.corpus.by, test.corpus.by
-        if train is not None:
-            notes.append(
-                f"training documents belong to {train.n_unique():,} groups; statistics count groups, not documents"
-            )
-            shared = 0 if groups is None else int(groups.is_in(train.unique().implode()).sum())
-            notes += [f"{shared:,} test documents belong to groups that are also in training"] * bool(shared)
-        sizes = zip(test.counts.classes, test.counts.class_sizes, strict=True)
-        few = ", ".join(f"{name!r} ({size})" for name, size in sizes if size < 20)
-        return notes + [f"too few test documents (under 20) to judge the accuracy of {few}"] * bool(few)
+from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
 
 class Task(ABC):
@@ -114,7 +50,7 @@ class Task(ABC):
 
     Attributes:
         size: documents of an item.
-        single: whether a document alone has a predicted class, so that there are recall by class, calibration and a learning
+        classifies: whether a document alone has a predicted class, so that there are recall by class, calibration and a learning
             curve.
         strengths: C of the logistic regressions of `baseline`, to choose from.
         left_out: names of checks, and of other parts of an audit, that cannot be had where the documents lie.
@@ -122,7 +58,7 @@ class Task(ABC):
     """
 
     size: int
-    single: bool
+    classifies: bool
     strengths: tuple[float, float, float]
     left_out: tuple[str, ...] = ()
     sampled = False
@@ -143,15 +79,15 @@ class Task(ABC):
         """1 for each item that decision values f, shape (n, H), predict correctly, ½ for a tie, else 0, shape (items,)."""
 
     @abstractmethod
-    def importance(self, part: Part) -> Importance:
+    def importance(self, part: CountedCorpus) -> Importance:
         """What the data alone says about each token type, formatting included."""
 
     @abstractmethod
-    def held_out(self, train: Part, seed: int) -> NDArray[np.bool_]:
+    def held_out(self, train: CountedCorpus, seed: int) -> NDArray[np.bool_]:
         """A tenth of the items, on which the strength of `baseline` is chosen, shape (items,)."""
 
     @abstractmethod
-    def out_of_fold(self, train: Part, model: Model, settings: TrainSettings) -> Floats | None:
+    def out_of_fold(self, train: CountedCorpus, model: Model, settings: TrainSettings) -> Floats | None:
         """Probabilities of each document's classes, shape (n, K), by models that never saw its group; None if the documents do
         not allow a split.
 
@@ -159,7 +95,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def against(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
+    def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
         """The tokens of each item that speak most for another class than its label, four at most, joined by commas.
 
         Args:
@@ -177,7 +113,7 @@ class Task(ABC):
         """`tokensieve.model.fit.refit`, where the documents lie."""
         return refit(counts, model, of, settings)
 
-    def attention_sums(self, part: Part, model: Model) -> Floats:
+    def attention_sums(self, part: CountedCorpus, model: Model) -> Floats:
         """`tokensieve.model.attention.attention_sums` of all documents, shape (3, |S|)."""
         return attention_sums(part.counts.matrix, model.scores)
 
@@ -190,22 +126,22 @@ class Task(ABC):
         """The document that stands for each item of a corpus of so many documents, shape (items,)."""
         return np.arange(0, documents, self.size)
 
-    def accuracy(self, f: Floats, part: Part) -> Share:
+    def accuracy(self, f: Floats, part: CountedCorpus) -> Share:
         """Fraction of items predicted correctly, with its interval over groups."""
         return Share.over(self.correct(f, part.counts), self.units(part.corpus))
 
-    def baseline(self, train: Part, test: Part, seed: int) -> float | None:
+    def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float | None:
         """Test accuracy of what a reader would try first: TF-IDF (sublinear) and logistic regression on the same words.
 
         C is chosen on held-out items. Of pairs it sees the differences, each pair in both orders, and has no intercept. Another
         process does it (`tokensieve.task.baseline`): where that fails, a line on standard error says so, and it is None.
         """
-        given: dict[str, Any] = {"single": self.single, "strengths": self.strengths}
+        given: dict[str, Any] = {"single": self.classifies, "strengths": self.strengths}
         weights = np.ones(train.counts.n_documents) if train.counts.weights is None else train.counts.weights
         given |= {"labels": train.counts.labels, "truth": test.counts.labels, "weights": weights}
         given["held"] = np.repeat(self.held_out(train, seed), self.size)
         for name, part in (("train", train), ("test", test)):
-            matrix = part.plain.matrix
+            matrix = part.word_counts.matrix
             given |= {f"{name}_{field}": getattr(matrix, field) for field in ("data", "indices", "indptr", "shape")}
         # small dense products gain nothing from threads, and lose tenfold on a busy machine
         alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -225,7 +161,13 @@ class Task(ABC):
             return None
 
     def accuracy_without(
-        self, tokens: set[str], train: Part, test: Part, model: Model, f: Floats, settings: TrainSettings
+        self,
+        tokens: set[str],
+        train: CountedCorpus,
+        test: CountedCorpus,
+        model: Model,
+        f: Floats,
+        settings: TrainSettings,
     ) -> tuple[Share, Share] | None:
         """Test accuracy with all token types, and of the same model trained without some of them.
 
@@ -236,7 +178,7 @@ class Task(ABC):
         Returns:
             Both; None if no type contains any of the tokens, or nothing else is left.
         """
-        keep = train.types_without(tokens)
+        keep = train.types_not_containing(tokens)
         if keep is None:
             return None
         without = self.refit(train.with_types(keep), model, train.counts.n_documents, settings)
@@ -249,7 +191,7 @@ class Labels(Task):
     """Documents with one class each."""
 
     size = 1
-    single = True
+    classifies = True
     strengths = 1.0, 10.0, 100.0
 
     def units(self, corpus: Corpus) -> Ints | None:
@@ -261,14 +203,14 @@ class Labels(Task):
     def correct(self, f: Floats, counts: Counts) -> Floats:
         return np.asarray(decide(f) == counts.labels, dtype=np.float64)
 
-    def importance(self, part: Part) -> Importance:
-        return token_importance(part.counts, part.features, part.corpus.units)
+    def importance(self, part: CountedCorpus) -> Importance:
+        return token_importance(part.counts, part.n_formatting, part.corpus.units)
 
-    def held_out(self, train: Part, seed: int) -> NDArray[np.bool_]:
+    def held_out(self, train: CountedCorpus, seed: int) -> NDArray[np.bool_]:
         n = train.counts.n_documents
         return np.isin(np.arange(n), np.random.default_rng(seed).permutation(n)[: max(n // 10, 1)])
 
-    def out_of_fold(self, train: Part, model: Model, settings: TrainSettings) -> Floats | None:
+    def out_of_fold(self, train: CountedCorpus, model: Model, settings: TrainSettings) -> Floats | None:
         counts, units = train.counts, train.corpus.units
         # A model of one part can know every class only if each has that many documents, of that many groups.
         pairs = counts.labels if units is None else np.unique(np.stack([counts.labels, units]), axis=1)[0]
@@ -294,7 +236,7 @@ class Labels(Task):
         prior = prior_of(counts.weighed[1])
         return probabilities(prior + best_scale(f, prior, counts.labels, counts.weights) * (f - prior))
 
-    def against(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
+    def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
         part = counts.rows(documents)
         q, values, m = attention(part.matrix, model.scores), both(model.values), part.matrix
         out = []
@@ -313,7 +255,7 @@ class Preferences(Task):
     """Pairs of answers, rows 2i (preferred) and 2i + 1; only differences of decision values mean anything."""
 
     size = 2
-    single = False
+    classifies = False
     strengths = 0.3, 1.0, 3.0  # of differences, which are longer than a text and say less
 
     def units(self, corpus: Corpus) -> Ints:
@@ -328,13 +270,13 @@ class Preferences(Task):
         m = f[::2, 0]
         return np.asarray((m > 0) + 0.5 * (m == 0))
 
-    def importance(self, part: Part) -> Importance:
-        return pair_importance(part.counts, self.units(part.corpus), part.features)
+    def importance(self, part: CountedCorpus) -> Importance:
+        return pair_importance(part.counts, self.units(part.corpus), part.n_formatting)
 
-    def held_out(self, train: Part, seed: int) -> NDArray[np.bool_]:
+    def held_out(self, train: CountedCorpus, seed: int) -> NDArray[np.bool_]:
         return draw_units(self.units(train.corpus), 0.1, seed)
 
-    def out_of_fold(self, train: Part, model: Model, settings: TrainSettings) -> Floats | None:
+    def out_of_fold(self, train: CountedCorpus, model: Model, settings: TrainSettings) -> Floats | None:
         """As for labels, of two halves of the groups; the margin of a pair gives both of its documents the same probability."""
         units, counts = self.units(train.corpus), train.counts
         names = np.random.default_rng(settings.seed).permutation(np.unique(units))
@@ -348,7 +290,7 @@ class Preferences(Task):
         m *= best_scale(m[:, None], np.zeros(1), np.ones(len(m), dtype=np.int64))
         return probabilities(np.column_stack([m, -m]).reshape(-1, 1))
 
-    def against(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
+    def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
         """The tokens that take most from the margin of each pair, whichever answer holds them."""
         u, w = model.table
         out = []
@@ -364,7 +306,7 @@ class Preferences(Task):
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         assert train.pairs is not None and test.pairs is not None
         sizes = {"train": len(train.pairs.units), "test": len(test.pairs.units)}
-        return {"pairs": {"columns": list(train.pairs.columns), "by": train.pairs.by, **sizes}}
+        return {"pairs": {"columns": list(train.pairs.columns), "by": train.pairs.group_column, **sizes}}
 
 
 @dataclass(frozen=True, repr=False)
@@ -382,8 +324,8 @@ class CorpusModel:
     """
 
     model: Model
-    train: Part
-    test: Part
+    train: CountedCorpus
+    test: CountedCorpus
     f: Floats
     notes: list[str]
     settings: TrainSettings
@@ -408,7 +350,7 @@ class CorpusModel:
             "test_accuracy": accuracy(self.f, test.labels),
             "majority_accuracy": float(np.mean(test.labels == sizes.argmax())),
             "class_recall": {name: float(hits / size) if size else None for name, hits, size in recall},
-            "unknown_share": float(self.test.unknown.sum() / max(self.test.words, 1)),
+            "unknown_share": float(self.test.unknown.sum() / max(self.test.stream.n_tokens, 1)),
             "seconds": self.seconds,
             "seed": self.settings.seed,
             "settings": self.settings.to_dict() | {"columns": list(self.train.corpus.intake.columns)},
@@ -423,7 +365,7 @@ def train_corpus(
     tokenizer: Tokenizer | None = None,
     progress: Progress | None = None,
     clock: Clock | None = None,
-    counted: Callable[[Task, Part, Part], None] | None = None,
+    counted: Callable[[Task, CountedCorpus, CountedCorpus], None] | None = None,
 ) -> CorpusModel:
     """Split, count, learn and test.
 
@@ -452,7 +394,7 @@ def train_corpus(
         )
     done, total = len(corpus.texts), len(corpus.texts) + len(corpus.test.texts)
     settings = settings.of_documents(done)
-    x = count_corpus(
+    train = count_corpus(
         corpus,
         tokenizer=tokenizer,
         ngrams=settings.ngrams,
@@ -460,15 +402,12 @@ def train_corpus(
         formatting=settings.formatting,
         progress=lambda read: tell("tokenizing", read / total),
     )
-    y = count_corpus(corpus.test, x.vocabulary, progress=lambda read: tell("tokenizing", (done + read) / total))
-    features = len(x.vocabulary.formatting)
-    train = Part(corpus, x.counts, x.unknown, x.stream.n_tokens, features, x.stream)
-    test = Part(corpus.test, y.counts, y.unknown, y.stream.n_tokens, features, y.stream)
+    test = count_corpus(corpus.test, train.vocabulary, progress=lambda read: tell("tokenizing", (done + read) / total))
     clock.lap("tokenizing")
     if counted:
         counted(task, train, test)
-    model = fit(x.counts, settings, x.vocabulary, tell, task.units(corpus), pairs=not task.single)
+    model = fit(train.counts, settings, train.vocabulary, tell, task.units(corpus), pairs=not task.classifies)
     f = task.decide(model, test.counts.matrix)
     clock.lap("training")
-    notes += train.notes(test)
+    notes += train.group_notes(test)
     return CorpusModel(model, train, test, f, notes, settings, task, clock.seconds)

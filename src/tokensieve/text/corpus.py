@@ -123,7 +123,8 @@ class Pairing:
     """Documents 2i and 2i + 1 are the preferred and the other side of pair i, of n pairs.
 
     Attributes:
-        columns, by: where they were read, and the column of the units, or None where every pair is one.
+        columns: where they were read.
+        group_column: that of the units, or None where every pair is one.
         units: unit (prompt) of each pair, shape (n,): place in `names`.
         names: the units as text.
         position: which of the answers in their columns' order was preferred (0 or 1), shape (n,); None where the order
@@ -131,7 +132,7 @@ class Pairing:
     """
 
     columns: tuple[str, str]
-    by: str | None
+    group_column: str | None
     units: Ints
     names: tuple[str, ...]
     position: Ints | None = None
@@ -225,7 +226,7 @@ class Corpus:
         return self.frame["row"].to_numpy()
 
     @property
-    def by(self) -> pl.Series | None:
+    def groups(self) -> pl.Series | None:
         """The group of each document, n; None where every document is one."""
         return self.frame["group"] if "group" in self.frame.columns else None
 
@@ -242,7 +243,7 @@ class Corpus:
     @cached_property
     def units(self) -> Ints | None:
         """0 … U−1 for the groups, in order of first appearance, shape (n,); None where every document is one."""
-        return None if self.by is None else self.unit_index(self.by.to_list())
+        return None if self.groups is None else self.unit_index(self.groups.to_list())
 
     def with_texts(self, texts: pl.Series) -> Corpus:
         """The same documents with other texts, read as one column."""

@@ -69,7 +69,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
     if how.split is None and held is None:
         if len(train.pairs.names) < 2:
             n = len(train.pairs.units)
-            same = f"the same value in column {train.pairs.by!r}" if train.pairs.by else "the same prompt"
+            same = f"the same value in column {reader.by!r}" if reader.by else "the same prompt"
             usable = "has a single usable pair" if n == 1 else f"all {n:,} pairs have {same}"
             raise InputError(f"{table.name}: {usable}, so none can be held out; add pairs, or pass --test SOURCE")
         return train
@@ -81,7 +81,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
     assert test.pairs is not None
     both = [pl.DataFrame({"a": c.keys.gather_every(2), "b": c.keys.gather_every(2, 1)}) for c in (train, test)]
     train.intake.counts["test_overlap"] = both[1].join(both[0].unique(), on=["a", "b"], how="semi").height
-    if train.pairs.by is not None:
+    if train.pairs.group_column is not None:
         known = set(train.pairs.names)
         train.intake.counts["shared_units"] = sum(test.pairs.names[unit] in known for unit in test.pairs.units)
     return replace(train, test=test)

@@ -309,22 +309,73 @@ class _Counted:
 
     Attributes:
         matrix: how often each type occurs in each document, CSR (n, |S|); of texts in files it is in a file too.
-        unknown, stream: words of each document that are outside the vocabulary, shape (n,), and the words of all documents.
-        corpus: the documents, where they have labels.
+        unknown: words of each document that are outside the vocabulary, shape (n,).
+        stream: the words of all documents.
     """
 
     matrix: sp.csr_array
     vocabulary: Vocabulary
     unknown: Ints
     stream: TokenStream | _StoredTokens
-    corpus: Corpus | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CountedCorpus(_Counted):
+    """A corpus, counted; of one that was split, one side."""
+
+    corpus: Corpus
 
     @cached_property
     def counts(self) -> Counts:
-        """The matrix with the documents' labels."""
-        assert self.corpus is not None
+        """The matrix with the documents' labels and weights."""
         c = self.corpus
         return Counts(self.matrix, c.labels, c.classes, self.vocabulary.tokens, c.weights)
+
+    @property
+    def n_formatting(self) -> int:
+        """How many types, the last ones, are formatting."""
+        return len(self.vocabulary.formatting)
+
+    @property
+    def word_counts(self) -> Counts:
+        """The counts without formatting."""
+        return self.with_types(slice(self.vocabulary.n_words)) if self.n_formatting else self.counts
+
+    def with_types(self, kept: Ints | slice) -> Counts:
+        """The counts of some of the token types."""
+        return replace(self.counts, matrix=self.counts.matrix[:, kept], tokens=self.counts.tokens[kept])
+
+    def types_not_containing(self, tokens: set[str]) -> Ints | None:
+        """The token types that contain none of the tokens; None where all do, or none does."""
+        if not tokens:
+            return None
+
+        def contains(token: str) -> bool:
+            if Formatting.includes(token):
+                return token in tokens
+            words = token.split(" ")
+            runs = (" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1))
+            return any(run in tokens for run in runs)
+
+        every = pl.Series(self.counts.tokens, dtype=pl.String)
+        # as text first: of half a million types a few are left to be looked into
+        likely = np.flatnonzero(every.str.contains_any(list(tokens)).to_numpy())
+        gone = [i for i in likely.tolist() if contains(every[i])]
+        keep = np.setdiff1d(np.arange(self.counts.n_types), gone)
+        return None if len(keep) in (0, self.counts.n_types) else keep
+
+    def group_notes(self, test: CountedCorpus) -> list[str]:
+        """What a reader should know of the groups of training and test documents, and of classes with few of the latter."""
+        notes, train, groups = list[str](), self.corpus.groups, test.corpus.groups
+        if train is not None:
+            notes.append(
+                f"training documents belong to {train.n_unique():,} groups; statistics count groups, not documents"
+            )
+            shared = 0 if groups is None else int(groups.is_in(train.unique().implode()).sum())
+            notes += [f"{shared:,} test documents belong to groups that are also in training"] * bool(shared)
+        sizes = zip(test.counts.classes, test.counts.class_sizes, strict=True)
+        few = ", ".join(f"{name!r} ({size})" for name, size in sizes if size < 20)
+        return notes + [f"too few test documents (under 20) to judge the accuracy of {few}"] * bool(few)
 
 
 def count_texts(
@@ -366,13 +417,14 @@ def count_texts(
     return _Counted(matrix, vocabulary, unknown, stream)
 
 
-def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options: Any) -> _Counted:
+def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options: Any) -> CountedCorpus:
     """`count_texts` of labelled documents, with the same options; fields are told apart."""
     if vocabulary is None and corpus.fields:
         options["tokenizer"] = FieldTokenizer.over(
             options.get("tokenizer") or WordTokenizer(), corpus.fields, corpus.columns
         )
-    return replace(count_texts(corpus.texts, vocabulary, **options), corpus=corpus)
+    found = count_texts(corpus.texts, vocabulary, **options)
+    return CountedCorpus(found.matrix, found.vocabulary, found.unknown, found.stream, corpus)
 
 
 def _gram_keys(prefix: NDArray[np.int32], ids: NDArray[np.int32], documents: Ints, n_words: int) -> Ints:

@@ -23,9 +23,10 @@ from tokensieve.evidence.environments import Environments
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.shares import Share
 from tokensieve.progress import beside
-from tokensieve.task.tasks import CorpusModel, Labels, Part, Preferences, Task
+from tokensieve.task.tasks import CorpusModel, Labels, Preferences, Task
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.vocabulary import CountedCorpus
 
 __all__ = ["EXAMPLES", "AuditData", "Check", "Finding", "Findings", "Labels", "Preferences", "Share"]
 EXAMPLES = 3  # of a finding
@@ -51,12 +52,12 @@ class AuditData:
     test_given: bool = False
 
     @property
-    def train(self) -> Part:
+    def train(self) -> CountedCorpus:
         """The training documents: `train.corpus.texts`, `train.corpus.labels`, `train.counts`."""
         return self.learned.train
 
     @property
-    def test(self) -> Part:
+    def test(self) -> CountedCorpus:
         """The test documents."""
         return self.learned.test
 
@@ -74,7 +75,7 @@ class AuditData:
     @property
     def words(self) -> int:
         """Token types that are words or n-grams; the others, behind them, are formatting."""
-        return self.train.counts.n_types - self.train.features
+        return self.train.vocabulary.n_words
 
     @cached_property
     def numbers(self) -> NDArray[np.bool_]:
@@ -111,7 +112,7 @@ class AuditData:
             "label",
             looks_like=pl.Series(list(map(str, train.corpus.classes)), dtype=pl.String).gather(others),
             margin=pl.Series(margin[:1000]).round(4),
-            against=pl.Series(self.task.against(train.counts, model, listed, others), dtype=pl.String),
+            against=pl.Series(self.task.opposing_tokens(train.counts, model, listed, others), dtype=pl.String),
         )
         return (documents, looks, margin), table
 
@@ -134,8 +135,8 @@ class AuditData:
             )
         places = list(range(len(known)))
         of = corpus.environments.replace_strict(known, places, default=-1, return_dtype=pl.Int64).to_numpy()
-        counts, features = self.train.counts, self.train.features
-        compare = Environments.compare if self.task.single else Environments.compare_pairs
+        counts, features = self.train.counts, self.train.n_formatting
+        compare = Environments.compare if self.task.classifies else Environments.compare_pairs
         return compare(counts, of, tuple(known), self.importance, features, self.task.units(corpus)), of
 
     @cached_property

@@ -30,7 +30,7 @@ class Drift(Check):
         whole = data.train.counts, data.test.counts
         groups = [data.task.document_units(part.corpus) for part in (data.train, data.test)]
         sides = [c if of is None else c.merged(of)[0] for c, of in zip(whole, groups, strict=True)]
-        table = drift(sides[0], sides[1], data.train.features).filter(pl.col("q_value") < LEVEL)
+        table = drift(sides[0], sides[1], data.train.n_formatting).filter(pl.col("q_value") < LEVEL)
         frequent = pl.col("documents_before") >= self.common * sides[0].n_documents
         frequent |= pl.col("documents_after") >= self.common * sides[1].n_documents
         shares = ["share_before", "share_after"]

@@ -30,7 +30,7 @@ class Groups(Check):
     words, least, agree = 3, 0.1, 0.1
 
     def find(self, data: AuditData) -> Findings:
-        if data.train.corpus.by is not None:
+        if data.train.corpus.groups is not None:
             return
         train = data.train.counts
         group, types = self._groups(train.matrix[:, : data.words])

@@ -48,7 +48,7 @@ class LabelIssues(Check):
         if not len(documents):
             return
         found = np.isin(task.items(len(corpus.labels)), documents)
-        share = Share.over(found, None if task.single else task.units(corpus))
+        share = Share.over(found, None if task.classifies else task.units(corpus))
         first = zip(documents[:5].tolist(), looks_like.tolist(), strict=False)
         yield self.finding(
             data,

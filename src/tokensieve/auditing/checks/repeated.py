@@ -24,7 +24,7 @@ class Repeated(Check):
 
     def find(self, data: AuditData) -> Findings:
         near = data.near_duplicates
-        if near is None or data.train.corpus.by is not None:
+        if near is None or data.train.corpus.groups is not None:
             return
         n = len(data.train.corpus.texts)
         again = np.flatnonzero(near[:n] != np.arange(n))

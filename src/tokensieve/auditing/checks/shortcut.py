@@ -434,7 +434,7 @@ class Shortcut(Check):
     def _beside_the_point(self, c: _Candidate, data: AuditData) -> bool:
         """Whether the model certainly predicts the class of the token's documents without it about as often as of the others."""
         train, model = data.train.counts, data.learned.model
-        keep = data.train.types_without({c.token})
+        keep = data.train.types_not_containing({c.token})
         if keep is None:
             return True
         gone = np.ones(train.n_types, dtype=bool)

@@ -52,7 +52,7 @@ class Unstable(Check):
         for e in dict.fromkeys((int(np.argmax(leans[:, first, k])), int(np.argmin(leans[:, first, k])))):
             here = held[of[held] == found.names.index(usable[e])]
             evidence[usable[e]] = Share.count(int(np.count_nonzero(inside[here])), len(here))
-        noun = "documents" if data.task.single else "answers"
+        noun = "documents" if data.task.classifies else "answers"
         places = [
             f"{percent(share.value, 0)} of {noun} containing it in {shown(name, 30)}"
             for name, share in evidence.items()

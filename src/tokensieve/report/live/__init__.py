@@ -67,7 +67,7 @@ def context(audit: Audit) -> Json:
     classes = {
         "classes": audit.classes,
         "label": audit.classes.index(first_class(audit)),
-        "pairs": not audit.learned.task.single,
+        "pairs": not audit.learned.task.classifies,
     }
     return classes | {"thinned": thinned if types > rows else ""}
 
@@ -76,7 +76,7 @@ def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
     """Name → data that the script reads; of the model as much as fits, together at most `characters()`."""
     vocabulary, (table, types) = audit.learned.model.vocabulary, _table_block(audit)
     assert vocabulary is not None
-    documents = _sample(audit)
+    documents = _sample_documents(audit)
     # Types by training documents, most first; of equals words before 2-grams before 3-grams. Cut anywhere, the list holds with
     # every n-gram its words and its first n−1 words, since these are in at least as many documents. Types longer than _LONGEST,
     # and with them every n-gram that contains one, are not in it.
@@ -91,8 +91,8 @@ def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
     written = [[one.row, audit.classes.index(one.label), one.before, one.token, one.after] for one in numbers]
     blocks = {
         "table": table,
-        "colours": _pack({"dark": DARK, "colours": CATEGORIES | colours}),
-        "lines": _pack({"tokens": [_held(token) for token in found], "of": of, "lines": written}),
+        "colours": _packed({"dark": DARK, "colours": CATEGORIES | colours}),
+        "lines": _packed({"tokens": [_shortened(token) for token in found], "of": of, "lines": written}),
         "documents": _documents_block(audit, vocabulary, documents, np.sort(order), "x" * 200),
     }
     budget, size = characters() - sum(map(len, blocks.values())) - 2_000, len(order)  # 2,000 for the tags around them
@@ -108,7 +108,7 @@ def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
     return blocks
 
 
-def _sample(audit: Audit) -> list[Json]:
+def _sample_documents(audit: Audit) -> list[Json]:
     """Test documents for the page: row, label, kind (how it was predicted), text, total = log Σ_s c_{X,s} e^{u_s}, answer.
 
     Up to 400,000 characters, none longer than 6,000, and 100,000 decision values: eight of each kind, then the shortest that
@@ -124,7 +124,7 @@ def _sample(audit: Audit) -> list[Json]:
         fitting = group[fits[group]].tolist()
         kinds |= dict.fromkeys(fitting[8:][::-1][:8], uncertain) | dict.fromkeys(fitting[:8], certain)
     others = np.random.default_rng(audit.seed).permutation(np.flatnonzero(fits))[:400_000].tolist()
-    rows = np.asarray(list(dict.fromkeys([*kinds, *_short_holders(audit, size, fits), *others])), dtype=np.int64)
+    rows = np.asarray(list(dict.fromkeys([*kinds, *_shortest_documents(audit, size, fits), *others])), dtype=np.int64)
     rows = rows[: min(int(np.searchsorted(np.cumsum(size[rows]), 400_000)), 100_000 // len(audit.classes))]
     sink = [] if model.sink is None else [model.sink]
     documents: list[Json] = []
@@ -135,7 +135,7 @@ def _sample(audit: Audit) -> list[Json]:
         one: Json = {"row": int(test.corpus.rows[i]), "label": int(test.counts.labels[i]), "kind": kinds.get(i, "")}
         one |= {"text": texts[k], "total": float(total), "answer": audit.learned.f[i].tolist()}
         documents.append(one)
-    if vocabulary is None or _portable(vocabulary) is not None or not documents:
+    if vocabulary is None or _tokenizer_for_page(vocabulary) is not None or not documents:
         return documents
     stream = TokenStream.of(text_series([one["text"] for one in documents]), vocabulary.tokenizer)
     types = vocabulary.positions(stream)
@@ -178,26 +178,26 @@ def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
         for token in filter(Formatting.includes, finding.tokens[:8]):
             mine = finding.rows.filter((pl.col("part") == "train") & (pl.col("token") == token))["row"].to_numpy()[:200]
             label = corpus.classes.index(finding.label) if finding.label in corpus.classes else 0
-            chosen = _of_both_sides(np.flatnonzero(np.isin(corpus.rows, mine)), corpus.labels, label)
+            chosen = _from_both_sides(np.flatnonzero(np.isin(corpus.rows, mine)), corpus.labels, label)
             out[token] = tuple(Excerpt.of(corpus, i, (token,), tokenizer) for i in chosen)
     rng, certain, size = np.random.default_rng(audit.seed), set(first), 0
     best = np.argmax(effects[:, types], axis=0).tolist()
     chosen_of = [
-        _of_both_sides(rng.permutation(documents), counts.labels, label)
-        for documents, label in zip(_holders(counts, types), best, strict=True)
+        _from_both_sides(rng.permutation(documents), counts.labels, label)
+        for documents, label in zip(_documents_with_each(counts, types), best, strict=True)
     ]
     every = np.unique(np.concatenate([np.empty(0), *chosen_of])).astype(np.int64)
     texts = dict(zip(every.tolist(), corpus.texts.gather(every), strict=True))  # at once: they may lie on a cluster
     for token, chosen in zip(wanted, chosen_of, strict=True):
         if size > 500_000 and token not in certain:
             continue
-        places = {i: _quick_place(texts[i], token, tokenizer) for i in chosen}
+        places = {i: _plain_match(texts[i], token, tokenizer) for i in chosen}
         out[token] = tuple(Excerpt.of(corpus, i, (token,), tokenizer, places[i]) for i in chosen)
         size += sum(len(one.before) + len(one.token) + len(one.after) for one in out[token])
     return out
 
 
-def _quick_place(text: str, token: str, tokenizer: Tokenizer) -> tuple[int, int] | None:
+def _plain_match(text: str, token: str, tokenizer: Tokenizer) -> tuple[int, int] | None:
     """The first place of plain words between plain signs, without the tokenizer, which takes milliseconds for a text."""
     if not (
         isinstance(tokenizer, WordTokenizer)
@@ -213,7 +213,7 @@ def _quick_place(text: str, token: str, tokenizer: Tokenizer) -> tuple[int, int]
     return found and found.span()
 
 
-def _pack(meta: Json, arrays: Arrays | None = None) -> str:
+def _packed(meta: Json, arrays: Arrays | None = None) -> str:
     """A block (see the module) of JSON values and little-endian arrays of one dimension."""
     parts = {name: np.ascontiguousarray(x) for name, x in (arrays or {}).items()}
     listed = [[name, x.dtype.str[1:], len(x)] for name, x in parts.items()]
@@ -223,7 +223,7 @@ def _pack(meta: Json, arrays: Arrays | None = None) -> str:
     return b64encode(gzip.compress(raw, 6, mtime=0)).decode()
 
 
-def _held(token: str) -> str:
+def _shortened(token: str) -> str:
     """A token as the page holds it."""
     return token if len(token) <= _LONGEST else token[:200]
 
@@ -234,7 +234,7 @@ def _rows_per_class(audit: Audit) -> int:
     return min(20_000 // (classes if classes > 2 else 1), audit.tokens.height // classes)
 
 
-def _codes(names: pl.Series, known: list[str]) -> NDArray[np.uint8]:
+def _positions_in(names: pl.Series, known: list[str]) -> NDArray[np.uint8]:
     return names.cast(pl.Enum(known)).to_physical().to_numpy().astype("u1")
 
 
@@ -243,21 +243,21 @@ def _table_block(audit: Audit) -> tuple[str, Ints]:
     n, limit = audit.tokens.height // len(audit.classes), _rows_per_class(audit)
     viewed = range(len(audit.classes) == 2, len(audit.classes))  # the first of two classes is the mirror of the second
     sides = {k: audit.tokens[k * n : (k + 1) * n].with_row_index("type") for k in viewed}
-    rows = {k: _chosen(audit, side, audit.classes[k], limit) for k, side in sides.items()}
+    rows = {k: _page_rows(audit, side, audit.classes[k], limit) for k, side in sides.items()}
     types = np.unique(np.concatenate([chosen["type"].to_numpy() for chosen in rows.values()])).astype(np.int64)
     shared = audit.tokens[:n][types]
     kinds = {"documents": "<u4", "count": "<u4", "score": "<f4", "attention": "<f4"}
     arrays: Arrays = {name: shared[name].to_numpy().astype(kind) for name, kind in kinds.items()}
-    arrays["quadrant"] = _codes(shared["quadrant"], list(QUADRANTS))
+    arrays["quadrant"] = _positions_in(shared["quadrant"], list(QUADRANTS))
     views = []
     for k, chosen in rows.items():
         # the columns of one class, each row with the place of its type in `types`
         arrays[f"at.{k}"] = np.searchsorted(types, chosen["type"].to_numpy()).astype("<u4")
         kinds = {"class_documents": "<u4", "count_difference": "<i4"} | dict.fromkeys(_PER_CLASS, "<f4")
         arrays |= {f"{name}.{k}": chosen[name].to_numpy().astype(kind) for name, kind in kinds.items()}
-        arrays[f"category.{k}"] = _codes(chosen["category"], list(CATEGORIES))
+        arrays[f"category.{k}"] = _positions_in(chosen["category"], list(CATEGORIES))
         spread = float(sides[k]["effect"].abs().max() or 1.0)  # type: ignore[arg-type]
-        views.append({"class": k, "spread": spread, "bend": spread / _BEND, "bins": _bins(sides[k], spread)})
+        views.append({"class": k, "spread": spread, "bend": spread / _BEND, "bins": _bin_means(sides[k], spread)})
     tokens = shared["token"].to_list()
     known = [audit.name, audit.classes, audit.documents, audit.class_documents, audit.token_types, audit.seed]
     elsewhere = ("units", "stability", "heterogeneity_q")  # columns of tokens.csv that the page does not hold
@@ -274,14 +274,14 @@ def _table_block(audit: Audit) -> tuple[str, Ints]:
         "turned": [4, 3, 2, 1, 0, 5],  # the place of each category, for the class at the other side
         "perClass": _PER_CLASS,
         "columns": [name for name in audit.tokens.columns if name not in elsewhere],
-        "tokens": [_held(t) for t in tokens],
+        "tokens": [_shortened(t) for t in tokens],
         "shortened": [[i, len(t)] for i, t in enumerate(tokens) if len(t) > _LONGEST],
         "views": views,
     }
-    return _pack(meta, arrays), types
+    return _packed(meta, arrays), types
 
 
-def _chosen(audit: Audit, side: pl.DataFrame, label: str, limit: int) -> pl.DataFrame:
+def _page_rows(audit: Audit, side: pl.DataFrame, label: str, limit: int) -> pl.DataFrame:
     """At most `limit` rows of one class: those that the page names elsewhere, the extreme ones, a sample of the rest."""
     if side.height <= limit:
         return side
@@ -293,7 +293,7 @@ def _chosen(audit: Audit, side: pl.DataFrame, label: str, limit: int) -> pl.Data
     return pl.concat([sure, more]).sort("type")
 
 
-def _bins(side: pl.DataFrame, spread: float) -> dict[str, list[Json]]:
+def _bin_means(side: pl.DataFrame, spread: float) -> dict[str, list[Json]]:
     """Bin means over all types: "posterior_difference:value", … → rows; bins of effects are equal on the page's axis."""
     bend, end, x = spread / _BEND, math.log1p(_BEND), pl.col("x")
     effect = pl.col("effect")
@@ -337,7 +337,7 @@ def _model_block(audit: Audit, vocabulary: Vocabulary, kept: Ints, tabled: Ints)
         features = [f | {"pattern": f["pattern"].replace(ours, theirs)} if "pattern" in f else f for f in features]
     meta = {
         "left": vocabulary.n_types - len(kept),
-        "tokenizer": _portable(vocabulary),
+        "tokenizer": _tokenizer_for_page(vocabulary),
         "levels": 1 + len(vocabulary.grams),
         "heads": model.values.shape[1],
         "prior": model.prior.tolist(),
@@ -345,10 +345,10 @@ def _model_block(audit: Audit, vocabulary: Vocabulary, kept: Ints, tabled: Ints)
         "words": [vocabulary.words[i] for i in kept[kept < len(vocabulary.words)]],
         "features": features,
     }
-    return _pack(meta, arrays)
+    return _packed(meta, arrays)
 
 
-def _portable(vocabulary: Vocabulary) -> Json | None:
+def _tokenizer_for_page(vocabulary: Vocabulary) -> Json | None:
     """Settings of a tokenizer that the page can run; None where it cannot."""
     tokenizer = vocabulary.tokenizer
     usual = {"pattern": WORD, "html": "skip", "stop_words": []}  # all else the page can do
@@ -367,10 +367,10 @@ def _documents_block(audit: Audit, vocabulary: Vocabulary, documents: list[Json]
             features = place[one["features"]] - words
             one = one | {"types": place[one["types"]].tolist(), "features": features[features >= 0].tolist()}
         out.append(one)
-    return _pack({"documents": out, "test": audit.documents["test"], "left": left})
+    return _packed({"documents": out, "test": audit.documents["test"], "left": left})
 
 
-def _short_holders(audit: Audit, size: Ints, fits: NDArray[np.bool_]) -> list[int]:
+def _shortest_documents(audit: Audit, size: Ints, fits: NDArray[np.bool_]) -> list[int]:
     """For the 600 types of most extreme effect, score or value: the two shortest test documents that contain them."""
     test, table = audit.learned.test.counts, audit.tokens
     n = test.n_types
@@ -382,20 +382,20 @@ def _short_holders(audit: Audit, size: Ints, fits: NDArray[np.bool_]) -> list[in
         order = np.argsort(-best, kind="stable")
         rank[order] = np.minimum(rank[order], np.arange(n))
     out: list[int] = []
-    for documents in _holders(test, np.argsort(rank, kind="stable")[:600]):
+    for documents in _documents_with_each(test, np.argsort(rank, kind="stable")[:600]):
         fitting = documents[fits[documents]]
         out += fitting[np.argsort(size[fitting], kind="stable")[:2]].tolist()
     return out
 
 
-def _holders(counts: Counts, types: Ints) -> Iterator[Ints]:
+def _documents_with_each(counts: Counts, types: Ints) -> Iterator[Ints]:
     """For each type the documents that contain it, of some types at a time: many are common, and all at once are large."""
     ends = np.append(0, np.cumsum(counts.present[types].sum(axis=1)))
     for some in Counts.row_blocks(ends, entries=2**20, rows=64):
         yield from counts.holders(types[some])
 
 
-def _of_both_sides(documents: Ints, labels: Ints, label: int) -> list[int]:
+def _from_both_sides(documents: Ints, labels: Ints, label: int) -> list[int]:
     """Twelve documents at most: half of the class, the others of the other classes in turn."""
     own = documents[labels[documents] == label]
     rest = documents[labels[documents] != label]

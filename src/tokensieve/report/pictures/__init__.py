@@ -79,7 +79,7 @@ def draw(blocks: Sequence[Block], *also: str) -> Drawings:
 
 
 def themed(drawn: bytes) -> str:
-    """The SVG for a page: dark where the reader prefers dark, and with circles written shorter."""
+    """The SVG for a page: dark where the reader prefers dark, and with circles cell_text shorter."""
     from tokensieve.report.pictures.audit import DARK
 
     rules = "".join(f'[fill="{a}"]{{fill:{b}}}[stroke="{a}"]{{stroke:{b}}}' for a, b in DARK.items())
