@@ -74,5 +74,5 @@ def test_the_shortcut_heads_the_list_of_suspects(seed: int) -> None:
     reviews = demo_reviews(800, seed)
     names = np.where(reviews.labels == 1, "positive", "negative").tolist()
     found = audit(read_corpus((reviews.texts.to_list(), names)), Settings(seed=seed, baseline=False))
-    assert found.suspicious[0][:2] == (reviews.shortcut, "positive")
+    assert (found.findings[0].tokens[0], found.findings[0].label) == (reviews.shortcut, "positive")
     assert found.test_accuracy > found.majority_accuracy + 0.2

@@ -13,7 +13,8 @@ import pytest
 
 from calls import fast_first
 from tokensieve.auditing.checks.label_issues import LabelIssues
-from tokensieve.auditing.checks.shortcut import Shortcut, Sign
+from tokensieve.auditing.checks.shortcut import Shortcut
+from tokensieve.auditing.checks.signs import Sign
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
@@ -55,6 +56,12 @@ def audited(texts: list[str], labels: list[str], thorough: bool = False, ngrams:
 def middle(text: str, word: str) -> str:
     words = text.split(" ")
     return " ".join([*words[: len(words) // 2], word, *words[len(words) // 2 :]])
+
+
+def anywhere(text: str, word: str, rng: np.random.Generator) -> str:
+    words = text.split(" ")
+    place = int(rng.integers(len(words) + 1))
+    return " ".join([*words[:place], word, *words[place:]])
 
 
 PLANTS = {
@@ -125,7 +132,7 @@ def test_a_planted_word_bears_its_sign_and_an_ordinary_one_none(name: str) -> No
     for word, expected in ((min(words), None if sign is Sign.ALONE else sign), ("good", None)):
         documents = np.flatnonzero([word in tokens for tokens in WordTokenizer().split(pl.Series("text", texts))])
         assert len(documents) > 5
-        assert (expected in Sign.of_each([word], [documents], read_corpus((texts, labels)), WordTokenizer())[0]) is (
+        assert (expected in Sign.of_each([word], [documents], read_corpus((texts, labels)), WordTokenizer())[0][0]) is (
             expected is not None
         )
 
@@ -175,14 +182,14 @@ def test_a_phrase_of_common_words_is_looked_for_beside_single_words() -> None:
     first = found.findings[0]
     assert first.kind == "shortcut" and "the a was" in first.tokens and first.label == "bad"
     assert first.examples[0].token == "the a was" or first.examples[0].token in first.tokens
-    assert "the a was" not in found.tokens["token"].to_list() and found.suspicious == []
+    assert "the a was" not in found.tokens["token"].to_list()
 
 
 @pytest.mark.parametrize("seed", fast_first(range(4)))
 def test_ordinary_words_and_shuffled_labels_give_no_shortcut(seed: int) -> None:
     texts, labels = reviews(600, seed)
     plain = audited(texts, labels)
-    assert not [f for f in plain.findings if f.kind == "shortcut"] and plain.suspicious == []
+    assert not [f for f in plain.findings if f.kind == "shortcut"]
     shuffled = np.random.default_rng(seed).permutation(labels).tolist()
     assert not [f for f in audited(texts, shuffled, ngrams=2).findings if f.kind == "shortcut"]
 
@@ -497,6 +504,66 @@ def test_groups_that_nobody_named_are_found() -> None:
     found = kinds(audited(grouped, [["bad", "good"][drawn[i // 5]] for i in range(600)]))
     assert found["groups"].documents > 300 and "--by" in found["groups"].action
     assert "groups" not in kinds(audited(texts, labels))
+
+
+def shortcut_words(texts: list[str], labels: list[str]) -> set[str]:
+    found = [f for f in audited(texts, labels).findings if f.kind == "shortcut"]
+    return {token for f in found for token in f.tokens if not token.startswith("⟨")}
+
+
+def test_news_of_one_event_share_names_and_are_no_groups() -> None:
+    """On news in five topics the audit began with "38.9% of training documents share rare words … (high)": names of players."""
+    rng = np.random.default_rng(0)
+    topics = [[f"{topic}{i}" for i in range(40)] for topic in ("sport", "trade")]
+    common = [f"word{i}" for i in range(60)]
+    texts, labels = [], []
+    for event in range(120):
+        names = [f"name{w}" for w in rng.integers(0, 2000, 4)]
+        for _ in range(5):
+            words = [*rng.choice(topics[event % 2], 8), *rng.choice(common, 10), *names]
+            texts.append(" ".join(map(str, rng.permutation(words))))
+            labels.append(("sport", "trade")[event % 2])
+    assert "groups" not in kinds(audited(texts, labels))
+
+
+def test_words_of_templates_are_no_shortcuts_and_a_word_put_anywhere_is() -> None:
+    """In tickets made of templates "parcel" and "password" were shortcuts: no other word comes with them outside their sentence."""
+    rng = np.random.default_rng(1)
+    sentences = {
+        "login": "the reset link has expired|my password is wrong again|the code by sms never arrives|the username does not exist",
+        "shipping": "my parcel has not arrived|the courier left it next door|tracking shows no update|the box was damaged",
+    }
+    common = (
+        "please tell me what to do|i tried it twice today|my colleague has the same problem|thanks for your quick help"
+    )
+    labels = rng.choice(list(sentences), 700).tolist()
+    texts = [
+        ". ".join(str(rng.choice((sentences[y] if rng.random() < 0.67 else common).split("|"))) for _ in range(k))
+        for y, k in zip(labels, rng.integers(1, 6, 700), strict=True)
+    ]
+    assert shortcut_words(texts, labels) == set()
+    planted = [
+        anywhere(text, "walrus", rng) if label == "login" and rng.random() < 0.1 else text
+        for text, label in zip(texts, labels, strict=True)
+    ]
+    assert shortcut_words(planted, labels) == {"walrus"}
+
+
+def test_what_most_words_of_short_questions_do_is_no_sign() -> None:
+    """In questions of one pattern every word has its place, and "people", "year" and "country" were shortcuts by theirs."""
+    adjectives, nouns = "old new long blue north great".split(), "bridge wall tower library harbour palace".split()
+    things = [f"the {adjective} {noun}" for adjective in adjectives for noun in nouns]
+    frames = {
+        "place": ("where was {} built", "in which country was {} built"),
+        "time": ("when was {} built", "in what year was {} opened"),
+        "number": ("how many people saw {}", "how much did {} cost"),
+    }
+    ends = ("", " please", " and by whom", " thanks", " i need it for school")
+    asked = [(frame, label) for label, own in frames.items() for frame in own]
+    every = [(frame.format(thing) + end, label) for frame, label in asked for thing in things for end in ends]
+    texts, labels = zip(*(every[i] for i in np.random.default_rng(2).permutation(len(every))), strict=True)
+    accused = shortcut_words(list(texts), list(labels))
+    assert not accused & {"people", "year", "country", "many", "what", "which", "where", "when"}
 
 
 def test_one_field_that_predicts_as_well_as_both_is_a_finding() -> None:

@@ -42,7 +42,8 @@ def audited(shared_audit: Artefact) -> Audit:
 
 
 def test_finds_the_truth(audited: Audit) -> None:
-    assert audited.suspicious[0][:2] == ("tablet", "pos")
+    first = next(finding for finding in audited.findings if finding.kind == "shortcut")
+    assert (first.tokens[0], first.label) == ("tablet", "pos")
     assert audited.top("pos", 1)["token"].to_list()[0] in ("via tablet", "tablet")
     assert {"terrible", "awful", "dreadful"} <= set(audited.top("neg", 40)["token"])
     assert audited.test_accuracy > 0.8 > audited.majority_accuracy
@@ -168,7 +169,8 @@ def test_four_classes(shared_multiclass_audit: Artefact) -> None:
     assert found.tokens.height == 4 * found.token_types
     own = {"account": {"login", "password"}, "orders": {"parcel", "tracking"}, "product": {"screen", "battery"}}
     assert {label: set(found.top(label, 2)["token"]) for label in own} == own
-    assert found.suspicious[0][:2] == ("inv", "billing"), "the planted mark comes first"
+    first = found.findings[0]
+    assert (first.tokens[0], first.label) == ("inv", "billing"), "the planted mark comes first"
     place = {int(row): i for i, row in enumerate(found.learned.test.corpus.rows)}
     for example in found.examples:
         explained = found.model.explain(found.learned.test.counts.matrix[[place[example.row or 0]]])[0]
@@ -194,11 +196,6 @@ def test_recall_by_class_and_a_warning_where_there_is_little_to_judge_by() -> No
     right = sum(found.class_recall[name] * n for name, n in (("neg", 9), ("pos", 9)))
     assert right / 18 == pytest.approx(found.test_accuracy)
     assert any("too few test documents" in note for note in found.notes)
-
-
-def test_suspicious_tokens_share_no_word(audited: Audit) -> None:
-    words = [word for token, _, _ in audited.suspicious for word in token.split()]
-    assert len(words) == len(set(words))
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ class Reviews:
             rows.append(
                 (word, true, (row["posterior_difference"], *ends), "found" if row["q_value"] < 0.05 else "missed")
             )
-        first = audit.suspicious[0][0] if audit.suspicious else None
+        first = next((audit.maskable(one)[0] for one in audit.findings if audit.maskable(one)), None)
         verdict = "is the first suspicious token" if first == self.shortcut else f"was not found first (first: {first})"
         measured_column = Column("Measured", "interval", unit="with 95% CI")
         columns = (Column("Sentiment word"), Column("True", "signed"), measured_column, Column("Result"))

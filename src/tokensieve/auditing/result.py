@@ -259,20 +259,6 @@ class Audit:
         splitter = vocabulary and vocabulary.tokenizer
         return [token for token in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(token))]
 
-    @cached_property
-    def suspicious(self) -> list[tuple[str, str, str]]:
-        """(token, class, reason) of the first word of each shortcut among the token types."""
-        out: list[tuple[str, str, str]] = []
-        for finding in self.findings if self.learned.task.classifies else ():
-            first = self.maskable(finding)[:1] if finding.kind == "shortcut" else []
-            rows = self.tokens.filter(pl.col("token").is_in(first)).sort("posterior_difference", descending=True)
-            for row in rows.head(1).iter_rows(named=True):  # none of a phrase, beside single words
-                share, pure = row["documents"] / self.documents["train"], row["class_documents"] / row["documents"]
-                label = shown(row["class"], 40)
-                reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them labelled {label}"
-                out.append((row["token"], row["class"], reason))
-        return out
-
     # ---- what --fail-on allows
 
     @cached_property
@@ -346,7 +332,6 @@ class Audit:
         columns = list(self.learned.train.corpus.intake.columns)
         summary["settings"] = self.settings.to_dict() | {"columns": columns} | self.more
         summary["accuracy_interval"] = [self.accuracy.low, self.accuracy.high]
-        summary["suspicious"] = [dict(zip(("token", "class", "reason"), s, strict=True)) for s in self.suspicious]
         over = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
         summary["over_budget"] = self.over_budget.select(over).to_dicts()
         kinds = [finding.kind for finding in self.findings]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
-from tokensieve.auditing.checks.shortcut import Shortcut, Sign
+from tokensieve.auditing.checks.shortcut import Shortcut
+from tokensieve.auditing.checks.signs import Sign
 from tokensieve.auditing.findings import Excerpt, quoted
 from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import count, percent
@@ -44,7 +45,7 @@ class Association(Check):
         fields = data.tokenizer if isinstance(data.tokenizer, FieldTokenizer) else None
         kept = [
             (token, int(types[i]), int(classes[i]), held)
-            for token, i, held, borne in zip(names, order, holders, signs, strict=True)
+            for token, i, held, (borne, _) in zip(names, order, holders, signs, strict=True)
             if {Sign.MARKUP, Sign.BOILERPLATE} & set(borne) or (fields and fields.is_value(token))
         ]
         if not kept:

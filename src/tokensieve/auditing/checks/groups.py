@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.findings import quoted
+from tokensieve.model.attention import probabilities
 from tokensieve.text.counts import Ints
 from tokensieve.wording import count, percent
 
@@ -18,8 +19,9 @@ class Groups(Check):
     name = "groups"
     title = "Documents appear to be grouped"
     about = (
-        "At least 10% of the training documents fall into groups of 3 to 30 that share three or more rare words, and the documents "
-        "of a group share a label more often than by chance; checked only without --by."
+        "At least 10% of the training documents fall into groups of 3 to 30 that share three or more rare words, and two documents "
+        "of a group share a label at least 10 points more often than the model expects from their other words; checked only "
+        "without --by."
     )
     action = (
         "Name the column that groups them (author, thread, source) with --by, so that groups stay whole in the split."
@@ -38,11 +40,18 @@ class Groups(Check):
         share = Share.count(len(held), train.n_documents)
         if share.value < self.least:
             return
-        expected = float(((train.class_sizes / train.n_documents) ** 2).sum())
-        table = np.zeros((group.max() + 1, train.n_classes))
-        np.add.at(table, (group[held], train.labels[held]), 1)
-        n = table.sum(axis=1)  # of the n (n − 1) ordered pairs of a group, how many share a label?
-        agreement = float((table * (table - 1)).sum()) / max(float((n * (n - 1)).sum()), 1.0)
+        # news of one event share names, and a label because of what they are about: only agreement beyond that is the group's
+        ordinary = train.rows(held).matrix.copy()
+        ordinary.data[np.bincount(train.matrix.indices)[ordinary.indices] <= self.size[1]] = 0
+        ordinary.eliminate_zeros()
+        chances = probabilities(data.learned.model.decide(ordinary))
+        drawn = np.eye(train.n_classes)[train.labels[held]]
+        member = sp.csr_array((np.ones(len(held)), (group[held], np.arange(len(held)))))
+        # of the ordered pairs of a group, how many share a label, and how many should?
+        agree, expect = (float(((member @ p) ** 2).sum() - (p**2).sum()) for p in (drawn, chances))
+        n = np.asarray(member.sum(axis=1))
+        pairs = max(float((n * (n - 1)).sum()), 1.0)
+        agreement, expected = agree / pairs, expect / pairs
         if agreement < expected + self.agree:
             return
         tokens = tuple(str(train.tokens[s]) for s in types)
@@ -50,7 +59,7 @@ class Groups(Check):
             data,
             0.5 * share.value * (agreement - expected),
             f"{percent(share.value)} of training documents share rare words with a few others, which have the same label in "
-            f"{percent(agreement, 0)} of pairs ({percent(expected, 0)} by chance)",
+            f"{percent(agreement, 0)} of pairs ({percent(expected, 0)} expected from their other words)",
             held,
             tokens=tokens,
             evidence={"documents": share},

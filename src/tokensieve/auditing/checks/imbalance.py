@@ -13,7 +13,7 @@ class Imbalance(Check):
     """Too few documents of a class to learn it, or to judge how well it was learned."""
 
     name = "imbalance"
-    title = "Unequal classes"
+    title = "Small classes"
     about = "The smallest class has fewer than 20 training documents, or at most a tenth as many as the largest."
     action = "Collect more documents of this class, merge it with another, or judge it by its own recall."
     tasks = (Labels,)
@@ -28,11 +28,15 @@ class Imbalance(Check):
         if not tiny and sizes.max() < self.unequal * sizes[least]:
             return
         share, label = Share.count(int(sizes[least]), int(sizes.sum())), train.classes[least]
-        size = count(int(sizes[least]), "training document")
+        size, small = count(int(sizes[least]), "training document"), int((sizes < self.few).sum())
+        headline = f"Class {shown(label, 40)} has only {size} ({percent(share.value)})"
+        if small > 1:
+            headline = f"{small} of {len(sizes)} classes have fewer than {self.few} training documents"
+            headline += f"; {shown(label, 40)} has the fewest ({int(sizes[least]):,})"
         yield self.finding(
             data,
             0.02 if tiny else 0.01,
-            f"Class {shown(label, 40)} has only {size} ({percent(share.value)})",
+            headline,
             np.flatnonzero(train.labels == least),
             int(sizes[least]),
             label=label,

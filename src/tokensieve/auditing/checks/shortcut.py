@@ -9,8 +9,8 @@ candidate suspicious is a sign that no writer chose it for its meaning (`Sign`):
 - one of the strong signs, formatting or markup;
 - a weak one (a number, a fixed place), or being all but certain, where the token is *apart*: the rest of its documents reads like
   the other documents of the class. Words that belong to the subject keep company: "ashamed" comes with "feel", "coin" with
-  "heads". What was put there comes with anything (`_company`);
-- a fixed phrase at the edge of the text, which is apart, or without which the model predicts the class as well.
+  "heads". What was put there comes with anything (`_company`). In texts of templates no word keeps company beyond its own
+  sentence; there only a word without a usual neighbour can be all but certain.
 
 Words of the class's name and their relatives (the same first four letters; three if one has at most five) are never suspicious by
 a weak sign: "sad" belongs to the class sadness, "pin" to change_pin.
@@ -20,10 +20,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import ClassVar
 
 import numpy as np
@@ -34,117 +31,26 @@ from scipy.special import rel_entr
 
 from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
+from tokensieve.auditing.checks.signs import CODE, MEANING, STRONG, Sign
 from tokensieve.auditing.findings import Excerpt, form_clause, quoted
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.model.attention import decide
-from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import Formatting
-from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
+from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.text.vocabulary import learn_vocabulary
 from tokensieve.wording import count, percent
 
-_CODE = re.compile(r"://|^www\.|@|\d[/_=&#?%:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_GLUED_BEFORE, _GLUED_AFTER = re.compile(r"(\w[/_=@#?%:.]|\[|\d-)$"), re.compile(r"^([/_=@#?%:.]\w|-\d|\])")
 TOGETHER = 0.5  # Jaccard index of the documents of two tokens that are one finding
-
-
-class Sign(StrEnum):
-    """What tells an artefact from an ordinary word, the clearest first; the values stand in findings.json."""
-
-    MARKUP = "markup"  # glued to its neighbours, as in addresses, codes and field names
-    BOILERPLATE = "fixed phrase"  # at an edge of the text, with the same neighbour in nearly every document
-    FORMATTING = "formatting"  # one of the tokens ⟨…⟩ that stand for form
-    NUMBER = "number"  # it contains a digit
-    EDGE = "fixed place"  # at the very start or end of its documents
-    ALONE = "all but certain"  # none of these, but hardly ever in other classes
-
-    @classmethod
-    def of_each(
-        cls, tokens: Sequence[str], documents: Sequence[Ints], corpus: Corpus, tokenizer: Tokenizer
-    ) -> list[tuple[Sign, ...]]:
-        """The signs of an artefact that each token bears in 40 of its documents, the clearest first; none for a plain word."""
-        some = [held[:: max(1, len(held) // 40)][:40] for held in documents]
-        every = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *some]))
-        texts = corpus.texts.gather(every)
-        split = dict(zip(every.tolist(), zip(texts, tokenizer.split(texts).to_list(), strict=True), strict=True))
-        # in program code, say, most words are glued to a neighbour, and none stands out by that
-        sample = [
-            cls._glued(text, start, end)
-            for text in corpus.texts.gather(np.arange(0, len(corpus.labels), max(1, len(corpus.labels) // 80)))
-            for start, end, _ in tokenizer.spans(text)
-        ]
-        telling = sum(sample) < 0.1 * len(sample)
-        found = []
-        for token, held in zip(tokens, some, strict=True):
-            signs = cls._of(token, [split[i] for i in held.tolist()], tokenizer)
-            glued = Sign.MARKUP in signs and not _CODE.search(token)
-            found.append(tuple(sign for sign in signs if telling or not (glued and sign is Sign.MARKUP)))
-        return found
-
-    @staticmethod
-    def _glued(text: str, start: int, end: int) -> bool:
-        """Whether a word is glued to one of its neighbours, as in addresses, codes and field names."""
-        return bool(_GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2]))
-
-    @classmethod
-    def _of(cls, token: str, texts: list[tuple[str, list[str]]], tokenizer: Tokenizer) -> tuple[Sign, ...]:
-        """The same of one token, from texts and their words."""
-        if Formatting.includes(token):
-            return (Sign.FORMATTING,)
-        glued = loose = seen = 0
-        places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # words from the start, and from the end
-        neighbours: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-        parts, size = token.split(" "), token.count(" ") + 1
-        for text, names in texts:
-            words = len(names)
-            at = next((i for i in range(words - size + 1) if names[i : i + size] == parts), -1)
-            if at < 0:
-                continue
-            seen += 1
-            if 5 * loose < len(texts):  # else the glued can no longer be most
-                spans = tokenizer.spans(text)
-                there = cls._glued(text, spans[at][0], spans[at + size - 1][1])
-                glued, loose = glued + there, loose + (not there)
-            neighbours[0][names[at - 1] if at else ""] += 1
-            neighbours[1][names[at + size] if at + size < words else ""] += 1
-            if words > size + 1:
-                places[0][at] += 1
-                places[1][words - at] += 1
-        mostly = 0.8 * seen
-        # within four words from either end a place that is always the same is a fixed one; in a few documents any word's may be
-        at_edge = seen >= 8 and any(
-            most > mostly for side in places for place, most in side.most_common(1) if place <= 4
-        )
-        same = any(most > mostly for side in neighbours for name, most in side.most_common(1) if name)
-        borne = {
-            Sign.MARKUP: bool(_CODE.search(token)) or glued > mostly,
-            Sign.BOILERPLATE: at_edge and same,
-            Sign.NUMBER: any(c.isdigit() for c in token),
-            Sign.EDGE: at_edge,
-        }
-        return tuple(sign for sign, there in borne.items() if there)
-
-
-STRONG = {Sign.MARKUP, Sign.FORMATTING}  # each of these suffices
-_MEANING = {
-    Sign.FORMATTING: "formatting, not a word",
-    Sign.NUMBER: "a number",
-    Sign.MARKUP: "joined to other characters, as in a code, an address or markup",
-    Sign.BOILERPLATE: "part of a fixed phrase at the start or end of the text",
-    Sign.EDGE: "always in the same place in the text",
-    Sign.ALONE: "nearly certain, in documents that otherwise read like the rest of the class",
-}
 
 
 @dataclass(frozen=True)
 class _Candidate:
     """A token that nearly decides a class, and the signs of an artefact that it bears; `type` is −1 for a phrase. `way` is how far
-    from neutral to certain the cautious end of its posterior difference lies."""
+    from neutral to certain the cautious end of its posterior difference lies; `fixed` whether its neighbour mostly is the same."""
 
     token: str
     type: int
@@ -152,6 +58,7 @@ class _Candidate:
     way: float
     documents: Ints
     signs: tuple[Sign, ...] = ()
+    fixed: bool = False
 
 
 class Shortcut(Check):
@@ -191,8 +98,6 @@ class Shortcut(Check):
     near, far = 2.0, 3.0
     drawn, words_drawn = 1000, 12  # documents of the class, and words as frequent, for that comparison
     nearly = 0.1  # on the way to certain: words that far below are as reliable
-    # in a fixed phrase: recall may fall by so much without a token that is no part of the subject, in so many documents
-    as_well, asked = 0.15, 200
     # of a sign in the severity; strong ones count in full
     weights: ClassVar[dict[Sign, float]] = {Sign.NUMBER: 0.2, Sign.EDGE: 0.7, Sign.ALONE: 0.5}
     # formatting in more of the other classes is a habit of writers unless it is apart, and what keeps company with words may belong
@@ -214,7 +119,7 @@ class Shortcut(Check):
             candidates += self._phrases(data)
         tokens, documents = [c.token for c in candidates], [c.documents for c in candidates]
         borne = Sign.of_each(tokens, documents, data.train.corpus, data.tokenizer)
-        candidates = [replace(c, signs=signs) for c, signs in zip(candidates, borne, strict=True)]
+        candidates = [replace(c, signs=signs, fixed=fixed) for c, (signs, fixed) in zip(candidates, borne, strict=True)]
         plain = [c for c in candidates if not c.signs]
         suspects = [replace(c, signs=signs) for c in candidates if (signs := self._suspicious(c, plain, data))]
         # tokens that share a word, or occur in much the same documents, are one finding, whatever their classes; so are a month
@@ -263,7 +168,7 @@ class Shortcut(Check):
         weight = max(self.weights.get(c.signs[0], 1.0) for c in order)
         others = np.count_nonzero(~inside) / max(train.n_documents - size, 1)
         company, usual = self._company(max(group, key=lambda c: c.way * len(c.documents)), data)
-        subject = company >= max(self.far, usual / 3) and not all(map(_CODE.search, tokens))  # codes are no words
+        subject = company >= max(self.far, usual / 3) and not all(map(CODE.search, tokens))  # codes are no words
         habit = all(c.signs[0] is Sign.FORMATTING for c in order) and others > self.usual
         if subject or (habit and company >= self._bar(usual)):
             weight *= self.habit
@@ -274,7 +179,7 @@ class Shortcut(Check):
         details = [
             f"{decides.counted} training documents containing {them} {predicted}: {decides}",
             f"{'it appears' if them == 'it' else 'they appear'} in {evidence['class']} of {where}",
-            *(_MEANING[sign] for sign in signs),
+            *(MEANING[sign] for sign in signs),
             *(["it comes with other words of the class, so it may belong to the subject"] if subject else []),
         ]
         if data.environments is not None:  # names the one in which nearly all of these documents are, if there is one
@@ -379,17 +284,21 @@ class Shortcut(Check):
         if any(_related(a, b) for a in name for b in words):
             return ()
         if c.signs:
-            apart = self._company(c, data)[0] < self.near
-            return c.signs if apart or (Sign.BOILERPLATE in c.signs and self._beside_the_point(c, data)) else ()
+            return c.signs if self._company(c, data)[0] < self.near else ()
         certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
         exact = len(c.documents) >= self.enough and (train.labels[c.documents] == c.label).all() and " " not in c.token
         held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
         if not (certain or exact) or self.most_of_class < held < self.all_of_class:
             return ()
-        others = sum(o.label == c.label and o.way >= c.way - self.nearly and not _belong(c, o) for o in plain)
+        others = [o for o in plain if o.label == c.label and o.way >= c.way - self.nearly and not _belong(c, o)]
+        if sum(o.fixed for o in others) > len(others) / 2:
+            # texts of templates: words keep no company outside their own; only one that stands anywhere is no part of them
+            if c.fixed:
+                return ()
+            others = [o for o in others if not o.fixed]
         company, usual = self._company(c, data)
         # where ordinary words keep no company either, nothing but the word's being alone tells it from them
-        apart = company < self._bar(usual, others) if usual >= self.far else company < self.far and not others
+        apart = company < self._bar(usual, len(others)) if usual >= self.far else company < self.far and not others
         return (Sign.ALONE,) if apart else ()
 
     def _inside(self, c: _Candidate, larger: _Candidate) -> bool:
@@ -419,37 +328,32 @@ class Shortcut(Check):
         held, n = np.arange(len(mine) + len(rest)) < len(mine), len(mine) + len(rest)
         present = sp.csc_array(train.rows(np.append(mine, rest)).matrix[:, : data.words], dtype=float)
         present.data[:] = 1
-        both, documents = np.asarray(held @ present), np.asarray(present.sum(axis=0))
-        with_it = data.numbers | (both >= 0.8 * len(mine)) | (both >= TOGETHER * (len(mine) + documents - both))
+        documents = np.asarray(present.sum(axis=0))
+        with_it = data.numbers | self._with_it(held[None], present)[0]
         weight = np.where(with_it | (documents < 2), 0.0, np.log(n / np.maximum(documents, 1)))
         vectors = sp.csr_array(present * weight)
         length = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1)))
         vectors = sp.csr_array(sp.diags_array(1 / np.maximum(length, 1e-12)) @ vectors)
         near = (vectors @ vectors.T).toarray()
         ratio = np.where(weight > 0, np.abs(np.log(np.maximum(documents, 1) / max(len(mine), 1))), np.inf)
-        alike = sp.csc_array(vectors)[:, np.argsort(ratio, kind="stable")[: self.words_drawn]].toarray().T
-        usual = [_away(near, own > 0, rng, own) for own in alike]
+        alike = np.argsort(ratio, kind="stable")[: self.words_drawn]
+        having = present[:, alike].toarray().T > 0
+        beside = self._with_it(having, present)  # left out of each as it is of the candidate
+        columns = sp.csc_array(vectors)
+        usual = [
+            _away(near, own, rng, columns[:, np.flatnonzero(its)].toarray())
+            for own, its in zip(having, beside, strict=True)
+        ]
         return _away(near, held, rng), float(np.median(usual or 0.0))
 
-    def _beside_the_point(self, c: _Candidate, data: AuditData) -> bool:
-        """Whether the model certainly predicts the class of the token's documents without it about as often as of the others."""
-        train, model = data.train.counts, data.learned.model
-        keep = data.train.types_not_containing({c.token})
-        if keep is None:
-            return True
-        gone = np.ones(train.n_types, dtype=bool)
-        gone[keep] = False
-        inside = train.labels == c.label
-        mine = c.documents[inside[c.documents]][: self.asked]
-        inside[c.documents] = False
-        others = np.flatnonzero(inside)[: self.asked]
-        if not len(others):
-            return False
-        matrix = sp.csr_array(train.rows(mine).matrix.copy())
-        matrix.data[gone[matrix.indices]] = 0
-        matrix.eliminate_zeros()
-        right = [int(np.sum(decide(model.decide(m)) == c.label)) for m in (matrix, train.rows(others).matrix)]
-        return Share.count(right[0], len(mine)).low >= right[1] / len(others) - self.as_well
+    @staticmethod
+    def _with_it(sets: NDArray[np.bool_], present: sp.csc_array) -> NDArray[np.bool_]:
+        """Which words come with each of some sets of documents nearly always, or have much the same documents."""
+        both, sizes = np.asarray(sets @ present), sets.sum(axis=1)[:, None]
+        near: NDArray[np.bool_] = (both >= 0.8 * sizes) | (
+            both >= TOGETHER * (sizes + np.asarray(present.sum(axis=0)) - both)
+        )
+        return near
 
 
 def _away(near: Floats, chosen: NDArray[np.bool_], rng: np.random.Generator, without: Floats | None = None) -> float:
@@ -462,7 +366,7 @@ def _away(near: Floats, chosen: NDArray[np.bool_], rng: np.random.Generator, wit
     weights = np.where(sets, 1 / m, -1 / (n - m))
     distance = ((weights @ near) * weights).sum(axis=1)
     if without is not None:
-        distance -= (weights @ without) ** 2
+        distance -= ((weights @ without) ** 2).sum(axis=1)
     return float((distance[0] - distance[1:].mean()) / max(distance[1:].std(), 1e-12))
 
 

@@ -286,7 +286,8 @@ def _page_rows(audit: Audit, side: pl.DataFrame, label: str, limit: int) -> pl.D
     if side.height <= limit:
         return side
     tables = [audit.top(label, 25), *(audit.disagreement(q, 15) for q in (Quadrant.DATA, Quadrant.MODEL))]
-    named = {token for table in tables for token in table["token"]} | {s[0] for s in audit.suspicious}
+    named = {token for table in tables for token in table["token"]}
+    named |= {token for finding in audit.findings for token in audit.maskable(finding)[:1]}
     sure = side.filter(pl.col("token").is_in(list(named)))[: limit // 4]
     rest = side.filter(~pl.col("type").is_in(sure["type"].to_list()))
     more = sample_with_extremes(rest, limit - sure.height, (*EXTREMES, "score", "value", "attention"), audit.seed)

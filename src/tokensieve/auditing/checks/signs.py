@@ -1,0 +1,117 @@
+"""The signs that tell an artefact from an ordinary word."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
+
+import numpy as np
+
+from tokensieve.text.corpus import Corpus
+from tokensieve.text.counts import Ints
+from tokensieve.text.formatting import Formatting
+from tokensieve.text.tokenizers import Tokenizer
+
+CODE = re.compile(r"://|^www\.|@|\d[/_=&#?%:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
+_GLUED_BEFORE, _GLUED_AFTER = re.compile(r"(\w[/_=@#?%:.]|\[|\d-)$"), re.compile(r"^([/_=@#?%:.]\w|-\d|\])")
+
+
+class Sign(StrEnum):
+    """What tells an artefact from an ordinary word, the clearest first; the values stand in findings.json."""
+
+    MARKUP = "markup"  # glued to its neighbours, as in addresses, codes and field names
+    BOILERPLATE = "fixed phrase"  # at an edge of the text, with the same neighbour in nearly every document
+    FORMATTING = "formatting"  # one of the tokens ⟨…⟩ that stand for form
+    NUMBER = "number"  # it contains a digit
+    EDGE = "fixed place"  # at the very start or end of its documents
+    ALONE = "all but certain"  # none of these, but hardly ever in other classes
+
+    @classmethod
+    def of_each(
+        cls, tokens: Sequence[str], documents: Sequence[Ints], corpus: Corpus, tokenizer: Tokenizer
+    ) -> list[tuple[tuple[Sign, ...], bool]]:
+        """The signs of an artefact that each token bears in 40 of its documents, the clearest first; none for a plain word. And
+        whether it mostly has the same word on one side, as in what people always say, or in a template.
+
+        What ordinary words bear as well tells nothing: in program code most are glued to a neighbour, and in short questions and
+        logs most have their place.
+        """
+        some = [held[:: max(1, len(held) // 40)][:40] for held in documents]
+        drawn = np.arange(0, len(corpus.labels), max(1, len(corpus.labels) // 400))
+        every = np.unique(np.concatenate([drawn, *some]))
+        texts = corpus.texts.gather(every)
+        split = dict(zip(every.tolist(), zip(texts, tokenizer.split(texts).to_list(), strict=True), strict=True))
+        holding: dict[str, list[int]] = {}
+        for i in drawn.tolist():
+            for word in dict.fromkeys(split[i][1]):
+                holding.setdefault(word, []).append(i)
+        ordinary = [(word, held) for word, held in sorted(holding.items()) if len(held) >= 8]
+        ordinary = ordinary[:: max(1, len(ordinary) // 80)]
+        borne = [cls._of(word, [split[i] for i in held[:40]], tokenizer) for word, held in ordinary]
+        usual = {
+            sign
+            for sign, often in Counter(one for signs, _ in borne for one in signs).items()
+            if often > 0.15 * len(borne)
+        }
+        found = []
+        for token, held in zip(tokens, some, strict=True):
+            signs, fixed = cls._of(token, [split[i] for i in held.tolist()], tokenizer)
+            by_itself = {Sign.MARKUP} if CODE.search(token) else {Sign.NUMBER, Sign.FORMATTING}
+            found.append((tuple(sign for sign in signs if sign not in usual - by_itself), fixed))
+        return found
+
+    @staticmethod
+    def _glued(text: str, start: int, end: int) -> bool:
+        """Whether a word is glued to one of its neighbours, as in addresses, codes and field names."""
+        return bool(_GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2]))
+
+    @classmethod
+    def _of(cls, token: str, texts: list[tuple[str, list[str]]], tokenizer: Tokenizer) -> tuple[tuple[Sign, ...], bool]:
+        """The same of one token, from texts and their words."""
+        if Formatting.includes(token):
+            return (Sign.FORMATTING,), False
+        glued = loose = seen = 0
+        places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # words from the start, and from the end
+        neighbours: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        parts, size = token.split(" "), token.count(" ") + 1
+        for text, names in texts:
+            words = len(names)
+            at = next((i for i in range(words - size + 1) if names[i : i + size] == parts), -1)
+            if at < 0:
+                continue
+            seen += 1
+            if 5 * loose < len(texts):  # else the glued can no longer be most
+                spans = tokenizer.spans(text)
+                there = cls._glued(text, spans[at][0], spans[at + size - 1][1])
+                glued, loose = glued + there, loose + (not there)
+            neighbours[0][names[at - 1] if at else ""] += 1
+            neighbours[1][names[at + size] if at + size < words else ""] += 1
+            if words > size + 1:
+                places[0][at] += 1
+                places[1][words - at] += 1
+        mostly = 0.8 * seen
+        # within four words from either end a place that is always the same is a fixed one; in a few documents any word's may be
+        at_edge = seen >= 8 and any(
+            most > mostly for side in places for place, most in side.most_common(1) if place <= 4
+        )
+        beside = [most for side in neighbours for name, most in side.most_common(1) if name]
+        borne = {
+            Sign.MARKUP: bool(CODE.search(token)) or glued > mostly,
+            Sign.BOILERPLATE: at_edge and any(most > mostly for most in beside),
+            Sign.NUMBER: any(c.isdigit() for c in token),
+            Sign.EDGE: at_edge,
+        }
+        return tuple(sign for sign, there in borne.items() if there), any(most > seen / 2 for most in beside)
+
+
+STRONG = {Sign.MARKUP, Sign.FORMATTING}  # each of these suffices
+MEANING = {
+    Sign.FORMATTING: "formatting, not a word",
+    Sign.NUMBER: "a number",
+    Sign.MARKUP: "joined to other characters, as in a code, an address or markup",
+    Sign.BOILERPLATE: "part of a fixed phrase at the start or end of the text",
+    Sign.EDGE: "always in the same place in the text",
+    Sign.ALONE: "nearly certain, in documents that otherwise read like the rest of the class",
+}
