@@ -69,7 +69,8 @@ def test_without_the_package_its_name_is_unknown() -> None:
 
 
 def test_the_documentation_lists_every_check_as_it_is() -> None:
-    assert "\n".join(check.entry for check in checks.registry()).strip() in PAGE.read_text()
+    listed = "\n".join(check.entry for check in checks.registry()).strip()
+    assert listed in PAGE.read_text(), f"docs/checks.md must end with:\n{listed}"
 
 
 def test_every_check_says_what_it_looks_for_and_what_to_do() -> None:

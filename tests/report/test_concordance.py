@@ -13,7 +13,7 @@ from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.report.live import LINES, _plain_match
-from tokensieve.report.live import lines as concordance
+from tokensieve.report.live import _context_lines as concordance
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 

@@ -17,7 +17,7 @@ from opened import Opened, sample, without_pictures
 
 from tokensieve.auditing.result import Audit
 from tokensieve.report import html as page_module
-from tokensieve.report.live import lines as concordance
+from tokensieve.report.live import _context_lines as concordance
 from tokensieve.text.tokenizers import WordTokenizer
 
 

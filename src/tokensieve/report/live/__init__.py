@@ -86,7 +86,7 @@ def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
     order = order[(first["token"].str.len_chars() <= _LONGEST).to_numpy()[order]]
     colours = dict(zip(QUADRANTS, (BLUE, PALE_BLUE, ORANGE, GREY, PALE_GREY), strict=True))
     # keyword in context: all lines, and for each token the places of its own among them
-    found, numbers = lines(audit), dict[Excerpt, int]()
+    found, numbers = _context_lines(audit), dict[Excerpt, int]()
     of = [[numbers.setdefault(one, len(numbers)) for one in of_token] for of_token in found.values()]
     written = [[one.row, audit.classes.index(one.label), one.before, one.token, one.after] for one in numbers]
     blocks = {
@@ -148,7 +148,7 @@ def _sample_documents(audit: Audit) -> list[Json]:
     return documents
 
 
-def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
+def _context_lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
     """Token → lines of training documents that contain it, those of the class that it predicts most first.
 
     Up to twelve for each token that the lists name, then for those of extreme effect, score and value, until 500,000 characters

@@ -73,13 +73,10 @@ LEGEND = {"title": None, "orient": "bottom", "symbolOpacity": 1}
 _HALO_AND_LETTERS: tuple[Specification, ...] = ({"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}, {"fill": INK})
 
 
-def numbers(field: str, **more: Any) -> Specification:
-    """A channel that shows a field of numbers. Layers that share an axis give its title and scale once."""
-    return {"field": field, "type": "quantitative", **more}
-
-
-def coloured(field: str, colours: Mapping[str, str], **more: Any) -> Specification:
-    """A channel that colours marks by a field of names, with a legend below."""
+def channel(field: str, colours: Mapping[str, str] | None = None, **more: Any) -> Specification:
+    """A channel that shows a field: of numbers, or names in their colours. Layers on one axis give its title and scale once."""
+    if colours is None:
+        return {"field": field, "type": "quantitative", **more}
     scale = {"domain": list(colours), "range": list(colours.values())}
     return {"field": field, "type": "nominal", "scale": scale, "legend": LEGEND} | more
 
@@ -92,7 +89,7 @@ def layer(rows: str, mark: str, style: Specification, **channels: Any) -> Specif
     encoding = {name: given for name, given in channels.items() if not isinstance(given, str)}
     for name in channels.keys() - encoding.keys():
         field = channels[name]
-        encoding[name] = {"field": field} if name in ("x2", "y2", "text", "detail") else numbers(field)
+        encoding[name] = {"field": field} if name in ("x2", "y2", "text", "detail") else channel(field)
     return {"data": {"name": rows}, "mark": {"type": mark, **style}, "encoding": encoding}
 
 
@@ -160,8 +157,8 @@ def alpha_cloud(tokens: pl.DataFrame, of: str, title: str, seed: int) -> tuple[l
         furthest = furthest.with_columns(token=pl.lit(f"{irrelevant.height} irrelevant types"))
         points = pl.concat([points.filter(pl.col("category") != "irrelevant"), furthest])
     names = [row | {"x": row["x"] * largest} for row in _name_rows(points, of)]
-    axes = {"scale": {"zero": False, "padding": 16}, "axis": AXIS}
-    x, y = numbers("x", title="average signed frequency α", **axes), numbers("y", title=title, **axes)
+    axes: Specification = {"scale": {"zero": False, "padding": 16}, "axis": AXIS}
+    x, y = channel("x", title="average signed frequency α", **axes), channel("y", title=title, **axes)
     circles = _cloud(x, y, max(10, *tokens["documents"]), SIDES)
     said = f"{rows.height:,} of {tokens.height:,} token types shown"
     return [circles, *_name_layers()], {"points": rows.to_dicts(), "names": names}, said
@@ -205,8 +202,8 @@ def _map(picture: Picture) -> Specification:
     low, high = shown(others[0], 24) if len(others) == 1 else "other classes", shown(label, 24)
     title = f"← {low} · posterior difference · {high} →"
     up = f"value: evidence for {high} ↑" if of == "value" else "score: attention ↑"
-    x = numbers("x", title=title, scale={"domain": [-1, 1], "nice": False})
-    y = numbers("y", title=up, scale={"zero": False, "padding": 16})
+    x = channel("x", title=title, scale={"domain": [-1, 1], "nice": False})
+    y = channel("y", title=up, scale={"zero": False, "padding": 16})
     palette = {named[category]: colour for category, colour in CATEGORIES.items()}
     layers = [
         _cloud(x, y, max([10, *drawn["documents"]]), palette),
@@ -239,7 +236,7 @@ def _top(picture: Picture) -> Specification:
     scale = {"domain": [-1, 1], "range": [ORANGE, PALE_BLUE]}
     colour = {"field": "sign", "type": "nominal", "legend": None, "scale": scale}
     title, across = "posterior difference, with 95% interval", {"domain": [-1, 1], "nice": False}
-    x = numbers("inner", title=title, scale=across)
+    x = channel("inner", title=title, scale=across)
     thick = {"strokeWidth": 5, "opacity": 0.45, "strokeCap": "round"}
     outwards = {"align": {"expr": "datum.sign > 0 ? 'right' : 'left'"}, "dx": {"expr": "-8 * datum.sign"}}
     style = outwards | {"fontSize": 12.5}
@@ -269,9 +266,9 @@ def _slopes(picture: Picture) -> Specification:
     side = {"field": "side", "type": "nominal", "sort": [before, after]}
     channels: Specification = {
         "x": side | {"title": None, "axis": {"labelAngle": 0}, "scale": {"padding": 0.6}},
-        "y": numbers("y", title=picture.data["axis"]),
+        "y": channel("y", title=picture.data["axis"]),
         "detail": "token",
-        "color": coloured("kind", colours, legend={"title": None, "orient": "bottom", "columns": 3}),
+        "color": channel("kind", colours, legend={"title": None, "orient": "bottom", "columns": 3}),
     }
     ends = sorted((row for row in rows if row["side"] == after), key=lambda row: row["y"])
     heights = [row["y"] for row in ends]
@@ -295,10 +292,10 @@ def _reliability(picture: Picture) -> Specification:
 
     Data: bins (probability, accuracy, low, high and documents of each).
     """
-    axes = {"scale": {"domain": [0, 1], "nice": False}, "axis": {"format": ".0%", "tickCount": 5}}
-    x = numbers("probability", title="probability of the prediction", **axes)
-    low, up = (numbers(field, title="fraction correct") for field in ("low", "accuracy"))
-    size = numbers("documents", legend=None, scale={"type": "log", "range": [20, 180]})
+    axes: Specification = {"scale": {"domain": [0, 1], "nice": False}, "axis": {"format": ".0%", "tickCount": 5}}
+    x = channel("probability", title="probability of the prediction", **axes)
+    low, up = (channel(field, title="fraction correct") for field in ("low", "accuracy"))
+    size = channel("documents", legend=None, scale={"type": "log", "range": [20, 180]})
     layers = [
         layer("ideal", "line", {"color": MUTED, "strokeDash": [4, 4]}, x="x", y="x"),
         layer("bins", "rule", {"color": PALE_BLUE, "strokeWidth": 2}, x=x, y=low, y2="high"),
@@ -310,9 +307,9 @@ def _reliability(picture: Picture) -> Specification:
 
 def _cloud(x: Specification, y: Specification, most_documents: int, palette: dict[str, str]) -> Specification:
     """Circles of the rows in "points", coloured by category, their area by documents."""
-    colour = coloured("category", palette, legend=LEGEND | {"columns": 3, "columnPadding": 40, "symbolSize": 70})
+    colour = channel("category", palette, legend=LEGEND | {"columns": 3, "columnPadding": 40, "symbolSize": 70})
     areas = {"type": "log", "domain": [1, most_documents], "range": [4, 160]}
-    size = numbers("documents", legend=None, scale=areas)
+    size = channel("documents", legend=None, scale=areas)
     return layer("points", "circle", {"opacity": 0.5, "aria": False}, x=x, y=y, size=size, color=colour)
 
 

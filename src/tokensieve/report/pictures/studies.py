@@ -27,10 +27,9 @@ from tokensieve.report.pictures.audit import (
     SIDES,
     Data,
     alpha_cloud,
-    coloured,
+    channel,
     finish,
     layer,
-    numbers,
 )
 
 _DASHED: Specification = {"color": MUTED, "strokeDash": [5, 4]}
@@ -61,7 +60,7 @@ def _scores(picture: Picture) -> Specification:
 def _norm(picture: Picture) -> Specification:
     """‖p‖ against log t. Data: curve (`flow.csv`)."""
     curve = picture.data["curve"].select(x="log_time", y="norm").drop_nulls()
-    line = _line(numbers("x", title="log t", axis=AXIS), numbers("y", title="|p|", axis=AXIS))
+    line = _line(channel("x", title="log t", axis=AXIS), channel("y", title="|p|", axis=AXIS))
     return finish([line], {"curve": curve.to_dicts()}, picture.title, [picture.data["said"], picture.caption])
 
 
@@ -73,7 +72,7 @@ def _loss(picture: Picture) -> Specification:
     last = int(np.argmax(settled)) + 1 if settled.any() else len(values)
     wide = max(last, min(len(values), 10))
     title = "log t, until 99.9% of the fall is done" if wide < len(values) else "log t"
-    line = _line(numbers("x", title=title, axis=AXIS), numbers("y", title="loss", axis=AXIS))
+    line = _line(channel("x", title=title, axis=AXIS), channel("y", title="loss", axis=AXIS))
     subtitle = [picture.data["said"], f"{wide:,} of {len(values):,} steps shown"]
     return finish([line], {"curve": rows[:wide].to_dicts()}, picture.title, subtitle)
 
@@ -92,8 +91,8 @@ def _angle(picture: Picture) -> Specification:
     for values in (rows["x"], rows["y"]):  # ticks at powers of ten only, where there are two or more
         powers = [10.0**k for k in range(math.ceil(np.log10(values.min())), math.floor(np.log10(values.max())) + 1)]
         axes.append({"format": ",~r", "values": powers} if len(powers) > 1 else AXIS)
-    x = numbers("x", title="|p|", scale=scale, axis=axes[0])
-    layers = [_line(x, numbers("y", title="angle to the limit direction (rad)", scale=scale, axis=axes[1]))]
+    x = channel("x", title="|p|", scale=scale, axis=axes[0])
+    layers = [_line(x, channel("y", title="angle to the limit direction (rad)", scale=scale, axis=axes[1]))]
     if math.isfinite(exponent):
         end = data["curve"][-1]
         data["fit"] = [{"x": r, "y": end["y"] * (r / end["x"]) ** exponent} for r in (end["x"] / 30, end["x"])]
@@ -104,8 +103,8 @@ def _angle(picture: Picture) -> Specification:
 def _gaps(picture: Picture) -> Specification:
     """Score gaps against log t: the flow in wide pale lines, the prediction dashed on top of them. Data: gaps (`gaps.csv`)."""
     rows = picture.data["gaps"].rename({"log_time": "x", "gap": "y"})
-    x, y = numbers("x", title="log t", axis=AXIS), numbers("y", title="score gap (nats)", axis=AXIS)
-    kind = coloured("kind", {"finite": SIDES["negative"], "tight": PALE_BLUE})
+    x, y = channel("x", title="log t", axis=AXIS), channel("y", title="score gap (nats)", axis=AXIS)
+    kind = channel("kind", {"finite": SIDES["negative"], "tight": PALE_BLUE})
     styles: dict[str, Specification] = {
         "flow": {"strokeWidth": 5, "opacity": 0.35},
         "prediction": {"strokeWidth": 1.5, "strokeDash": [6, 4]},
@@ -128,9 +127,9 @@ def _selected(picture: Picture) -> Specification:
         )
     ]
     y = {"field": "rank", "type": "ordinal", "axis": None}
-    color = coloured("category", SIDES, legend=LEGEND | {"columns": 3, "columnPadding": 40})
+    color = channel("category", SIDES, legend=LEGEND | {"columns": 3, "columnPadding": 40})
     most = max((row["held"] for row in rows), default=1)
-    across = numbers("held", title="documents", scale={"domain": [0, 1.5 * most], "nice": False}, axis=AXIS)
+    across = channel("held", title="documents", scale={"domain": [0, 1.5 * most], "nice": False}, axis=AXIS)
     layers = [
         layer("bars", "bar", {"opacity": 0.3, "height": {"band": 0.75}}, x=across, y=y, color=color),
         layer("bars", "bar", {"height": {"band": 0.75}}, x="chosen", y=y, color=color),
@@ -156,8 +155,8 @@ def _use(picture: Picture) -> Specification:
     most = max((row["high"] for row in rows), default=1.0)  # beyond it there is space for the longest name
     longest = max((len(row["text"]) for row in rows), default=0)
     scale = {"domain": [0, most * 420 / (420 - 9 * min(longest, 24))], "nice": False}
-    x, y = numbers("x", title=title, scale=scale), {"field": "rank", "type": "ordinal", "axis": None}
-    color = coloured("data", present, legend=legend)
+    x, y = channel("x", title=title, scale=scale), {"field": "rank", "type": "ordinal", "axis": None}
+    color = channel("data", present, legend=legend)
     layers = [
         layer("words", "bar", {"height": 11, "opacity": 0.9}, x=x, y=y, color=color),
         layer("words", "rule", {"color": INK, "strokeWidth": 1.4}, x="low", x2="high", y=y),
@@ -169,8 +168,8 @@ def _use(picture: Picture) -> Specification:
 def _curve(picture: Picture) -> Specification:
     """Figures from model to model. Data: kinds (their names); models (order, model, of: which of these, y, low, high)."""
     x = {"field": "model", "type": "nominal", "sort": {"field": "order"}, "title": None, "axis": {"labelAngle": -30}}
-    color = coloured("of", dict(zip(picture.data["kinds"], (BLUE, PALE_BLUE, ORANGE), strict=False)))
-    low = numbers("low", title=None, scale={"zero": False})
+    color = channel("of", dict(zip(picture.data["kinds"], (BLUE, PALE_BLUE, ORANGE), strict=False)))
+    low = channel("low", title=None, scale={"zero": False})
     layers = [
         layer("models", "area", {"opacity": 0.15}, x=x, color=color, y=low, y2="high"),
         layer("models", "line", {"strokeWidth": 2}, x=x, color=color, y="y"),
@@ -212,7 +211,7 @@ def _verdicts(picture: Picture) -> Specification:
         {"filled": True, "size": 170, "opacity": 1},
         x={"field": "seed", "type": "ordinal", "title": "seed", "axis": {"labelAngle": 0}},
         y={"field": "experiment", "type": "nominal", "title": None, "sort": None, "axis": {"grid": True}},
-        color=coloured("outcome", dict(zip(said, (BLUE, ORANGE), strict=True)), legend=legend),
+        color=channel("outcome", dict(zip(said, (BLUE, ORANGE), strict=True)), legend=legend),
         shape=shape | {"legend": legend},
     )
     rows = len({run["experiment"] for run in runs})
@@ -222,12 +221,12 @@ def _verdicts(picture: Picture) -> Specification:
 def _bins(panel: Mapping[str, Any], prefix: str) -> tuple[Specification, Data]:
     """A sample of the types, the range of the bin means over seeds, means and deviations; the paper's means on the right axis."""
     data = {f"{prefix}points": panel["points"], f"{prefix}bins": panel["bins"]}
-    x = numbers("x", title=panel["x"], scale={"nice": False, "padding": 12})
+    x = channel("x", title=panel["x"], scale={"nice": False, "padding": 12})
     points, bins = data
 
     def up(field: str) -> Specification:
         """One scale for points, bars and line: all have the same title."""
-        return numbers(field, title=f"ours: {panel['y']}", scale={"zero": False})
+        return channel(field, title=f"ours: {panel['y']}", scale={"zero": False})
 
     fill = {
         "field": "few",
@@ -247,7 +246,7 @@ def _bins(panel: Mapping[str, Any], prefix: str) -> tuple[Specification, Data]:
     if "paper" in panel:
         data[f"{prefix}paper"] = panel["paper"]
         axis = {"title": "the paper (dashed)", "titleColor": BROWN, "orient": "right", "grid": False}
-        y = numbers("y", axis=axis, scale={"zero": False})
+        y = channel("y", axis=axis, scale={"zero": False})
         dashed = {"color": BROWN, "strokeDash": [6, 4], "strokeWidth": 1.6}
         diamonds = dots | {"color": BROWN, "shape": "diamond", "size": 44}
         paper = [("line", dashed), ("point", diamonds)]
@@ -262,8 +261,8 @@ def _lines(panel: Mapping[str, Any], prefix: str) -> tuple[Specification, Data]:
     colours = {"range": [BLUE, BROWN, PALE_BLUE, ORANGE, GREY, INK]}
     pale: Specification = {"field": "by", "type": "nominal", "scale": colours, "legend": None}
     full = pale | {"legend": {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 300}}
-    x = numbers("x", title=panel["x"], scale=scale)
-    low, mean = (numbers(field, title=panel["y"], scale={"zero": False, "padding": 12}) for field in ("least", "mean"))
+    x = channel("x", title=panel["x"], scale=scale)
+    low, mean = (channel(field, title=panel["y"], scale={"zero": False, "padding": 12}) for field in ("least", "mean"))
     layers = [
         layer(f"{prefix}lines", "area", {"opacity": 0.15}, x=x, y=low, y2="most", color=pale),
         layer(f"{prefix}lines", "line", {"strokeWidth": 2.3, "point": True}, x=x, y=mean, color=full),
