@@ -12,7 +12,7 @@ from diagnose_models import framed, train_tokenizer
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, diagnose
 from tokensieve.diagnose.effects import confirming
-from tokensieve.diagnose.effects.measuring import Measured
+from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.subjects.recognise import TextSubject
 from tokensieve.diagnose.subjects.windows import SEPARATOR, Frame, Windows
 from tokensieve.progress import silent
@@ -128,3 +128,14 @@ def test_intervals_of_words_in_few_inputs_hold_the_mean_by_what_words_in_more_sh
 
     assert covered(0) < 0.8
     assert covered(24) > 0.88
+
+
+def test_short_inputs_are_read_in_larger_batches() -> None:
+    """Thousands of words alone were read sixteen at a time, however few pieces these are."""
+    work, seen = Work(4, 0, 0, None, "", silent), []
+    work.longest = 100
+    work.batches("reading", np.array([3, 100, 90, 50, 5, 2, 3]), seen.append)
+    assert [at.tolist() for at in seen] == [[1, 2, 3, 4], [0, 6, 5]]
+    seen.clear()
+    work.batches("words alone", np.full(300, 5), seen.append)
+    assert [len(at) for at in seen] == [80, 80, 80, 60] and len(np.unique(np.concatenate(seen))) == 300

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -19,8 +20,9 @@ from safetensors.torch import load_file, save_file
 
 from pages import HOSTILE, Page, pictures_in, violations
 from tokensieve import __version__
+from tokensieve.cli.command import progress
 from tokensieve.cli.diagnose import _models
-from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
+from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load, run
 from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.errors import InputError
@@ -342,3 +344,23 @@ def test_preference_pairs_from_columns(run: Run, tmp_path: Path) -> None:
     assert summary["classes"] == ["rejected", "chosen"] and summary["documents"]["read"] > 60
     assert "ask" not in pl.read_csv(tmp_path / "tokensieve-diagnose" / "tokens.csv")["token"]
     assert "\x1f" not in (tmp_path / "tokensieve-diagnose" / "report.html").read_text()
+
+
+def test_an_estimate_is_a_line_before_the_work_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal nothing was written for half a minute, and the estimate never."""
+    estimate = "the model reads 1,000 documents; expect about 4 min on one core"
+    with progress(False, lines=True) as tell:
+        tell("reading", 0.0)
+        tell(estimate, 0.0)
+        tell("effects", 0.4)
+    assert capsys.readouterr().err == f"{estimate}\n"
+
+
+def test_the_time_of_a_large_model_is_estimated(trained: Any, reviews: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_passes", lambda *given: 0.5 * given[-1])
+    seen: list[str] = []
+    diagnose(
+        *trained, reviews.texts.to_list()[:40], reviews.labels[:40].tolist(), DiagnoseSettings(min_documents=5),
+        progress=lambda stage, share: seen.append(stage),
+    )  # fmt: skip
+    assert any(re.fullmatch(r"the model reads 40 documents; expect about \d+ min on one core", one) for one in seen)

@@ -26,6 +26,7 @@ from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.errors import InputError
+from tokensieve.report.terminal import show
 from tokensieve.text.counts import Counts
 
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
@@ -385,10 +386,31 @@ def test_forms_of_whole_documents_are_seen() -> None:
     assert "in CAPITALS" in DiagnosisReport(found).headline()
 
 
-def test_of_a_model_that_is_not_shown_to_have_learned_no_word_is_said_to_predict_the_label() -> None:
+def test_of_a_model_that_is_not_shown_to_have_learned_no_word_is_said_to_be_used(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     texts, labels = documents(240, lambda y, rng: ["good" if y else "bad"] if rng.random() < 0.8 else [])
     wrong = diagnose(linear({"good": -2.0, "bad": 2.0}), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert wrong.learned is False and set(wrong.uses["status"]) <= {"used", "use not shown"}
+    assert wrong.used.height
+    show(wrong.report())
+    text = " ".join(capsys.readouterr().out.split())
+    assert (
+        "Words that" not in text and "uses most" not in text and "| good |" not in DiagnosisReport(wrong).model_card()
+    )
+
+
+def test_names_in_another_order_are_reported_once_and_no_word_is_said_to_be_used(
+    trained: Any, reviews: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, tokenizer = copy.deepcopy(trained[0]), trained[1]
+    names = model.config.id2label
+    model.config.id2label = {0: names[1], 1: names[0]}
+    labels = np.where(reviews.labels == 1, names[1], names[0]).tolist()
+    found = diagnose(model, tokenizer, reviews.texts.to_list()[:120], labels[:120], SETTINGS)
+    show(found.report())
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.count("in the right order?") == 1 and "Words that" not in text and "Nothing here shows" not in text
 
 
 def test_of_several_classes_a_typical_word_is_one_on_the_class_that_it_carries() -> None:

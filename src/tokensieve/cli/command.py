@@ -220,15 +220,21 @@ def out_option(default: str) -> Any:
 @contextmanager
 def progress(quiet: bool, lines: bool = False) -> Iterator[Progress]:
     """A bar on standard error that disappears at the end. If that is not a terminal: nothing, or with `lines` a line every 30
-    seconds, for commands that may take an hour. Nothing if quiet.
+    seconds, for commands that may take an hour. An estimate of the whole time is a line of its own. Nothing if quiet.
     """
+
+    def is_estimate(stage: str, share: float) -> bool:
+        return share == 0.0 and stage.endswith("on one core")
+
     if quiet or not sys.stderr.isatty():
         start = last = time.monotonic()
 
         def line(stage: str, share: float) -> None:
             nonlocal last
             now = time.monotonic()
-            if now - last >= 30:
+            if is_estimate(stage, share):
+                print(stage, file=sys.stderr)
+            elif now - last >= 30:
                 last = now
                 left = f", about {(now - start) * (1 - share) / share / 60:.0f} min left" if share > 0.02 else ""
                 print(f"{stage}: {share:.0%} done after {now - start:.0f} s{left}", file=sys.stderr)
@@ -242,10 +248,14 @@ def progress(quiet: bool, lines: bool = False) -> Iterator[Progress]:
     columns += [bars.TextColumn("left"), bars.TimeRemainingColumn()] if lines else []
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
-        # of a task that is done the clock would stand still, and the next stage would not start it again
-        yield lambda stage, share: bar.update(
-            task, description=stage, total=1.0 if share else None, completed=min(share, 0.999)
-        )
+
+        def show(stage: str, share: float) -> None:
+            if is_estimate(stage, share):
+                bar.console.print(stage)
+            # of a task that is done the clock would stand still, and the next stage would not start it again
+            bar.update(task, description=stage, total=1.0 if share else None, completed=min(share, 0.999))
+
+        yield show
 
 
 def say(quiet: bool, message: str) -> None:

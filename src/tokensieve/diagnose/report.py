@@ -43,7 +43,7 @@ _SAID: dict[str, tuple[str, Mark, str]] = {
         "dotted",
         "the use is more than the data supports, but the data's interval is wide",
     ),
-    Status.OTHER: ("neither supports nor contradicts it", "none", ""),
+    Status.OTHER: ("inconclusive", "none", "the data neither supports nor contradicts the use"),
     Status.NOT_SHOWN: (
         "use not shown",
         "none",
@@ -72,11 +72,14 @@ class DiagnosisReport:
     def report(self) -> Report:
         """What a model's owner should know, most important first."""
         blocks: list[Block] = [Text(self._coverage_line(), "note")]
-        if self.found.reading["warning"]:
-            blocks.append(Text(f"Warning: {self.found.reading['warning']}", "bad"))
         blocks += [Text(sentence) for sentence in self.sentences()]
         used, hidden = self.found.used, self.found.uses.filter(pl.col("status") == str(Status.NOT_SHOWN))
-        if used.height:
+        if not self.found.learned:
+            blocks.append(Text(self._next_step(), "lead"))
+            if used.height:
+                words = self._words(used, "Words whose removal moves its predictions")
+                blocks.append(Section("Words that move its predictions", words, folded=True, only=_PAGE))
+        elif used.height:
             words = self._words(used, "Words that this model uses, ordered by reliance")
             blocks += [self._most_used(), Text(self._next_step(), "lead"), Section("Words that it uses", words)]
         else:
@@ -190,7 +193,11 @@ class DiagnosisReport:
         rate = f"{percent(skill.accuracy)} (95% CI {percent(skill.accuracy_low)} to {percent(skill.accuracy_high)})"
         numbers = f"accuracy {rate} on {count(skill.documents)} documents, largest class {percent(skill.majority)}"
         auc = f"AUC {plain(skill.auc)} (random word weights reach {plain(skill.auc_random)})"
-        if self.found.learning is Learning.LEARNED:
+        if self.found.reading["warning"]:
+            first = (
+                f"No words are listed until the order of the outputs is right. As they are named now: {numbers}, {auc}."
+            )
+        elif self.found.learning is Learning.LEARNED:
             first = f"This model has learned to predict the label: {numbers}, {auc}."
         elif self.found.learning is Learning.BARELY:
             first = (
@@ -201,17 +208,18 @@ class DiagnosisReport:
             first = self.headline()
         else:
             reason = "no single word measurably improves its predictions"
-            if (
-                self.found.reading["warning"] or skill.auc < 1 - skill.auc_random
-            ):  # reversed further than random weights get
+            if skill.auc < 1 - skill.auc_random:  # reversed further than random weights get
                 reason = "its predictions contradict the labels; check that each output is matched with the right class"
             elif not skill.above_chance:
                 reason = "its predictions are no better than chance"
             first = f"Nothing here shows that this model has learned to predict the label: {reason} ({numbers}, {auc})."
         out = [first]
+        if not self.found.learned:
+            return out
         if math.isfinite(skill.removal[0]):
-            taken = f"{signed(skill.removal[0])} {interval(*skill.removal[1:])}"
-            out.append(f"Removing a word that it uses lowers the log-odds of the true class by {taken}.")
+            mean, low, high = skill.removal
+            taken = f"{signed(-mean)} {interval(-high, -low)}"
+            out.append(f"Removing a word that it uses changes the log-odds of the true class by {taken} on average.")
         used, leaning = self.found.used.sort("use", descending=True), self.found.leaning["token"].to_list()
         if used.height:
             rows = used.select("token", "use").head(5).iter_rows()
@@ -224,12 +232,12 @@ class DiagnosisReport:
             rows = rare.sort("inserted", descending=True).select("token", "inserted", "documents").head(3).iter_rows()
             names = ", ".join(f"“{shown(token, 30)}” ({plain(x)}; in {count(n)} documents)" for token, x, n in rows)
             out.append(f"The rare words that move it most when inserted into other documents, in log-odds: {names}.")
-        if self.found.learned and used.height and leaning:
+        if used.height and leaning:
             it = "it is a shortcut" if len(leaning) == 1 else "each is a shortcut"
             out.append(
                 f"The data does not support its use of {quoted(leaning)}. Check whether {it} in its training data."
             )
-        elif self.found.learned and used.height:
+        elif used.height:
             out.append(
                 "It does not measurably rely on any word the data does not support. A shortcut that this file shares with the "
                 "training data looks supported: check the words at the top."
@@ -246,7 +254,7 @@ class DiagnosisReport:
 
     def _next_step(self) -> str:
         if self.found.reading["warning"]:
-            return "Put the names in config.json into the right order, or set the order with --map."
+            return "Put the names in config.json into the right order, or set the order with --map, and run this again."
         if not self.found.learned:
             return "Check that the model, the labels and the documents belong together before you read on."
         if self.found.leaning.height:
@@ -405,10 +413,11 @@ class DiagnosisReport:
             f"{percent(skill.accuracy)} (95% CI {ends}, largest class {percent(skill.majority)}). {self._coverage_line()}",
             "",
             *[f"- {_safe(sentence, 600)}" for sentence in self.sentences()],
-            "",
-            "| word | evidence for | use (log-odds) | share of all use | predictions changed | posterior difference | data |",
-            "|---|---|---|---|---|---|---|",
         ]
+        if not self.found.learned:
+            return "\n".join([*lines, ""])
+        heads = "| word | evidence for | use (log-odds) | share of all use | predictions changed | posterior difference | data |"
+        lines += ["", heads, "|---|---|---|---|---|---|---|"]
         for row in self.found.used.head(15).iter_rows(named=True):
             cells = (
                 _safe(row["token"], 40),

@@ -38,9 +38,9 @@ from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer
 if TYPE_CHECKING:
     from tokensieve.diagnose.subjects.reader import Reader
 
-_PROBED = 64, 12  # documents whose form is changed: at most so many, and this part of those that the model reads
+_PROBED = 48, 12  # documents whose form is changed: at most so many, and this part of those that the model reads
 _UNTRAINED = 100, 4  # documents that the untrained model reads, likewise
-_CONFIRMING = 2  # passes to confirm words, for each document read
+_CONFIRMING = 200, 1  # passes to confirm words: so many, and so many for each document read
 
 
 def diagnose(
@@ -164,10 +164,10 @@ class OpenModel:
             raise InputError("a function of texts reads one text at a time: join the two texts of each pair yourself")
         most = settings.max_documents
         if most is None:
-            # for each document one pass to read, two for effects, the others to confirm
-            passes = _passes(known, part.texts.to_list()[:500], settings, settings.seconds or 300) / 6
+            # for each document one pass to read, two for effects, one to confirm, and about one for everything else
+            passes = _passes(known, part.texts.to_list()[:500], settings, settings.seconds or 300) / 5
             most = max(1000 if settings.seconds is None else 200, int(passes))
-        tell(f"counting words; the model reads {min(most, len(part.labels)):,} documents", 0.0)
+        tell("counting words", 0.0)
         splitter: Tokenizer = SPLITTER
         if settings.tokenizer is not None:
             backend = getattr(known.tokenizer, "backend_tokenizer", None)
@@ -228,6 +228,11 @@ def _open_pieces(
         yield opened
 
 
+def _budget(documents: int) -> int:
+    """Passes to confirm words with a slow model."""
+    return _CONFIRMING[0] + _CONFIRMING[1] * documents
+
+
 def _few(most: tuple[int, int], documents: int) -> int:
     """So many documents at most, or a part of all, at least 24."""
     return min(most[0], max(documents // most[1], 24))
@@ -250,7 +255,7 @@ def _plan(opened: OpenModel, settings: DiagnoseSettings) -> float:
     subject, n = opened.subject, len(opened.sample.read)
     pieces, alone = float(subject.lengths.sum()), float(subject.word_lengths.sum())
     each = pieces / max(n, 1)
-    out = ((3.0 if subject.differentiable else 1.0) + _CONFIRMING) * pieces + alone
+    out = (3.0 if subject.differentiable else 1.0) * pieces + alone + each * _budget(n)
     out += each * _few(_PROBED, n) * (len(FORMS) + 1)
     if not subject.differentiable:
         held = np.bincount(subject.types, minlength=len(subject.word_lengths))
@@ -263,7 +268,11 @@ def _plan(opened: OpenModel, settings: DiagnoseSettings) -> float:
 def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_name: str, clock: Clock) -> Diagnosis:
     """Every pass through the model and through its untrained twin, and what they mean."""
     known, subject, sample, n = opened.known, opened.subject, opened.sample, len(opened.sample.read)
-    work.pieces = _plan(opened, settings)
+    work.pieces, work.longest = _plan(opened, settings), int(subject.lengths.max())
+    each, minute = float(subject.lengths.sum()) / n, _passes(known, sample.texts.to_list()[:500], settings, 60)
+    minutes = work.pieces / each / minute
+    if minutes > 1:
+        work.progress(f"the model reads {n:,} documents; expect about {minutes:.0f} min on one core", 0.0)
     measured = Measured(subject, opened.outputs, work)
     measured.read()
     logits = measured.by_document(measured.logits)
@@ -279,7 +288,9 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
         offset = np.full(n, np.quantile(answers[:, 0], 1 - float(np.mean(sample.labels == 1))))
     measured.measure(outputs, offset[subject.documents])
     screened = np.flatnonzero(~sample.frequent)
-    kept = np.union1d(np.flatnonzero(sample.frequent), Trials.rare_candidates(measured, screened))
+    # in proportion to the documents, or a minute's worth of a fast model
+    budget = max(_budget(n), int(min(minute * min(n / 250, 1), 6_000)))
+    kept = np.union1d(np.flatnonzero(sample.frequent), Trials.rare_candidates(measured, screened, budget))
     sample, measured = sample.of_words(kept), measured.of_words(kept)
     rare = np.flatnonzero(~sample.frequent)
     picked = np.array(list(measured.most_confident(sample.labels)), dtype=np.int64)
@@ -288,8 +299,6 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
         measured.subject.integrate(picked, measured.heads[picked], measured.effect, 16)
     clock.lap("model")
     found, first = token_importance(sample.counts), measured.use(sample.labels[subject.documents])
-    # in proportion to the documents, and a minute's worth of a fast model
-    budget = max(_CONFIRMING * n, 400, int(min(_passes(known, sample.texts.to_list()[:500], settings, 60), 6_000)))
     trials = Trials.confirm(measured, first, found, rare, budget)
     clock.lap("confirming words")
     some = sample.order[: _few(_PROBED, n)]

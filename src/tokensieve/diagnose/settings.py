@@ -33,7 +33,7 @@ class DiagnoseSettings(ReadSettings):
     )
     max_length: int | None = option(None, "Tokens per input at most.", low=3, default_text="the model's limit")
     long: Literal["truncate", "windows"] = option("truncate", "How to read longer documents: truncate, or windows.")
-    batch_size: int = option(16, "Inputs per batch.", low=1)
+    batch_size: int = option(16, "Inputs per batch; short inputs are read in larger batches.", low=1)
     deletions: int = option(4, "Without gradients: remove each word from at most this many documents first.", low=1)
     untrained: bool = option(True, "Measure an untrained model of the same shape too.")
     tokenizer: str | None = option(

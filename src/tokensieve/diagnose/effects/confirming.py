@@ -51,8 +51,7 @@ class Trials:
     def confirm(cls, measured: Measured, first: Use, found: Importance, rare: Ints, budget: int) -> Trials:
         """Remove the candidates, rare words among them, from inputs that contain them, and insert them into others, in at most
         `budget` passes; `first` is use by the effects of all words, `found` importance in the data."""
-        # a small budget looks at fewer words rather than at all of them too briefly
-        words = _candidates(measured, first, found, rare, float(np.clip(budget / 1200, 0.35, 1.0)))
+        words = _candidates(measured, first, found, rare, _scale(budget))
         trials = cls(words, measured.outputs.heads)
         together = measured.companions(words)
         # a budget that leaves nothing for the most used words after the first round is better spent on fewer inputs in it
@@ -69,14 +68,15 @@ class Trials:
         return trials
 
     @staticmethod
-    def rare_candidates(measured: Measured, rare: Ints) -> Ints:
-        """Words, of those too rare for a fair number of inputs, that deserve a look, ascending: six by each of three measures."""
-        S = len(measured.value)
+    def rare_candidates(measured: Measured, rare: Ints, budget: int) -> Ints:
+        """Words, of those too rare for a fair number of inputs, that deserve a look, ascending: at most six by each of three
+        measures."""
+        S, most = len(measured.value), round(6 * _scale(budget))
         value = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
         held = np.bincount(measured.types, minlength=S)
         effect = np.bincount(measured.types, np.nan_to_num(np.abs(measured.effect)), S) / np.maximum(held, 1)
         unlike = np.where(held >= 2, _unlike_others(measured), 0.0)
-        return np.unique(np.concatenate([rare[_largest(score[rare], 6)] for score in (value, effect, unlike)]))
+        return np.unique(np.concatenate([rare[_largest(score[rare], most)] for score in (value, effect, unlike)]))
 
     def use(self, measured: Measured, first: Use, labels: Ints) -> Use:
         """Numbers of removing and inserting for these words, first estimates for others (and of shares); labels of inputs, (W,)."""
@@ -125,6 +125,11 @@ class Trials:
         n, middle = len(means), float(means.mean())
         half = float(stats.t.isf(0.025, max(n - 1, 1))) * float(means.std(ddof=1 if n > 1 else 0)) / float(np.sqrt(n))
         return middle, middle - half, middle + half
+
+
+def _scale(budget: int) -> float:
+    """A small budget looks at fewer words rather than at all of them too briefly: at so many of the usual number."""
+    return float(np.clip(budget / 1200, 0.35, 1.0))
 
 
 def _repeat(measured: Measured, trials: Trials, words: Ints, inputs: int, together: dict[int, Ints]) -> None:

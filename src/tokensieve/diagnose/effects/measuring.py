@@ -59,14 +59,15 @@ class Work:
     """How a measurement runs: batch by batch, saved as it goes, reporting how much of all work is done.
 
     Without gradients each word is removed from so many inputs at most. The file `path` keeps unfinished work; an InputError if its
-    `mark` (fingerprint of data, model and settings) is another. Progress is a fraction of `pieces`, an estimate of all work.
+    `mark` (fingerprint of data, model and settings) is another. Progress is a fraction of `pieces`, an estimate of all work. A
+    batch has `batch_size` inputs as long as the `longest` document, or as many shorter ones as have no more pieces.
     """
 
     def __init__(
         self, batch_size: int, removals: int, seed: int, path: Path | None, mark: str, progress: Progress
     ) -> None:
         self.batch_size, self.removals, self.seed, self.progress = batch_size, removals, seed, progress
-        self.pieces, self._done = 0.0, 0.0
+        self.pieces, self.longest, self._done = 0.0, 0, 0.0
         self._path, self._mark, self._saved = path, mark, time.monotonic()
         found = None if path is None else checkpoint.load(path, mark)
         self._arrays: _Arrays = {} if found is None else found[0]
@@ -83,10 +84,10 @@ class Work:
         try:
             while (start := int(done[0])) < n:
                 self.progress(stage, min(before / max(self.pieces, before, 1.0), 0.99))
-                at = order[start : start + self.batch_size]
+                at = order[start : start + self.batch_size * max(self.longest // max(int(lengths[order[start]]), 1), 1)]
                 step(at)
                 before += cost * float(lengths[at].sum())
-                done[0] = min(start + self.batch_size, n)
+                done[0] = start + len(at)
                 if time.monotonic() - self._saved > 20:
                     self._save()
         finally:
