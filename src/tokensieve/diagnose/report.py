@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import polars as pl
 from tokensieve import __version__
 from tokensieve.auditing.findings import quoted
 from tokensieve.blocks import Block, Column, Facts, Mark, Medium, Passages, Picture, Report, Section, Table, Terms, Text
-from tokensieve.diagnose.judgement.agreement import MEASURES, Learning
+from tokensieve.diagnose.judgement.agreement import Learning
 from tokensieve.diagnose.judgement.status import Status, dominating_words
 from tokensieve.escape import shown
 from tokensieve.wording import count, interval, percent, plain, signed
@@ -188,7 +189,7 @@ class DiagnosisReport:
         return f"{line}. Not examined closely: {count(left)} rarer words{alone}."
 
     def sentences(self) -> list[str]:
-        """How well it predicts, what it uses most, what without support, where its attention goes."""
+        """How well it predicts, what it uses most, what without support."""
         skill = self.found.skill
         rate = f"{percent(skill.accuracy)} (95% CI {percent(skill.accuracy_low)} to {percent(skill.accuracy_high)})"
         numbers = f"accuracy {rate} on {count(skill.documents)} documents, largest class {percent(skill.majority)}"
@@ -242,14 +243,6 @@ class DiagnosisReport:
                 "It does not measurably rely on any word the data does not support. A shortcut that this file shares with the "
                 "training data looks supported: check the words at the top."
             )
-        name = "attention_importance"
-        attention = self.found.correlation.get(name)
-        if attention is not None and math.isfinite(attention.low):
-            stands = attention.stands_out(
-                self.found.agreement["shuffled"].get(name), self.found.agreement["untrained"].get(name)
-            )
-            where = "goes to" if stands else "does not single out"
-            out.append(f"Its attention over all layers {where} the words that predict the label.")
         return out
 
     def _next_step(self) -> str:
@@ -360,13 +353,6 @@ class DiagnosisReport:
             ("AUC", plain(skill.auc), f"95% CI {plain(skill.auc_low)} to {plain(skill.auc_high)}"),
             ("AUC of random weights", plain(skill.auc_random), "97.5% of draws are below"),
         )
-        blocks: list[Block] = [Facts(facts)]
-        known = {name: self.found.correlation[name] for name in MEASURES if name in self.found.correlation}
-        rho = {name: one.rho if math.isfinite(one.rho) else -2.0 for name, one in known.items()}
-        best = max(rho, key=rho.__getitem__, default="")
-        if best and math.isfinite(known[best].low):
-            numbers = f"{signed(known[best].rho)} {interval(known[best].low, known[best].high)}"
-            blocks.append(Text(f"Correlation of {MEASURES[best]} with the data: {numbers}."))
         labels = self.found.classes[:8]
         rows = [
             (label, *((int(x), float(x / max(row.sum(), 1))) for x in row[: len(labels)]))
@@ -384,7 +370,11 @@ class DiagnosisReport:
         else:
             lost = f"{count(reading['lost_pieces'])} of {count(pieces)} word pieces"
             length += f" were truncated, which lost {lost} ({percent(reading['lost_pieces'] / pieces)})"
-        return (*blocks, Table("Documents by label (rows) and prediction", columns, rows), Text(f"Length: {length}."))
+        return (
+            Facts(facts),
+            Table("Documents by label (rows) and prediction", columns, rows),
+            Text(f"Length: {length}."),
+        )
 
     def _data_words(self, label: str) -> Table:
         """The words that the data shows most reliably to predict a class."""
@@ -434,9 +424,7 @@ class DiagnosisReport:
 
 def _safe(text: str, length: int = 200) -> str:
     """Text that stays text in Markdown."""
-    safe = shown(text, length).replace("\\", "\\\\")
-    for mark in "|`*_[]":
-        safe = safe.replace(mark, f"\\{mark}")
+    safe = re.sub(r"([\\|`*_\[\]])", r"\\\1", shown(text, length))
     return safe.replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
 
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 _PROBED = 48, 12  # documents whose form is changed: at most so many, and this part of those that the model reads
 _UNTRAINED = 100, 4  # documents that the untrained model reads, likewise
-_CONFIRMING = 200, 1  # passes to confirm words: so many, and so many for each document read
 
 
 def diagnose(
@@ -228,11 +227,6 @@ def _open_pieces(
         yield opened
 
 
-def _budget(documents: int) -> int:
-    """Passes to confirm words with a slow model."""
-    return _CONFIRMING[0] + _CONFIRMING[1] * documents
-
-
 def _few(most: tuple[int, int], documents: int) -> int:
     """So many documents at most, or a part of all, at least 24."""
     return min(most[0], max(documents // most[1], 24))
@@ -250,12 +244,12 @@ def _passes(known: RecognisedModel, texts: Sequence[str], settings: DiagnoseSett
     return float(seconds * 5e10 / (2.0 * weights * float(pieces) + 1e6))
 
 
-def _plan(opened: OpenModel, settings: DiagnoseSettings) -> float:
-    """Estimate of all work, in pieces."""
+def _plan(opened: OpenModel, settings: DiagnoseSettings, budget: int) -> float:
+    """Estimate of all work, in pieces; words are confirmed in so many passes."""
     subject, n = opened.subject, len(opened.sample.read)
     pieces, alone = float(subject.lengths.sum()), float(subject.word_lengths.sum())
     each = pieces / max(n, 1)
-    out = (3.0 if subject.differentiable else 1.0) * pieces + alone + each * _budget(n)
+    out = (3.0 if subject.differentiable else 1.0) * pieces + alone + each * budget
     out += each * _few(_PROBED, n) * (len(FORMS) + 1)
     if not subject.differentiable:
         held = np.bincount(subject.types, minlength=len(subject.word_lengths))
@@ -268,9 +262,11 @@ def _plan(opened: OpenModel, settings: DiagnoseSettings) -> float:
 def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_name: str, clock: Clock) -> Diagnosis:
     """Every pass through the model and through its untrained twin, and what they mean."""
     known, subject, sample, n = opened.known, opened.subject, opened.sample, len(opened.sample.read)
-    work.pieces, work.longest = _plan(opened, settings), int(subject.lengths.max())
-    each, minute = float(subject.lengths.sum()) / n, _passes(known, sample.texts.to_list()[:500], settings, 60)
-    minutes = work.pieces / each / minute
+    minute = _passes(known, sample.texts.to_list()[:500], settings, 60)
+    # words are confirmed in proportion to the documents, or for a minute by a fast model
+    budget = max(200 + n, int(min(minute * min(n / 250, 1), 6_000)))
+    work.pieces, work.longest = _plan(opened, settings, budget), int(subject.lengths.max())
+    minutes = work.pieces / float(subject.lengths.mean()) / minute
     if minutes > 1:
         work.progress(f"the model reads {n:,} documents; expect about {minutes:.0f} min on one core", 0.0)
     measured = Measured(subject, opened.outputs, work)
@@ -288,8 +284,6 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
         offset = np.full(n, np.quantile(answers[:, 0], 1 - float(np.mean(sample.labels == 1))))
     measured.measure(outputs, offset[subject.documents])
     screened = np.flatnonzero(~sample.frequent)
-    # in proportion to the documents, or a minute's worth of a fast model
-    budget = max(_budget(n), int(min(minute * min(n / 250, 1), 6_000)))
     kept = np.union1d(np.flatnonzero(sample.frequent), Trials.rare_candidates(measured, screened, budget))
     sample, measured = sample.of_words(kept), measured.of_words(kept)
     rare = np.flatnonzero(~sample.frequent)

@@ -190,10 +190,6 @@ class OnnxClassifier:
         self.names, self.tokenizer, self._pad = tuple(names), tokenizer, pad
         self.config = SimpleNamespace(pad_token_id=pad)
 
-    def named_modules(self) -> list[tuple[str, object]]:
-        """None are known."""
-        return []
-
     def logits(self, batch: Sequence[Input]) -> Floats:
         """Logits, shape (B, M)."""
         ids = np.full((len(batch), max(len(one.ids) for one in batch)), self._pad, dtype=np.int64)

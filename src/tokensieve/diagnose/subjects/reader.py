@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -115,21 +115,17 @@ class Reader:
                 parts += [name, str(plain.dtype), tuple(plain.shape), plain.flatten().view(torch.uint8).numpy()]
         return fingerprint(*parts)
 
-    def logits(self, batch: Sequence[Input]) -> Floats:
-        """Logits alone, shape (B, M)."""
-        with _memory(batch), torch.inference_mode():
-            out = np.empty((len(batch), self.outputs.width))
-            for at, part in self._runs(batch):
-                out[at] = _numbers(self._model(**self._inputs(part)).logits)
-            return out
-
-    def blanked(self, batch: Sequence[Input], gone: Sequence[NDArray[np.bool_]]) -> Floats:
-        """Logits, shape (B, M), with the embeddings of some pieces of each input, shape (length,), replaced by padding's."""
+    def logits(self, batch: Sequence[Input], gone: Sequence[NDArray[np.bool_]] | None = None) -> Floats:
+        """Logits, shape (B, M); the embeddings of some pieces of each input, shape (length,), may be replaced by padding's."""
         out = np.empty((len(batch), self.outputs.width))
         with _memory(batch), torch.no_grad():
             for at, part in self._runs(batch):
-                inputs, share = self._inputs(part), self._padded(part, [np.where(gone[i], 0.0, np.nan) for i in at])
-                with self._between(inputs["input_ids"], share):
+                inputs = self._inputs(part)
+                without: AbstractContextManager[object] = nullcontext()
+                if gone is not None:
+                    share = self._padded(part, [np.where(gone[i], 0.0, np.nan) for i in at])
+                    without = self._between(inputs["input_ids"], share)
+                with without:
                     out[at] = _numbers(self._model(**inputs).logits)
         return out
 

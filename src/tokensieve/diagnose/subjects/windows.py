@@ -92,7 +92,11 @@ class Frame:
             limits.append(tokenizer.model_max_length)
         positions = getattr(model.config, "max_position_embeddings", None)
         if isinstance(positions, int) and positions > 0:
-            tables = [module for name, module in model.named_modules() if name.endswith("position_embeddings")]
+            tables = [
+                module
+                for name, module in getattr(model, "named_modules", list)()
+                if name.endswith("position_embeddings")
+            ]
             rows = [table.padding_idx for table in tables if getattr(table, "padding_idx", None) is not None]
             limits.append(positions - (rows[-1] + 1 if rows else 0))
         limit = min(limits, default=None)
@@ -409,7 +413,7 @@ class PieceSubject:
         out = np.full((len(windows), self._width), np.nan)
         if getattr(self._reader, "reads_text", False):
             gone = [np.isin(self._windows.types[self._windows.at(w)], s) for w, s in zip(windows, words, strict=True)]
-            out[:] = self._reader.blanked([self._windows.input(w) for w in windows], gone)
+            out[:] = self._reader.logits([self._windows.input(w) for w in windows], gone)
             out[[bool(one.all()) for one in gone]] = np.nan
             return out
         batch = [self._windows.without(w, some) for some, w in zip(words, windows, strict=True)]
