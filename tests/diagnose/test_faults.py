@@ -179,14 +179,14 @@ def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
     assert found.to_dict()["learning"] == "learned"
     little = diagnose(linear(noise | {"good": 0.3, "bad": -0.3}), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert (
-        "has barely learned" in DiagnosisReport(little).sentences()[0]
+        "no better than random weights" in DiagnosisReport(little).sentences()[0]
         and "barely" in DiagnosisReport(little).headline()
         and little.leaning.is_empty()
     )
     wrong = diagnose(
         linear({"good": -2.0, "bad": 2.0}), None, texts, labels, SETTINGS, classes=["0", "1"], mapping=None
     )
-    assert wrong.learned is False and "contradict the labels" in DiagnosisReport(wrong).sentences()[0]
+    assert wrong.learned is False and "order of the outputs" in DiagnosisReport(wrong).sentences()[0]
 
 
 def test_answers_that_hardly_differ_are_no_behaviour() -> None:
@@ -410,7 +410,7 @@ def test_names_in_another_order_are_reported_once_and_no_word_is_said_to_be_used
     found = diagnose(model, tokenizer, reviews.texts.to_list()[:120], labels[:120], SETTINGS)
     show(found.report())
     text = " ".join(capsys.readouterr().out.split())
-    assert text.count("in the right order?") == 1 and "Words that" not in text and "Nothing here shows" not in text
+    assert text.count("in the right order?") == 1 and "Words that" not in text
 
 
 def test_of_several_classes_a_typical_word_is_one_on_the_class_that_it_carries() -> None:

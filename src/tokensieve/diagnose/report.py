@@ -195,26 +195,20 @@ class DiagnosisReport:
         numbers = f"accuracy {rate} on {count(skill.documents)} documents, largest class {percent(skill.majority)}"
         auc = f"AUC {plain(skill.auc)} (random word weights reach {plain(skill.auc_random)})"
         if self.found.reading["warning"]:
-            first = (
-                f"No words are listed until the order of the outputs is right. As they are named now: {numbers}, {auc}."
-            )
-        elif self.found.learning is Learning.LEARNED:
-            first = f"This model has learned to predict the label: {numbers}, {auc}."
-        elif self.found.learning is Learning.BARELY:
-            first = (
-                "This model has barely learned to predict the label, if at all: it ranks documents better than chance, but no "
-                f"better than random weights of their words might ({numbers}, {auc})."
-            )
+            said = "No words are listed until the order of the outputs is right. As they are named now"
+        elif self.found.learned:
+            said = "This model has learned to predict the label"
         elif self.found.learning is Learning.OPEN:
-            first = self.headline()
+            said = "How well it predicts"
+        elif self.found.learning is Learning.BARELY:
+            said = "It ranks documents better than chance, but no better than random weights of their words might"
+        elif skill.auc < 1 - skill.auc_random:  # reversed further than random weights get
+            said = "Its predictions contradict the labels; check that each output is matched with the right class"
+        elif not skill.above_chance:
+            said = "Its predictions are no better than chance"
         else:
-            reason = "no single word measurably improves its predictions"
-            if skill.auc < 1 - skill.auc_random:  # reversed further than random weights get
-                reason = "its predictions contradict the labels; check that each output is matched with the right class"
-            elif not skill.above_chance:
-                reason = "its predictions are no better than chance"
-            first = f"Nothing here shows that this model has learned to predict the label: {reason} ({numbers}, {auc})."
-        out = [first]
+            said = "No single word measurably improves its predictions"
+        out = [f"{said}: {numbers}, {auc}."]
         if not self.found.learned:
             return out
         if math.isfinite(skill.removal[0]):

@@ -98,30 +98,25 @@ def judge(
         Status.UNSUPPORTED: tight,
     }
     need = np.maximum(needed[words, k], 0.0)
+    half = single * error
     columns = {
         "token": [str(found.tokens[s]) for s in words],
         "class": [found.classes[i] for i in k],
         "status": np.select(list(kinds.values()), list(map(str, kinds)), str(Status.RARE)).tolist(),
-        **mine,
+        **{name: mine[name] for name in ("use", "use_low", "use_high", "inserted", "inserted_low")},
         "reliance": np.sqrt(found.documents[words]) * np.fmax(mine["use"], mine["inserted"]),
+        **{"beyond": np.maximum(mine["use"] - need, 0.0), "needed": need},
         **{
-            "beyond": np.maximum(mine["use"] - need, 0.0),
-            "needed": need,
-            "strength": effect / typical,
-            "excess": excess,
+            name: mine[name]
+            for name in ("share", "mean", "flipped", "concentration", "helps", "helps_low", "helps_high")
         },
-        **{"effect": effect, "effect_low": effect - single * error, "effect_high": effect + single * error},
-        **{"documents": found.documents[words], "neutral": neutral, "q_value": q},
+        **{"effect": effect, "effect_low": effect - half, "effect_high": effect + half},
+        **{"strength": effect / typical, "excess": excess},
+        **{"inputs": mine["inputs"].astype(np.int64), "documents": found.documents[words].astype(np.int64)},
         **{"posterior_difference": difference, "posterior_low": ends[0], "posterior_high": ends[1]},
+        **{"neutral": neutral, "q_value": q},
     }
-    numbers = (
-        "use use_low use_high inserted inserted_low reliance beyond needed share mean flipped concentration helps helps_low "
-        "helps_high effect effect_low effect_high strength excess inputs documents posterior_difference posterior_low "
-        "posterior_high neutral q_value"
-    )
-    schema: dict[str, type[pl.DataType]] = dict.fromkeys(("token", "class", "status"), pl.String)
-    schema |= dict.fromkeys(numbers.split(), pl.Float64) | {"inputs": pl.Int64, "documents": pl.Int64}
-    table = pl.DataFrame({name: pl.Series(columns[name]).cast(kind) for name, kind in schema.items()})
+    table = pl.DataFrame(columns, schema_overrides=dict.fromkeys(("token", "class", "status"), pl.String))
     hidden = pl.col("status") == str(Status.NOT_SHOWN)
     table = table.filter(pl.col("inputs") >= FEWEST)
     # a word in few documents that moves answers much further than any other comes first all the same
