@@ -129,7 +129,7 @@ def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path
         (["audit", "good.csv", "--tokenizer", "x.json", "--keep-case"], "--keep-case"),
         (["audit", "good.csv", "--frobnicate"], "--frobnicate"),
         (["frobnicate"], "frobnicate"),
-        (["train", "one.csv"], "one value only"),
+        (["train", "one.csv"], "only one value"),
         (["predict", "good.csv", "good.csv"], "is not a model folder"),
         (["explain", "nowhere", "text"], "is not a model folder"),
     ],
@@ -417,3 +417,26 @@ def test_a_terminal_without_unicode(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"Test accuracy" in done.stdout
+
+
+@pytest.mark.usefixtures("undrawn", "quick_training")
+def test_several_files_are_one_source(run: Run, tmp_path: Path) -> None:
+    write_reviews(tmp_path / "one.csv")
+    write_reviews(tmp_path / "two.csv", seed=1)
+    status, _, err = run("train", "one.csv", "two.csv", "--out", "both")
+    assert status == 0, err
+    assert json.loads((tmp_path / "both" / "summary.json").read_text())["name"] == "one.csv and two.csv"
+    status, _, err = run("audit", "my", "reviews.csv")  # a name with a space, without quotes
+    assert status == 2 and "there is no file or folder 'my'" in err
+
+
+def test_a_command_that_does_not_exist_is_proposed(run: Run) -> None:
+    status, _, err = run("audt", "reviews.csv")
+    assert status == 2 and err == "tokensieve: there is no command 'audt'; did you mean `tokensieve audit`?\n"
+
+
+def test_a_missing_file_is_proposed_by_its_name_without_its_kind(run: Run, tmp_path: Path) -> None:
+    for name in ("excel.csv", "reviews.csv"):
+        write_reviews(tmp_path / name)
+    assert "did you mean 'reviews.csv'?" in run("audit", "reveiws.cvs")[2]
+    assert "did you mean" not in run("audit", "w x.csv")[2]

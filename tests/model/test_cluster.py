@@ -223,7 +223,7 @@ def test_a_worker_that_dies_changes_nothing(
 TWICE = pd.DataFrame([["a", "b", "x"]], columns=["text", "text", "label"])
 REFUSED: list[tuple[list[Any], dict[str, Any], str]] = [
     ([], {}, "no partitions"),
-    ([[("a b", "x"), ("c", "x")]], {}, "has one value only, 'x'"),
+    ([[("a b", "x"), ("c", "x")]], {}, "has only one value, 'x'"),
     ([[("a", "x"), ("c", "y")], [("a", "x")]], {}, "'y' occurs once"),
     ([[("a", "x"), ("c", "y")]] * 2, {"min_documents": 3}, "lower --min-documents"),
     ([[("a b", "x")], pl.DataFrame({"text": ["a"]})], {}, "partition 2: there is no column 'label' for the label"),
@@ -412,7 +412,7 @@ def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_b
         ({"duplicates": "drop"}, "--duplicates drop does not work on a cluster yet"),
         ({"label": "labl"}, "did you mean 'label'"),
         ({"split": "author"}, "must contain 'test' for test rows"),
-        ({"drop": ("pos",)}, "one value only, 'neg'"),
+        ({"drop": ("pos",)}, "only one value, 'neg'"),
     ],
 )
 def test_what_a_cluster_does_not_do_is_refused(

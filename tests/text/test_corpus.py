@@ -207,7 +207,7 @@ def test_json_keys_may_be_missing(tmp_path: Path) -> None:
 
 
 def test_labels_that_cannot_be_classes() -> None:
-    fails(labelled(["x"] * 5), "'label' has one value only, 'x'", "5 documents", "two classes")
+    fails(labelled(["x"] * 5), "'label' has only one value, 'x'", "two classes")
     fails(labelled(["x", "y", "x"]), "'y' occurs once (row 2)", "--drop y")
     fails(labelled(["Billing", "billing", "bug", "billing", "bug"]), "--group billing=billing,Billing")
     fails(labelled(["x", "y", "z", "x"]), "'z' too")
@@ -396,3 +396,21 @@ def test_imdb_reviews_as_csv_and_parquet_agree(data: Path, tmp_path: Path) -> No
     csv_corpus = read_corpus(tmp_path / "a.csv")
     assert csv_corpus.texts.equals(parquet.texts) and (csv_corpus.labels == parquet.labels).all()
     assert csv_corpus.intake.counts["duplicates"] == parquet.intake.counts["duplicates"] > 0
+
+
+def test_a_column_of_train_and_test_is_used_and_reported() -> None:
+    rows = {"text": [f"text {i}" for i in range(40)], "label": ["a", "b"] * 20}
+    sides = ["train"] * 30 + ["Test"] * 10
+    corpus = read_corpus(pl.DataFrame(rows | {"Split": sides}))
+    assert corpus.test is not None and (len(corpus.texts), len(corpus.test.texts)) == (30, 10)
+    assert "column 'Split' marks training and test rows (detected)" in corpus.intake.lines()
+    assert read_corpus(pl.DataFrame(rows | {"split": [*sides[:-1], "fold 3"]})).test is None, "it holds something else"
+    assert read_corpus(pl.DataFrame(rows | {"split": ["train"] * 40})).test is None, "one side only"
+    assert read_corpus(pl.DataFrame(rows | {"split": sides}), columns=("split",)).test is None, "it has another role"
+    unlabelled = rows | {"label": rows["label"][:30] + [None] * 10, "split": sides}
+    assert read_corpus(pl.DataFrame(unlabelled)).test is None, "as in a competition, the test rows have no labels"
+
+
+def test_a_label_column_of_row_numbers_is_called_that() -> None:
+    with pytest.raises(InputError, match="looks like row numbers"):
+        read_corpus(pl.DataFrame({"text": ["some words"] * 90, "#": list(range(90))}), text="text", label="#")

@@ -212,3 +212,10 @@ def test_layouts_of_the_same_pairs_give_the_same_findings(layouts: dict[str, tup
 def test_answers_in_rows_of_their_own_are_the_same_pairs(layouts: dict[str, tuple[pl.DataFrame, dict]]) -> None:
     lists, rows = (read_corpus(layouts[name][0], **layouts[name][1]) for name in ("lists", "rows"))
     assert rows.texts.to_list() == lists.texts.to_list()
+
+
+def test_a_column_of_train_and_test_is_used_for_pairs() -> None:
+    rows = {"chosen": [f"good {i}" for i in range(20)], "rejected": [f"bad {i}" for i in range(20)]}
+    found = read_pairs(pl.DataFrame(rows | {"split": ["train"] * 14 + ["test"] * 6}), pairs=("chosen", "rejected"))
+    assert found.test is not None and (len(found.texts), len(found.test.texts)) == (28, 12)
+    assert any("marks training and test rows" in line for line in found.intake.lines())

@@ -240,10 +240,10 @@ def _remnants(texts: pl.Series, changed: Ints) -> list[str]:
             end, n = Counter(ends[i] for i in changed.tolist()).most_common(1)[0]
             every = ends.count(end)
             if end and n >= 0.5 * len(changed) and n >= 0.9 * every:
-                which = f"texts that {verb} {shown(' '.join(end), 60)!r} (0 stands for any number)"
+                number = " (0 stands for any number)" if any("0" in piece for piece in end) else ""
                 out.append(
-                    f"the mark is still readable: {n:,} of {every:,} {which} were changed; remove this too, or audit the copy "
-                    "before you use it"
+                    f"the mark is still readable: {n:,} of {every:,} texts that {verb} {shown(' '.join(end), 60)!r}{number} were "
+                    "changed. An audit may not see that: remove the whole phrase from all documents, whatever it names there"
                 )
                 break
     return out

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -122,6 +123,14 @@ class _Commands(click.Group):
         if name in self.list_commands(ctx):
             import_module(f"tokensieve.cli.{name}")
         return _registered.get(name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        near = get_close_matches(args[0], self.list_commands(ctx), n=1)
+        if near and near[0] != args[0]:
+            raise InputError(f"there is no command {args[0]!r}; did you mean `tokensieve {near[0]}`?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in _SECTIONS.items():
@@ -340,7 +349,7 @@ def pair_columns(given: str | None, model: Path | None) -> tuple[str, str] | Non
 def checked_source(given: list[str], settings: ReadSettings, quiet: bool) -> str | list[str]:
     """What is to be read: one source, or several files; of a large file it says that it need not be read into memory."""
     if len(given) > 1:
-        return given
+        return list(given)
     path, size = Path(given[0]), 0
     with suppress(OSError, ValueError):  # reading will say what is wrong with the path
         size = path.stat().st_size if path.is_file() else 0

@@ -103,7 +103,9 @@ def _mask(
         files[review] = _written(removed, review, source)
     write_all(folder, files, ours=ours)
     gone = f", {count(len(removed), 'mislabelled row')} left out" if removed else ""
-    done = f"{changed:,} of {len(rows):,} documents changed, {count(len(tokens), 'token')} removed{gone}"
+    done = (
+        f"{changed:,} of {len(rows):,} documents changed, {count(len(tokens) if changed else 0, 'token')} removed{gone}"
+    )
     for line in (*said, f"{done}: {folder / name}"):
         say(quiet, line)
 
@@ -138,6 +140,7 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
             over = [token for token in tokens if not Formatting.includes(token)]
     except (OSError, ValueError, LookupError, TypeError) as problem:
         said = f"its {place} lacks {problem}" if isinstance(problem, LookupError | TypeError) else str(problem)
+        said = f"no {place}" if isinstance(problem, FileNotFoundError) else said
         raise InputError(f"--audit {str(folder)!r} is not the folder of an audit: {said}") from None
     if not over and must:
         raise InputError(

@@ -123,7 +123,8 @@ class Data:
         if file not in self._read:
             if lacking := self.missing(name):
                 raise InputError(lacking)
-            corpus = read_corpus((self.folder or Path()) / file, text="text", label=label)
+            frame = pl.read_parquet((self.folder or Path()) / file, columns=["text", label])
+            corpus = read_corpus(frame, text="text", label=label)
             assert isinstance(corpus.texts, pl.Series), "read into memory"
             self._read[file] = corpus, TokenStream.of(corpus.texts, WordTokenizer())
         return self._read[file]

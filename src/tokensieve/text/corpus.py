@@ -291,7 +291,8 @@ class Corpus:
             ids = not text and numbers[0] in (0, 1) and numbers[-1] < 2 * len(names)
             many = n >= 10 * len(names) and (text or (ids and all(x.is_integer() for x in numbers)))
             if not many or len(names) > 200:
-                looks = "looks like free text or an identifier" if text else "looks like continuous numbers"
+                rows = not text and len(names) == n and all(x.is_integer() for x in numbers)
+                looks = f"looks like {'free text or an identifier' if text else 'row numbers' if rows else 'continuous numbers'}"
                 looks = "is more than the 200 classes that are possible" if many else looks
                 raise InputError(
                     f"{column} has {len(names):,} different values in {n:,} documents, which {looks}; choose another with "
@@ -299,8 +300,8 @@ class Corpus:
                 )
         if len(names) < 2:
             raise InputError(
-                f"{column} has one value only, {names[0]!r}, in all {n:,} documents; two classes are needed: "
-                "choose another with --label COLUMN, or check --group and --drop"
+                f"{column} has only one value, {names[0]!r}; at least two classes are needed: choose another "
+                "with --label COLUMN, or check --group and --drop"
             )
         alone = [(single or {}).get(name, (name, 0)) for name in names if sizes[name] == 1]
         if alone:
@@ -357,13 +358,18 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     named = {"group": (how.by, "by"), "environment": (how.environments, "environments")}
     named["weight"] = how.sample_weight if isinstance(how.sample_weight, str) else None, "weight"
     more = {kind: table.position(name, flag) for kind, (name, flag) in named.items() if name is not None}
-    part = None if how.split is None else table.position(how.split, "split")
     others = ColumnTokens(table, {name: (name,) for name in how.columns})
+    part = opened.split_column(how)
+    part = None if part is None else table.position(part, "split")
     texts, label = table.labelled_columns(how.text, label, [*more.values(), *others.names, *([part] if part else [])])
     if {*texts, label} & {*others.names, part}:
         raise InputError(f"{table.name}: text, label and split must be different columns, and none of --columns")
     tokens = others if others.names else None
     train, test = collect(table, texts, label, how, more=more, part=part, columns=tokens)
+    if (
+        how.split is None and part is not None and test[0].is_empty()
+    ):  # its test rows have no labels, as in a competition
+        part = None
     sides = [(table.name, train)]
     held = opened.test if how.test is None else open_source(how.test, how).held_out
     if part is not None:

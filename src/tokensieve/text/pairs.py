@@ -57,6 +57,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
     if how.text is not None:
         raise InputError("--text is for labelled documents: --pairs names the columns of the answers; leave it out")
     opened = open_source(source, how)
+    how = replace(how, split=opened.split_column(how))
     table, held = opened.train, opened.test if how.test is None else open_source(how.test, how).held_out
     if held is not None and how.test is None and (how.split or not set(how.columns_of_pairs) <= set(held.columns)):
         opened.ignored[held.name], held = held.height(), None
@@ -193,8 +194,7 @@ class _Side:
         intake = Intake(counts=counts, columns=ends, detected=tuple(notes), pairs=True)
         stored = self._writer.finish() if self._writer else None
         data, kinds = pl.DataFrame(frame), reader.suspects.kinds
-        classes = "rejected", "chosen"  # the second class is y = +1
-        return Corpus(data, classes, self.name, intake, None, reader.fields, kinds, pairing, stored)
+        return Corpus(data, ("rejected", "chosen"), self.name, intake, None, reader.fields, kinds, pairing, stored)
 
 
 class _PairReader:

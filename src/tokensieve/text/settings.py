@@ -202,15 +202,17 @@ class ReadSettings(SourceSettings):
             )
         if several and len(getattr(self, judged[0])) != len(names):
             raise InputError(f"--{judged[0]} names {len(getattr(self, judged[0]))} columns for {len(names)} of --pairs")
-        for name in ("label", "group", "drop", "having", "label_separator"):
-            if getattr(self, name):
-                raise InputError(
-                    f"--{name.replace('_', '-')} is for labelled documents: --pairs names the columns that pairs need; with it use "
-                    "--by, --split and --test"
-                )
-        for name, given in {"weight": self.sample_weight is not None, "duplicates": self.duplicates != "keep"}.items():
-            if given:
-                raise InputError(f"--{name} is for labelled documents: leave it out with --pairs")
+        given = {name: getattr(self, name) for name in ("label", "group", "drop", "having", "label_separator")}
+        given |= {"weight": self.sample_weight is not None, "duplicates": self.duplicates != "keep"}
+        for name in (name for name, value in given.items() if value):
+            raise InputError(f"--{name.replace('_', '-')} is for labelled documents: leave it out with --pairs")
+
+    def uses(self, name: str) -> bool:
+        """Whether an option names this column."""
+        roles = (self.text, self.label, self.by, self.environments, self.sample_weight, self.columns, self.pairs)
+        return any(
+            name == role if isinstance(role, str) else isinstance(role, list | tuple) and name in role for role in roles
+        )
 
     @property
     def columns_of_pairs(self) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ import polars as pl
 from tokensieve.errors import InputError
 from tokensieve.text.formats import file_table, kind_of
 from tokensieve.text.plain import LONGEST, PACKED, PlainText, reading
-from tokensieve.text.settings import SourceSettings
+from tokensieve.text.settings import ReadSettings, SourceSettings
 from tokensieve.text.spill import Folder
-from tokensieve.text.table import BATCH, Batch, SourceTable
+from tokensieve.text.table import BATCH, TEST_NAMES, TRAIN_NAMES, Batch, SourceTable
 from tokensieve.text.values import listed
 
 if TYPE_CHECKING:
@@ -48,6 +48,24 @@ class _Opened:
         self, train: SourceTable, test: SourceTable | None = None, ignored: Mapping[str, int] | None = None
     ) -> None:
         self.train, self.test, self.ignored = train, test, dict(ignored or {})
+
+    def split_column(self, how: ReadSettings) -> str | None:
+        """The column that marks each row as train or test: --split, else one that is named so and contains nothing else.
+
+        One is looked for only where neither the source nor --test has test rows.
+        """
+        if how.split or how.test is not None or self.test is not None or len(how.columns_of_pairs) not in (0, 2):
+            return how.split
+        for name in self.train.columns:
+            if name.strip().lower() not in ("split", "set", "fold", "partition", "subset") or how.uses(name):
+                continue
+            values = {
+                str(v).strip().lower() for batch in self.train.read([name]) for v in SourceTable.as_list(batch[name])
+            }
+            if values <= {*TRAIN_NAMES, *TEST_NAMES} and values & {*TRAIN_NAMES} and values & {*TEST_NAMES}:
+                self.train.notes += (f"column {name!r} marks training and test rows (detected)",)
+                return name
+        return None
 
     @property
     def held_out(self) -> SourceTable:
@@ -104,8 +122,9 @@ def open_source(
     if str(source) in NAMED:
         return _open_named(str(source))
     beside = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
-    near = get_close_matches(path.name, beside, n=1)
-    hint = f"did you mean {str(path.parent / near[0])!r}?" if near else "check the path"
+    stems = {Path(name).stem.lower(): name for name in beside}  # nearly all names end alike
+    near = get_close_matches(path.stem.lower(), stems, n=1)
+    hint = f"did you mean {str(path.parent / stems[near[0]])!r}?" if near else "check the path"
     raise InputError(f"there is no file or folder {str(source)!r}; {hint} (data sets by name: {', '.join(NAMED)})")
 
 
