@@ -43,23 +43,14 @@ HELD_OUT = 50_000  # more documents than that add nothing to the choice of when 
 
 
 class _Choice(NamedTuple):
-    """What held-out documents decide.
+    """What held-out documents decide."""
 
-    Attributes:
-        steps: of training.
-        score_rate: initial step size of the scores.
-        strength: of the start.
-        scale: of the values.
-        checks: (steps, mean loss) of this strength and rate, shape (checks, 2).
-        table: after so many steps on all documents, if that training ran beside the choice.
-    """
-
-    steps: int
-    score_rate: float
-    strength: float = 1.0
-    scale: float = 1.0
-    checks: Floats = np.empty((0, 2))
-    table: Table | None = None
+    steps: int  # of training
+    score_rate: float  # initial step size of the scores
+    strength: float = 1.0  # of the start
+    scale: float = 1.0  # of the values
+    checks: Floats = np.empty((0, 2))  # (steps, mean loss) of this strength and rate
+    table: Table | None = None  # after so many steps on all documents, if that training ran beside the choice
 
 
 def fit(
@@ -102,17 +93,11 @@ def fit(
     held_out = _held_out_pairs(counts, settings, units) if pairs else _held_out(counts, settings, units)
     best = _choose(counts, prior, schedule, settings, held_out, tell)
     tell("training", 0.0)
-    u, w = (
-        best.table
-        or next(
-            train(
-                counts,
-                *_first_table(counts, prior, best.strength, pairs),
-                replace(schedule, score_rate=best.score_rate),
-                best.steps,
-            )
-        )[1:]
-    )
+    table = best.table
+    if table is None:
+        rated = replace(schedule, score_rate=best.score_rate)
+        table = next(train(counts, *_first_table(counts, prior, best.strength, pairs), rated, best.steps))[1:]
+    u, w = table
     return Model(
         classes=np.asarray(counts.classes),
         scores=u[:-1],
