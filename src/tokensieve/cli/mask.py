@@ -103,10 +103,8 @@ def _mask(
         files[review] = _written(removed, review, source)
     write_all(folder, files, ours=ours)
     gone = f", {count(len(removed), 'mislabelled row')} left out" if removed else ""
-    done = (
-        f"{changed:,} of {len(rows):,} documents changed, {count(len(tokens) if changed else 0, 'token')} removed{gone}"
-    )
-    for line in (*said, f"{done}: {folder / name}"):
+    cut = f", {count(len(tokens), 'token')} removed" if changed else ""
+    for line in (*said, f"{changed:,} of {len(rows):,} documents changed{cut}{gone}: {folder / name}"):
         say(quiet, line)
 
 

@@ -360,19 +360,14 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     more = {kind: table.position(name, flag) for kind, (name, flag) in named.items() if name is not None}
     others = ColumnTokens(table, {name: (name,) for name in how.columns})
     part = opened.split_column(how)
-    part = None if part is None else table.position(part, "split")
     texts, label = table.labelled_columns(how.text, label, [*more.values(), *others.names, *([part] if part else [])])
     if {*texts, label} & {*others.names, part}:
         raise InputError(f"{table.name}: text, label and split must be different columns, and none of --columns")
     tokens = others if others.names else None
     train, test = collect(table, texts, label, how, more=more, part=part, columns=tokens)
-    if (
-        how.split is None and part is not None and test[0].is_empty()
-    ):  # its test rows have no labels, as in a competition
-        part = None
     sides = [(table.name, train)]
     held = opened.test if how.test is None else open_source(how.test, how).held_out
-    if part is not None:
+    if part is not None and (how.split or len(test[0])):  # test rows of a competition have no labels
         sides.append((f"{table.name} (test rows)", test))
     elif held is not None:
         own = held.columns == ("text", "label") and not {*texts, label} <= {"text", "label"}  # folders and lists

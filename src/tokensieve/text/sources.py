@@ -55,7 +55,7 @@ class _Opened:
         One is looked for only where neither the source nor --test has test rows.
         """
         if how.split or how.test is not None or self.test is not None or len(how.columns_of_pairs) not in (0, 2):
-            return how.split
+            return how.split and self.train.position(how.split, "split")
         for name in self.train.columns:
             if name.strip().lower() not in ("split", "set", "fold", "partition", "subset") or how.uses(name):
                 continue
