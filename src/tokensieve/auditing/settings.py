@@ -138,8 +138,6 @@ class Settings(TrainSettings):
     Attributes:
         min_documents: a type must occur in that many training documents: rarer ones cannot be significant, and testing them costs
             the others some of their significance.
-        formatting: what a text looks like is a token type, too (`tokensieve.text.formatting`).
-        baseline: whether TF-IDF + logistic regression is trained for comparison.
         budget: what no token and no finding may exceed (`Audit.over_budget`, `Audit.exceeded`), or None.
         thorough: also look for near duplicates and wrong labels, and measure accuracy without the shortcuts: about three more
             trainings.

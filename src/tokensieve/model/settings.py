@@ -17,12 +17,9 @@ class TrainSettings(ReadSettings):
     """Tokens and training.
 
     Attributes:
-        ngrams: longest run of words that is a token type.
         min_documents: a type must occur in that many training documents; if None, in 1 of up to 2,000 documents, in 3 of more. Rare
             types are half of what few documents have to say, and noise of many.
-        formatting: what a text looks like is a token type, too (`tokensieve.text.formatting`).
         test_share: fraction of the documents set aside for testing if the corpus has no test set.
-        value_rate: initial step size of Adam for the values w.
         seed: of the split, of the held-out documents and of the order of documents.
         score_rate: initial step size of Adam for the scores u; of more than 2,000 short texts a tenth of it is tried, too.
         batch_size: documents (of pairs, pairs) per step.

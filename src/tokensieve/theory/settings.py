@@ -16,7 +16,6 @@ class VerifySettings(SourceSettings):
     """The claims.
 
     Attributes:
-        ngrams, min_documents: longest run of words that is one token; tokens in fewer documents are ignored.
         types, relevant, length: |S|, how many types predict the label, and T of the generated documents, of which there are n.
         d: embedding dimension; 512, or 1024 for generated documents, if None.
         eta: size of the first step; `OneStep.default_size` if None.
@@ -24,7 +23,6 @@ class VerifySettings(SourceSettings):
         max_seconds: time limit for flow and limit together, or of one call of `gradient_flow`.
         tolerance: local error of a step relative to ‖p‖'s components.
         max_log_time: log t at which a curve ends whose ties have settled: what follows is predicted and certified.
-        seed: seed of the generated documents and of the random start.
         resume: file that keeps the state of the flow; a flow found there is continued.
     """
 
