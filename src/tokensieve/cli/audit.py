@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokensieve.auditing.settings import Settings
-from tokensieve.cli.command import QUIET, SOURCES, TokenizerOptions, checked_source, command, out_option, progress, say
+from tokensieve.cli.command import QUIET, SOURCES, TokenOptions, checked_source, command, out_option, progress_bar, say
 from tokensieve.errors import InputError
 from tokensieve.options import option
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def _audit(
     source: list[str],
     settings: Settings,
-    tokenizing: TokenizerOptions,
+    tokenizing: TokenOptions,
     pictures: bool = option(True, "Write every picture as SVG and PNG."),
     cluster: str | None = option(
         None, "Audit on the Dask cluster at tcp://HOST:PORT, or on all cores of this machine: local.", metavar="ADDRESS"
@@ -81,7 +81,7 @@ def _audit(
 def run_audit(
     source: Source,
     settings: Settings,
-    tokenizing: TokenizerOptions,
+    tokenizing: TokenOptions,
     out: Path,
     quiet: bool,
     pictures: bool = True,
@@ -99,17 +99,17 @@ def run_audit(
     start = time.perf_counter()
     tokenizer = tokenizing.build()
     check_writable(out, audit=True)
-    with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress(quiet) as tell:
-        tell("reading", 0.0)
+    with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress_bar(quiet) as progress:
+        progress("reading", 0.0)
         if client is None:
             corpus = read_corpus(source, settings)
             corpus = replace(corpus, name=name) if name else corpus
-            result = audit(corpus, settings, tokenizer, tell, {"reading": time.perf_counter() - start})
+            result = audit(corpus, settings, tokenizer, progress, {"reading": time.perf_counter() - start})
         else:
-            result = audit(source, settings, tokenizer, tell, client=client)
+            result = audit(source, settings, tokenizer, progress, client=client)
         result.more.update(tokenizing.summary(settings))
         result.more["source"] = str(out / "reviews.csv") if isinstance(source, tuple) else source
-        tell("writing", 0.0)
+        progress("writing", 0.0)
         from tokensieve.report.markdown import dataset_card
         from tokensieve.report.writer import save
 

@@ -227,7 +227,7 @@ def out_option(default: str) -> Any:
 
 
 @contextmanager
-def progress(quiet: bool, lines: bool = False) -> Iterator[Progress]:
+def progress_bar(quiet: bool, lines: bool = False) -> Iterator[Progress]:
     """A bar on standard error that disappears at the end. If that is not a terminal: nothing, or with `lines` a line every 30
     seconds, for commands that may take an hour. An estimate of the whole time is a line of its own. Nothing if quiet.
     """
@@ -274,7 +274,7 @@ def say(quiet: bool, message: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenizerOptions:
+class TokenOptions:
     """Tokens."""
 
     tokenizer: str | None = option(
@@ -293,7 +293,7 @@ class TokenizerOptions:
 
         if self.tokenizer:
             for name in ("keep_case", "pattern", "stop_words", "html"):
-                if getattr(self, name) != getattr(TokenizerOptions(), name):
+                if getattr(self, name) != getattr(TokenOptions(), name):
                     flag = "--" + name.replace("_", "-")
                     raise InputError(
                         f"{flag} applies to words, but --tokenizer splits texts itself; use one or the other"

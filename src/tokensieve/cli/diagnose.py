@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tokensieve.cli.command import QUIET, SOURCE, command, out_option, progress, say
+from tokensieve.cli.command import QUIET, SOURCE, command, out_option, progress_bar, say
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.errors import InputError
 from tokensieve.escape import printable, shown
@@ -68,14 +68,14 @@ def _diagnose(
     start = time.perf_counter()
     check_writable(out)
     result: Diagnosis | Comparison
-    with progress(quiet, lines=True) as tell:
-        tell("loading the model" if len(names) == 1 else "reading", 0.0)
+    with progress_bar(quiet, lines=True) as progress:
+        progress("loading the model" if len(names) == 1 else "reading", 0.0)
         loaded = loaders[names[0]]() if len(names) == 1 else None
         loading = time.perf_counter() - start
-        tell("reading", 0.0)
+        progress("reading", 0.0)
         corpus = (read_pairs if settings.pairs else read_corpus)(source, reading)
         if loaded is None:
-            result = compare(loaders, corpus, settings, mapping=mapping, prompted=prompted, progress=tell)
+            result = compare(loaders, corpus, settings, mapping=mapping, prompted=prompted, progress=progress)
             judged = result.diagnoses[-1]
         else:
             seconds = {"loading": loading, "reading": time.perf_counter() - start - loading}
@@ -87,10 +87,10 @@ def _diagnose(
                 prompted=prompted,
                 model_name=names[0],
                 resume=resume,
-                progress=tell,
+                progress=progress,
             )
             result.seconds.update(seconds)
-        tell("writing", 0.99)
+        progress("writing", 0.99)
         paths = save(result, out, start=start)
     if not quiet:
         show(result.report())

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tokensieve.cli.command import IGNORED, QUIET, SOURCE, TokenizerOptions, command, out_option, pair_columns, say
+from tokensieve.cli.command import IGNORED, QUIET, SOURCE, TokenOptions, command, out_option, pair_columns, say
 from tokensieve.errors import InputError
 from tokensieve.options import option
 from tokensieve.text.settings import SourceSettings
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def _mask(
     source: str,
     reading: SourceSettings,
-    tokenizing: TokenizerOptions,
+    tokenizing: TokenOptions,
     token: list[str] | None = option(None, "Token to remove (repeatable).", metavar="TOKEN", parse=list),
     audit: Path | None = option(
         None, "Folder of an audit: remove the tokens that exceeded --fail-on, or else its shortcuts.", metavar="FOLDER"
@@ -62,7 +62,7 @@ def _mask(
         tokens = [*asked, *(one for one in over if one not in to_keep), *to_mask]
         model = read_model(audit)
         sides = pair_columns(pairs, audit if model.pairs else None)
-        if model.vocabulary is not None and tokenizing == TokenizerOptions():
+        if model.vocabulary is not None and tokenizing == TokenOptions():
             tokenizer = model.vocabulary.tokenizer
     found = [one for one in dict.fromkeys(tokens) if one not in asked]
     elsewhere = {one: "formatting" for one in found if Formatting.includes(one)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tokensieve.cli.command import QUIET, command, out_option, progress, say
+from tokensieve.cli.command import QUIET, command, out_option, progress_bar, say
 from tokensieve.options import option
 from tokensieve.reproduce.experiment import Experiment, ReproduceSettings
 
@@ -44,8 +44,8 @@ def _reproduce(
         under = "" if reading == "default" else f", reading {reading}"
         say(quiet, f"{id}{under}, seed {found.seed}: {met} ({how})")
 
-    with progress(quiet) as tell:
-        study = reproduce(chosen, settings, out, tell, done)
+    with progress_bar(quiet) as progress:
+        study = reproduce(chosen, settings, out, progress, done)
         save(study, out, for_print=True, also={"table.md": markdown(study.report())})
     if not quiet:
         show(study.report())

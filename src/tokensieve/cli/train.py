@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tokensieve.cli.command import QUIET, SOURCES, TokenizerOptions, checked_source, command, out_option, progress, say
+from tokensieve.cli.command import QUIET, SOURCES, TokenOptions, checked_source, command, out_option, progress_bar, say
 from tokensieve.errors import InputError
 from tokensieve.model.settings import TrainSettings
 from tokensieve.options import option
@@ -19,7 +19,7 @@ from tokensieve.progress import Clock
 def _train(
     source: list[str],
     settings: TrainSettings,
-    tokenizing: TokenizerOptions,
+    tokenizing: TokenOptions,
     formatting: bool | None = option(
         None, "Treat formatting (length, spaces, marks) as tokens too.", default_text="on for --pairs only"
     ),
@@ -46,12 +46,12 @@ def _train(
     if cluster is not None and settings.pairs:
         raise InputError("--pairs does not work on a cluster yet; leave out --pairs or --cluster")
     check_writable(out, model=True)
-    with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress(quiet) as tell:
-        tell("reading", 0.0)
+    with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress_bar(quiet) as progress:
+        progress("reading", 0.0)
         if client is not None:
             from tokensieve.model.cluster import learn_on  # scikit-learn takes over a second to import
 
-            found = learn_on(client, given, settings, tokenizer, tell)
+            found = learn_on(client, given, settings, tokenizer, progress)
             importance, model, attended = found.importance, found.model.trained_, found.attention
             summary = {"name": str(given)} | found.to_dict() | {"seed": settings.seed}
             summary["settings"] = settings.to_dict() | {"columns": list(found.intake.columns)}
@@ -59,14 +59,14 @@ def _train(
         else:
             corpus = read_corpus(given, settings)
             clock.lap("reading")
-            learned = train_corpus(corpus, settings, tokenizer, tell, clock)
+            learned = train_corpus(corpus, settings, tokenizer, progress, clock)
             model, summary = learned.model, learned.to_dict()
             summary["settings"] |= tokenizing.summary(settings)
             if table:
                 importance = learned.task.importance(learned.train)
                 sums = attention_sums(learned.train.counts.matrix, model.scores)[2]
                 attended = sums / np.maximum(importance.documents, 1)
-        tell("writing", 0.0)
+        progress("writing", 0.0)
         files: dict[str, Any] = dict(model_files(model))
         if table or client is not None:
             from tokensieve.auditing.agreement import token_table

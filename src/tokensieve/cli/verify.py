@@ -9,7 +9,7 @@ import time
 from dataclasses import fields
 from pathlib import Path
 
-from tokensieve.cli.command import QUIET, command, out_option, progress
+from tokensieve.cli.command import QUIET, command, out_option, progress_bar
 from tokensieve.errors import InputError
 from tokensieve.escape import printable
 from tokensieve.text.settings import ReadSettings, SourceSettings
@@ -44,13 +44,13 @@ def _verify(
     # The claims are about all labelled documents of a source: of reading, only the options of sources apply.
     reading = ReadSettings(**{field.name: getattr(settings, field.name) for field in fields(SourceSettings)})
     check_writable(out)
-    with progress(quiet) as tell:
-        tell("reading", 0.0)
+    with progress_bar(quiet) as progress:
+        progress("reading", 0.0)
         corpus = None if source is None else read_corpus(source, reading)
         spent = time.perf_counter() - start
-        found = verify(corpus, settings, progress=tell)
+        found = verify(corpus, settings, progress=progress)
         found.seconds["reading"] = spent
-        tell("writing", 0.0)
+        progress("writing", 0.0)
         save(found, out, start=start, for_print=True)
     if not quiet:
         show(found.report())

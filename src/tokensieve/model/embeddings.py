@@ -165,7 +165,7 @@ def train_embeddings(
     settings: TrainingSettings,
     others: dict[str, Counts] | None = None,
     checkpoint: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Training:
     """Train E, p and v (those that are not frozen) from a given start.
 
@@ -180,7 +180,7 @@ def train_embeddings(
     Raises:
         InputError: shapes that do not agree, no documents, training that overflows, or a checkpoint of another run.
     """
-    others, tell = others or {}, progress or silent
+    others = others or {}
     _check_shapes(counts, start, others)
     begun = saved = time.perf_counter()
     mark = fingerprint(sorted(asdict(settings).items()), *start, counts, *others.values())
@@ -219,7 +219,7 @@ def train_embeddings(
         if checkpoint is not None and time.perf_counter() - saved >= SAVE_SECONDS:
             save(checkpoint, mark, {**state, "tables": np.stack(tables)}, {"step": step, "rows": rows})
             saved = time.perf_counter()
-        tell("training", step / settings.steps)
+        progress("training", step / settings.steps)
     table = _project(E, np.vstack([p, v]))
     record(table, answers(counts.matrix, table[:, 0], table[:, 1:]))
     path, history = pl.DataFrame(rows, infer_schema_length=None).cast({"step": pl.Int64}), np.stack(tables)

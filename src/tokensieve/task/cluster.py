@@ -56,7 +56,7 @@ class _OnCluster(Labels):
 
 
 def train_remote(
-    client: Any, source: Any, settings: TrainSettings, tokenizer: Tokenizer | None, tell: Progress, clock: Clock
+    client: Any, source: Any, settings: TrainSettings, tokenizer: Tokenizer | None, progress: Progress, clock: Clock
 ) -> CorpusModel:
     """Read, count, learn and test on a cluster, for an audit; arguments and errors are those of `learn_on`.
 
@@ -81,7 +81,7 @@ def train_remote(
         if stage != current:
             clock.lap(current)
             current = stage
-        tell(stage, share)
+        progress(stage, share)
 
     found = Learned(client, source, settings, tokenizer or WordTokenizer(), timed, sampled=True)
     assert found.sample is not None

@@ -363,7 +363,7 @@ def train_corpus(
     corpus: Corpus,
     settings: TrainSettings | None = None,
     tokenizer: Tokenizer | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     clock: Clock | None = None,
     counted: Callable[[Task, CountedCorpus, CountedCorpus], None] | None = None,
 ) -> CorpusModel:
@@ -380,7 +380,7 @@ def train_corpus(
     Raises:
         InputError: the corpus cannot be split, or no token is frequent enough.
     """
-    settings, tell, clock = settings or TrainSettings(), progress or silent, clock or Clock()
+    settings, clock = settings or TrainSettings(), clock or Clock()
     task, notes = Labels() if corpus.pairs is None else Preferences(), corpus.intake.lines()
     if corpus.test is not None:
         notes += [f"of the test documents: {line}" for line in corpus.test.intake.lines()]
@@ -400,13 +400,15 @@ def train_corpus(
         ngrams=settings.ngrams,
         min_documents=settings.min_documents or 1,
         formatting=settings.formatting,
-        progress=lambda read: tell("tokenizing", read / total),
+        progress=lambda read: progress("tokenizing", read / total),
     )
-    test = count_corpus(corpus.test, train.vocabulary, progress=lambda read: tell("tokenizing", (done + read) / total))
+    test = count_corpus(
+        corpus.test, train.vocabulary, progress=lambda read: progress("tokenizing", (done + read) / total)
+    )
     clock.lap("tokenizing")
     if counted:
         counted(task, train, test)
-    model = fit(train.counts, settings, train.vocabulary, tell, task.units(corpus), pairs=not task.classifies)
+    model = fit(train.counts, settings, train.vocabulary, progress, task.units(corpus), pairs=not task.classifies)
     f = task.decide(model, test.counts.matrix)
     clock.lap("training")
     notes += train.group_notes(test)
