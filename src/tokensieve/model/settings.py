@@ -16,14 +16,14 @@ FEW = 2_000  # documents (or pairs): up to so many are each held out once, and r
 class TrainSettings(ReadSettings):
     """Tokens and training.
 
+    What is not listed here is as in `AttentionClassifier`.
+
     Attributes:
         min_documents: a type must occur in that many training documents; if None, in 1 of up to 2,000 documents, in 3 of more. Rare
             types are half of what few documents have to say, and noise of many.
         test_share: fraction of the documents set aside for testing if the corpus has no test set.
         seed: of the split, of the held-out documents and of the order of documents.
-        score_rate: initial step size of Adam for the scores u; of more than 2,000 short texts a tenth of it is tried, too.
         batch_size: documents (of pairs, pairs) per step.
-        max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
         validation_share: fraction of the documents on which the length of training is chosen; the model is then trained on all
             of them for that long. Of at most 2,000 documents each is held out once, in five parts, and the strength of the
             start is chosen, too. If a class has fewer than 2 documents (5 of less than 40), a quarter of the full length and half

@@ -15,19 +15,16 @@ from tokensieve.report.pictures import draw
 
 
 class _Result(Protocol):
-    """What the writer asks of a result.
-
-    Attributes:
-        seconds: of each stage by name; gains `report` and `total`, which `files` may therefore hold.
-        own_files: a regular expression for the names of files that an earlier result of this kind may have left and that would
-            contradict this one, such as "pairs\\.csv|pictures/top\\.svg"; `report.html` and `summary.json` are known.
-    """
+    """What the writer asks of a result."""
 
     @property
-    def seconds(self) -> dict[str, float]: ...
+    def seconds(self) -> dict[str, float]:
+        """Of each stage by name; gains `report` and `total`, which `files` may therefore hold."""
 
     @property
-    def own_files(self) -> str: ...
+    def own_files(self) -> str:
+        """A regular expression for names of files that an earlier result of this kind may have left and that would contradict this
+        one, such as "pairs\\.csv|pictures/top\\.svg"; `report.html` and `summary.json` are known."""
 
     def report(self) -> Report: ...
 

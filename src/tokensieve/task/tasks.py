@@ -96,13 +96,9 @@ class Task(ABC):
 
     @abstractmethod
     def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
-        """The tokens of each item that speak most for another class than its label, four at most, joined by commas.
+        """The tokens of some items that speak most for another class than the label, four at most, joined by commas.
 
-        Args:
-            counts: all documents.
-            model: trained on them.
-            documents: documents that stand for the items, shape (m,).
-            other: index of the other class, shape (m,).
+        `counts` are all documents; `documents`, shape (m,), stand for the items, and `other`, shape (m,), is the class of each.
         """
 
     @abstractmethod
@@ -171,12 +167,9 @@ class Task(ABC):
     ) -> tuple[Share, Share] | None:
         """Test accuracy with all token types, and of the same model trained without some of them.
 
-        Every type that contains one of the tokens goes too, so that "4 10" leaves nothing of itself in "gave 4 10".
-
-        `model` was trained with all types and `settings`; f are its decision values of the test documents, shape (n, H).
-
-        Returns:
-            Both; None if no type contains any of the tokens, or nothing else is left.
+        Every type that contains one of the tokens goes too, so that "4 10" leaves nothing of itself in "gave 4 10". `model` was
+        trained with all types and `settings`; f are its decision values of the test documents, shape (n, H). None if no type
+        contains any of the tokens, or nothing else is left.
         """
         keep = train.types_not_containing(tokens)
         if keep is None:
@@ -314,12 +307,8 @@ class CorpusModel:
     """A model trained on one side of a corpus, and tested on the other.
 
     Attributes:
-        model: the model.
-        train, test: the two sides.
         f: decision values of the test documents, shape (n, H); of pairs each less that of the other side.
         notes: what was counted on the way in, in plain words.
-        settings: as given.
-        task: what was learned.
         seconds: of each stage.
     """
 
@@ -367,18 +356,10 @@ def train_corpus(
     clock: Clock | None = None,
     counted: Callable[[Task, CountedCorpus, CountedCorpus], None] | None = None,
 ) -> CorpusModel:
-    """Split, count, learn and test.
+    """Split, count, learn and test; without a test set a seeded, stratified share of the documents is set aside.
 
-    Args:
-        corpus: with its test set, or without: then a seeded, stratified share is set aside.
-        settings: `TrainSettings()` if None.
-        tokenizer: words if None.
-        progress: called with (stage, share done).
-        clock: keeps the seconds of the stages; a new one if None.
-        counted: called with both sides before the model is trained.
-
-    Raises:
-        InputError: the corpus cannot be split, or no token is frequent enough.
+    `clock` keeps the seconds of the stages, and `counted` is called with both sides before the model is trained. An `InputError`
+    where the corpus cannot be split, or no token is frequent enough.
     """
     settings, clock = settings or TrainSettings(), clock or Clock()
     task, notes = Labels() if corpus.pairs is None else Preferences(), corpus.intake.lines()
