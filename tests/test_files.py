@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import errno
+import hashlib
 import io
 import multiprocessing
 import os
@@ -210,6 +211,26 @@ def test_a_journal_that_leads_outside_is_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "precious").read_text() == "mine"
 
 
+def test_links_within_a_folder_do_not_lead_outside(tmp_path: Path) -> None:
+    """As in a result that someone else has made: neither writing nor a journal nor the checksums follow them."""
+    out = tmp_path / "out"
+    staging = out / f"{STAGING}x"
+    (staging / "new").mkdir(parents=True)
+    (staging / "lock").touch()
+    (staging / "journal.json").write_text('{"files": [], "stale": ["pictures/precious"]}')
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious").write_text("mine")
+    (out / "pictures").symlink_to(tmp_path / "mine")
+    write_all(out, {"a": "a"}, ours="pictures/precious")
+    with pytest.raises(InputError, match="lies outside"):
+        write_all(out, {"pictures/precious": "x"})
+    assert tree(tmp_path / "mine") == {"precious": b"mine"}
+    (out / "l").symlink_to(out)  # a loop, which could make any number of names of one file
+    (out / "SHA256SUMS").write_text("".join(f"{hashlib.sha256(b'a').hexdigest()}  {n * 'l/'}a\n" for n in range(3)))
+    with pytest.raises(InputError, match="'l/a' is listed twice"):
+        check_sums(out)
+
+
 @pytest.mark.parametrize("problem", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
 def test_a_new_folder_appears_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: BaseException
@@ -326,7 +347,7 @@ def test_what_could_block_or_never_end_is_not_read(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError):
             read_regular(tmp_path / name, links)
-    with pytest.raises(InputError, match="GB is too large"):
+    with pytest.raises(InputError, match="MB is too large"):
         read_regular(tmp_path / "good", limit=1)
     with pytest.raises(FileNotFoundError):
         read_regular(tmp_path / "nothing")
@@ -383,7 +404,7 @@ def test_a_result_that_was_changed_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'a.csv' cannot be read"):
         check_sums(tmp_path / "o")
     (tmp_path / "o" / "SHA256SUMS").write_text("0  ../../etc/passwd\n")
-    with pytest.raises(InputError, match="passwd' has changed"):
+    with pytest.raises(InputError, match="passwd' lies outside"):
         check_sums(tmp_path / "o")
 
 
@@ -393,6 +414,19 @@ def _write_at(start: float, folder: Path, who: str, refused: Any) -> None:
         write_all(folder, {f"{i}": who for i in range(15)}, sums=True)
     except InputError as problem:
         refused.put(str(problem))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such locks")
+def test_a_run_that_never_ends_is_not_waited_for_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    monkeypatch.setattr("tokensieve.files._WAIT", 0.05)
+    with (tmp_path / f"{STAGING}turn").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match=r"another run has been writing to .* name another folder with --out"):
+            write_all(tmp_path, {"a": "a"})
+    write_all(tmp_path, {"a": "a"})
+    assert tree(tmp_path) == {"a": b"a"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such locks")

@@ -1,7 +1,7 @@
 """The entry point of `tokensieve` and `python -m tokensieve`: every command ends with an exit status, and errors are one line.
 
 0 done; 1 a bug of this program; 2 the input, an option or the system's resources do not allow it; 3 a finding exceeds --fail-on;
-130 interrupted; 141 nobody reads the output; 143 terminated.
+129 the terminal was closed; 130 interrupted; 141 nobody reads the output; 143 terminated; 152 a limit on processor time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import os
 import signal
 import sys
 
-STATUS: dict[int, int] = {signal.SIGINT: 130, signal.SIGTERM: 143}
+_ENDINGS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGXCPU")  # Windows has the first two
+STATUS: dict[int, int] = {
+    getattr(signal, name): 128 + getattr(signal, name) for name in _ENDINGS if hasattr(signal, name)
+}
 
 
 def main() -> None:
@@ -34,7 +37,8 @@ def main() -> None:
             sys.__unraisablehook__(problem)
 
     for number in STATUS:
-        signal.signal(number, stop)
+        if number in (signal.SIGINT, signal.SIGTERM) or signal.getsignal(number) != signal.SIG_IGN:  # as nohup asks
+            signal.signal(number, stop)
     sys.unraisablehook = unraisable
     if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = _Messages(open(2, "wb", closefd=False), sys.stderr.encoding, line_buffering=True)  # noqa: SIM115
@@ -51,7 +55,8 @@ def main() -> None:
         for number in STATUS:
             signal.signal(number, signal.SIG_IGN)  # all is written or removed: what is left to do is to end
     if stopped:
-        _say(f"{'interrupted' if stopped == 130 else 'terminated'}; nothing was left half-written")
+        why = {130: "interrupted", 152: "the limit on processor time is reached"}.get(stopped, "terminated")
+        _say(f"{why}; nothing was left half-written")
     gc.freeze()  # the last garbage collection looks at all that the libraries made: 0.1 to 0.5 s
     sys.exit(stopped or status)
 

@@ -65,7 +65,7 @@ def load(path: Path, mark: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]
         return None
     advice = "delete it, or name another file"
     try:
-        content = read_regular(path)
+        content = read_regular(path, limit=2**31)
         header = parsed(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
         if header["format"] != FORMAT:
             raise InputError(f"{str(path)!r} is not a checkpoint of tokensieve; {advice}")

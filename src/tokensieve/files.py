@@ -25,15 +25,17 @@ from tokensieve.errors import InputError
 Content = str | bytes | Callable[[Path], None]
 
 STAGING = ".tokensieve-"
+_WAIT = 60  # seconds for another run that writes into the same folder
 _SUMS = "SHA256SUMS"  # of all files of a result, as `sha256sum --check` reads it
 LOCK, JOURNAL = "lock", "journal.json"  # in such a folder
 
 
-def read_regular(path: Path, links: bool = False, limit: int = 2**31) -> bytes:
+def read_regular(path: Path, links: bool = False, limit: int = 2**26) -> bytes:
     """Content of a regular file, so that reading ends: no FIFO, device or socket is opened.
 
     Every file that a user names, or that lies in a folder that a user names, is read by this function (large sources of documents
-    are read in parts by `tokensieve.text.formats`, with limits of their own). `links`: follow symbolic links; `limit`: in bytes.
+    are read in parts by `tokensieve.text.formats`, with limits of their own). `links`: follow symbolic links; `limit`: in bytes, by
+    default 64 MiB, since JSON takes up to twenty times its size in memory.
 
     Raises:
         InputError: the path is a link or no regular file, or the file is larger than the limit.
@@ -52,7 +54,7 @@ def read_regular(path: Path, links: bool = False, limit: int = 2**31) -> bytes:
             raise InputError(f"{str(path)!r} cannot be read: not a regular file")
         if status.st_size > limit:
             raise InputError(
-                f"{str(path)!r} cannot be read: {status.st_size / 1e9:,.1f} GB is too large for a file of this kind"
+                f"{str(path)!r} cannot be read: {status.st_size / 1e6:,.0f} MB is too large for a file of this kind"
             )
         return file.read()
 
@@ -116,14 +118,20 @@ def check_sums(folder: Path) -> None:
         listed = read_regular(folder / _SUMS).decode(errors="replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return
+    seen = set[Path]()
     for line in listed:
         sum_, _, name = line.partition("  ")
+        what = "" if _inside(folder, name) else "lies outside"
         try:
-            whole = _inside(name) and hashlib.sha256(read_regular(folder / name)).hexdigest() == sum_
-            what = "has changed since the result was written"
+            path = folder / ("" if what else name)
+            if path.resolve() in seen:
+                what = "is listed twice"
+            elif not what and hashlib.sha256(read_regular(path, limit=2**31)).hexdigest() != sum_:
+                what = "has changed since the result was written"
+            seen.add(path.resolve())
         except OSError as problem:
-            whole, what = False, f"cannot be read ({problem.strerror})"
-        if not whole:
+            what = f"cannot be read ({problem.strerror})"
+        if what:
             raise InputError(
                 f"{str(folder)!r}: {name[:80]!r} {what}; run the command that wrote it again, or delete {_SUMS} there if you "
                 "made the change yourself"
@@ -155,7 +163,7 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
     """
     check_writable(folder, audit=True)
     for name in files:
-        if not _inside(name) or (folder / name).is_dir():
+        if not _inside(folder, name) or (folder / name).is_dir():
             raise InputError(
                 f"cannot write {name!r} in {str(folder)!r}: it is a folder, or lies outside; use another name"
             )
@@ -184,6 +192,7 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
             # names in the folder that an earlier run left and that this one does not write
             present = [path.relative_to(folder).as_posix() for path in (*folder.glob("*"), *folder.glob("*/*"))]
             stale = [one for one in present if ours and re.fullmatch(ours, one) and (folder / one).is_file()]
+            stale = [one for one in stale if _inside(folder, one)]
             journal = {"files": [*files, *[_SUMS] * sums], "stale": [name for name in stale if name not in files]}
             _write(staging / "unfinished", json.dumps(journal))
             os.rename(staging / "unfinished", staging / JOURNAL)  # from here on the next run would finish the work
@@ -203,7 +212,7 @@ def _finish_earlier(folder: Path) -> None:
                 continue
             with suppress(OSError, ValueError, KeyError, TypeError), open(staging / LOCK, "rb+") as lock:
                 # a journal here is of a run whose turn is over: it is ending, and its lock may be released later than its turn
-                if not _locked(lock, wait=home == folder and (staging / JOURNAL).is_file()):
+                if not _locked(lock, _WAIT * (home == folder and (staging / JOURNAL).is_file())):
                     continue
                 if (staging / JOURNAL).is_file():
                     _finish(staging)
@@ -216,7 +225,8 @@ def _staged(home: Path) -> Iterator[Path]:
     staging = Path(tempfile.mkdtemp(prefix=STAGING, dir=home))
     try:
         with open(staging / "new.lock", "xb") as lock:
-            _locked(lock)
+            with suppress(OSError):  # a disk without locks
+                _locked(lock)
             os.rename(staging / "new.lock", staging / LOCK)  # another run that finds it finds it locked
             yield staging
     finally:
@@ -237,12 +247,17 @@ def _turn(folder: Path) -> Iterator[None]:
     try:
         while not held:
             handle = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW)
+            free = True
             with suppress(OSError):  # a disk without locks
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                free = _locked(handle, _WAIT)
             with suppress(FileNotFoundError):  # the run before removed it
-                held = os.path.samestat(os.fstat(handle), path.stat())
+                held = free and os.path.samestat(os.fstat(handle), path.stat())
             if not held:
                 os.close(handle)
+            if not free:
+                raise InputError(
+                    f"another run has been writing to {str(folder)!r} for a minute: end it, or name another folder with --out"
+                )
         yield
     finally:
         if held:
@@ -265,22 +280,34 @@ def _to_the_end(work: Callable[[], None]) -> None:
         raise interrupt
 
 
-def _locked(file: IO[bytes], wait: bool = False) -> bool:
-    """Lock the file for this process; false where another one holds it. The system releases it when the process ends."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks: what is older than a day belongs to nobody
-        return time.time() - os.fstat(file.fileno()).st_mtime > 86_400
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
+def _locked(file: IO[bytes] | int, wait: float = 0) -> bool:
+    """Lock the file for this process; false where another one holds it, for all the seconds to wait. The system releases it when
+    the process ends."""
+    end = time.monotonic() + wait
+    while True:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # no such locks: what is older than a day belongs to nobody
+            handle = file if isinstance(file, int) else file.fileno()
+            return time.time() - os.fstat(handle).st_mtime > 86_400
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(0.01)
+        else:
+            return True
+
+
+def _inside(folder: Path, name: object) -> bool:
+    """Whether a name stays within the folder that it is used in, also where a part of it is a link."""
+    if not isinstance(name, str) or "\0" in name or Path(name).is_absolute() or ".." in Path(name).parts:
         return False
-    return True
-
-
-def _inside(name: object) -> bool:
-    """Whether a name stays within the folder that it is used in."""
-    return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
+    try:
+        return (folder / name).parent.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # links in a circle
+        return False
 
 
 def csv_table(frame: pl.DataFrame) -> bytes:
@@ -330,7 +357,7 @@ def _finish(staging: Path) -> None:
     """Do what the journal says: move what is still in `new`, and remove what is stale; may be called any number of times."""
     folder, new = staging.parent, staging / "new"
     journal = parsed(read_regular(staging / JOURNAL))
-    if not all(map(_inside, [*journal["files"], *journal["stale"]])):
+    if not all(_inside(folder, name) for name in (*journal["files"], *journal["stale"])):
         raise ValueError("a name in the journal leads out of its folder")
     for name in journal["files"]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,17 @@ from calls import fast_first
 from reviews import write_reviews
 
 BOTH = pytest.mark.parametrize("number", fast_first([SIGINT, SIGTERM]))
+WAITING = """
+import os, time
+import tokensieve.__main__ as way_in
+def run():
+    os.kill(os.getpid(), {number})
+    time.sleep(0.2)
+    print("went on")
+    return 0
+way_in._run = run
+way_in.main()
+"""
 
 
 def python(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -84,6 +95,17 @@ way_in.main()
 """
     done = python(program, tmp_path)
     assert done.returncode == 128 + number and "RuntimeError" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_a_closed_terminal_and_a_limit_on_processor_time_end_it_as_an_interrupt_does(tmp_path: Path) -> None:
+    """By default the system would end the process at once, and temporary files would stay."""
+    done = python(WAITING.format(number=int(signal.SIGHUP)), tmp_path)
+    assert (done.stdout, done.returncode, done.stderr.count("\n")) == ("", 129, 1) and "terminated" in done.stderr
+    done = python(WAITING.format(number=int(signal.SIGXCPU)), tmp_path)
+    assert (done.stdout, done.returncode, done.stderr.count("\n")) == ("", 152, 1) and "processor time" in done.stderr
+    ignored = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)" + WAITING.format(number=int(signal.SIGHUP))
+    assert python(ignored, tmp_path).stdout == "went on\n", "as nohup asks for"
 
 
 def test_after_the_work_is_done_it_changes_nothing(tmp_path: Path) -> None:

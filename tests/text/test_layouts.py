@@ -7,6 +7,7 @@ import gzip
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -372,6 +373,15 @@ def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch:
             with pytest.raises(InputError, match=r"expands more than 200-fold.*--no-limits"):
                 read_corpus(tmp_path / name, stream=stream)
         assert len(read_corpus(tmp_path / name, limits=False).labels) == 4_000
+    hidden = pl.Series([row["text"] if 0 < i < 2_000 else "a" for i, row in enumerate(rows)])  # the ends look harmless
+    frame = pl.DataFrame({"text": hidden, "label": [row["label"] for row in rows]})
+    frame.write_parquet(tmp_path / "hidden.parquet")
+    frame.select(pl.struct("text").alias("data"), "label").write_parquet(tmp_path / "nested.parquet")
+    frame.with_columns(pl.col("text").cast(pl.Categorical)).write_ipc(tmp_path / "categories.arrow", compression="zstd")
+    for name, column in (("hidden.parquet", "text"), ("nested.parquet", "data.text"), ("categories.arrow", "text")):
+        with pytest.raises(InputError, match=r"expands more than 200-fold.*--no-limits"):
+            read_corpus(tmp_path / name, text=column, label="label")
+        assert len(read_corpus(tmp_path / name, text=column, label="label", limits=False).labels) == 4_000
     (tmp_path / "long.csv").write_text("text,label\n" + "a b " * 600_000 + ",x\nb,y\na,x\nb,y\n")
     with pytest.raises(InputError, match=r"a line is over 2 MB.*--no-limits"):
         read_corpus(tmp_path / "long.csv")
@@ -380,6 +390,20 @@ def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch:
         file.truncate(10**11)
     with pytest.raises(InputError, match="NUL"):
         read_corpus(tmp_path / "sparse.jsonl")
+
+
+def test_a_workbook_that_asks_for_any_amount_of_memory_is_one_line(tmp_path: Path) -> None:
+    """A cell far away makes readers hold all those between: 736 million."""
+    (tmp_path / "good.xlsx").write_bytes(layouts.workbook(layouts.PLAIN))
+    with zipfile.ZipFile(tmp_path / "good.xlsx") as good, zipfile.ZipFile(tmp_path / "far.xlsx", "w") as far:
+        for name in good.namelist():
+            row = b'<row r="1048576"><c r="ZZ1048576"><v>1</v></c></row></sheetData>'
+            far.writestr(name, good.read(name).replace(b"</sheetData>", row))
+    with pytest.raises(InputError, match=r"far.xlsx: reading this workbook takes more than 4 GB .* --no-limits"):
+        read_corpus(tmp_path / "far.xlsx")
+    assert len(read_corpus(tmp_path / "good.xlsx").labels) == len(
+        read_corpus(tmp_path / "good.xlsx", limits=False).labels
+    )
 
 
 def test_a_damaged_arrow_file_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +29,12 @@ def normalizers(*parts: dict[str, Any]) -> Change:
     return lambda d: d.update(normalizer={"type": "Sequence", "normalizers": list(parts)})
 
 
+def charsmap(written: str) -> dict[str, Any]:
+    """A normalizer whose trie, which is empty here, leads to one text."""
+    content = (4).to_bytes(4, "little") + bytes(4) + written.encode() + b"\0"
+    return {"type": "Precompiled", "precompiled_charsmap": b64encode(content).decode()}
+
+
 DOUBLING = {"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaa"}
 CASES: dict[str, Change] = {
     "a charsmap that is none": normalizers({"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
@@ -35,6 +44,8 @@ CASES: dict[str, Change] = {
     "dropout": lambda d: d["model"].update(dropout=0.5),
     "long words": lambda d: d["model"].update(type="WordPiece", max_input_chars_per_word=2**40),
     "nested replacements": normalizers(*[DOUBLING] * 4),
+    "bytes as letters, again and again": normalizers(*[{"type": "ByteLevel"}] * 7),
+    "a charsmap that writes long texts": normalizers(*[charsmap("a" * 10)] * 2),
     "a pattern that backtracks": lambda d: d.update(
         pre_tokenizer={"type": "Split", "pattern": {"Regex": "(a+a+)+b"}, "behavior": "Isolated", "invert": False}
     ),
@@ -69,3 +80,17 @@ def test_a_sound_tokenizer_is_left_as_it_is() -> None:
     assert tokenizer.split(pl.Series(["abba", "c"])).to_list() == [["ab", "b", "a"], ["?"]]
     assert tokenizer.spans("ab b") == [(0, 2, "ab"), (2, 3, "?"), (3, 4, "b")]
     assert PieceTokenizer(tokenizer.to_dict()["json"]).to_dict() == tokenizer.to_dict()
+
+
+def test_a_tokenizer_that_does_not_end_is_given_up_and_can_be_interrupted() -> None:
+    pieces, threads = PieceTokenizer(json.dumps(description())), []
+
+    class Endless:
+        def encode_batch(self, texts: list[str], add_special_tokens: bool) -> None:
+            threads.append(threading.current_thread())
+            time.sleep(0.5)
+
+    pieces._pieces = Endless()
+    with pytest.raises(ValueError, match="more than 0 seconds for 2 texts"):
+        pieces._encoded(["a", "b"], 0.01)
+    assert threads != [threading.main_thread()]  # which hears interrupts

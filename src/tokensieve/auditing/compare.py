@@ -98,7 +98,9 @@ class Saved:
         path, where = Path(folder), repr(str(folder)[-80:])
         names = ["summary.json", "tokens.csv", *["findings.json"] * (path / "findings.json").exists()]
         try:
-            written = {name: read_regular(path / name) for name in names}
+            written = {
+                name: read_regular(path / name, limit=2**31 if name == "tokens.csv" else 2**26) for name in names
+            }
         except (FileNotFoundError, NotADirectoryError) as problem:
             missing = f"{Path(str(problem.filename)).name} is missing; create one with `tokensieve audit`"
             raise InputError(f"{where} is not the folder of an audit: {missing}") from None

@@ -123,7 +123,7 @@ def read_model(path: str | Path) -> Model:
         folder = folder.parent
     described = f"{str(folder)[:200]} is damaged"
     try:
-        content, blob = read_regular(folder / DESCRIPTION), read_regular(folder / NUMBERS)
+        content, blob = read_regular(folder / DESCRIPTION, limit=2**28), read_regular(folder / NUMBERS, limit=2**31)
     except (FileNotFoundError, NotADirectoryError) as error:
         missing = Path(str(error.filename)).name
         raise InputError(f"{path} is not a model folder (no {missing}); create one with `tokensieve train`") from None

@@ -192,5 +192,7 @@ def _data(settings: ReproduceSettings) -> Data:
 
 def _table(path: Path) -> pl.DataFrame:
     """A table that `csv_table` wrote."""
-    frame = pl.read_csv(read_regular(path), schema_overrides={"token": pl.String}, infer_schema_length=None)
+    frame = pl.read_csv(
+        read_regular(path, limit=2**31), schema_overrides={"token": pl.String}, infer_schema_length=None
+    )
     return frame.with_columns(pl.col(pl.String).str.strip_prefix("'"))

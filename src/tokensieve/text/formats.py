@@ -11,7 +11,8 @@ import io
 import json
 import re
 import shlex
-import zipfile
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
@@ -24,7 +25,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError, one_line
-from tokensieve.text.plain import BLOCK, LONGEST, PACKED, PlainText, reading
+from tokensieve.text.plain import BLOCK, PACKED, PlainText, reading
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
 from tokensieve.text.table import BATCH, KNOWN_NAMES, Batch, SourceTable
@@ -369,20 +370,28 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTab
         return pl.read_ipc_stream(path).lazy() if stream else pl.scan_ipc(path, glob=False)
 
     def checked(names: Sequence[str]) -> Iterator[Batch]:
-        frame = scan()
-        texts = [n for n, dtype in frame.select(names).collect_schema().items() if dtype == pl.String]
-        if limits and texts:  # a file of few bytes whose cells, by a look at three rows, would fill the memory
-            rows = frame.select(pl.len()).collect().item()
-            some = [frame.select(texts).slice(at, 1) for at in {0, rows // 2, max(rows - 1, 0)}]
-            size = pl.sum_horizontal(pl.all().str.len_bytes()).sum()
-            cells = [row.collect().select(size).item() or 0 for row in some]
-            size_of_all = float("inf") if max(cells) > LONGEST else rows * sum(cells) / len(cells)
-            PlainText.check_expansion(name, path, size_of_all, limits)
-        yield from SourceTable.frame_batches(frame, names)
+        size = 0  # of what is read, before it leaves Polars, where many cells may be one text
+        for batch in SourceTable.frame_batches(scan(), names):
+            size += sum(_bytes(values) for values in batch.values() if isinstance(values, pl.Series))
+            PlainText.check_expansion(name, path, size, limits)
+            yield batch
 
     with reading(name), one_line(f"{name}: is not a readable {kind} file"):
         columns = scan().collect_schema().names()
     return SourceTable(name, columns, lambda names: _guarded(checked(names), name, kind))
+
+
+def _bytes(values: pl.Series) -> int:
+    """What the values are in memory at least, each for itself."""
+    dtype, own = values.dtype, 8 * len(values)
+    if isinstance(dtype, pl.Struct):
+        return own + sum(_bytes(values.struct.field(field.name)) for field in dtype.fields)
+    if isinstance(dtype, pl.List | pl.Array):
+        return own + _bytes(values.explode(empty_as_null=False))
+    if dtype in (pl.Categorical, pl.Enum):
+        found = values.value_counts()
+        return own + int((found.to_series(0).cast(pl.String).str.len_bytes() * found["count"]).sum())
+    return own + (int(values.str.len_bytes().sum()) if dtype == pl.String else 0)
 
 
 def _guarded(batches: Iterator[Batch], name: str, kind: str) -> Iterator[Batch]:
@@ -395,17 +404,27 @@ def _guarded(batches: Iterator[Batch], name: str, kind: str) -> Iterator[Batch]:
         yield batch
 
 
+_WORKBOOK = ("4000000000", "120")  # bytes of address space, and seconds: a million rows of prose took 0.5 GB and 2 s
+
+
 def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
     """The first sheet of a workbook."""
-    import fastexcel
-
-    with reading(name), one_line(f"{name}: is not a readable workbook"):
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                PlainText.check_expansion(name, path, sum(entry.file_size for entry in archive.infolist()), limits)
-        sheets = fastexcel.read_excel(str(path)).sheet_names
-        frame = pl.read_excel(path, engine="calamine", sheet_id=1, infer_schema_length=None)
+    folder = Folder()
+    child, out = Path(__file__).with_name("workbook.py"), folder.new()
+    given = [sys.executable, "-P", str(child), str(path), str(out), *(_WORKBOOK if limits else "00")]
+    done = subprocess.run(given, capture_output=True)
+    if done.returncode:  # Rust ends the process where it gets no memory
+        most = "4 GB of memory or 2 minutes" if limits else "the memory that there is"
+        more = ", or pass --no-limits" if limits else ""
+        raise InputError(f"{name}: reading this workbook takes more than {most}; export it as CSV{more}")
+    sheets = json.loads(done.stdout)
+    if isinstance(sheets, str):
+        raise InputError(f"{name}: is not a readable workbook: {sheets[:200]}")
+    frame = pl.scan_ipc(out, glob=False)
     notes = () if len(sheets) == 1 else (f"sheet {sheets[0]!r}, the first of {len(sheets)}",)
-    return SourceTable(
-        name, frame.columns, lambda names: SourceTable.frame_batches(frame, names), first_line=True, notes=notes
+    columns = frame.collect_schema().names()
+    table = SourceTable(
+        name, columns, lambda names: SourceTable.frame_batches(frame, names), first_line=True, notes=notes
     )
+    table.kept = folder
+    return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import re
@@ -426,33 +427,43 @@ class PieceTokenizer:
             self._pieces.no_padding()
             self._pieces.no_truncation()
         with one_line(f"{name} fails on ordinary text"):
-            # in a thread, which is given up where it does not end: a pattern may backtrack for hours
-            failed: list[BaseException] = []
-            thread = threading.Thread(target=self._attempt, args=(failed,), daemon=True)
-            thread.start()
-            thread.join(8)
-            if thread.is_alive():
-                raise ValueError("it needs more than 8 seconds for a few sentences")
-            if failed:
-                raise failed[0]
+            self._encoded(_SENTENCES, 8)
 
-    def _attempt(self, failed: list[BaseException]) -> None:
-        try:
-            self._pieces.encode_batch(list(_SENTENCES), add_special_tokens=False)
-        except BaseException as problem:  # a panic is no Exception
-            failed.append(problem)
+    def _encoded(self, texts: Sequence[str], seconds: float) -> list[Any]:
+        """The library's encodings, made in a thread that is given up if it takes too long: a pattern may backtrack for hours, and
+        an interrupt would wait for it."""
+        found: list[Any] = []
+
+        def encode() -> None:
+            try:
+                found.append(self._pieces.encode_batch(texts, add_special_tokens=False))
+            except BaseException as problem:  # a panic is no Exception
+                found.append(problem)
+
+        thread = threading.Thread(target=encode, daemon=True)
+        thread.start()
+        thread.join(seconds)
+        if not found:
+            raise ValueError(f"it needs more than {seconds:,.0f} seconds for {len(texts):,} texts")
+        if isinstance(found[0], BaseException):
+            raise found[0]
+        return list(found[0])
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's pieces in order."""
+        whole = texts.to_list()
         with one_line("the tokenizer fails on a text"):
-            encoded = self._pieces.encode_batch(texts.to_list(), add_special_tokens=False)
+            encoded = self._encoded(
+                whole, 60 + sum(map(len, whole)) / 10_000
+            )  # tokenizers read a hundred times as fast
         pieces = pl.Series([e.tokens for e in encoded], dtype=pl.List(pl.String))
         return pieces.list.eval(pl.element().str.replace_all(r"\s", "_"))  # a space joins the words of an n-gram
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's pieces with their place."""
+        text = text_series([text])[0]
         with one_line("the tokenizer fails on a text"):
-            e = self._pieces.encode(text_series([text])[0], add_special_tokens=False)
+            (e,) = self._encoded([text], 60 + len(text) / 10_000)
         tokens = pl.Series(e.tokens, dtype=pl.String).str.replace_all(r"\s", "_")
         return [(start, end, token) for (start, end), token in zip(e.offsets, tokens, strict=True)]
 
@@ -490,8 +501,16 @@ def _checked(description: Any) -> Any:
                 name = part.get("type") if isinstance(part, dict) else part
                 raise ValueError(f"its {kind} {str(name)[:40]!r} is unknown, or one of too many")
             parts += part.get("normalizers") or part.get("pretokenizers") or []
-            written = part.get("content", part.get("prepend")) if kind == "normalizer" else None
-            growth *= max(len(written), 1) if isinstance(written, str) else 1
+            growth *= _growth(part) if kind == "normalizer" else 1
     if growth > 64:
         raise ValueError("its normalizer can make a text over 64 times as long")
     return description | {"post_processor": None, "padding": None, "truncation": None}
+
+
+def _growth(part: Mapping[str, Any]) -> int:
+    """How many times as long a normalizer can make a text, at most."""
+    if part["type"] == "Precompiled":  # the length of a trie, the trie, and the texts that it leads to
+        charsmap = base64.b64decode(str(part.get("precompiled_charsmap") or ""))
+        return max(map(len, charsmap[4 + int.from_bytes(charsmap[:4], "little") :].split(b"\0")), default=1) or 1
+    written = part.get("content", part.get("prepend"))
+    return 2 if part["type"] == "ByteLevel" else max(len(written), 1) if isinstance(written, str) else 1
