@@ -99,7 +99,7 @@ class Saved:
         names = ["summary.json", "tokens.csv", *["findings.json"] * (path / "findings.json").exists()]
         try:
             written = {
-                name: read_regular(path / name, limit=2**31 if name == "tokens.csv" else 2**26) for name in names
+                name: read_regular(path / name, limit=2**29 if name == "tokens.csv" else 2**26) for name in names
             }
         except (FileNotFoundError, NotADirectoryError) as problem:
             missing = f"{Path(str(problem.filename)).name} is missing; create one with `tokensieve audit`"

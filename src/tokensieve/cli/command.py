@@ -289,7 +289,8 @@ class TokenOptions:
 
     def build(self) -> Tokenizer:
         """The tokenizer meant; an `InputError` where options contradict each other or a file or pattern is no good."""
-        from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer
+        from tokensieve.text.pieces import PieceTokenizer
+        from tokensieve.text.tokenizers import WORD, WordTokenizer
 
         if self.tokenizer:
             for name in ("keep_case", "pattern", "stop_words", "html"):

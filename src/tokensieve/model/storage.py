@@ -175,8 +175,9 @@ def _with_vocabulary(model: Model | AttentionClassifier) -> tuple[Model, Vocabul
 
 def _digest(description: dict[str, Any], numbers: bytes) -> str:
     """SHA-256 of everything in the description but itself, and of the numbers."""
-    rest = {name: value for name, value in description.items() if name != "sha256"}
-    return hashlib.sha256(_json(rest) + numbers).hexdigest()
+    digest = hashlib.sha256(_json({name: value for name, value in description.items() if name != "sha256"}))
+    digest.update(numbers)  # which may be large: not joined
+    return digest.hexdigest()
 
 
 def _json(value: Any) -> bytes:
