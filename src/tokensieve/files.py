@@ -56,7 +56,7 @@ def read_regular(path: Path, links: bool = False, limit: int = 2**26) -> bytes:
             raise InputError(
                 f"{str(path)!r} cannot be read: {status.st_size / 1e6:,.0f} MB is too large for a file of this kind"
             )
-        return file.read()
+        return file.read() if status.st_size else b""  # as those in /proc and /sys, of which some have no end
 
 
 def parsed(content: bytes) -> Any:
@@ -118,24 +118,23 @@ def check_sums(folder: Path) -> None:
         listed = read_regular(folder / _SUMS).decode(errors="replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return
-    seen = set[Path]()
+    seen = set[Path]()  # by links one file could have any number of names
     for line in listed:
         sum_, _, name = line.partition("  ")
         what = "" if _inside(folder, name) else "lies outside"
         try:
-            path = folder / ("" if what else name)
-            if path.resolve() in seen:
-                what = "is listed twice"
-            elif not what and hashlib.sha256(read_regular(path, limit=2**31)).hexdigest() != sum_:
+            if not what and hashlib.sha256(read_regular(folder / name, limit=2**31)).hexdigest() != sum_:
                 what = "has changed since the result was written"
-            seen.add(path.resolve())
         except OSError as problem:
             what = f"cannot be read ({problem.strerror})"
+        if not what and (folder / name).resolve() in seen:
+            what = "is listed twice"
         if what:
             raise InputError(
                 f"{str(folder)!r}: {name[:80]!r} {what}; run the command that wrote it again, or delete {_SUMS} there if you "
                 "made the change yourself"
             )
+        seen.add((folder / name).resolve())
 
 
 def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = None, sums: bool = False) -> list[Path]:

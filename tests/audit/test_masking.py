@@ -138,12 +138,12 @@ def test_rows_belong_to_their_side(run: Run) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tokensieve": "x"}, "contains no decisions"), ({"version": 2}, "version 2"), ({"version": True}, "version True"),
-        ({"tokens": []}, "must be an object"), ({"tokens": {"a": "wrong label"}}, "kept or masked"),
-        ({"tokens": {"a": ["mask"]}}, "kept or masked"), ({"documents": [3]}, "document 1 needs a part"),
-        ({"documents": [{"part": "train", "row": True, "decision": "keep"}]}, "needs a row"),
-        ({"documents": [{"part": "train", "row": 0, "decision": "keep"}]}, "needs a row"),
-        ({"documents": [{"part": "train", "row": 1, "decision": "mask"}]}, "keep or wrong label"),
+        ({"tokensieve": "x"}, "`$.tokensieve`"), ({"version": 2}, "`$.version`"), ({"version": True}, "`$.version`"),
+        ({"tokens": []}, "`$.tokens`"), ({"tokens": {"a": "wrong label"}}, "`$.tokens[...]`"),
+        ({"tokens": {"a": ["mask"]}}, "`$.tokens[...]`"), ({"documents": [3]}, "`$.documents[0]`"),
+        ({"documents": [{"part": "train", "row": True, "decision": "keep"}]}, "`$.documents[0].row`"),
+        ({"documents": [{"part": "train", "row": 0, "decision": "keep"}]}, "`$.documents[0].row`"),
+        ({"documents": [{"part": "train", "row": 1, "decision": "mask"}]}, "`$.documents[0].decision`"),
         ({"documents": [{"part": "train", "row": 9, "decision": "wrong label"}]}, "there is no row 9"),
         ({}, "no token to mask"),
     ],

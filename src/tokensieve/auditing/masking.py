@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated, Literal, TypedDict
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -17,7 +19,6 @@ from tokensieve.text.counts import Ints
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 
 GLUE = ("-", "_", "/", "#", ":")  # bind the letters and the number of a code
-PARTS = ("train", "test")
 
 
 def mask_fields(
@@ -75,7 +76,6 @@ def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) ->
     Args:
         texts: String, without nulls.
         tokens: token types as the tokenizer writes them, words of an n-gram joined by one space.
-        tokenizer: the one that the tokens come from.
 
     Returns:
         The texts, and how many of them were changed.
@@ -224,12 +224,7 @@ class _Seam:
 
 
 def _remnants(texts: pl.Series, changed: Ints) -> list[str]:
-    """Warnings of what a cut leaves readable: how the changed texts begin or end that others do not, the longest run of pieces
-    (three at most) that half of them share; digits are 0.
-
-    Args:
-        texts: after the cut, String without nulls; `changed` are the places of those that were.
-    """
+    """Warnings of what a cut leaves readable: how half of the changed texts begin or end, in up to three pieces, digits as 0."""
     if len(changed) < 10 or len(changed) == len(texts):
         return []
     pieces = [re.findall(r"\w+|[^\w\s]", re.sub(r"\d+", "0", text.lower())) for text in texts]
@@ -249,44 +244,36 @@ def _remnants(texts: pl.Series, changed: Ints) -> list[str]:
     return out
 
 
+class _Document(TypedDict):
+    part: Literal["train", "test"]
+    row: Annotated[int, msgspec.Meta(ge=1)]
+    decision: Literal["keep", "wrong label"]
+
+
+class _Decisions(msgspec.Struct):
+    tokensieve: Literal["decisions"]
+    version: Literal[1]
+    tokens: dict[str, Literal["keep", "mask"]] = {}
+    documents: list[_Document] = []
+
+
 def read_decisions(path: Path) -> tuple[list[str], list[str], dict[str, frozenset[int]]]:
     """What someone decided about an audit, as the page exports it: tokens to mask, tokens to keep, and part ("train" or "test") →
     rows whose label is wrong, counted from 1 in their source.
-
-    The file is `{"tokensieve": "decisions", "version": 1, "tokens": {token: "keep" | "mask"}, "documents": [{"part": "train" |
-    "test", "row": N, "decision": "keep" | "wrong label"}]}`.
 
     Raises:
         InputError: the file cannot be read, or holds something else.
     """
     name = f"--decisions {path.name!r}"
     try:
-        content = parsed(read_regular(path))
+        found = msgspec.convert(parsed(read_regular(path)), _Decisions)
     except InputError:
         raise
     except OSError as problem:
         raise InputError(f"cannot read {name}: {problem.strerror or problem}") from None
-    except (ValueError, RecursionError) as problem:
-        message = f"{name} is not valid JSON ({str(problem)[:100]}): export it from the audit's page again"
+    except ValueError as problem:  # also what msgspec says
+        message = f"{name} is not a file of decisions, version 1 ({str(problem)[:200]}): export it from the audit's page again"
         raise InputError(message) from None
-    if not isinstance(content, dict) or content.get("tokensieve") != "decisions":
-        raise InputError(f"{name} contains no decisions: export them from the audit's page")
-    if content.get("version") != 1 or isinstance(content["version"], bool):
-        raise InputError(f"{name} has format version {content.get('version')!s:.20}; this tokensieve reads version 1")
-    tokens, documents = content.get("tokens", {}), content.get("documents", [])
-    if not isinstance(tokens, dict) or not isinstance(documents, list):
-        raise InputError(f"{name}: tokens must be an object and documents a list")
-    for token, decided in tokens.items():
-        if decided not in ("keep", "mask"):
-            raise InputError(f"{name}: the token {token!r:.60} is to be kept or masked, not {decided!r:.40}")
-    for i, one in enumerate(documents, 1):
-        where = f"{name}: document {i}"
-        if not isinstance(one, dict) or one.get("part") not in PARTS:
-            raise InputError(f"{where} needs a part, train or test")
-        if type(one.get("row")) is not int or one["row"] < 1:
-            raise InputError(f"{where} needs a row, a whole number from 1")
-        if one.get("decision") not in ("keep", "wrong label"):
-            raise InputError(f"{where}: the decision is keep or wrong label, not {one.get('decision')!r:.40}")
-    wrong = [(one["part"], one["row"]) for one in documents if one["decision"] == "wrong label"]
-    masked, kept = ([token for token, decided in tokens.items() if decided == one] for one in ("mask", "keep"))
-    return masked, kept, {part: frozenset(row for side, row in wrong if side == part) for part in PARTS}
+    wrong = [(one["part"], one["row"]) for one in found.documents if one["decision"] == "wrong label"]
+    masked, kept = ([token for token, decided in found.tokens.items() if decided == one] for one in ("mask", "keep"))
+    return masked, kept, {part: frozenset(row for side, row in wrong if side == part) for part in ("train", "test")}

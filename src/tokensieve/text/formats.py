@@ -14,7 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,33 @@ def kind_of(name: str) -> str:
     return suffix if suffix in KINDS else ""
 
 
-@PlainText.watched
 def file_table(path: Path, settings: SourceSettings, name: str | None = None) -> SourceTable:
-    """The rows of a file, called by its own name in messages if no other is given."""
+    """The rows of a file, called by its own name in messages if no other is given.
+
+    A file that another process changes meanwhile is refused after the last row: two passes over it would not agree.
+    """
     PlainText.check_regular(path)
-    name, suffix = name or path.name, kind_of(path.name)
+    name = name or path.name
+
+    def state() -> tuple[int, int, int]:
+        with reading(name):
+            found = path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def check() -> None:
+        if state() != before:
+            raise InputError(f"{name}: has changed while it was read; run the command again")
+
+    before = state()
+    if not before[1]:  # also those in /proc and /sys, of which some have no end
+        raise InputError(f"{name}: is empty; it has no rows")
+    table = _table_by_kind(path, name, settings)
+    table.check_same = check
+    return table
+
+
+def _table_by_kind(path: Path, name: str, settings: SourceSettings) -> SourceTable:
+    suffix = kind_of(path.name)
     unpack = re.search(r"\.(zip|tar|tgz|7z|rar|tar\.(gz|zst|bz2|xz))$", path.name.lower())
     if unpack:
         command = {"zip": "unzip", "7z": "7z x", "rar": "unrar x"}.get(unpack[1], "tar -xf")
@@ -71,7 +93,7 @@ def _unnamed_table(path: Path, name: str, settings: SourceSettings) -> SourceTab
         f"{name}: cannot read a file {f'of kind {ending!r}' if ending else 'without an extension'}; supported: "
         f"{' '.join(KINDS)} (each also with .gz or .zst), lines that begin with __label__, and tables in any text file"
     )
-    if not path.exists() or path.name.endswith((".xml", ".html", ".htm")):
+    if path.name.endswith((".xml", ".html", ".htm")):
         raise unknown
     text = PlainText(path, name, settings)
     start = _first_lines(text)
@@ -136,16 +158,12 @@ def _check_table(name: str, start: Sequence[str]) -> None:
 
 def _first_lines(text: PlainText) -> list[str]:
     """The first 50 lines, or those up to one that is no text."""
-    start, size = list[str](), 0
-    try:
-        with closing(text.lines()) as lines:
-            for line in islice(lines, 50):
-                start.append(line[:1_000_000])
-                size += len(line)
-                if size > 1_000_000:
-                    break
-    except PlainText.Bad:
-        pass
+    start = list[str]()
+    with suppress(PlainText.Bad), closing(text.lines()) as lines:
+        for line in islice(lines, 50):
+            start.append(line[:1_000_000])
+            if sum(map(len, start)) > 1_000_000:
+                break
     return start
 
 
@@ -307,6 +325,11 @@ def _json_rows(name: str, whole: Any) -> list[Any] | None:
 
 
 def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTable:
+    @contextmanager
+    def guarded() -> Iterator[None]:
+        with reading(name, kind), one_line(f"{name}: is not a readable {kind} file"):
+            yield
+
     def scan() -> pl.LazyFrame:
         if kind == "Parquet":
             return pl.scan_parquet(path, glob=False)
@@ -314,16 +337,22 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTab
             stream = file.read(6) != b"ARROW1"
         return pl.read_ipc_stream(path).lazy() if stream else pl.scan_ipc(path, glob=False)
 
-    def checked(names: Sequence[str]) -> Iterator[Batch]:
-        size = 0  # of what is read, before it leaves Polars, where many cells may be one text
-        for batch in SourceTable.frame_batches(scan(), names):
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        with guarded():
+            batches, size = SourceTable.frame_batches(scan(), names), 0
+        while True:
+            with guarded():  # standard error is silenced only while Polars works, not while a batch is used
+                batch = next(batches, None)
+            if batch is None:
+                return
+            # measured before it leaves Polars, where many cells may be one text
             size += sum(_bytes(values) for values in batch.values() if isinstance(values, pl.Series))
             PlainText.check_expansion(name, path, size, limits)
             yield batch
 
-    with reading(name), one_line(f"{name}: is not a readable {kind} file"):
+    with guarded():
         columns = scan().collect_schema().names()
-    return SourceTable(name, columns, lambda names: _guarded(checked(names), name, kind))
+    return SourceTable(name, columns, read)
 
 
 def _bytes(values: pl.Series) -> int:
@@ -339,17 +368,7 @@ def _bytes(values: pl.Series) -> int:
     return own + (int(values.str.len_bytes().sum()) if dtype == pl.String else 0)
 
 
-def _guarded(batches: Iterator[Batch], name: str, kind: str) -> Iterator[Batch]:
-    """The batches; standard error is silenced only while Polars works, not while a batch is used."""
-    while True:
-        with reading(name, kind), one_line(f"{name}: is not a readable {kind} file"):
-            batch = next(batches, None)
-        if batch is None:
-            return
-        yield batch
-
-
-_WORKBOOK = ("4000000000", "120")  # bytes of address space, and seconds: a million rows of prose took 0.5 GB and 2 s
+_WORKBOOK = ("4000000000", "60")  # bytes of address space, and seconds: a million rows of prose took 0.5 GB and 2 s
 
 
 def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
@@ -359,9 +378,9 @@ def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
     given = [sys.executable, "-P", str(child), str(path), str(out), *(_WORKBOOK if limits else "00")]
     done = subprocess.run(given, capture_output=True)
     if done.returncode:  # Rust ends the process where it gets no memory
-        most = "4 GB of memory or 2 minutes" if limits else "the memory that there is"
-        more = ", or pass --no-limits" if limits else ""
-        raise InputError(f"{name}: reading this workbook takes more than {most}; export it as CSV{more}")
+        raise InputError(
+            f"{name}: reading this workbook takes more than 4 GB of memory or a minute; export it as CSV, or pass --no-limits"
+        )
     sheets = json.loads(done.stdout)
     if isinstance(sheets, str):
         raise InputError(f"{name}: is not a readable workbook: {sheets[:200]}")

@@ -49,8 +49,6 @@ class PieceTokenizer:
             name = str(source)[:200]
             try:
                 content = read_regular(Path(source), links=True).decode()
-            except PermissionError:
-                raise InputError(f"cannot read {name!r}: Permission denied") from None
             except (OSError, ValueError) as problem:
                 raise InputError(f"{name} is not a tokenizers file (tokenizer.json): {str(problem)[:200]}") from None
         with one_line(f"{name} is not a tokenizers file (tokenizer.json)"):

@@ -6,20 +6,16 @@ import codecs
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import wraps
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, cast
 
 import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
-
-if TYPE_CHECKING:
-    from tokensieve.text.table import SourceTable
 
 PACKED = (".gz", ".zst")
 BLOCK = 2**22
@@ -102,30 +98,6 @@ class PlainText:
             raise InputError(
                 f"{str(path)[-80:]!r} is not a regular file but a device, pipe or socket: copy it to a file"
             )
-
-    @staticmethod
-    def watched(opening: Callable[..., SourceTable]) -> Callable[..., SourceTable]:
-        """Refuse a file that another process changes while it is read: two passes over it would not agree."""
-
-        @wraps(opening)
-        def opened(path: Path, *given: Any, **named: Any) -> SourceTable:
-            def state() -> tuple[int, ...]:
-                with reading(str(path)):
-                    found = path.stat()
-                return found.st_ino, found.st_size, found.st_mtime_ns
-
-            before = state() if path.is_file() else ()
-            table = opening(path, *given, **named)
-            name = table.name  # not the table: in a circle of references its temporary files would stay
-
-            def check() -> None:
-                if state() != before:
-                    raise InputError(f"{name}: has changed while it was read; run the command again")
-
-            table.check_same = check
-            return table
-
-        return opened
 
     @staticmethod
     def check_expansion(name: str, path: Path, size: float, limits: bool) -> None:

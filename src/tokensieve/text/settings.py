@@ -28,10 +28,6 @@ def _groups_from(given: str | Sequence[str]) -> dict[str, list[str]]:
     return groups
 
 
-def _labels_from(given: str | Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for item in ([given] if isinstance(given, str) else given) for name in item.split(","))
-
-
 def _columns_from(given: str | Sequence[str]) -> str | tuple[str, ...]:
     """Column names, which may contain commas: one as text, several as a tuple."""
     names = (given,) if isinstance(given, str) else tuple(given)
@@ -74,7 +70,7 @@ class SourceSettings:
     group: Mapping[str, Sequence[str]] | None = option(
         None, "Merge labels (repeatable).", metavar="NEW=OLD,…", parse=_groups_from
     )
-    drop: Sequence[str] = option((), "Leave out these labels (repeatable).", metavar="OLD,…", parse=_labels_from)
+    drop: Sequence[str] = option((), "Leave out these labels (repeatable).", metavar="OLD,…", parse=_names_from)
     encoding: str | None = option(None, "Encoding of text files.", default_text="detected")
     separator: str | None = option(
         None, "Separator of .csv and .tsv files, such as ';'.", metavar="MARK", default_text="detected"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
@@ -23,22 +23,15 @@ from tokensieve.text.values import listed
 
 if TYPE_CHECKING:
     import pandas
+    from polars._typing import ArrowStreamExportable
 
 # also what gives Arrow data (`__arrow_c_stream__`: PyArrow, DuckDB, …), and a Dataset or DatasetDict of the datasets library
-Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pandas.DataFrame | _ArrowStream"
+Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pandas.DataFrame | ArrowStreamExportable"
 Source: TypeAlias = "str | Path | Sequence[Any] | Frame | Mapping[str, Any]"
 NAMED = {
     "imdb": "stanfordnlp/imdb",
     "yelp": "Yelp/yelp_review_full",
 }  # data sets by name: their ids on Hugging Face's hub
-
-
-class _ArrowStream(Protocol):
-    """Whatever gives its rows as an Arrow stream (PyArrow, DuckDB, …)."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The PyCapsule of Arrow's C stream interface."""
-        ...
 
 
 class _Opened:
@@ -275,13 +268,11 @@ def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str])
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
     first = text.partition(b"\n")[0].decode(errors="replace").strip()
     suffix = binaries.get(start[:4]) or {b"{": ".jsonl", b"[": ".json"}.get(text[:1], "")
-    for kind, marks in ((".tsv", "\t"), (".csv", how.separator or ",;|")):
-        named = any(set(columns) & {column.strip().strip('"') for column in first.split(mark)} for mark in marks)
-        suffix = suffix or (kind if named else "")
-    if not suffix and labelled:
+    named = set(columns) & {
+        column.strip().strip('"') for column in re.split(f"[{re.escape(how.separator or ',;|')}\t]", first)
+    }
+    if not suffix and (named or labelled or how.separator or not how.header):
         suffix = ".tsv" if "\t" in first else ".csv"
-    if not suffix and (how.separator or not how.header):
-        suffix = ".csv"
     path = path.rename(f"{path}{suffix or '.txt'}")
     if suffix:
         table = file_table(path, how, name)

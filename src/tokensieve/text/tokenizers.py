@@ -299,14 +299,14 @@ class FieldTokenizer:
     @cached_property
     def prefixes(self) -> dict[str, str]:
         """Field → what its tokens begin with: its name, with `_` for white space and colons, and a colon."""
-        found: dict[str, str] = {}
+        found: dict[str, str] = {}  # the other way round
         for name in self.fields:
             prefix = re.sub(r"[\s:]", "_", name)
-            while f"{prefix}:" in found.values():
+            while f"{prefix}:" in found:
                 prefix += "_"
-            found[name] = f"{prefix}:"
+            found[f"{prefix}:"] = name
         texts = [name for name in self.fields if name not in dict(self.columns)]
-        return found | {name: "" for name in texts if len(texts) == 1}
+        return {name: prefix for prefix, name in found.items()} | {name: "" for name in texts if len(texts) == 1}
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""

@@ -12,13 +12,12 @@ from contextlib import suppress
 
 
 def _main(path: str, out: str, memory: int, seconds: int) -> object:
-    with suppress(ImportError):  # not on Windows
-        import resource
+    for kind, most in {"RLIMIT_AS": memory, "RLIMIT_CPU": seconds}.items():
+        with suppress(ImportError, ValueError):  # on Windows; where there is a lower limit already
+            import resource
 
-        for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds)):
-            before = resource.getrlimit(kind)[1]
-            if most and (before == resource.RLIM_INFINITY or before > most):
-                resource.setrlimit(kind, (most, before))
+            if most:
+                resource.setrlimit(getattr(resource, kind), (most, most))
     try:
         import fastexcel
         import polars as pl
