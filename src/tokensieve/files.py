@@ -118,8 +118,7 @@ def check_sums(folder: Path) -> None:
         listed = read_regular(folder / _SUMS).decode(errors="replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return
-    seen = set[Path]()  # by links one file could have any number of names
-    for line in listed:
+    for line in dict.fromkeys(listed):
         sum_, _, name = line.partition("  ")
         what = "" if _inside(folder, name) else "lies outside"
         try:
@@ -127,14 +126,11 @@ def check_sums(folder: Path) -> None:
                 what = "has changed since the result was written"
         except OSError as problem:
             what = f"cannot be read ({problem.strerror})"
-        if not what and (folder / name).resolve() in seen:
-            what = "is listed twice"
         if what:
             raise InputError(
                 f"{str(folder)!r}: {name[:80]!r} {what}; run the command that wrote it again, or delete {_SUMS} there if you "
                 "made the change yourself"
             )
-        seen.add((folder / name).resolve())
 
 
 def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = None, sums: bool = False) -> list[Path]:
@@ -300,13 +296,12 @@ def _locked(file: IO[bytes] | int, wait: float = 0) -> bool:
 
 
 def _inside(folder: Path, name: object) -> bool:
-    """Whether a name stays within the folder that it is used in, also where a part of it is a link."""
-    if not isinstance(name, str) or "\0" in name or Path(name).is_absolute() or ".." in Path(name).parts:
+    """Whether a name stays within the folder that it is used in: no folder in it is a link or leads up."""
+    if not isinstance(name, str) or "\0" in name or Path(name).is_absolute():
         return False
-    try:
-        return (folder / name).parent.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):  # links in a circle
-        return False
+    with suppress(OSError, RuntimeError):  # links in a circle
+        return (folder / name).parent.resolve() == folder.resolve() / Path(name).parent
+    return False
 
 
 def csv_table(frame: pl.DataFrame) -> bytes:

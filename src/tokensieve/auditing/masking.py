@@ -29,7 +29,6 @@ def mask_fields(
     Args:
         texts: column → n texts, String, null where a row has none.
         tokens: token types; with several columns each word is written `column:word` (`FieldTokenizer`).
-        tokenizer: the one that the tokens come from, or that of one field.
         alike: the columns are no fields but the two sides of pairs, and every token is cut from both.
 
     Returns:

@@ -113,12 +113,10 @@ def _unnamed_table(path: Path, name: str, settings: SourceSettings) -> SourceTab
 def _fasttext_records(text: PlainText) -> Iterator[dict[str, Any]]:
     """Lines of fastText, "__label__a __label__b text"; a label alone is text, several are a list."""
     for line in text.checked_lines():
-        labels, start = list[str](), 0
-        while found := re.compile(r"__label__(\S*)\s*").match(line, start):
-            labels.append(found[1])
-            start = found.end()
+        words = re.sub(r"^(__label__\S*\s*)+", "", line)
+        labels = re.findall(r"__label__(\S*)", line.removesuffix(words))
         if line.strip():
-            yield {"text": line[start:].strip(), "label": labels if len(labels) != 1 else labels[0]}
+            yield {"text": words.strip(), "label": labels if len(labels) != 1 else labels[0]}
 
 
 # ---- CSV and TSV

@@ -59,8 +59,7 @@ class PieceTokenizer:
             self._encoded(_SENTENCES, 8)
 
     def _encoded(self, texts: Sequence[str], seconds: float) -> list[Any]:
-        """The library's encodings, made in a thread that is given up if it takes too long: a pattern may backtrack for hours, and
-        an interrupt would wait for it."""
+        """The library's encodings, made in a thread: a pattern may backtrack for hours, and an interrupt would wait for it."""
         found: list[Any] = []
 
         def encode() -> None:
