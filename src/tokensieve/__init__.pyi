@@ -44,8 +44,8 @@ from .text.corpus import Corpus as Corpus
 from .text.corpus import read_corpus as read_corpus
 from .text.counts import Counts as Counts
 from .text.pairs import read_pairs as read_pairs
-from .text.pieces import PieceTokenizer as PieceTokenizer
 from .text.split import split_corpus as split_corpus
+from .text.tokenizers import PieceTokenizer as PieceTokenizer
 from .text.tokenizers import WordTokenizer as WordTokenizer
 from .text.vocabulary import Vocabulary as Vocabulary
 from .text.vocabulary import count_corpus as count_corpus

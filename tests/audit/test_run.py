@@ -25,9 +25,8 @@ from tokensieve.model.attention import attention
 from tokensieve.model.explanation import SINK
 from tokensieve.report.html import page
 from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.pieces import PieceTokenizer
 from tokensieve.text.split import split_corpus
-from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
 
 

@@ -207,7 +207,7 @@ TEXT = ["", " ", "a", "##", "▁", "b" * 300, "\x00", "é", "[UNK]", None, 1]
 
 def component(kind: str, rng: Random, depth: int = 0) -> dict[str, Any]:
     """One of all types that the library knows, each parameter with a value that may be odd."""
-    from tokensieve.text.pieces import _COMPONENTS
+    from tokensieve.text.tokenizers import _COMPONENTS
 
     name = rng.choice(_COMPONENTS[kind])
     pattern = rng.choice([{"String": rng.choice(TEXT)}, {"Regex": rng.choice(PATTERNS)}, rng.choice(PATTERNS)])
@@ -258,7 +258,7 @@ def tokenizer_model(rng: Random) -> dict[str, Any]:
 def tokenizer(rng: Random) -> None:
     import polars as pl
 
-    from tokensieve.text.pieces import PieceTokenizer
+    from tokensieve.text.tokenizers import PieceTokenizer
 
     whole: dict[str, Any] = {
         "version": "1.0",

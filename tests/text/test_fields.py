@@ -19,8 +19,7 @@ from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.storage import load_model, model_files
 from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.pieces import PieceTokenizer
-from tokensieve.text.tokenizers import FieldTokenizer, WordTokenizer, tokenizer_from_dict
+from tokensieve.text.tokenizers import FieldTokenizer, PieceTokenizer, WordTokenizer, tokenizer_from_dict
 from tokensieve.text.vocabulary import count_corpus
 
 QUIET = settings(deadline=None, derandomize=True)

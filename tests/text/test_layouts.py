@@ -358,7 +358,7 @@ def test_several_columns_without_a_name_are_numbered(tmp_path: Path) -> None:
 
 def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same limits, a thousandth of their size."""
-    from tokensieve.text import plain
+    from tokensieve.text import formats, plain
 
     monkeypatch.setattr(plain, "LARGE", 500_000)
     monkeypatch.setattr(plain, "LONGEST", 2_000_000)
@@ -382,6 +382,8 @@ def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch:
         with pytest.raises(InputError, match=r"expands more than 200-fold.*--no-limits"):
             read_corpus(tmp_path / name, text=column, label="label")
         assert len(read_corpus(tmp_path / name, text=column, label="label", limits=False).labels) == 4_000
+    large = pl.Series(["x" * 3_000_000]).gather([0] * 3_000)  # more than four bytes can count
+    assert formats._bytes(large) == formats._bytes(large.cast(pl.Categorical)) == 9_000_024_000
     (tmp_path / "long.csv").write_text("text,label\n" + "a b " * 600_000 + ",x\nb,y\na,x\nb,y\n")
     with pytest.raises(InputError, match=r"a line is over 2 MB.*--no-limits"):
         read_corpus(tmp_path / "long.csv")

@@ -14,7 +14,7 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from tokensieve.errors import InputError
-from tokensieve.text.pieces import PieceTokenizer
+from tokensieve.text.tokenizers import PieceTokenizer
 
 Change = Callable[[dict[str, Any]], None]
 

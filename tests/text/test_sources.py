@@ -24,8 +24,7 @@ from calls import read_texts
 from tokensieve.errors import InputError
 from tokensieve.text import sources
 from tokensieve.text.corpus import read_corpus
-from tokensieve.text.pieces import PieceTokenizer
-from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 
 quick = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TEXTS = ["good film here", "bad film here", "good plot there", "bad plot there"]

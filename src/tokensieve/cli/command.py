@@ -289,8 +289,7 @@ class TokenOptions:
 
     def build(self) -> Tokenizer:
         """The tokenizer meant; an `InputError` where options contradict each other or a file or pattern is no good."""
-        from tokensieve.text.pieces import PieceTokenizer
-        from tokensieve.text.tokenizers import WORD, WordTokenizer
+        from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer
 
         if self.tokenizer:
             for name in ("keep_case", "pattern", "stop_words", "html"):

@@ -33,8 +33,7 @@ from tokensieve.progress import Clock, Progress, silent
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.pairs import read_pairs
-from tokensieve.text.pieces import PieceTokenizer
-from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer
 
 if TYPE_CHECKING:
     from tokensieve.diagnose.subjects.reader import Reader

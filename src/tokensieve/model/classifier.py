@@ -28,8 +28,7 @@ from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.pieces import PieceTokenizer
-from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
+from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer
 from tokensieve.text.values import missing, text_series
 from tokensieve.text.vocabulary import count_texts
 

@@ -362,8 +362,9 @@ def _bytes(values: pl.Series) -> int:
         return own + _bytes(values.explode())
     if dtype in (pl.Categorical, pl.Enum):
         found = values.value_counts()
-        return own + int((found.to_series(0).cast(pl.String).str.len_bytes() * found["count"]).sum())
-    return own + (int(values.str.len_bytes().sum()) if dtype == pl.String else 0)
+        lengths = found.to_series(0).cast(pl.String).str.len_bytes().cast(pl.Int64)
+        return own + int((lengths * found["count"]).sum())
+    return own + (int(values.str.len_bytes().cast(pl.Int64).sum()) if dtype == pl.String else 0)
 
 
 _WORKBOOK = ("4000000000", "60")  # bytes of address space, and seconds: a million rows of prose took 0.5 GB and 2 s
