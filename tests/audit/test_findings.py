@@ -563,7 +563,7 @@ def test_what_most_words_of_short_questions_do_is_no_sign() -> None:
     every = [(frame.format(thing) + end, label) for frame, label in asked for thing in things for end in ends]
     texts, labels = zip(*(every[i] for i in np.random.default_rng(2).permutation(len(every))), strict=True)
     accused = shortcut_words(list(texts), list(labels))
-    assert not accused & {"people", "year", "country", "many", "what", "which", "where", "when"}
+    assert not accused
 
 
 def test_one_field_that_predicts_as_well_as_both_is_a_finding() -> None:

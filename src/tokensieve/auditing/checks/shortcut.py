@@ -50,7 +50,8 @@ TOGETHER = 0.5  # Jaccard index of the documents of two tokens that are one find
 @dataclass(frozen=True)
 class _Candidate:
     """A token that nearly decides a class, and the signs of an artefact that it bears; `type` is −1 for a phrase. `way` is how far
-    from neutral to certain the cautious end of its posterior difference lies; `fixed` whether its neighbour mostly is the same."""
+    from neutral to certain the cautious end of its posterior difference lies; `fixed` whether it mostly has the same neighbour or
+    place."""
 
     token: str
     type: int

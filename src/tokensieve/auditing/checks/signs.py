@@ -33,7 +33,7 @@ class Sign(StrEnum):
         cls, tokens: Sequence[str], documents: Sequence[Ints], corpus: Corpus, tokenizer: Tokenizer
     ) -> list[tuple[tuple[Sign, ...], bool]]:
         """The signs of an artefact that each token bears in 40 of its documents, the clearest first; none for a plain word. And
-        whether it mostly has the same word on one side, as in what people always say, or in a template.
+        whether it mostly has the same word (or a number) on one side, or the same place, as in a template.
 
         What ordinary words bear as well tells nothing: in program code most are glued to a neighbour, and in short questions and
         logs most have their place.
@@ -50,11 +50,17 @@ class Sign(StrEnum):
         ordinary = [(word, held) for word, held in sorted(holding.items()) if len(held) >= 8]
         ordinary = ordinary[:: max(1, len(ordinary) // 80)]
         borne = [cls._of(word, [split[i] for i in held[:40]], tokenizer) for word, held in ordinary]
-        usual = {
-            sign
-            for sign, often in Counter(one for signs, _ in borne for one in signs).items()
-            if often > 0.15 * len(borne)
-        }
+        often = Counter(sign for signs, _ in borne for sign in signs)
+        usual = {sign for sign, words in often.items() if words > 0.15 * len(borne)}
+        glued = [
+            cls._glued(text, start, end)
+            for text in corpus.texts.gather(drawn[:: max(1, len(drawn) // 80)])
+            for start, end, _ in tokenizer.spans(text)
+        ]
+        if sum(glued) > 0.1 * len(
+            glued
+        ):  # of all occurrences: the many names of a program are glued, the few common words are not
+            usual.add(cls.MARKUP)
         found = []
         for token, held in zip(tokens, some, strict=True):
             signs, fixed = cls._of(token, [split[i] for i in held.tolist()], tokenizer)
@@ -86,8 +92,9 @@ class Sign(StrEnum):
                 spans = tokenizer.spans(text)
                 there = cls._glued(text, spans[at][0], spans[at + size - 1][1])
                 glued, loose = glued + there, loose + (not there)
-            neighbours[0][names[at - 1] if at else ""] += 1
-            neighbours[1][names[at + size] if at + size < words else ""] += 1
+            around = names[at - 1] if at else "", names[at + size] if at + size < words else ""
+            for side, name in zip(neighbours, around, strict=True):
+                side["0" if name.isdigit() else name] += 1
             if words > size + 1:
                 places[0][at] += 1
                 places[1][words - at] += 1
@@ -103,7 +110,7 @@ class Sign(StrEnum):
             Sign.NUMBER: any(c.isdigit() for c in token),
             Sign.EDGE: at_edge,
         }
-        return tuple(sign for sign, there in borne.items() if there), any(most > seen / 2 for most in beside)
+        return tuple(sign for sign, there in borne.items() if there), at_edge or any(most > seen / 2 for most in beside)
 
 
 STRONG = {Sign.MARKUP, Sign.FORMATTING}  # each of these suffices
