@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Style = Literal["plain", "lead", "note", "good", "warning", "bad"]
+Style = Literal["plain", "lead", "next", "note", "good", "warning", "bad"]
 Format = Literal["text", "token", "count", "percent", "signed", "plain", "chance", "interval", "rate", "cell", "link"]
 Medium = Literal["terminal", "html", "markdown"]
 Mark = Literal["full", "open", "alarm", "dotted", "none"]
@@ -20,7 +20,7 @@ EVERYWHERE: tuple[Medium, ...] = ("terminal", "html", "markdown")
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph. The style `lead` is larger, `note` is small print, and the last three are coloured."""
+    """A paragraph: `lead` is larger, `next` comes first on a phone, `note` is small print, and the last three are coloured."""
 
     text: str
     style: Style = "plain"

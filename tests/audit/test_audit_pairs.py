@@ -35,7 +35,7 @@ def found(shared_pair_audit: Artefact) -> Audit:
 def test_length_formatting_and_word_are_found_and_the_useless_word_is_not(found: Audit) -> None:
     said = [finding.headline for finding in found.findings]
     assert said[0].startswith("The longer answer wins 7")
-    assert said[0].endswith("% of these pairs")
+    assert said[0].endswith("% of the training pairs")
     assert any("contains **bold** type wins" in line and "at equal length" in line for line in said)
     assert any("“tapestry” wins" in line for line in said)
     assert not any("furthermore" in finding.tokens for finding in found.findings)
@@ -69,13 +69,13 @@ def test_the_page_and_the_terminal_speak_of_pairs(
     monkeypatch.setenv("COLUMNS", "80")
     page = render(found.report(), {})
     assert "The longer answer wins" in page.split("</h1>")[0]
-    for said in ("What wins", "pairs.csv", "The longer answer", "is rewarded"):
+    for said in ("What wins", "pairs.csv", "Always picking the longer answer", "is rewarded"):
         assert said in page
     assert "always answering the largest class" not in page.split("<script")[0]
     show(replace(found, seconds=found.seconds | {"total": 1.0}).report(), Path("out"))
     lines = capsys.readouterr().out.splitlines()
     assert max(len(line) for line in lines if not line.startswith("  tokensieve")) <= 80
-    assert any(line.startswith("Preferred answer predicted") for line in lines)
+    assert any(line.startswith("Test accuracy") for line in lines)
 
 
 def test_rows_of_findings_are_those_of_the_source(found: Audit) -> None:

@@ -166,7 +166,7 @@ def test_the_command_writes_page_table_and_summary_and_fails_on_demand(folders: 
     assert summary["changes"]["appeared"] >= 1 and summary["exceeded"] == [] and summary["accuracy"]["low"] <= 1
     text = (folder / "report.html").read_text()
     page = Page(text)
-    assert "predictive tokens" in re.search("<h1[^>]*>(.*?)</h1>", text)[1] and page.tags.count("img") == 1  # type: ignore[index]
+    assert "no longer predicts the label" in re.search("<h1[^>]*>(.*?)</h1>", text)[1] and page.tags.count("img") == 1  # type: ignore[index]
     assert all(address.startswith(("#", "data:image/svg+xml")) for address in page.addresses)
     assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
     assert run("compare", *both, "--fail-on", "vanished=0,accuracy=99%", "-q")[:2] == (3, "")
@@ -266,39 +266,8 @@ def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) 
             compare_audits(folders / "before", other)
     texts = [f"text {i % 2} number {i}" for i in range(40)]
     audit((texts, [f"other{i % 2}" for i in range(40)]), QUICK).save(tmp_path / "other", pictures=False)
-    with pytest.raises(InputError, match="0 classes in common"):
+    with pytest.raises(InputError, match="share no classes"):
         compare_audits(folders / "before", tmp_path / "other")
-
-
-@pytest.mark.slow
-def test_a_token_cut_out_that_was_too_rare_for_more_than_chance_is_named(tmp_path: Path) -> None:
-    frame = pl.DataFrame(
-        {
-            "text": [f"a {'good' if i % 2 else 'bad'} film number{i} {'zebra' * (i % 23 == 0)}" for i in range(200)],
-            "label": [i % 2 for i in range(200)],
-        }
-    )
-    plain = Settings(baseline=False, thorough=False, validation_share=0.0, formatting=False)
-    whole, cut = (
-        audit(data, plain, text="text", label="label")
-        for data in (frame, frame.with_columns(pl.col("text").str.replace("zebra", "")))
-    )
-    found = compare_audits(whole, cut)
-    assert found.alone(False)["token"].to_list() == ["zebra"] and found.alone(True).is_empty()
-    assert found.to_dict()["within_chance"]["only_before"]["tokens"] == 1
-    assert "only in the earlier audit, in too few documents for a significant difference: zebra (" in html_page(
-        found.report(), {}
-    )
-
-
-def test_a_token_that_changed_is_not_called_too_rare_as_well(folders: Path) -> None:
-    """With several classes a token may change for one and be within chance for another."""
-    found = compare_audits(folders / "before", folders / "after")
-    first = found.changed()["token"][0]
-    row = found.table.filter(pl.col("token") == first)
-    odd = row.with_columns(pl.lit("").alias("change"), pl.lit(None, pl.Int64).alias("documents_after"))
-    both = replace(found, table=pl.concat([found.table, odd]))
-    assert first not in both.alone(False)["token"] and first in both.changed()["token"]
 
 
 @pytest.mark.slow
@@ -321,7 +290,6 @@ def test_the_page_holds_both_audits_findings_and_what_stayed(folders: Path, tmp_
     html = html_page(compare_audits(home, folders / "after").report(), {})
     assert "“&lt;b&gt;tablet” appears in 10.0% of documents" in html and "<b>tablet" not in html
     assert "Leak across the split" in html
-    assert f"{len(kept)} tokens predict the label in both audits, such as" in html
     of_kinds = replace(found, before=replace(found.before, findings={"labels": 1}))
     assert "Labels to check" in (page := html_page(of_kinds.report(), {})) and "Preferences to check" not in page
     (home / "findings.json").unlink()

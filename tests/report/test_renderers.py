@@ -128,13 +128,13 @@ def test_blocks_reach_the_media_they_are_for() -> None:
 
 
 def picture() -> Picture:
-    top = pl.DataFrame({"token": ["a"], "posterior_difference": [0.5], "posterior_low": [0.4], "posterior_high": [0.6]})
-    data = {"top": top, "other": None, "neutral": 0.0, "subtitle": "one class"}
-    return Picture("top", "audit-top", data, "Top tokens", "a caption", "a description")
+    changes = pl.DataFrame({"token": ["a"], "before": [0.5], "after": [0.4], "kind": ["gone"]})
+    data = {"changes": changes, "names": ("before", "after"), "axis": "effect"}
+    return Picture("slopes", "audit-slopes", data, "Top tokens", "a caption", "a description")
 
 
 def test_a_picture_is_drawn_in_every_form() -> None:
-    files = draw([picture()], "png", "pdf", "csv")["top"]
+    files = draw([picture()], "png", "pdf", "csv")["slopes"]
     assert files["svg"].startswith(b"<svg")
     assert files["png"].startswith(b"\x89PNG")
     assert files["pdf"].startswith(b"%PDF")

@@ -10,8 +10,8 @@ interval excludes zero. q is Benjamini–Hochberg over all tokens and classes co
 A token that only one audit knows occurred in at most m − 1 documents of the other, m being that audit's floor. Its effect there
 is taken as 0 ± |e| · ((m − 1)/n_other)/(d/n): what so few documents would give if each weighed as much as those that hold it.
 
-Audits of the same documents, or of documents shared in part, are not independent: their differences vary less than these intervals
-allow, so that what is found is found a fortiori and something may be missed.
+Intervals are not paired. Audits of the same documents, or of documents shared in part, are not independent: their differences vary
+less than these intervals allow, so that what is found is found a fortiori and something may be missed.
 """
 
 from __future__ import annotations
@@ -270,16 +270,6 @@ class AuditComparison:
         """The tokens that changed, of one kind or of all."""
         return self.table.filter(pl.col("change") != "" if change is None else pl.col("change") == change)
 
-    def alone(self, after: bool) -> pl.DataFrame:
-        """Tokens that only the earlier (later) audit contains and that changed significantly for no class: token and documents,
-        most frequent first."""
-        mine, other = ("after", "before") if after else ("before", "after")
-        rows = self.table.filter(
-            pl.col(f"documents_{other}").is_null(), ~pl.col("token").is_in(self.changed()["token"].implode())
-        )
-        named = rows.group_by("token").agg(pl.col(f"documents_{mine}").first().alias("documents"))
-        return named.sort("documents", "token", descending=[True, False])
-
     def kept(self) -> list[str]:
         """Tokens that predict the label in both audits without having changed, those of largest effect first."""
         predicts = pl.col("class").is_in(self.classes) & (pl.col("q_value") < LEVEL)
@@ -287,6 +277,13 @@ class AuditComparison:
         both = sides[0].join(sides[1], on=["token", "class"], suffix="_after")
         same = both.join(self.changed(), on=["token", "class"], how="anti")
         return same.sort(pl.col("effect_after").abs(), descending=True)["token"].unique(maintain_order=True).to_list()
+
+    @property
+    def identical(self) -> bool:
+        """Whether both audits have the same numbers."""
+        return self.accuracy[0] == 0 and bool(
+            (self.table["effect_before"] == self.table["effect_after"]).fill_null(False).all()
+        )
 
     @property
     def exceeded(self) -> list[str]:
@@ -309,15 +306,11 @@ class AuditComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
-        alone = {"only_before": self.alone(False), "only_after": self.alone(True)}
         sides = {
             side: {"name": one.name, "documents": {"train": one.train, "test": one.test}, "findings": one.findings}
             for side, one in (("before", self.before), ("after", self.after))
         }
         summary = sides | {"classes": list(self.classes), "changes": self.counts, "tokens_compared": self.table.height}
-        summary["within_chance"] = {
-            side: {"tokens": rows.height, "most_frequent": rows.head(20).to_dicts()} for side, rows in alone.items()
-        }
         shares = {side: asdict(one.accuracy) for side, one in (("before", self.before), ("after", self.after))}
         change = dict(zip(("value", "low", "high"), self.accuracy, strict=True))
         summary |= {"accuracy": shares | change, "notes": list(self.notes), "version": self.version}
@@ -341,9 +334,10 @@ def compare_audits(
     a, b = (Saved.of(one) if isinstance(one, Audit) else Saved.read(one) for one in (before, after))
     shared = [name for name in a.classes if name in b.classes]
     if len(shared) < 2:
+        sides = "; ".join(f"{name}: {', '.join(one.classes[:5])}" for name, one in (("before", a), ("after", b)))
         raise InputError(
-            f"the audits have {len(shared)} classes in common, {', '.join(map(repr, a.classes[:5]))} and "
-            f"{', '.join(map(repr, b.classes[:5]))}: two are needed; rename classes with --group"
+            f"the audits share {len(shared) or 'no'} class{'es' * (len(shared) != 1)} ({sides}), but a comparison needs two; audit "
+            "both with the same --group and --drop"
         )
     classes = tuple(shared[1:] if len(a.classes) == len(b.classes) == len(shared) == 2 else shared)
     sizes = f"{len(shared)} of {len(a.classes)} and {len(b.classes)}"
@@ -365,12 +359,18 @@ def _report(found: AuditComparison) -> Report:
     blocks: list[Block] = []
     if found.exceeded:
         blocks.append(Text(f"Over the limit of --fail-on: {', '.join(found.exceeded)}.", style="bad"))
-    blocks.append(Facts((*facts, ("Change in points", points[0], f"95% CI {points[1]} to {points[2]}"))))
-    drawn, title = changed.head(16), "The largest changes"
-    caption = f"{count(drawn.height)} of {count(changed.height)} changes drawn."
-    if changed.is_empty():
-        drawn = found.table.filter(pl.col("token").is_in(kept[:12])).unique("token", keep="first", maintain_order=True)
-        title, caption = "The strongest predictors, before and after", "None of these differences is significant."
+    if not found.identical:
+        facts.append(("Change in points", points[0], f"95% CI {points[1]} to {points[2]}, not paired"))
+    blocks.append(Facts(tuple(facts)))
+    few = changed.height < 8  # then the strongest of the others show what stayed
+    others = found.table.filter(pl.col("token").is_in(kept[: 12 * few])).unique("token", maintain_order=True)
+    drawn = pl.concat(
+        [changed.head(16), others.filter(~pl.col("token").is_in(changed["token"].implode())).head(12 * few)]
+    )
+    title = "The largest changes" if changed.height else "The strongest predictors, before and after"
+    caption = "None of these differences is significant."
+    if changed.height:
+        caption = f"The 16 largest of {count(changed.height)} changes." if changed.height > 16 else ""
     if not drawn.is_empty():
         # lines from before to after; what one audit does not know is at 0 there
         drawn = drawn.select(
@@ -385,10 +385,6 @@ def _report(found: AuditComparison) -> Report:
         data = {"changes": drawn, "names": sides, "axis": "effect per 1,000 tokens"}
         description = f"Effects before and after of {listing}."
         blocks.append(Picture("compare", "audit-slopes", data, title, caption, description))
-    if kept:
-        verb = "predicts" if len(kept) == 1 else "predict"
-        text = f"{count(len(kept), 'token')} {verb} the label in both audits, such as {quoted(tuple(kept), 6)}."
-        blocks.append(Text(text, only=("html", "markdown")))
     next_step = "Next, open the report of each audit to see the documents behind a change."
     if changed.is_empty():
         asked = "Next, open the report of the later audit: what it found still needs a decision."
@@ -409,24 +405,29 @@ def _report(found: AuditComparison) -> Report:
 
 def _verdict(found: AuditComparison) -> str:
     """What changed, in one sentence: the result first."""
-    (change, low, high), n = found.accuracy, found.counts
+    if found.identical:
+        return "The two audits are identical."
+    change, low, high = found.accuracy
     before, after = percent(found.before.accuracy.value), percent(found.after.accuracy.value)
     accuracy = f"Accuracy {'rose' if change > 0 else 'fell'} from {before} to {after}."
     if low <= 0 <= high:
         accuracy = f"Accuracy {before} → {after}; the difference is within chance."
-    parts = [
-        f"{count(size, 'predictive token')} {one if size == 1 else many}"
-        for size, one, many in (
-            (n["vanished"], "is gone", "are gone"),
-            (n["appeared"], "is new", "are new"),
-            (n["sign"], "now predicts the other class", "now predict the other class"),
-            (n["stronger"] + n["weaker"], "changed in strength", "changed in strength"),
-        )
-        if size
-    ]
+    parts = []
+    for kinds, one, many in (
+        (["vanished"], "no longer predicts the label", "no longer predict the label"),
+        (["appeared"], "now predicts the label", "now predict the label"),
+        (["sign"], "now predicts another class", "now predict another class"),
+        (["stronger", "weaker"], "changed in strength", "changed in strength"),
+    ):
+        tokens = found.table.filter(pl.col("change").is_in(kinds))["token"].unique(maintain_order=True).to_list()
+        if tokens:
+            parts.append(
+                f"{quoted(tokens) if len(tokens) < 3 else count(len(tokens), 'token')} {one if len(tokens) == 1 else many}"
+            )
     if not parts:
         return f"No token's association with the label changed significantly. {accuracy}"
-    return f"{', '.join(parts[:-1])}{' and ' * (len(parts) > 1)}{parts[-1]}. {accuracy}"
+    verdict = f"{', '.join(parts[:-1])}{' and ' * (len(parts) > 1)}{parts[-1]}. {accuracy}"
+    return verdict[:1].upper() + verdict[1:]
 
 
 def _changes(found: AuditComparison) -> list[Block]:
@@ -446,13 +447,6 @@ def _changes(found: AuditComparison) -> list[Block]:
             rows.append((row["token"], CHANGES[row["change"]], *label, *effects, *documents))
         note = f"{count(changed.height - most)} more are in compare.csv." if changed.height > most else ""
         out.append(Table("Effects per 1,000 tokens", tuple(columns), rows, note=note, first=20, searchable=True))
-    for after, words in ((False, "only in the earlier audit"), (True, "only in the later audit")):
-        alone = found.alone(after)
-        if alone.height:
-            listed = ", ".join(f"{shown(token, 24)} ({count(n)})" for token, n in alone.head(8).iter_rows())
-            more = f" and {count(alone.height - 8)} more" if alone.height > 8 else ""
-            text = f"Tokens {words}, in too few documents for a significant difference: {listed}{more}."
-            out.append(Text(text, style="note"))
     return out
 
 

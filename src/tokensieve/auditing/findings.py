@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
@@ -55,9 +56,10 @@ class Excerpt:
             starts = ((i, run) for i, name in enumerate(names) for run in runs if name == run[0])
             ends = ((i, i + len(run) - 1) for i, run in starts if names[i : i + len(run)] == run)
             place = min(((spans[i][0], spans[j][1]) for i, j in ends), default=None)
+        form = next(filter(Formatting.includes, tokens), "")
+        place = place or Formatting.place(text, form)
         if place is None:
-            form = " ".join(filter(Formatting.includes, tokens))
-            last = any(word in form for word in ("ends", "trailing", "final")) and len(text) > 2 * around
+            last = "final" in form and len(text) > 2 * around
             return cls(row, label, "", "", f"…{text[-2 * around :]}" if last else text[: 2 * around])
         start, end = place
         low, high = max(0, start - around), min(len(text), end + around)
@@ -126,7 +128,7 @@ class Finding:
 
 
 def form_clause(token: str) -> str:
-    """What documents with a feature of formatting do: ⟨ends "!"⟩ → end in "!"."""
+    """What documents with a feature of formatting do: ⟨ends "!"⟩ → end in “!”."""
     field, _, name = token.rpartition(":⟨") if not token.startswith("⟨") else ("", "", token[1:])
     name = name.removesuffix("⟩")
     if name.startswith("length "):
@@ -134,11 +136,11 @@ def form_clause(token: str) -> str:
         size = f"{least} to {int(below) - 1:,}" if below else f"{int(least):,} or more"
         clause = f"are {size} words long"
     elif name.startswith("ends "):
-        clause = f"end in {name.removeprefix('ends ').removeprefix('with ')}"
+        clause = "end in " + re.sub('"(.+)"', r"“\1”", name.removeprefix("ends ").removeprefix("with "))
     elif name in _WITH_ARTICLE:
         clause = f"contain {'an' if name[0] in 'aei@' else 'a'} {name}"
     else:
-        clause = _CLAUSES.get(name, f'contain "{name}"')
+        clause = _CLAUSES.get(name, f"contain “{name}”")
     return f"{clause} in {shown(field, 30)}" if field else clause
 
 
@@ -169,7 +171,7 @@ _CLAUSES = {
     "— dash": "contain a dash",
     "; semicolon": "contain a semicolon",
     ": colon": "contain a colon",
-    "(parentheses)": "contain (parentheses)",
+    "(parentheses)": "contain parentheses",
     '"quotes"': "contain quotation marks",
     "curly quotes": "contain curly quotes",
     "repeated letters": "contain a letter three times in a row",

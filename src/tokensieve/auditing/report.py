@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.agreement import Quadrant
+from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.auditing.preferences import ALIKE, PreferenceFacts
 from tokensieve.blocks import (
@@ -39,13 +39,14 @@ if TYPE_CHECKING:
 
 PAGE: tuple[Medium, ...] = ("html", "markdown")
 IN_TERMINAL, ON_PAGE = 5, 9  # findings
+MOST_NAMED = 8  # tokens in a command
 CLASSES, PICTURED = 6, 8  # shown in the terminal and on the first screen; with pictures of their own
 MARKS: dict[str, Mark] = {
-    "predicts the label, attended": "full",
-    "predicts the label, ignored": "open",
-    Quadrant.MODEL: "alarm",
-    Quadrant.NEITHER: "none",
-    Quadrant.RARE: "dotted",
+    "predictive, high attention": "full",
+    "predictive, low attention": "open",
+    "high attention, no evidence": "alarm",
+    "neither": "none",
+    "too rare to tell": "dotted",
 }
 _COLUMNS = (
     Column("Token", "token"),
@@ -65,8 +66,8 @@ TERMS = {
     "Score": "How strongly a token draws attention: a document's attention is the softmax of its tokens' scores.",
     "Value": "What a token adds to the logit when attended to; above zero it is evidence for the class.",
     "Attention": "Mean attention to the token in documents containing it, relative to the average token; 1 is average.",
-    "Data and model": "Whether the token predicts the label (q below 0.05 for any class), and whether it receives more than "
-    "average attention. Without evidence: its interval is tight around zero for every class. Too rare to tell: neither.",
+    "Data and model": "Whether the token predicts the label (q below 0.05 for any class), and whether it receives more attention "
+    "than average. No evidence: its interval is tight around zero for every class. Too rare to tell: neither.",
 }
 
 
@@ -78,25 +79,31 @@ def audit_report(audit: Audit) -> Report:
     interval = f"95% CI {percent(audit.accuracy.low)} to {percent(audit.accuracy.high)}"
     facts = [(figures[0], percent(audit.accuracy.value), interval)]
     facts += [(name, percent(value), "") for name, value in [*values, *figures[1]]]
-    lead = f"{lead}, {count(audit.token_types, 'token type')}."
-    named = next((one.tokens for one in audit.findings if one.tokens), ())
-    first = _map(audit, first_class(audit), "value", "alarm", named)
+    lead = f"{lead}, {count(audit.token_types, 'token type')} (distinct words and formatting)."
+    marked = audit.findings[0].tokens if audit.findings else ()
+    first = _map(audit, first_class(audit), "value", "alarm", marked)
     screen: list[Block] = [Text(lead, style="lead"), first, Facts(tuple(facts))]
     screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + said
-    if audit.findings and not audit.maskable(audit.findings[0]):  # the command below is about other findings
-        screen.append(Text(audit.findings[0].action, only=PAGE))
+    other = bool(audit.findings and not audit.maskable(audit.findings[0]))  # the command is about other findings
+    if other:
+        screen.append(Text(audit.findings[0].action, style="next", only=PAGE))
     gone = list(dict.fromkeys(token for f in audit.findings if f.kind == "shortcut" for token in audit.maskable(f)))
     if gone:
-        purpose = f"Remove {count(len(gone), 'shortcut token')}{where}, then audit again:"
-        screen.append(Command(_mask_command(audit, gone), purpose))
+        named = (
+            f"the shortcut{'s' * (len(gone) > 1)} {quoted(gone)}"
+            if len(gone) < 4
+            else f"all {len(gone)} shortcut tokens"
+        )
+        purpose = f"{'Also remove' if other else 'Remove'} {named}{where}, then audit again:"
+        screen.append(Command(_mask_command(audit, gone, whole=audit.over_budget.is_empty()), purpose))
     else:
         screen.append(Text("Next, go through the strongest predictors with someone who knows the data.", only=PAGE))
     none = Text("There are no test documents to show.")
     documents = Passages("", tuple(audit.examples), short=False) if audit.examples else none
     both, ignored = audit.quadrants[Quadrant.BOTH], audit.quadrants[Quadrant.DATA]
     predictive = Text(
-        f"{count(both + ignored)} of {count(audit.token_types, 'token type')} predict the label (q < 0.05): the model "
-        f"attends to {count(both)} of them and ignores {count(ignored)}."
+        f"{count(both + ignored)} of {count(audit.token_types, 'token type')} predict the label (q < 0.05). {count(both)} of them "
+        f"receive more than average attention from the model; {count(ignored)} do not."
     )
     instead = (
         Section("Strongest predictors, with their numbers", tuple(_class_tables(audit)), only=PAGE),
@@ -123,7 +130,6 @@ def audit_report(audit: Audit) -> Report:
             "version": audit.version,
             "seed": audit.seed,
             "settings": audit.to_dict()["settings"],
-            "seconds": {name: round(s, 1) for name, s in audit.seconds.items()},
         },
     )
 
@@ -178,7 +184,7 @@ def _of_labels(audit: Audit) -> OfTask:
         points = plain(100 * (audit.baseline_accuracy - audit.test_accuracy), 1)
         text = f"TF-IDF with logistic regression is {points} points better: try longer n-grams."
         warnings.append(Text(text, style="warning"))
-    figures = "Test accuracy", [(f"Always predicting {shown(_largest(audit, 1)[0], 24)}", audit.majority_accuracy)]
+    figures = "Test accuracy", [("Always predicting the largest class", audit.majority_accuracy)]
     return f"{train} and {test} in {len(audit.classes):,} classes", figures, [], [], warnings, ""
 
 
@@ -189,8 +195,8 @@ def _of_pairs(audit: Audit, facts: PreferenceFacts) -> OfTask:
     lead = f"{count(facts.pairs['train'])} training and {count(facts.pairs['test'], 'test pair')}{groups}"
     like, longer = facts.like_length
     sentence = (
-        f"In the {count(like.of)} test pairs whose lengths are within {round(100 * (ALIKE - 1))}% of each other, the model "
-        f"predicts the preferred answer in {like}; the longer answer wins {longer}."
+        f"In the {count(like.of, 'test pair')} of similar length (within {round(100 * (ALIKE - 1))}%), the model picks the "
+        f"preferred answer {like} of the time. The longer one wins {longer} of those that differ in length."
     )
     columns = (
         Column("Token", "token"),
@@ -203,16 +209,16 @@ def _of_pairs(audit: Audit, facts: PreferenceFacts) -> OfTask:
     ends = ("win_rate", "low", "high")
     cells = ("token", "pairs", ends, tuple(f"equal_length_{end}" for end in ends), "equal_length_q_value")
     for wins, name in ((True, "What wins"), (False, "What loses")):
-        rows = _cells(facts.top(wins, 40), *cells)
-        title = f"{name}, also at equal length: training pairs in which only one answer contains it"
+        rows = _cells(facts.top(wins, 15), *cells)
+        title = f"{name}, also at equal length (of the training pairs in which only one answer contains it)"
         tables += [Table(title, columns, rows)] if rows else []
     note = (
         "Both rates come from a Bradley–Terry model of the pairs, with half a win and half a loss added; the second holds "
-        "length fixed. Every token's rates are in pairs.csv."
+        "length fixed. pairs.csv has the rates of every token."
     )
     blocks = (*tables, Text(note, style="note", only=PAGE))
     rewarded: list[Block] = [Section("What is rewarded", blocks, anchor="wins")] if tables else []
-    figures = "Preferred answer predicted", [("The longer answer", facts.longer["test"].value), ("Chance", 0.5)]
+    figures = "Test accuracy", [("Always picking the longer answer", facts.longer["test"].value), ("Chance", 0.5)]
     return lead, figures, [Text(sentence)], rewarded, [], " in both answers"
 
 
@@ -235,8 +241,8 @@ def _verdict(audit: Audit) -> str:
     return f"No shortcut, leak or label problem found in {where}."
 
 
-def _mask_command(audit: Audit, tokens: Sequence[str]) -> str:
-    """The command that removes tokens from the source, read and split as the audit did."""
+def _mask_command(audit: Audit, tokens: Sequence[str], whole: bool = False) -> str:
+    """The command that removes tokens (the `whole` of those in the audit's folder) from the source, read and split as it was."""
     corpus, settings, more = audit.learned.train.corpus, audit.settings, audit.more
     known = isinstance(more.get("source"), str)
     words = ["tokensieve", "mask", more["source"] if known else "SOURCE"]
@@ -253,7 +259,10 @@ def _mask_command(audit: Audit, tokens: Sequence[str]) -> str:
     for name in ("pattern", "stop_words", "tokenizer"):
         if more.get(name) and (name, more[name]) != ("tokenizer", "words"):
             words += [f"--{name.replace('_', '-')}", str(more[name])]
-    words += [part for token in tokens for part in ("--token", token)]
+    if whole and len(tokens) > MOST_NAMED and "out" in more:
+        words += ["--audit", more["out"]]
+    else:
+        words += [part for token in tokens for part in ("--token", token)]
     return " ".join([*(shlex.quote(printable(word)) for word in words), "--out masked.csv"])
 
 
@@ -264,6 +273,8 @@ def _findings(audit: Audit) -> Section:
         what = [shown(token, 40) for token in over[:12]] + list(audit.exceeded)
         rows = " Every row to review is in over-budget.csv." if over else ""
         blocks.append(Text(f"Over the limit {audit.settings.budget}: {', '.join(what)}.{rows}", style="bad"))
+    elif audit.settings.budget is not None:
+        blocks.append(Text(f"Nothing exceeds the limit {audit.settings.budget}.", style="good"))
     found = audit.findings
     blocks += [_card(audit, finding, i) for i, finding in enumerate(found[:ON_PAGE])]
     in_terminal: tuple[Medium, ...] = ("terminal",)
@@ -295,16 +306,19 @@ def _card(audit: Audit, finding: Finding, i: int) -> Section:
     if finding.examples:
         labels = finding.kind == "labels"
         passages = []
-        for one in finding.examples[: 3 if labels else 2]:
+        twins = (
+            ("test document", "training document") if finding.kind == "leak" and len(finding.examples) > 1 else ("",)
+        )
+        for place, one in enumerate(finding.examples[: {"labels": 3, "leak": 4}.get(finding.kind, 2)]):
             pieces = ((one.before[-400:], 0.0), (one.token, 1.0), (one.after[:400], 0.0))
-            note = f"looks like {shown(one.looks_like, 30)}" if one.looks_like else ""
+            note = f"looks like {shown(one.looks_like, 30)}" if one.looks_like else twins[place % len(twins)]
             kept = tuple(piece for piece in pieces if piece[0])
             passages.append(Passage(kept, shown(one.label, 30), one.row, note, part="train" if labels else ""))
         blocks.append(Passages("", tuple(passages), only=PAGE))
     maskable = audit.maskable(finding)
     if i > 0 or maskable:  # of others the first screen says what to do about the first
         blocks.append(Text(finding.action, only=PAGE))
-    if finding.kind == "shortcut" and maskable and i > 0:
+    if finding.kind == "shortcut" and i > 0 and 0 < len(maskable) <= MOST_NAMED:
         blocks.append(Command(_mask_command(audit, maskable), only=PAGE))
     only = PAGE if i >= IN_TERMINAL else ("terminal", *PAGE)
     return Section(finding.title, tuple(blocks), level=finding.level, folded=i >= 2, only=only)
@@ -356,9 +370,7 @@ def _rows(table: pl.DataFrame) -> list[tuple[object, ...]]:
         ("effect", "effect_low", "effect_high"),
         ("posterior_difference", "posterior_low", "posterior_high"),
     )
-    quadrant = pl.col("quadrant").str.replace(
-        "carries the label", "predicts the label", literal=True
-    )  # as the page says it
+    quadrant = pl.col("quadrant").replace(dict(zip(QUADRANTS, MARKS, strict=True)))  # as the page says it
     per_1000 = table.with_columns(pl.col(effects) * 1000, quadrant)
     return _cells(per_1000, "token", effects, "documents", posteriors, "attention", "quadrant")
 
@@ -372,35 +384,23 @@ def _cells(table: pl.DataFrame, *columns: str | tuple[str, ...]) -> list[tuple[o
 
 
 def first_class(audit: Audit) -> str:
-    """The class that the page begins with: of two the second, else that of the first finding with tokens, else the largest."""
-    found = next((one for one in audit.findings if one.tokens), None)
+    """The class that the page begins with: of two the second, else that of the first finding, else the largest."""
     if len(audit.classes) == 2:
         return audit.classes[1]
-    return found.label if found and found.label in audit.classes else _largest(audit, 1)[0]
+    label = audit.findings[0].label if audit.findings else ""
+    return label if label in audit.classes else _largest(audit, 1)[0]
 
 
 def _pictures(audit: Audit) -> list[Block]:
-    """Of the largest classes the map of values and of scores, and the strongest tokens; of two classes of the second."""
-    two = len(audit.classes) == 2
+    """Of the largest classes the map of values and of scores; of two classes of the second."""
     out: list[Block] = []
-    for label in audit.classes[1:] if two else _largest(audit, PICTURED):
-        suffix = "" if two else f"-class-{audit.classes.index(label) + 1}"
-        columns = ["token", "posterior_difference", "posterior_low", "posterior_high"]
-        top = audit.top(label, 15).select(columns)
-        data = {
-            "top": top,
-            "other": audit.top(audit.classes[0], 15).select(columns) if two else None,
-            "neutral": audit.neutral[label],
-            "subtitle": "both classes" if two else f"class {shown(label, 40)}",
-        }
-        listing = ", ".join(shown(token, 24) for token in top["token"].head(8))
-        text = f"Strongest predictors: {listing}."
+    for label in audit.classes[1:] if len(audit.classes) == 2 else _largest(audit, PICTURED):
+        suffix = "" if len(audit.classes) == 2 else f"-class-{audit.classes.index(label) + 1}"
         out += [_map(audit, label, of, f"{of}{suffix}") for of in ("value", "score")]
-        out.append(Picture(f"top{suffix}", "audit-top", data, "Strongest predictors", description=text))
     return out
 
 
-def _map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = (), wide: bool = False) -> Picture:
+def _map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = ()) -> Picture:
     """Token types on the map of posterior difference and value (or score)."""
     data = {
         "tokens": audit.tokens.filter(pl.col("class") == label),
@@ -425,9 +425,13 @@ def _map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = (
 def _disagreements(audit: Audit) -> Section:
     """Where what the data shows and what the model attends to differ."""
     out: list[Block] = []
-    ignored = "Associated with the label but given below-average attention"
+    ignored = "Predictive, but below-average attention"
     for quadrant, title, nothing in (
-        (Quadrant.MODEL, "Attended to without evidence", "No frequent token is attended to without evidence."),
+        (
+            Quadrant.MODEL,
+            "High attention without evidence",
+            "No frequent token receives high attention without evidence.",
+        ),
         (Quadrant.DATA, ignored, "No frequent predictor is ignored."),
     ):
         found = audit.disagreement(quadrant, 15)

@@ -167,8 +167,9 @@ class Audit:
         if self.honest_accuracy is None:
             return ""
         whole, without = self.honest_accuracy
-        chance = "; the difference is within chance" if without.low <= whole.value <= without.high else ""
-        return f"Accuracy {percent(whole.value)} → {without} without the shortcuts{chance}."
+        within = without.low <= whole.value <= without.high
+        chance = "; the difference is within chance, so removing them may cost nothing" * within
+        return f"Without the shortcuts, accuracy is {without} instead of {percent(whole.value)}{chance}."
 
     @property
     def majority_accuracy(self) -> float:
@@ -331,6 +332,7 @@ class Audit:
         summary: dict[str, Any] = {name: getattr(self, name) for name in names.split()}
         columns = list(self.learned.train.corpus.intake.columns)
         summary["settings"] = self.settings.to_dict() | {"columns": columns} | self.more
+        summary["settings"].pop("out", None)  # the same data gives the same file, wherever it is written
         summary["accuracy_interval"] = [self.accuracy.low, self.accuracy.high]
         over = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
         summary["over_budget"] = self.over_budget.select(over).to_dicts()

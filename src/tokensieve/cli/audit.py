@@ -108,6 +108,7 @@ def run_audit(
         else:
             result = audit(source, settings, tokenizer, progress, client=client)
         result.more.update(tokenizing.summary(settings))
+        result.more["out"] = str(out)
         result.more["source"] = str(out / "reviews.csv") if isinstance(source, tuple) else source
         progress("writing", 0.0)
         from tokensieve.report.markdown import dataset_card

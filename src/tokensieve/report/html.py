@@ -207,6 +207,7 @@ def _environment() -> jinja2.Environment:
         "peak": lambda passage: max((abs(weight) for _, weight in passage.pieces), default=0.0) or 1.0,
         "one_line": _on_one_line,
         "code": _with_code,
+        "heading": lambda text: Markup(str(escape(text)).replace("_", "_<wbr>")),  # where a long name may break
         # line breaks and tabs stay, other control characters are made visible
         "piece": lambda text: re.sub(r"[^\n\t]+", lambda part: named(part[0]), text.replace("\r\n", "\n")),
         "shown": shown,
@@ -272,7 +273,7 @@ def _table_grid(table: blocks.Table) -> dict[str, Any]:
 
 
 def _cell_class(column: Column) -> str:
-    side = "" if column.format in ("text", "token", "link") else "n"
+    side = "" if column.bar or column.format in ("text", "token", "link") else "n"
     return f"{side} {'extra' if column.extra else ''}".strip()
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rich import console as rich_console
-from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text as Line
@@ -45,7 +44,7 @@ class _Console(rich_console.Console):
 
 
 def show(report: Report, out: Path | None = None, seconds: float | None = None) -> None:
-    """Print a report: its title and verdict, then its blocks; pictures and the small print are for the page.
+    """Print a report: its title and verdict, then its blocks; pictures, texts and the small print are for the page.
 
     The last line names `out`, the folder of its files, and how many seconds it took.
     """
@@ -154,16 +153,6 @@ def _show(these: Iterable[Block], console: _Console) -> None:
                 console.print(Line(f"{block.title}: " if block.title else "", style="dim") + Line(listed + more))
             case blocks.Table():
                 _show_table(block, console)
-            case blocks.Passages():
-                if block.title:
-                    console.print(Line(block.title, style="bold"))
-                for passage in block.passages:
-                    head = [f"row {passage.row}" if passage.row is not None else "", passage.label, passage.note]
-                    line = Line(", ".join(part for part in head if part), style="dim")
-                    line.append(": " if line.plain else "")
-                    for text, weight in passage.pieces:
-                        line.append(" ".join(text.split("\n")), style=_style(weight) if weight else "not dim")
-                    console.print(Padding(line, (0, 0, 0, 2)))
             case blocks.Command():
                 if block.purpose:
                     console.print(Line(block.purpose))

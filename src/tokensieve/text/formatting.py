@@ -136,6 +136,19 @@ class Formatting:
             out.append({"token": name, **FEATURES["⟨" + token], **({"field": field} if field else {})})
         return out
 
+    @staticmethod
+    def place(text: str, token: str) -> tuple[int, int] | None:
+        """Start and end of what bears a feature in a text; None for a length, or for what is missing."""
+        kind = FEATURES.get(token, {})
+        if kind.get("absent", True):
+            return None
+        end = len(text.rstrip())
+        start, end = (max(0, end - 8), end) if kind["where"] == "end" else (0, len(text))
+        part, pattern = pl.lit(text[start:end]), str(kind["pattern"])
+        at, found = pl.select(part.str.find(pattern).alias("at"), part.str.extract(pattern, 0).alias("found")).row(0)
+        start += len(text[start:].encode()[: at or 0].decode())  # it is counted in bytes
+        return (start, start + len(found)) if found else None
+
     def bits(self, texts: pl.Series | StoredTexts) -> Bits:
         """Which of `names` hold for each text, eight to a byte (`np.packbits`), shape (n, ⌈features/8⌉).
 

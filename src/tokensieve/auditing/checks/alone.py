@@ -10,7 +10,7 @@ from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.text.counts import Ints
 from tokensieve.text.tokenizers import FieldTokenizer
-from tokensieve.wording import percent
+from tokensieve.wording import count, percent
 
 
 class Alone(Check):
@@ -23,8 +23,8 @@ class Alone(Check):
         "always predicting the largest class (95% CI), or one of several text fields predicts them as well as all fields together."
     )
     action = (
-        "Ask whether this part should decide the label. If not, models can reach this accuracy without learning the task: balance "
-        "the data, or compare models with the accuracy of this part alone."
+        "Should this part decide the label? If not, models can reach this accuracy without learning the task: balance the data, or "
+        "compare your models with the accuracy of this part alone."
     )
     tasks = (Labels,)
     thorough = True
@@ -63,11 +63,13 @@ class Alone(Check):
             worth = np.where(data.importance.q_value < LEVEL, np.abs(data.importance.effect), 0.0).max(axis=1)[types]
             order = np.argsort(-worth, kind="stable")[: self.named]
             tokens = tuple(names[s] for s in types[order[worth[order] > 0]]) or (names[types[0]],)
-            details = [f"accuracy {found} on {found.of:,} test documents", f"most of it comes from {quoted(tokens)}"]
+            details = [
+                f"it reaches an accuracy of {found} on {count(found.of, 'test document')}, mostly through {quoted(tokens)}"
+            ]
             details += [f"all fields together reach {percent(whole.value)}"] * (len(corpus.fields) > 1)
             # what it reaches of all that the model reaches: the rest of the words may say the same
             reached = min(1.0, (found.low - majority) / max(whole.value - majority, found.low - majority))
-            without = f"{percent(majority)} by always predicting the largest class"
+            without = f"always predicting the largest class, {percent(majority)}"
             yield self.finding(
                 data,
                 self.weight * (found.low - majority) * reached,

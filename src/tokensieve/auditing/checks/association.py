@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
+from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.checks.shortcut import Shortcut
 from tokensieve.auditing.checks.signs import Sign
-from tokensieve.auditing.findings import Excerpt, quoted
+from tokensieve.auditing.findings import quoted
 from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import count, percent
 
@@ -69,5 +69,4 @@ class Association(Check):
                 "a value of another column" if value else "part of a code or of a fixed phrase",
             ),
             action=self.action_on_values if value else self.action,
-            examples=tuple(Excerpt.of(data.train.corpus, int(i), [token], data.tokenizer) for i in held[:EXAMPLES]),
         )

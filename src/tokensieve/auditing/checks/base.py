@@ -251,7 +251,12 @@ class Check(ABC):
         """
         held = np.asarray(documents, dtype=np.int64)
         more.setdefault("rows", data.train.corpus.rows_of(held))
-        more.setdefault("examples", tuple(data.start_of(int(i)) for i in held[:EXAMPLES]))
+        first, tokens = held[:EXAMPLES].tolist(), more.get("tokens", ())[:1]
+        if "examples" not in more:
+            some = (
+                Excerpt.of(data.train.corpus, i, tokens, data.tokenizer) if tokens else data.start_of(i) for i in first
+            )
+            more["examples"] = tuple(some)
         more.setdefault("title", self.title)
         more.setdefault("action", self.action)
         more.setdefault("documents", len(held) if total is None else total)

@@ -36,7 +36,7 @@ class Contradiction(Check):
             total=len(i),
             rows=pl.concat([train.rows_of(i[i < n]), test.rows_of(i[i >= n] - n, "test")]),
             examples=tuple(data.start_of(k) if k < n else data.start_of(k - n, "test") for k in i[:4].tolist()),
-            details=(f"{share.counted} documents",),
+            details=(f"{share.counted} documents have a copy with another label",),
         )
 
 
@@ -63,6 +63,6 @@ class OpposedPairs(Check):
             f"{count(len(turned), 'pair')} ({percent(share.value)}) also occur with the other answer preferred",
             2 * turned.astype(np.int64),
             evidence={"pairs": share},
-            details=(f"{share.counted} pairs",),
+            details=(f"{share.counted} pairs have a copy with the other answer preferred",),
             examples=(),
         )

@@ -55,5 +55,5 @@ class Drift(Check):
             tokens=tuple(table["token"].head(50)),
             evidence={"before": before, "after": after},
             total=sum(map(len, held)),
-            details=(f"{before.counted} training documents", f"{after.counted} test documents"),
+            details=(f"it is in {before.counted} training documents and in {after.counted} test documents",),
         )

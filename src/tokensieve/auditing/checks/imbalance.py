@@ -15,7 +15,7 @@ class Imbalance(Check):
     name = "imbalance"
     title = "Small classes"
     about = "The smallest class has fewer than 20 training documents, or at most a tenth as many as the largest."
-    action = "Collect more documents of this class, merge it with another, or judge it by its own recall."
+    action = "Collect more documents of this class, merge it with another, or look at its own recall instead of the accuracy."
     tasks = (Labels,)
     few = 20  # no accuracy can be judged from fewer
     unequal = 10  # times the smallest class

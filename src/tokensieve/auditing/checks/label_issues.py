@@ -28,8 +28,8 @@ class LabelIssues(Check):
     name = "labels"
     title = "Labels to check"
     about = (
-        "Training documents to which models that never saw them assign another class, with a margin of at least 0.8 in "
-        "probability (confident learning)."
+        "Training documents for which cross-validated models confidently predict another class: its probability is at least 0.8 "
+        "higher than that of the label (confident learning)."
     )
     action = "Read the rows in label-issues.csv from the top and correct those that are wrong."
     tasks: ClassVar[tuple[type[Task], ...]] = (Labels,)
@@ -37,7 +37,7 @@ class LabelIssues(Check):
     clear = 0.8  # margin of an issue that is counted; the others are only documents that are hard to predict
     weight = 0.3  # of a document whose prediction is in doubt
     noun, problem = "document", "may have the wrong label"
-    reason = "models that never saw them predict another class, with a margin of at least 0.8"
+    reason = "models that never saw these {} confidently predict another class, by at least 0.8 in probability"
 
     def find(self, data: AuditData) -> Findings:
         corpus, task = data.train.corpus, data.task
@@ -56,7 +56,7 @@ class LabelIssues(Check):
             f"{count(len(documents), f'training {self.noun}')} ({percent(share.value)}) {self.problem}",
             documents,
             evidence={f"{self.noun}s": share},
-            details=(self.reason,),
+            details=(self.reason.format(count(len(documents), self.noun)),),
             examples=tuple(data.start_of(i, looks_like=corpus.classes[k], most=210) for i, k in first),
         )
 
@@ -89,4 +89,4 @@ class ReversedPairs(LabelIssues):
     action = "Read the rows in label-issues.csv from the top, and reverse or remove those that are wrong."
     tasks = (Preferences,)
     noun, problem = "pair", "may have the preference reversed"
-    reason = "a model that saw no pair of the same prompt gives the rejected answer a probability of at least 0.9"
+    reason = "for these {}, models that saw no pair of the prompt prefer the rejected answer with a probability of at least 0.9"

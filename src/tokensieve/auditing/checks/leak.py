@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Preferences, Share
+from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Preferences, Share
 from tokensieve.wording import count, percent
 
 
@@ -15,39 +15,46 @@ class Leak(Check):
     name = "leak"
     title = "Leak across the split"
     about = (
-        "Test documents that also occur in the training data, word for word or with at least 80% of their word triples in common "
-        "(MinHash)."
+        "Test documents that also occur in the training data, word for word or with at least 80% of their three-word sequences in "
+        "common (MinHash)."
     )
-    action = "Keep each text on one side of the split; until then, test accuracy is too high."
+    action = (
+        "Put copies and near-copies on the same side of the split, for example with --by and a column that groups them. Until "
+        "then, the test accuracy is inflated."
+    )
     tasks = (Labels,)
 
     def find(self, data: AuditData) -> Findings:
         train, test, near = data.train.corpus, data.test.corpus, data.near_duplicates
         same = test.keys.is_in(train.keys.implode()).to_numpy()
         known, twin = same.copy(), train.keys.is_in(test.keys.implode()).to_numpy()
+        n = len(train.texts)
         if near is not None:
-            n = len(train.texts)
             known |= np.isin(near[n:], near[:n])
             twin |= np.isin(near[:n], near[n:])
         rows = np.flatnonzero(known)
         if not len(rows):
             return
         share, identical = Share.count(len(rows), len(test.texts)), Share.count(int(same.sum()), len(test.texts))
-        nearly = "duplicate or nearly duplicate" if identical.found < len(rows) else "duplicate"
-        verb = nearly if len(rows) > 1 else nearly.replace("duplicate", "duplicates")
-        exact = f"{count(identical.found, 'exact copy', 'exact copies')} of training documents"
-        near_copies = (
-            f"{count(len(rows) - identical.found, 'near copy', 'near copies')} (at least 80% of word triples in common)"
+        verb = "duplicate or nearly duplicate" if identical.found < len(rows) else "duplicate"
+        verb = verb if len(rows) > 1 else verb.replace("duplicate", "duplicates")
+        n_rows, are = (
+            count(len(rows), "test document"),
+            "is an exact copy" if identical.found == 1 else "are exact copies",
         )
+        said = f"{identical.found:,} of {n_rows} {are} of a training document"
+        said += "; the others share at least 80% of their three-word sequences with one" * (identical.found < len(rows))
+        first = [] if near is None else rows[np.argsort(same[rows], kind="stable")][:2].tolist()
+        pairs = [(i, int(near[n + i])) for i in first if near[n + i] < n]  # each with its twin
         yield self.finding(
             data,
             share.value,
-            f"{count(len(rows), 'test document')} ({percent(share.value)}) {verb} training documents",
+            f"{n_rows} ({percent(share.value)}) {verb} training documents",
             evidence={"test": share, "identical": identical},
             total=len(rows),
             rows=pl.concat([test.rows_of(rows, "test"), train.rows_of(np.flatnonzero(twin))]),
-            examples=tuple(data.start_of(int(i), "test") for i in rows[:EXAMPLES]),
-            details=tuple(line for line in (exact, near_copies) if not line.startswith("0 ")),
+            examples=tuple(one for i, j in pairs for one in (data.start_of(i, "test"), data.start_of(j))),
+            details=(said,),
         )
 
 
@@ -57,7 +64,7 @@ class PairLeak(Check):
     name = "leak"
     title = "Leak across the split"
     about = "Test pairs that share their prompt, or both answers, with training pairs."
-    action = "Keep each prompt on one side of the split; until then, test accuracy is too high."
+    action = "Put all pairs of a prompt on one side of the split (--by). Until then, the test accuracy is inflated."
     tasks = (Preferences,)
 
     def find(self, data: AuditData) -> Findings:
@@ -73,5 +80,5 @@ class PairLeak(Check):
             "with training pairs",
             evidence={"pairs": share, "identical": identical},
             total=shared,
-            details=(f"{share.counted} test pairs", f"{identical.found:,} of them with both answers"),
+            details=(f"{identical.found:,} of {count(shared, 'test pair')} share both answers with a training pair",),
         )

@@ -39,5 +39,5 @@ class Repeated(Check):
             again,
             evidence={"documents": share},
             examples=tuple(data.start_of(i) for i in both[:EXAMPLES]),
-            details=(f"{share.counted} documents",),
+            details=(f"{share.counted} training documents repeat an earlier one, word for word or nearly",),
         )

@@ -75,16 +75,16 @@ class Shortcut(Check):
         "predictors are usually what the labels are about; they are listed separately."
     )
     action = (
-        "Ask whether these will be there when the model is used. If not, mask them and audit again to see what accuracy "
+        "Will the texts that your model is used on contain these? If not, mask them and audit again to see what accuracy "
         "remains."
     )
     action_on_form = (
-        "Ask where this difference in form comes from, and whether it will be there when the model is used. If not, clean the "
+        "Find out why the formatting differs, and whether it will in the texts that your model is used on. If not, clean the "
         "texts, or leave out formatting with --no-formatting, and audit again."
     )
     action_on_values = (
-        "Ask where this link with another column comes from, and whether it will be there when the model is used. If not, balance "
-        "the classes over its values."
+        "Find out why the label depends on another column, and whether it will where your model is used. If not, balance the "
+        "classes over the values of that column."
     )
     tasks = (Labels,)
     coverage = 0.01  # of the class's documents
@@ -181,7 +181,7 @@ class Shortcut(Check):
             f"{decides.counted} training documents containing {them} {predicted}: {decides}",
             f"{'it appears' if them == 'it' else 'they appear'} in {evidence['class']} of {where}",
             *(MEANING[sign] for sign in signs),
-            *(["it comes with other words of the class, so it may belong to the subject"] if subject else []),
+            *(["it occurs with other words typical of this class, so it may be part of the topic"] if subject else []),
         ]
         if data.environments is not None:  # names the one in which nearly all of these documents are, if there is one
             found, of = data.environments
@@ -393,7 +393,7 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     """How often, then how strong, then the base rate."""
     share, right = percent(e["documents"].value), percent(e["decides"].value, 0)
     base = f" ({percent(e['base'].value, 0)} overall)" if "base" in e else ""
-    rate = f"{right} of those are {f'{Check.are(label)}{base}' if label else 'predicted correctly by them'}"
+    rate = f"{right} of those are {Check.are(label)}{base}" if label else f"in {right} of them, it predicts the label"
     if len(tokens) > 3:
         some = f"one of {count(len(tokens), 'token')} such as {quoted(tokens[:2])}"
         return f"{share} of documents contain {some}; {rate}"

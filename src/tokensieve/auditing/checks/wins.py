@@ -13,7 +13,6 @@ import scipy.sparse as sp
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Findings, Preferences, Share
 from tokensieve.auditing.findings import Excerpt, form_clause, quoted
-from tokensieve.auditing.preferences import ALIKE
 from tokensieve.escape import shown
 from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import Formatting
@@ -28,9 +27,9 @@ class AnswerLength(Check):
 
     name = "shortcut"
     title = "Shortcut"
-    about = "The longer (or the shorter) answer wins over 55% of training pairs of unequal length, at the conservative bound."
+    about = "The longer (or the shorter) answer wins over 55% of training pairs that differ in length, at the conservative bound."
     action = (
-        "Ask whether people here really prefer length. If not, compare answers of similar length, or correct for length when you "
+        "Do your raters really prefer longer answers? If not, compare answers of similar length, or correct for length when you "
         "judge models or train a reward model on these pairs."
     )
     tasks = (Preferences,)
@@ -44,12 +43,11 @@ class AnswerLength(Check):
             return
         wins = share.value > 0.5
         decides = share if wins else _turned(share)
-        model, longer = found.like_length
-        near = f"{round(100 * (ALIKE - 1))}%"
+        (model, longer), side = found.like_length, "longer" if wins else "shorter"
         yield self.finding(
             data,
             max(2 * decides.low - 1, 0.0),
-            f"The {'longer' if wins else 'shorter'} answer wins {percent(decides.value, 0)} of these pairs",
+            f"The {side} answer wins {percent(decides.value, 0)} of the training pairs",
             2 * np.flatnonzero(ratio > 0 if wins else ratio < 0),
             label=CLASSES[wins],
             signs=("formatting",),
@@ -59,12 +57,7 @@ class AnswerLength(Check):
                 "like_model": model,
                 "like_longer": longer,
             },
-            details=(
-                f"{decides.counted} training pairs of unequal length: {decides}",
-                f"in the {count(longer.of)} test pairs whose lengths differ by less than {near}, the longer answer wins {longer}",
-                f"the model, which reads words and formatting, predicts the preferred answer in {model} of the "
-                f"{count(model.of)} test pairs of equal or similar length",
-            ),
+            details=(f"the {side} answer wins {decides.counted} training pairs that differ in length: {decides}",),
             examples=(),
         )
 
@@ -78,7 +71,9 @@ class Wins(Check):
         "Formatting or words that win (or lose) at equal length: q < 0.05, in at least 10 pairs and 0.5% of all, with "
         "the conservative bound of the win rate beyond 60% for formatting and values of other columns, and 75% for words."
     )
-    action = "Ask whether a good answer needs this. If not, balance the pairs; otherwise a reward model trained on them learns it."
+    action = (
+        "Does a good answer need this? If not, balance the pairs; otherwise a reward model trained on them learns it."
+    )
     tasks = (Preferences,)
     word = 0.75  # formatting, or a value of another column, is nobody's argument; a word may be one
     most_forms, most_words = 5, 40
@@ -148,8 +143,9 @@ class Wins(Check):
         in_text = [word for word in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(word))]
         verb = "wins" if wins else "loses"
         subject = f"the first alone, {shown(tokens[0], 40)}," if len(tokens) > 1 else "it"
+        won = evidence["decides"]
         details = [
-            f"it {verb} {evidence['decides'].counted} training pairs in which the answers differ in this: {evidence['decides']}",
+            f"the answer with more of it {verb} {won.counted} training pairs that differ in it: {won}",
             f"at equal length {subject} {verb} {evidence['equal_length']}",
         ]
         tested = evidence["test"]

@@ -61,8 +61,8 @@ def context(audit: Audit) -> Json:
     """What the template of this folder needs."""
     types, rows = audit.tokens.height // len(audit.classes), _rows_per_class(audit)
     thinned = (
-        f"{rows:,} of {types:,} token types are in this table: those named elsewhere on this page, the extremes, "
-        "and a sample of the rest. tokens.csv lists all of them."
+        f"This table holds {rows:,} of {types:,} token types: those named elsewhere on this page, the extremes, and a sample of "
+        "the rest. tokens.csv lists all of them."
     )
     classes = {
         "classes": audit.classes,
@@ -76,13 +76,13 @@ def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
     """Name → data that the script reads; of the model as much as fits, together at most `characters()`."""
     vocabulary, (table, types) = audit.learned.model.vocabulary, _table_block(audit)
     assert vocabulary is not None
-    documents = _sample_documents(audit)
-    # Types by training documents, most first; of equals words before 2-grams before 3-grams. Cut anywhere, the list holds with
-    # every n-gram its words and its first n−1 words, since these are in at least as many documents. Types longer than _LONGEST,
-    # and with them every n-gram that contains one, are not in it.
+    documents, theirs = _sample_documents(audit)
+    # Types of the shown documents, then the others by training documents, most first; of equals words before 2-grams before
+    # 3-grams. Cut anywhere, the list holds with every n-gram its words and its first n−1 words, since these are in at least as
+    # many documents. Types longer than _LONGEST, and with them every n-gram that contains one, are not in it.
     first = audit.tokens[: audit.tokens.height // len(audit.classes)]
     held = first["documents"].to_numpy()
-    order = np.argsort(-held.astype(np.int64), kind="stable")
+    order = np.lexsort((-held.astype(np.int64), ~np.isin(np.arange(len(held)), theirs)))
     order = order[(first["token"].str.len_chars() <= _LONGEST).to_numpy()[order]]
     colours = dict(zip(QUADRANTS, (BLUE, PALE_BLUE, ORANGE, GREY, PALE_GREY), strict=True))
     # keyword in context: all lines, and for each token the places of its own among them
@@ -102,14 +102,16 @@ def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
         if len(block) <= budget or size == 0:
             break
         size = max(min(int(0.98 * size * budget / len(block)), size - 1), 0)  # the rest alone may exceed the budget
-    left = [f"those in {held[order[size]]:,} training documents or fewer"] if size < len(order) else []
+    rare = f"those in no text here and in at most {held[order[size:]].max(initial=0):,} training documents"
+    left = [rare] if size < len(order) else []
     left += [f"those longer than {_LONGEST} characters"] if len(order) < first.height else []
     blocks["documents"] = _documents_block(audit, vocabulary, documents, kept, " and ".join(left))
     return blocks
 
 
-def _sample_documents(audit: Audit) -> list[Json]:
-    """Test documents for the page: row, label, kind (how it was predicted), text, total = log Σ_s c_{X,s} e^{u_s}, answer.
+def _sample_documents(audit: Audit) -> tuple[list[Json], Ints]:
+    """Test documents for the page: row, label, kind (how it was predicted), text, total = log Σ_s c_{X,s} e^{u_s}, answer, and of
+    pairs other (what the other answer adds to it); and the token types in them.
 
     Up to 400,000 characters, none longer than 6,000, and 100,000 decision values: eight of each kind, then the shortest that
     contain the most informative tokens, then others by chance. Where the page cannot split text, each has its words' places,
@@ -134,9 +136,11 @@ def _sample_documents(audit: Audit) -> list[Json]:
         total = logsumexp([*model.scores[m.indices[inside]], *sink], b=[*m.data[inside], *np.ones(len(sink))])
         one: Json = {"row": int(test.corpus.rows[i]), "label": int(test.counts.labels[i]), "kind": kinds.get(i, "")}
         one |= {"text": texts[k], "total": float(total), "answer": audit.learned.f[i].tolist()}
+        if not audit.learned.task.classifies:
+            one["other"] = one["answer"][0] - float(model.decide(m[k : k + 1])[0, 0])
         documents.append(one)
     if vocabulary is None or _tokenizer_for_page(vocabulary) is not None or not documents:
-        return documents
+        return documents, np.unique(m.indices)
     stream = TokenStream.of(text_series([one["text"] for one in documents]), vocabulary.tokenizer)
     types = vocabulary.positions(stream)
     for k, one in enumerate(documents):
@@ -145,7 +149,7 @@ def _sample_documents(audit: Audit) -> list[Json]:
         one["spans"] = [(int(units[a]), int(units[b])) for a, b, _ in vocabulary.tokenizer.spans(one["text"])]
         one["types"] = types[stream.starts[k] : stream.starts[k + 1]]
         one["features"] = held[held >= vocabulary.n_words]
-    return documents
+    return documents, np.unique(m.indices)
 
 
 def _context_lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:

@@ -22,7 +22,11 @@ const Format = {
   range: (low, high, digits = 2) => `[${Format.signed(low, digits)}, ${Format.signed(high, digits)}]`,
 
   /** What data and model show together, as the page says it; tokens.csv keeps the words of 0.1. */
-  quadrant: (name) => name.replace("carries the label", "predicts the label"),
+  quadrant: (name) =>
+    name
+      .replace("carries the label, attended", "predictive, high attention")
+      .replace("carries the label, ignored", "predictive, low attention")
+      .replace("attended without evidence", "high attention, no evidence"),
 
   /** Six significant digits, as tokens.csv holds its numbers. */
   six: (x) => (Number.isFinite(x) ? Number(x.toPrecision(6)) : x),

@@ -3,11 +3,11 @@ const Main = {
   async start() {
     if (!Codec.supported()) return;
     const page = document.documentElement;
-    page.classList.add("live");
+    await State.load();
+    await Promise.all([TokenMap.load(), Model.load(), Lines.load()]);
+    await Documents.load();
     try {
-      await State.load();
-      await Promise.all([TokenMap.load(), Model.load(), Lines.load()]);
-      await Documents.load();
+      page.classList.add("live"); // until now, the static page is there to read
       Address.label = State.label;
       Main.controls();
       Theme.start();

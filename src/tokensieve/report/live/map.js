@@ -159,21 +159,15 @@ const TokenMap = {
     return [...down, ...across];
   },
 
-  /** The band and line of the bin means, with gaps where bins hold no types, and the line of a token that carries nothing. */
+  /** The band and line of the bin means, over bins that hold types, and the line of a token that carries nothing. */
   means() {
     const { left, top, width, height, x, y } = TokenMap.plot;
-    const whole = Axis.make([-1, 1].map((side) => side * (State.across === "effect" ? State.view().spread : 1)), 20, TokenMap.bend());
-    const runs = [];
-    for (const bin of TokenMap.bins()) {
-      const last = runs.at(-1)?.at(-1);
-      if (last && whole.at(bin.x) - whole.at(last.x) < 1.5) runs.at(-1).push(bin);
-      else runs.push([bin]);
-    }
     const place = (v, w) => [left + x.at(v), top + Math.min(Math.max(y.at(w), 0), height)];
     const inside = (bin) => x.at(bin.x) >= 0 && x.at(bin.x) <= width;
     const [ink, paper] = [Theme.colour("--ink"), Theme.colour("--card")];
     const out = [];
-    for (const run of runs.map((bins) => bins.filter(inside)).filter((bins) => bins.length)) {
+    const run = TokenMap.bins().filter(inside);
+    if (run.length) {
       const up = run.map((bin) => place(bin.x, bin.high));
       const line = run.map((bin) => place(bin.x, bin.mean));
       out.push({ path: [...up, ...run.toReversed().map((bin) => place(bin.x, bin.low))], fill: ink, opacity: 0.13 });
@@ -307,9 +301,9 @@ const TokenMap = {
     const thinned = rows.size < all ? ": those at the extremes, and a sample of the rest" : "";
     const zoomed = Points.placed.drawn < rows.size ? `; ${Format.count(Points.placed.drawn)} of them in view` : "";
     const brushed = State.brush ? ` ${Format.count(State.kept().length)} tokens are selected: the panel and the table list them.` : "";
-    const lines = "The line is the mean of 20 equal bins, the band one standard deviation, both over all types.";
-    Dom.id("map-note").textContent =
-      `${Format.count(rows.size)} of ${Format.count(all)} token types are on the map${thinned}${zoomed}.${brushed} ${lines}`;
+    const lines = "Line and band: mean and standard deviation over 20 equal bins, all token types.";
+    const some = rows.size < all || zoomed ? `${Format.count(rows.size)} of ${Format.count(all)} token types are on the map${thinned}${zoomed}.` : "";
+    Dom.id("map-note").textContent = `${some}${brushed} ${lines}`.trim();
   },
 
   /** The picture as it is now, with a title, as a file. */

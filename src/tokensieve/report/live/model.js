@@ -114,19 +114,21 @@ const Model = {
     const unknown = types.reduce((n, row) => n + Number(row[0] < 0), 0);
     const drained = Model.sink === null ? 0 : Math.exp(Model.sink - total); // what the sink takes, whose value is the prior
     const answer = sampled ? sampled.answer : Model.answer(attention, drained);
-    return { text: clean, spans, types, count, attention, drained, answer, unknown, total, sampled };
+    const other = sampled?.other ?? 0; // of a pair, what the other answer adds
+    return { text: clean, spans, types, count, attention, drained, answer, other, unknown, total, sampled };
   },
 
   /** The answer to a changed text, from that to the text before. What the page's model leaves out of a sampled document keeps
    * its weight and its part of the answer, so that all is exact but n-grams that are left out and that the change touches. */
   changed(explained, text) {
     const after = Model.explain(text);
-    const { sampled } = explained;
+    const { sampled, other } = explained;
+    const against = (answer) => Array.from(answer, (f) => f + other);
     const known = [...explained.count].map(([type, c]) => [type, c * Math.exp(Model.score[type] - explained.total)]);
     const left = sampled ? Math.max(1 - known.reduce((sum, [, q]) => sum + q, 0) - explained.drained, 0) : 0;
-    if (left < 1e-7) return after;
+    if (left < 1e-7) return { ...after, other, answer: against(after.answer) };
     const parts = Model.value.map((value, k) => {
-      const rest = explained.answer[k] - explained.drained * Model.prior[k];
+      const rest = explained.answer[k] - other - explained.drained * Model.prior[k];
       return known.reduce((f, [type, q]) => f - q * value[type], rest);
     });
     const top = Math.max(after.total, explained.total);
@@ -135,7 +137,7 @@ const Model = {
     const weight = before / (share ? now + left * before : left * before);
     const answer = parts.map((part, k) => (share ? share * after.answer[k] : 0) + weight * part);
     for (const [type, q] of after.attention) after.attention.set(type, share * q);
-    return { ...after, answer, drained: share * after.drained };
+    return { ...after, other, answer: against(answer), drained: share * after.drained };
   },
 
   answer(attention, drained) {
@@ -179,6 +181,6 @@ const Model = {
     }
     rows.sort((a, b) => Math.abs(b.contribution) - Math.abs(a.contribution));
     const answer = Model.speaks(explained.answer, k);
-    return { rows, answer, rest: rows.length ? answer - rows.reduce((f, row) => f + row.contribution, 0) : 0 };
+    return { rows, answer, rest: rows.length ? answer - rows.reduce((f, row) => f + row.contribution, explained.other ? Model.speaks([explained.other], k) : 0) : 0 };
   },
 };

@@ -4,9 +4,9 @@ const Shade = {
   render(explained, k, use = null) {
     const shares = Model.shares(explained, k);
     const peak = Math.max(0, ...shares.map((share) => Math.abs(share.contribution))) || 1;
-    const readout = Dom.make("p", { class: "readout", "aria-live": "polite", text: "Click a word to see the prediction without it, or walk with the arrow keys and press Enter." });
+    const readout = Dom.make("p", { class: "readout", "aria-live": "polite", text: "Click a word to see the prediction without it, or use the arrow keys and press Enter." });
     const text = Dom.make("div", { class: "text", dir: "auto", tabindex: "0", role: "group" });
-    text.setAttribute("aria-label", "Text with each word's contribution; arrow keys walk from word to word, Enter and Delete change one");
+    text.setAttribute("aria-label", "Text with each word's contribution; arrow keys move from word to word, Enter and Delete change one");
     const words = Shade.words(explained, shares, peak, text, k);
     // what is no word, formatting and the sink, comes first, so that the last word's sum is the answer
     let running = shares.reduce((f, share) => f - share.contribution, Model.speaks(explained.answer, k));
@@ -82,6 +82,7 @@ const Shade = {
     const sum = others.reduce((f, row) => f + row.contribution, 0);
     if (others.length) line.append(`${Format.count(others.length)} other token types ${Format.signed(sum, 3)}, `);
     if (Math.abs(rest) > 5e-4) line.append(`token types that are not on this page ${Format.signed(rest, 3)}, `);
+    if (explained.other) line.append(`the other answer ${Format.signed(Model.speaks([explained.other], k), 3)}, `);
     if (!explained.attention.size) line.append("no known token, so the prediction follows the class frequencies, ");
     line.append(Dom.make("strong", { text: `logit ${Format.signed(answer, 3)}` }));
     return line;
@@ -102,6 +103,7 @@ const Shade = {
     const many = [Format.percent(add(others, "attention"), 2), "", Format.signed(add(others, "contribution"), 4)];
     if (others.length) body.push(line(`${Format.count(others.length)} other token types`, ["", ...many]));
     if (Math.abs(rest) > 5e-5) body.push(line("Token types that are not on this page", ["", "", "", Format.signed(rest, 4)]));
+    if (explained.other) body.push(line("The other answer", ["", "", "", Format.signed(Model.speaks([explained.other], k), 4)]));
     const heads = ["Token", "Count", "Attention", "Value", "Contribution"];
     const head = heads.map((text, i) => Dom.make("th", { scope: "col", class: i ? "n" : "", text }));
     return Dom.make(

@@ -68,11 +68,8 @@ const TokenTable = {
 
   arrows() {
     const { by: sorted, down } = TokenTable.sort;
-    TokenTable.columns.forEach(({ by, head }, i) => {
-      const mine = sorted === by || (by === "posterior_difference" && sorted === "posterior_low");
-      const cell = Dom.id("table-head").rows[0].cells[i];
-      cell.setAttribute("aria-sort", mine ? (down ? "descending" : "ascending") : "none");
-      cell.firstChild.textContent = head + (mine ? (down ? "\u00a0↓" : "\u00a0↑") : "");
+    TokenTable.columns.forEach(({ by }, i) => {
+      Dom.id("table-head").rows[0].cells[i].setAttribute("aria-sort", sorted !== by ? "none" : down ? "descending" : "ascending");
     });
     const order = Dom.id("table-order");
     const usual = [...order.options].some((option) => option.value === sorted) && down === (sorted !== "token");
@@ -130,8 +127,8 @@ const TokenTable = {
     Dom.id("table-body").replaceChildren(...(part.length ? part.map((row) => TokenTable.row(row, rows)) : [TokenTable.nothing()]));
     const brush = State.brush ? "selected on the map, " : "";
     const label = Format.shown(State.classes[State.label], 40);
-    Dom.id("table-caption").textContent =
-      `${Format.count(order.length)} of ${Format.count(rows.size)} rows, ${brush}for class ${label}`;
+    const of = order.length < rows.size ? `${Format.count(order.length)} of ` : "";
+    Dom.id("table-caption").textContent = `${of}${Format.count(rows.size)} token types, ${brush}with their numbers for ${label}`;
     Dom.id("table-page").textContent = `Page ${Format.count(TokenTable.page + 1)} of ${Format.count(pages)}`;
     Dom.id("table-previous").disabled = TokenTable.page === 0;
     Dom.id("table-next").disabled = TokenTable.page >= pages - 1;
@@ -181,6 +178,7 @@ const TokenTable = {
       ...(TokenTable.wide ? [Format.chance(at("q_value")), Format.signed(at("score")), Format.signed(at("value")), Format.plain(at("attention"))] : []).map((text) => cell(text)),
       Dom.make("td", {}, mark),
     );
+    for (const [i, { head }] of TokenTable.columns.entries()) if (i) out.cells[i].dataset.label = head;
     out.addEventListener("mouseenter", () => TokenMap.plot && TokenMap.mark(row));
     out.addEventListener("mouseleave", () => TokenMap.plot && TokenMap.mark());
     return out;

@@ -73,6 +73,12 @@ LEGEND = {"title": None, "orient": "bottom", "symbolOpacity": 1}
 _HALO_AND_LETTERS: tuple[Specification, ...] = ({"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}, {"fill": INK})
 
 
+def _short(label: str, most: int) -> str:
+    """A class name as it fits on an axis."""
+    name = shown(label, 400)
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
 def channel(field: str, colours: Mapping[str, str] | None = None, **more: Any) -> Specification:
     """A channel that shows a field: of numbers, or names in their colours. Layers on one axis give its title and scale once."""
     if colours is None:
@@ -101,9 +107,9 @@ def finish(
     layers: list[Specification], data: Data, title: str, subtitle: list[str], height: int = 330
 ) -> Specification:
     """The whole specification of a chart: its layers from back to front, and its data by name."""
-    headed = {"text": wrap(title, 44) or [""], "subtitle": subtitle}
+    headed = {"text": wrap(title, 52) or [""], "subtitle": subtitle}
     return {
-        "title": headed | {"anchor": "start", "frame": "group", "offset": 12},
+        "title": headed | {"anchor": "start", "frame": "bounds", "offset": 12},
         "width": 420,
         "height": height,
         "background": PAPER,
@@ -182,7 +188,7 @@ def _map(picture: Picture) -> Specification:
         points = pl.concat(
             [kept, sample_with_extremes(finite.filter(~predictive), limit - kept.height, (of,), data["seed"])]
         )
-    named = {category: Category(category).of(shown(label, 24)) for category in CATEGORIES}
+    named = {category: Category(category).of(_short(label, 11)) for category in CATEGORIES}
     drawn = _back_to_front(points).select(
         x=pl.col("posterior_difference").round(3),
         y=pl.col(of).round(3),
@@ -199,9 +205,9 @@ def _map(picture: Picture) -> Specification:
         "names": _name_rows(marked if marked.height else points, of, bins, points),
     }
     others = [c for c in data["classes"] if c != label]
-    low, high = shown(others[0], 24) if len(others) == 1 else "other classes", shown(label, 24)
+    low, high = _short(others[0], 14) if len(others) == 1 else "other classes", _short(label, 14)
     title = f"← {low} · posterior difference · {high} →"
-    up = f"value: evidence for {high} ↑" if of == "value" else "score: attention ↑"
+    up = f"value: evidence for {_short(label, 22)} ↑" if of == "value" else "score: attention ↑"
     x = channel("x", title=title, scale={"domain": [-1, 1], "nice": False})
     y = channel("y", title=up, scale={"zero": False, "padding": 16})
     palette = {named[category]: colour for category, colour in CATEGORIES.items()}
@@ -214,40 +220,8 @@ def _map(picture: Picture) -> Specification:
         layer("marked", "point", {"size": 150, "strokeWidth": 2.2, "color": INK, "filled": False}, x="x", y="y"),
         *_name_layers(),
     ]
-    return finish(layers, rows, picture.title, [f"{points.height:,} of {data['tokens'].height:,} token types shown"])
-
-
-def _top(picture: Picture) -> Specification:
-    """Posterior differences of the strongest tokens of a class with intervals; of two classes the other's too, on the left.
-
-    Data: top (token, posterior_difference, posterior_low, posterior_high); other (the same of the other of two classes, else
-    None); neutral (the posterior difference of an uninformative token); subtitle.
-    """
-    columns = ("token", "posterior_difference", "posterior_low", "posterior_high")
-    rows: list[Specification] = []
-    for tokens, sign in ((picture.data["top"], 1), (picture.data.get("other"), -1)):
-        if tokens is not None:  # sign −1 shows them as the mirror class sees them
-            rows += [
-                {"text": shown(token, 24), "x": sign * x, "inner": sign * low, "outer": sign * high, "sign": sign}
-                for token, x, low, high in tokens.select(columns).iter_rows()
-            ][::sign]
-    rows = [{"rank": rank, **row} for rank, row in enumerate(rows)]
-    y = {"field": "rank", "type": "ordinal", "axis": None}
-    scale = {"domain": [-1, 1], "range": [ORANGE, PALE_BLUE]}
-    colour = {"field": "sign", "type": "nominal", "legend": None, "scale": scale}
-    title, across = "posterior difference, with 95% interval", {"domain": [-1, 1], "nice": False}
-    x = channel("inner", title=title, scale=across)
-    thick = {"strokeWidth": 5, "opacity": 0.45, "strokeCap": "round"}
-    outwards = {"align": {"expr": "datum.sign > 0 ? 'right' : 'left'"}, "dx": {"expr": "-8 * datum.sign"}}
-    style = outwards | {"fontSize": 12.5}
-    layers = [
-        _NEUTRAL_LINE,
-        layer("intervals", "rule", thick, x=x, x2="outer", y=y, color=colour),
-        layer("intervals", "circle", {"size": 75, "opacity": 1}, x="x", y=y, color=colour),
-        *(layer("intervals", "text", style | paint, x="inner", y=y, text="text") for paint in _HALO_AND_LETTERS),
-    ]
-    data = {"intervals": rows, "neutral": [{"x": picture.data["neutral"]}]}
-    return finish(layers, data, picture.title, [picture.data["subtitle"]], height=19 * max(len(rows), 4))
+    said = f"{points.height:,} of {data['tokens'].height:,} token types shown"
+    return finish(layers, rows, picture.title, [said] * (points.height < data["tokens"].height))
 
 
 def _slopes(picture: Picture) -> Specification:
@@ -307,7 +281,8 @@ def _reliability(picture: Picture) -> Specification:
 
 def _cloud(x: Specification, y: Specification, most_documents: int, palette: dict[str, str]) -> Specification:
     """Circles of the rows in "points", coloured by category, their area by documents."""
-    colour = channel("category", palette, legend=LEGEND | {"columns": 3, "columnPadding": 40, "symbolSize": 70})
+    legend = LEGEND | {"columns": 3, "columnPadding": 26, "symbolSize": 70, "labelLimit": 140}
+    colour = channel("category", palette, legend=legend)
     areas = {"type": "log", "domain": [1, most_documents], "range": [4, 160]}
     size = channel("documents", legend=None, scale=areas)
     return layer("points", "circle", {"opacity": 0.5, "aria": False}, x=x, y=y, size=size, color=colour)
@@ -357,9 +332,9 @@ def _name_rows(
 
 def _name_layers() -> list[Specification]:
     """Each name over or under its point; first the halos, then the letters."""
-    place = {"align": {"expr": "datum.side"}, "dy": {"expr": "datum.under ? 14 : -9"}}
+    place = {"align": {"expr": "datum.side"}, "dy": {"expr": "datum.under ? 19 : -12"}}  # clear of a ring
     style = place | {"fontSize": 12, "fontWeight": "bold"}
     return [layer("names", "text", style | paint, x="x", y="y", text="text") for paint in _HALO_AND_LETTERS]
 
 
-CHARTS = {"audit-map": _map, "audit-top": _top, "audit-slopes": _slopes, "audit-reliability": _reliability}
+CHARTS = {"audit-map": _map, "audit-slopes": _slopes, "audit-reliability": _reliability}
