@@ -47,7 +47,8 @@ class Problem:
         counted = count_corpus(Corpus.of(frame["text"], labels, ("-1", "+1")))
         self.counts, stream = counted.counts, tokenize(frame["text"], counted.vocabulary.tokenizer)
         self.ids = counted.vocabulary.positions(stream)[:, 0].astype(np.int64)
-        self.starts, self.document = stream.starts, stream.documents
+        self.starts = stream.starts
+        self.document = np.repeat(np.arange(stream.n_documents), np.diff(stream.starts))
         rng = np.random.default_rng(0)
         E, p, v = (rng.standard_normal(shape) / np.sqrt(d) for shape in ((self.counts.n_types, d), d, d))
         self.at = Start(E, p, v)

@@ -1,12 +1,19 @@
-"""Progress and time of long work: workers report how far they are; the caller decides how to display it."""
+"""Progress and time of long work, and work in threads and processes beside it."""
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, TypeVar
 
 _T = TypeVar("_T")
 Progress = Callable[[str, float], None]
@@ -34,6 +41,23 @@ def beside(work: Callable[[], _T]) -> Future[_T]:
 
     threading.Thread(target=run, daemon=True).start()
     return future
+
+
+def answer_of(program: Path, write: Callable[[IO[bytes]], object], lost: str, **environment: str) -> Any:
+    """The JSON that a Python program of ours writes; `write` fills the file that it reads. Its memory and its faults are its own:
+    where it fails, a line on standard error says what is lost and why, and the answer is None."""
+    command, variables = [sys.executable, "-P", str(program)], os.environ | environment
+    try:
+        with TemporaryFile() as file:
+            write(file)
+            file.seek(0)
+            done = subprocess.run(command, stdin=file, capture_output=True, timeout=3600, env=variables, check=True)
+        return json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as problem:
+        status = getattr(problem, "returncode", None)
+        reason = f"its process ended with status {status}" if status else str(problem)
+        logging.getLogger("tokensieve").warning("%s: %s", lost, reason)
+        return None
 
 
 class Clock:

@@ -144,14 +144,14 @@ def test_a_picture_is_drawn_in_every_form() -> None:
 def test_a_failure_to_draw_costs_the_pictures_only(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("tokensieve.report.pictures.sys.executable", "/bin/false")
+    monkeypatch.setattr("sys.executable", "/bin/false")
     report = Report("audit", "t", "the verdict", (picture(),))
     html = page(report)
     assert "the verdict" in html
     assert "could not be drawn" in html
     assert "a description" in html
     [line] = caplog.messages
-    assert line.startswith("no pictures: the drawing process ended with status 1")
+    assert line.startswith("no pictures, but everything else: its process ended with status 1")
 
 
 def test_pages_are_functions_of_their_report() -> None:

@@ -202,38 +202,39 @@ def _pair(m: int, types: Ints, data: Floats, weight: float, sink: int, table: Fl
 @numba.njit(cache=True, error_model="numpy", nogil=True)
 def _read(types: Ints, data: Floats, sink: int, table: Floats, q: Floats, f: Floats) -> tuple[int, float]:
     """Attention into q, and f less the value of the type of largest attention into f; that type, and the sink's attention."""
-    heads, most, total = table.shape[1] // 4 - 1, 0.0, 0.0
-    top = sink if sink >= 0 else types[0]
+    peak = table[sink if sink >= 0 else types[0], 0]
     for i in range(len(types)):
-        if table[types[i], 0] > table[top, 0]:
-            top = types[i]
-    peak = table[top, 0]
-    if sink >= 0:
-        most = math.exp(table[sink, 0] - peak)
-        total, top = most, sink
-    drained = most
+        q[i] = table[types[i], 0]
+        peak = max(peak, q[i])
     for i in range(len(types)):
-        mass = data[i] * math.exp(table[types[i], 0] - peak)
-        q[i] = mass
-        total += mass
-        if mass > most:
-            top, most = types[i], mass
+        q[i] = data[i] * math.exp(q[i] - peak)
+    top, drained = (sink, math.exp(table[sink, 0] - peak)) if sink >= 0 else (types[0], 0.0)
+    most = total = drained
+    for i in range(len(types)):
+        total += q[i]
+        if q[i] > most:
+            top, most = types[i], q[i]
     drained /= total
-    for h in range(heads):
-        f[h] = drained * (table[sink, 4 * h + 4] - table[top, 4 * h + 4])
     for i in range(len(types)):
         q[i] /= total
-        for h in range(heads):
-            f[h] += q[i] * (table[types[i], 4 * h + 4] - table[top, 4 * h + 4])
+    for at in range(4, table.shape[1], 4):
+        total = drained * (table[sink, at] - table[top, at])
+        for i in range(len(types)):
+            total += q[i] * (table[types[i], at] - table[top, at])
+        f[at // 4 - 1] = total
     return top, drained
 
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
 def _learn(types: Ints, sink: int, table: Floats, q: Floats, f: Floats, g: Floats, top: int, drained: float) -> None:
     """Add g times the derivatives of f to the gradients; what `_read` found, and g = ∂ℓ/∂f."""
-    heads = table.shape[1] // 4 - 1
+    heads, g0, f0, w0 = table.shape[1] // 4 - 1, g[0], f[0], table[top, 4]
     for i in range(len(types)):
         s, slope = types[i], 0.0
+        if heads == 1:  # numbers in registers: a quarter less time
+            table[s, 7] += g0 * q[i]
+            table[s, 3] += g0 * ((table[s, 4] - w0) - f0) * q[i]
+            continue
         for h in range(heads):
             slope += g[h] * ((table[s, 4 * h + 4] - table[top, 4 * h + 4]) - f[h])
             table[s, 4 * h + 7] += g[h] * q[i]

@@ -5,16 +5,10 @@ A corpus is made of *items*: documents with labels, or pairs of documents of whi
 
 from __future__ import annotations
 
-import json
-import logging
-import os
-import subprocess
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -37,7 +31,7 @@ from tokensieve.model.attention import (
 )
 from tokensieve.model.fit import best_scale, fit, prior_of, refit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.progress import Clock, Progress, silent
+from tokensieve.progress import Clock, Progress, answer_of, silent
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.split import draw_units, folds, split_corpus
@@ -141,20 +135,9 @@ class Task(ABC):
             given |= {f"{name}_{field}": getattr(matrix, field) for field in ("data", "indices", "indptr", "shape")}
         # small dense products gain nothing from threads, and lose tenfold on a busy machine
         alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        program = [sys.executable, "-P", str(Path(__file__).with_name("baseline.py"))]
-        try:
-            with TemporaryFile() as file:
-                np.savez(file, **given)
-                file.seek(0)
-                done = subprocess.run(program, stdin=file, capture_output=True, env=os.environ | alone, check=True)
-            return float(json.loads(done.stdout))
-        except (OSError, ValueError, subprocess.SubprocessError) as problem:
-            status = getattr(problem, "returncode", None)
-            reason = f"its process ended with status {status}" if status else str(problem)
-            logging.getLogger("tokensieve").warning(
-                "TF-IDF + logistic regression was not trained for comparison: %s", reason
-            )
-            return None
+        program, lost = Path(__file__).with_name("baseline.py"), "no TF-IDF + logistic regression for comparison"
+        accuracy = answer_of(program, lambda file: np.savez(file, **given), lost, **alone)
+        return None if accuracy is None else float(accuracy)
 
     def accuracy_without(
         self,

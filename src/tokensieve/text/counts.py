@@ -293,11 +293,33 @@ class Counts:
         of_type, documents = _by_type(rows, starts.astype(np.int64) * types.shape[1], n_types)
         kind = np.int32 if len(rows) < 2**31 else np.int64
         ends = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(_distinct(of_type, documents, n), out=ends[1:])
+        np.cumsum(Counts.list_frequencies(documents, of_type, n), out=ends[1:])
         indices, data = _rows(of_type, documents, ends)
         matrix = sp.csr_array((data, indices.astype(kind, copy=False), ends.astype(kind)), shape=(n, max(n_types, 1)))
         matrix.has_canonical_format = True
         return matrix
+
+    @staticmethod
+    @numba.njit(cache=True, nogil=True)
+    def list_frequencies(ids: Positions, starts: Ints, n: int) -> Ints:
+        """In how many lists each of n ids occurs; list k is ids[starts[k] : starts[k + 1]]."""
+        out, last = np.zeros(n, np.int64), np.full(n, -1, np.int64)
+        for k in range(len(starts) - 1):
+            for s in ids[starts[k] : starts[k + 1]]:
+                out[s] += last[s] != k
+                last[s] = k
+        return out
+
+    @staticmethod
+    @numba.njit(cache=True, nogil=True)
+    def gram_keys(prefix: Positions, ids: Positions, starts: Ints, n_words: int) -> Ints:
+        """Key of the n-gram ending at each token: prefix ending one token earlier · n_words + word; −1 where there is none."""
+        keys = np.full(len(ids), -1, np.int64)
+        for k in range(len(starts) - 1):
+            for i in range(starts[k] + 1, starts[k + 1]):
+                if prefix[i - 1] >= 0 and ids[i] >= 0:
+                    keys[i] = np.int64(prefix[i - 1]) * n_words + ids[i]
+        return keys
 
     @staticmethod
     def find(keys: Ints, wanted: Ints) -> Positions:
@@ -333,19 +355,6 @@ def _by_type(rows: Positions, starts: Ints, n_types: int) -> tuple[Ints, Positio
                 documents[at[s]] = k
                 at[s] += 1
     return first, documents
-
-
-@numba.njit(cache=True)
-def _distinct(first: Ints, documents: Positions, n: int) -> Ints:
-    """How many types each document holds."""
-    out = np.zeros(n, np.int64)
-    for s in range(len(first) - 1):
-        before = -1
-        for k in documents[first[s] : first[s + 1]]:
-            if k != before:
-                out[k] += 1
-                before = k
-    return out
 
 
 @numba.njit(cache=True)

@@ -242,9 +242,7 @@ class _PairReader:
         count where its name says more); or `--scores` or `--ranks` and two columns of numbers that are named like the answers."""
         if (named := self.table.winner_column()) or len(self.columns) != 2:
             return "--winner" * bool(named), named or ""
-        cells = {
-            n: some for n, some in self.table.sample().items() if not any(isinstance(x, list | dict) for x in some)
-        }
+        cells = {n: some for n, some in self.table.sample.items() if not any(isinstance(x, list | dict) for x in some)}
         sample = {n: {x for x in map(label_name, some) if x} for n, some in cells.items()}
         own = [{_plain(name), *_SYNONYMS[side]} for side, name in enumerate(self.columns)]
         less_clear = [[{"0"}, {"1"}], [{"1"}, {"2"}], [set(map(_plain, sample.get(name, ""))) for name in self._models]]

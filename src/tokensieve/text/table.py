@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -163,14 +164,15 @@ class SourceTable:
         """The number of rows."""
         return sum(len(batch[self.columns[0]]) for batch in self._read(self.columns[:1]))
 
-    def sample(self, rows: int = 200, characters: int = 1_000_000) -> dict[str, list[Any]]:
-        """The first values of every column, not more than guessing needs; an `InputError` where there are no rows."""
+    @cached_property
+    def sample(self) -> dict[str, list[Any]]:
+        """The first values of every column, no more than guessing needs; an `InputError` if there are no rows."""
         for batch in self._read(self.columns):
-            out = {name: SourceTable.as_list(values[:rows]) for name, values in batch.items()}
+            out = {name: SourceTable.as_list(values[:200]) for name, values in batch.items()}
             n = len(next(iter(out.values()), []))
             if n:
                 size = sum(len(value) for values in out.values() for value in values if isinstance(value, str))
-                kept = n if size <= characters else max(1, n * characters // size)
+                kept = n if size <= 10**6 else max(1, n * 10**6 // size)
                 return {name: values[:kept] for name, values in out.items()}
         raise InputError(f"{self.name}: has no rows")
 
@@ -285,9 +287,8 @@ class SourceTable:
             if len(set(names)) < len(names):
                 raise InputError(f"{self.name}: a field is named twice: {listed(names)}; name each once with --text")
             return tuple(names)
-        sample = self.sample()
-        name = _guessed_text(self, sample, self.columns, "")
-        _check_header(self, sample, [name])
+        name = _guessed_text(self, self.sample, self.columns, "")
+        _check_header(self, self.sample, [name])
         return (name,)
 
     def labelled_columns(
@@ -298,7 +299,7 @@ class SourceTable:
         if label is not None:
             label = self.position(label, "label")
         if texts is None or label is None:
-            sample, guessed = self.sample(), []
+            sample, guessed = self.sample, []
             command = self.pair_options()
             if label is None and command:
                 raise InputError(f"{self.name}: this looks like preference data; for pairs of answers pass {command}")
@@ -318,7 +319,7 @@ class SourceTable:
 
     def verdict(self) -> str | None:
         """Prodigy's column `answer`, which says whether the annotator accepted the label; None where it holds anything else."""
-        said = {str(value) for value in self.sample()["answer"]} if "answer" in self.columns else set()
+        said = {str(value) for value in self.sample["answer"]} if "answer" in self.columns else set()
         return "answer" if said and said <= {"accept", "reject", "ignore"} else None
 
     def pair_options(self) -> str | None:
@@ -326,7 +327,7 @@ class SourceTable:
         lower = {column.lower(): column for column in self.columns}
         if self.preferred:
             return option("--pairs", ",".join(self.preferred))
-        for name, values in self.sample().items():  # all answers of a prompt in one cell, each with its score
+        for name, values in self.sample.items():  # all answers of a prompt in one cell, each with its score
             answer = next((v[0] for v in values if isinstance(v, list) and len(v) > 1 and isinstance(v[0], dict)), {})
             keys = [key for key, value in answer.items() if value is not None]
             texts = [k for k in keys if re.fullmatch("answer|response|text|output|completion|generation", k.lower())]
@@ -492,8 +493,7 @@ def _could_be_classes(values: Sequence[object]) -> bool:
 
 def _hint(table: SourceTable) -> str:
     """What else may be wrong with a file whose columns are not clear."""
-    command = table.pair_options()
-    if command:
+    if command := table.pair_options():
         return f"; for preference data pass {command}"
     if table.first_line and any(len(name.split()) >= 4 or len(name) > 60 for name in table.columns):
         return "; the first line looks like data: if the file has no header, pass --no-header"

@@ -6,8 +6,8 @@ import base64
 import html
 import json
 import re
-import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import wait
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError, one_line
 from tokensieve.files import read_regular
+from tokensieve.progress import beside
 from tokensieve.text.plain import PlainText
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.values import text_series
@@ -415,22 +416,10 @@ class PieceTokenizer:
 
     def _encoded(self, texts: Sequence[str], seconds: float) -> list[Any]:
         """The library's encodings, made in a thread: a pattern may backtrack for hours, and an interrupt would wait for it."""
-        found: list[Any] = []
-
-        def encode() -> None:
-            try:
-                found.append(self._pieces.encode_batch(texts, add_special_tokens=False))
-            except BaseException as problem:  # a panic is no Exception
-                found.append(problem)
-
-        thread = threading.Thread(target=encode, daemon=True)
-        thread.start()
-        thread.join(seconds)
-        if not found:
+        encoded = beside(lambda: self._pieces.encode_batch(texts, add_special_tokens=False))
+        if not wait([encoded], seconds).done:
             raise ValueError(f"it needs more than {seconds:,.0f} seconds for {len(texts):,} texts")
-        if isinstance(found[0], BaseException):
-            raise found[0]
-        return list(found[0])
+        return list(encoded.result())
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's pieces in order."""

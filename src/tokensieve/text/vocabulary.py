@@ -80,11 +80,6 @@ class TokenStream(Chunks):
         yield self
 
     @property
-    def documents(self) -> Ints:
-        """The document of every token, shape (tokens,)."""
-        return np.repeat(np.arange(self.n_documents), np.diff(self.starts))
-
-    @property
     def n_documents(self) -> int:
         """n."""
         return len(self.starts) - 1
@@ -183,12 +178,11 @@ class Vocabulary:
 
     def positions(self, stream: TokenStream) -> NDArray[np.int32]:
         """Type of the n-gram that ends at every token, shape (tokens, levels); −1 where it is not in the vocabulary."""
-        out = np.full((len(stream.ids), 1 + len(self.grams)), -1, dtype=np.int32)
-        out[:, 0] = np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids]
-        base = len(self.words)
-        level: NDArray[np.int32] = out[:, 0]
+        words = np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids]
+        out, level, base = np.empty((len(words), 1 + len(self.grams)), np.int32), words, len(self.words)
+        out[:, 0] = words
         for n, keys in enumerate(self.grams, start=1):
-            level = Counts.find(keys, _gram_keys(level, out[:, 0], stream.documents, len(self.words)))
+            level = Counts.find(keys, Counts.gram_keys(level, words, stream.starts, len(self.words)))
             out[:, n] = np.where(level >= 0, level + base, -1)
             base += len(keys)
         return out
@@ -197,7 +191,7 @@ class Vocabulary:
         """Key of the n-gram one word longer than those of the vocabulary that ends at every token; −1 where there is none."""
         types = self.positions(stream)
         shorter = types[:, -1] - (self.n_words - len(self.grams[-1]) if self.grams else 0)
-        keys = _gram_keys(shorter, types[:, 0], stream.documents, len(self.words))
+        keys = Counts.gram_keys(shorter, types[:, 0].copy(), stream.starts, len(self.words))
         if isinstance(self.tokenizer, FieldTokenizer):
             of_word = np.array([self.tokenizer.field_of(word) for word in self.words])
             field = of_word[types[:, 0]]  # of unknown words it does not matter
@@ -280,14 +274,14 @@ def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_
 
 def _word_frequencies(stream: TokenStream) -> Frequencies:
     """The number of documents that contain each word."""
-    matrix = Counts.tally(stream.ids[:, None], stream.starts, len(stream.words))
-    found = np.bincount(matrix.indices, minlength=len(stream.words))
+    found = Counts.list_frequencies(stream.ids, stream.starts, len(stream.words))
     return Frequencies(pl.Series(stream.words, dtype=pl.String), found)
 
 
 def _gram_frequencies(stream: TokenStream, known: Vocabulary) -> Frequencies:
     """The number of documents that contain each n-gram one word longer than those of `known`."""
-    keys, found = _document_frequencies(known.longer(stream), stream.documents, stream.n_documents)
+    documents = np.repeat(np.arange(stream.n_documents), np.diff(stream.starts))
+    keys, found = _document_frequencies(known.longer(stream), documents, stream.n_documents)
     return Frequencies(pl.Series(keys, dtype=pl.Int64), found)
 
 
@@ -425,11 +419,3 @@ def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options
         )
     found = count_texts(corpus.texts, vocabulary, **options)
     return CountedCorpus(found.matrix, found.vocabulary, found.unknown, found.stream, corpus)
-
-
-def _gram_keys(prefix: NDArray[np.int32], ids: NDArray[np.int32], documents: Ints, n_words: int) -> Ints:
-    """Key of the n-gram ending at each token: prefix ending one token earlier · n_words + word; −1 where there is none."""
-    keys = np.full(len(ids), -1, dtype=np.int64)
-    there = (prefix[:-1] >= 0) & (ids[1:] >= 0) & (documents[:-1] == documents[1:])
-    keys[1:][there] = prefix[:-1][there].astype(np.int64) * n_words + ids[1:][there]
-    return keys

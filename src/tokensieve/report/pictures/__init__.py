@@ -7,10 +7,7 @@ Drawing happens in a process of its own: where memory or file handles run out, t
 from __future__ import annotations
 
 import json
-import logging
 import re
-import subprocess
-import sys
 from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +17,7 @@ import polars as pl
 
 from tokensieve.blocks import Block, Picture
 from tokensieve.files import csv_table
+from tokensieve.progress import answer_of
 from tokensieve.report.cells import walk
 from tokensieve.wording import subscripts
 
@@ -52,22 +50,10 @@ def draw(blocks: Sequence[Block], *also: str) -> Drawings:
     if not specs:
         return {}
     texts = {name: subscripts(json.dumps(spec, default=float, ensure_ascii=False)) for name, spec in specs.items()}
-    try:
-        child = subprocess.run(
-            [sys.executable, "-P", str(Path(__file__).with_name("child.py"))],
-            input=json.dumps({"specs": texts, "also": also}).encode(),
-            capture_output=True,
-            timeout=300,  # a drawing takes a tenth of a second; beyond this something hangs
-            check=True,
-        )
-        drawn = json.loads(child.stdout)
-    except (OSError, ValueError, subprocess.SubprocessError) as problem:
-        status = getattr(problem, "returncode", None)
-        reason = f"the drawing process ended with status {status}" if status else str(problem)
-        logging.getLogger("tokensieve").warning("no pictures: %s; everything else is complete", reason)
-        return {}
-    out = {name: {ending: b64decode(file) for ending, file in files.items()} for name, files in drawn.items()}
-    for name, spec in specs.items() if "csv" in also else ():
+    program, asked = Path(__file__).with_name("child.py"), json.dumps({"specs": texts, "also": also}).encode()
+    drawn = answer_of(program, lambda file: file.write(asked), "no pictures, but everything else")
+    out = {name: {ending: b64decode(file) for ending, file in files.items()} for name, files in (drawn or {}).items()}
+    for name, spec in specs.items() if drawn and "csv" in also else ():
         # a row per mark, in the column `part` the layer that it belongs to
         parts = [
             pl.DataFrame(rows, infer_schema_length=None).select(pl.lit(part).alias("part"), pl.all())

@@ -1,0 +1,45 @@
+"""The baseline against scikit-learn, which it does without."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+
+from tokensieve.task import baseline
+
+
+@pytest.mark.parametrize(("classes", "weighted"), [(2, False), (2, True), (3, False)])
+def test_predicts_as_scikit_learn_does(classes: int, weighted: bool) -> None:
+    rng = np.random.default_rng(classes)
+    labels, truth = rng.integers(0, classes, 300), rng.integers(0, classes, 200)
+    leaning = np.exp(rng.normal(0, 0.6, (classes, 50)))
+    words = labels[:, None] >= 0, np.arange(200)[:, None] != 7  # the eighth test document has none
+    train, test = (
+        sp.csr_array(rng.poisson(leaning[y] / 4) * some.astype(float))
+        for y, some in zip((labels, truth), words, strict=True)
+    )
+    weights = rng.uniform(0, 2, 300) if weighted else np.ones(300)
+    tfidf = TfidfTransformer(sublinear_tf=True).fit(train)
+    strengths, expected = (0.3, 1.0, 30.0), []
+    for strength in strengths:
+        model = LogisticRegression(C=strength, max_iter=1000)
+        model.fit(tfidf.transform(train), labels + 5, sample_weight=weights)
+        expected.append(float(np.mean(model.predict(tfidf.transform(test)) == truth + 5)))
+    assert len(set(expected)) > 1  # strengths differ, so that equal accuracies mean something
+    given = train.copy(), test.copy(), labels + 5, truth + 5, weights
+    assert list(baseline._accuracies(*given, strengths, single=True)) == expected
+
+
+def test_prefers_as_scikit_learn_does() -> None:
+    rng = np.random.default_rng(0)
+    leaning = np.exp(rng.normal(0, 0.5, (2, 50)))
+    train, test = (sp.csr_array(rng.poisson(leaning[np.arange(n) % 2] / 4).astype(float)) for n in (300, 200))
+    tfidf = TfidfTransformer(sublinear_tf=True).fit(train)
+    x, y = (tfidf.transform(counts) for counts in (train, test))
+    difference = x[::2] - x[1::2]
+    model = LogisticRegression(C=1.0, max_iter=1000, fit_intercept=False)
+    model.fit(sp.vstack([difference, -difference]), np.repeat([1, 0], 150))
+    expected = float(np.mean(model.decision_function(y[::2] - y[1::2]) > 0))
+    nothing = np.zeros(300, dtype=np.int64)
+    assert list(baseline._accuracies(train, test, nothing, nothing, np.ones(300), [1.0], single=False)) == [expected]
