@@ -298,6 +298,7 @@ def test_a_form_that_the_file_lacks_and_that_hides_the_words_is_no_headline() ->
     row = found.forms.row(by_predicate=pl.col("form") == "in CAPITALS", named=True)
     assert row["followed"] and row["words_kept"] == pytest.approx(0.0) and row["after"] == 1.0
     assert "form" not in DiagnosisReport(found).headline()
+    assert DiagnosisReport(found).sentences()[-1].startswith("Of documents in CAPITALS, 100% are predicted 1 (")
 
 
 @pytest.mark.slow

@@ -96,18 +96,21 @@ class Comparison:
             Column("accuracy", "rate"),
             Column("AUC", "interval"),
             Column("learned"),
-            Column("words without support", "count"),
+            Column("unsupported", "count"),
             Column("uses most", "token"),
         )
         shortened = self.models.with_columns(pl.col("model").replace_strict(short))
         rows = DiagnosisReport.cells(
             shortened, "model accuracy/accuracy_low/accuracy_high auc/auc_low/auc_high learning unsupported most_used"
         )
-        looked = f"{self.looked_at} words were removed from the same documents with each model, the most used of any of them."
+        looked = f"The {self.looked_at} words that any of the models uses most were removed from the same documents with each."
+        title, few = f"The models on the same {count(first.documents['read'])} documents", (0, 1, 4, 5)
+        short_rows = [tuple(row[i] for i in few) for row in rows]
         blocks: list[Block] = [
             Text(looked, "note"),
-            Table(f"The models on the same {count(first.documents['read'])} documents", columns, rows),
+            Table(title, tuple(columns[i] for i in few), short_rows, only=("terminal",)),
             self._curve(short),
+            Section("The models", (Table(title, columns, rows),), only=("html", "markdown")),
             Text("Look at words that the later model uses more and that should not matter.", "lead"),
         ]
         ends, verdict = (first.model, last.model), "All differences in the use of words are within chance."
@@ -123,7 +126,7 @@ class Comparison:
                     Column("word", "token"),
                     Column("before", "plain", unit="log-odds"),
                     Column("after", "plain", unit="log-odds"),
-                    Column("change", "interval"),
+                    Column("change", "interval", unit="log-odds"),
                 )
                 tables.insert(0, Table(f"Words that {title} use (q < 0.05)", heads_of, cells))
                 if (before, after) == ends:

@@ -237,6 +237,10 @@ class DiagnosisReport:
                 "It does not measurably rely on any word the data does not support. A shortcut that this file shares with the "
                 "training data looks supported: check the words at the top."
             )
+        far = self.found.forms.filter("followed", (pl.col("after") - pl.col("before")).abs() > 0.25)
+        for form in far.sort("mean", descending=True).head(1).iter_rows(named=True):
+            moved = f"{percent(form['after'], 0)} are predicted {shown(form['class'], 40)}"
+            out.append(f"Of documents {form['form']}, {moved} ({percent(form['before'], 0)} as they are).")
         return out
 
     def _next_step(self) -> str:

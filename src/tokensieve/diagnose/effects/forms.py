@@ -41,8 +41,8 @@ FORMS: dict[str, tuple[Callable[[str], str], Callable[[str], bool] | None]] = {
     "ending in an emoji": (lambda text: f"{text} \U0001f642", lambda text: text.strip()[-1:] >= "\U0001f300"),
     "in HTML markup": (lambda text: f"<p>{text}</p>", lambda text: "<" in text and ">" in text),
     "with a number at its end": (lambda text: f"{text} (12345)", lambda text: any(map(str.isdigit, text[-8:]))),
-    "with three neutral sentences after it": (lambda text: f"{text} {_NEUTRAL}", None),
-    "with three neutral sentences before it": (lambda text: f"{_NEUTRAL} {text}", None),
+    "followed by three neutral sentences": (lambda text: f"{text} {_NEUTRAL}", None),
+    "preceded by three neutral sentences": (lambda text: f"{_NEUTRAL} {text}", None),
 }
 _NUMBERS = "use use_low use_high mean mean_low mean_high flipped words_kept before after p_value".split()
 
