@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve import __version__
-from tokensieve.blocks import Passage, Report
+from tokensieve.blocks import Passage, Report, Section
 from tokensieve.diagnose.judgement.agreement import Correlation, Learning, Skill
 from tokensieve.diagnose.judgement.status import Status
 from tokensieve.diagnose.report import DiagnosisReport
@@ -109,7 +109,7 @@ class Diagnosis:
         """Title, headline and blocks."""
         return DiagnosisReport(self).report()
 
-    def files(self) -> dict[str, Content]:
+    def files(self) -> dict[str, Content | Section]:
         """summary.json, tables and the section for a model card."""
         return {
             "tokens.csv": csv_table(self.tokens),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -388,42 +387,18 @@ class DiagnosisReport:
         cells = self.cells(rows, "token documents posterior_difference/posterior_low/posterior_high use value")
         return Table(f"Words that predict {shown(label, 40)}", columns, cells)
 
-    def model_card(self) -> str:
-        """A section for a model card, in Markdown: what the model uses, on which evidence."""
+    def model_card(self) -> Section:
+        """A section for a model card: what the model uses, on which evidence."""
         skill, read = self.found.skill, count(self.found.documents["read"])
         ends = f"{percent(skill.accuracy_low)} to {percent(skill.accuracy_high)}"
-        lines = [
-            "## What this model uses",
-            "",
-            f"**{_safe(self.headline(), 600)}**",
-            "",
-            f"Measured with tokensieve {__version__} on {read} documents of {_safe(self.found.name)}: accuracy "
-            f"{percent(skill.accuracy)} (95% CI {ends}, largest class {percent(skill.majority)}). {self._coverage_line()}",
-            "",
-            *[f"- {_safe(sentence, 600)}" for sentence in self.sentences()],
-        ]
-        if not self.found.learned:
-            return "\n".join([*lines, ""])
-        heads = "| word | evidence for | use (log-odds) | share of all use | predictions changed | posterior difference | data |"
-        lines += ["", heads, "|---|---|---|---|---|---|---|"]
-        for row in self.found.used.head(15).iter_rows(named=True):
-            cells = (
-                _safe(row["token"], 40),
-                _safe(row["class"], 40),
-                f"{plain(row['use'])} {interval(row['use_low'], row['use_high'])}",
-                percent(row["share"]),
-                percent(row["flipped"]),
-                f"{signed(row['posterior_difference'])} {interval(row['posterior_low'], row['posterior_high'])}",
-                row["status"],
-            )
-            lines.append(f"| {' | '.join(cells)} |")
-        return "\n".join([*lines, ""])
-
-
-def _safe(text: str, length: int = 200) -> str:
-    """Text that stays text in Markdown."""
-    safe = re.sub(r"([\\|`*_\[\]])", r"\\\1", shown(text, length))
-    return safe.replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
+        measured = (
+            f"Measured with tokensieve {__version__} on {read} documents of {shown(self.found.name)}: accuracy "
+            f"{percent(skill.accuracy)} (95% CI {ends}, largest class {percent(skill.majority)}). {self._coverage_line()}"
+        )
+        said = map(Text, (self.headline(), measured, *self.sentences()))
+        _, words = self._words(self.found.used.head(12), "")
+        table = Table("", words.columns[:8], [row[:8] for row in words.rows])
+        return Section("What this model uses", (*said, table) if self.found.learned else tuple(said))
 
 
 def _most(used: pl.DataFrame, words: Sequence[str]) -> float:

@@ -19,8 +19,11 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
 _LINK = re.compile(r"(?i)\bwww\.|[a-z]:(?=//)|\b(?:mailto|xmpp):|^\d+\.(?=\s)")
 
 
-def markdown(report: Report) -> str:
-    """The report as Markdown that ends with a line break; hostile text cannot become a link, an image, HTML or a heading."""
+def markdown(report: Report | Section) -> str:
+    """A report, or a section for a card of the hub, as Markdown that ends with a line break; hostile text cannot become a link, an
+    image, HTML or a heading."""
+    if isinstance(report, Section):
+        return "\n\n".join(part for part in _parts([report], 2) if part) + "\n"
     parts = [f"# {_safe(report.title)}", f"**{_safe(report.verdict)}**", *_parts(report.blocks, 2)]
     plain = {name: value for name, value in report.about.items() if isinstance(value, str | int | float)}
     parts.append("; ".join(f"{_safe(name)} {_safe(str(value))}" for name, value in plain.items()))
@@ -73,8 +76,7 @@ def dataset_card(audit: Audit) -> str:
     ]
     if audit.notes:
         inside.append(Section("Notes", tuple(Text(note[:400]) for note in audit.notes[:8])))
-    parts = _parts([Section("What tokens give away", tuple(inside))], 2)
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return markdown(Section("What tokens give away", tuple(inside)))
 
 
 def _safe(text: str) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from tokensieve.blocks import Report
+from tokensieve.blocks import Report, Section
 from tokensieve.files import Content, write_all
 from tokensieve.progress import beside
 from tokensieve.report.html import page
+from tokensieve.report.markdown import markdown
 from tokensieve.report.pictures import draw
 
 
@@ -28,7 +29,7 @@ class _Result(Protocol):
 
     def report(self) -> Report: ...
 
-    def files(self) -> dict[str, Content]: ...
+    def files(self) -> Mapping[str, Content | Section]: ...
 
 
 def save(
@@ -68,7 +69,8 @@ def save(
     seconds["report"] = now - lap
     seconds["total"] = sum(seconds.values()) if start is None else now - start
     result.seconds.update(seconds)
-    files |= result.files() | dict(also or {})
+    files |= {name: markdown(x) if isinstance(x, Section) else x for name, x in result.files().items()}
+    files |= also or {}
     ours = rf"report\.html|summary\.json|{result.own_files}"
     return write_all(Path(folder), files, ours=ours, sums="findings.json" in files)  # only audits are read again
 
