@@ -260,6 +260,7 @@ def test_a_shortcut_shared_with_the_evaluation_does_not_read_like_praise() -> No
         "This model relies most on “tablet” (+8.0 log-odds). It also predicts the label in this file."
     )
     assert first.endswith("may share a shortcut.")
+    assert not any("does not measurably rely" in sentence for sentence in DiagnosisReport(found).sentences())
     assert found.exceeded(Diagnosis.limits_from(["share=0.5"])) and not found.exceeded(
         Diagnosis.limits_from(["unsupported=0"])
     )

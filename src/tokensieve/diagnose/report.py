@@ -231,7 +231,7 @@ class DiagnosisReport:
             out.append(
                 f"The data does not support its use of {quoted(leaning)}. Check whether {it} in its training data."
             )
-        elif used.height:
+        elif used.height and not dominating_words(used):
             out.append(
                 "It does not measurably rely on any word the data does not support. A shortcut that this file shares with the "
                 "training data looks supported: check the words at the top."
@@ -389,12 +389,7 @@ class DiagnosisReport:
 
     def model_card(self) -> Section:
         """A section for a model card: what the model uses, on which evidence."""
-        skill, read = self.found.skill, count(self.found.documents["read"])
-        ends = f"{percent(skill.accuracy_low)} to {percent(skill.accuracy_high)}"
-        measured = (
-            f"Measured with tokensieve {__version__} on {read} documents of {shown(self.found.name)}: accuracy "
-            f"{percent(skill.accuracy)} (95% CI {ends}, largest class {percent(skill.majority)}). {self._coverage_line()}"
-        )
+        measured = f"Measured with tokensieve {__version__} on {shown(self.found.name)}. {self._coverage_line()}"
         said = map(Text, (self.headline(), measured, *self.sentences()))
         _, words = self._words(self.found.used.head(12), "")
         table = Table("", words.columns[:8], [row[:8] for row in words.rows])
