@@ -54,6 +54,14 @@ def test_deep_columns_are_written_to_parquet_as_json_text(run: Run, tmp_path: Pa
     assert pl.read_parquet(tmp_path / "b.parquet")["more"][:2].str.replace_all(" ", "").to_list() == cells
 
 
+@pytest.mark.parametrize("value", ["1" + "0" * 400, '"\\ud800"'])
+def test_what_parquet_cannot_hold_is_one_line(run: Run, tmp_path: Path, value: str) -> None:
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "a good film", "more": {value}}}\n' * 3)
+    status, _, err = run("mask", "a.jsonl", "--token", "good", "--out", "b.parquet")
+    assert (status, err.count("\n")) == (2, 1) and "cannot be written as Parquet" in err and "use .jsonl" in err
+    assert run("mask", "a.jsonl", "--token", "good", "--out", "b.jsonl")[0] == 0
+
+
 @pytest.mark.parametrize("target", ["b.jsonl", "b.csv"])
 @pytest.mark.parametrize("bad", ['{"text": "cut', '["no object"]'])
 def test_a_bad_late_line_is_named_and_nothing_is_written(run: Run, tmp_path: Path, target: str, bad: str) -> None:

@@ -190,10 +190,9 @@ def _written(rows: list[dict[str, Any]], name: str, source: str) -> bytes:
         try:
             flat = [{key: json.dumps(x, default=str) if _deep(x) else x for key, x in row.items()} for row in rows]
             pl.DataFrame(flat, schema=schema, infer_schema_length=None).write_parquet(binary)
-        except (pl.exceptions.PolarsError, TypeError) as problem:
-            raise InputError(
-                f"{source} cannot be written as Parquet: {str(problem).splitlines()[0]}; use .jsonl"
-            ) from None
+        except (pl.exceptions.PolarsError, TypeError, OverflowError, ValueError) as problem:
+            reason = str(problem).splitlines()[0][:100]
+            raise InputError(f"{source} cannot be written as Parquet: {reason}; use .jsonl") from None
         return binary.getvalue()
     out = io.StringIO(newline="")
     if suffix == ".jsonl":

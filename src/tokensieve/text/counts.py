@@ -257,7 +257,7 @@ class Counts:
             what, rows: for messages, what to call them, and the documents' rows in their source.
 
         Raises:
-            InputError: there are more or fewer than n, one is no finite number of at least 0, or all are 0.
+            InputError: there are more or fewer than n, one is no number from 0 to 1e100, or all are 0.
         """
         try:
             weights = np.asarray(values, dtype=np.float64)
@@ -268,11 +268,11 @@ class Counts:
         if weights.shape != (documents,):
             given = f"{len(weights):,}" if weights.ndim == 1 else f"an array of shape {weights.shape}"
             raise InputError(f"{what}: {given} for {documents:,} documents: pass one number for each of them")
-        wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        wrong = np.flatnonzero(~((weights >= 0) & (weights <= 1e100)))  # sums and products stay finite
         if len(wrong):
             place = f"place {wrong[0]}" if rows is None else f"row {rows[wrong[0]]}"
             raise InputError(
-                f"{what} contains {weights[wrong[0]]:g} in {place}: a weight is a finite number of at least 0"
+                f"{what} contains {weights[wrong[0]]:g} in {place}: a weight is a number from 0 to 1e100"
             )
         if not weights.any():
             raise InputError(f"{what}: every weight is zero, so there is nothing to learn from: set a weight for some")
