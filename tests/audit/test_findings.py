@@ -137,6 +137,17 @@ def test_a_planted_word_bears_its_sign_and_an_ordinary_one_none(name: str) -> No
         )
 
 
+def test_a_percentage_is_a_number_and_no_code() -> None:
+    """On news in five topics "2%" was a shortcut of business by its looks, in whatever company."""
+    texts = [
+        f"on day {i} shares of {name} rose 2% in trading"
+        for i, name in enumerate("acmo belco corvan delphi".split() * 10)
+    ]
+    corpus = read_corpus((texts, ["a", "b"] * 20))
+    signs = Sign.of_each(["2%"], [np.arange(40)], corpus, WordTokenizer())[0][0]
+    assert Sign.NUMBER in signs and Sign.MARKUP not in signs
+
+
 FORMS = {
     "three trailing spaces": (in_share(0.1, 1, lambda t: f"{t}   "), {"⟨3+ spaces⟩", "⟨trailing spaces⟩"}, "good"),
     "a final ...": (in_share(0.1, 0, lambda t: t.rstrip(".") + "..."), {'⟨ends "..."⟩', "⟨...⟩"}, "bad"),

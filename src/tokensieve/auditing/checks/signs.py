@@ -14,7 +14,7 @@ from tokensieve.text.counts import Ints
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import Tokenizer
 
-CODE = re.compile(r"://|^www\.|@|\d[/_=&#?%:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
+CODE = re.compile(r"://|^www\.|@|\d[/_=&#?:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
 _GLUED_BEFORE, _GLUED_AFTER = re.compile(r"(\w[/_=@#?%:.]|\[|\d-)$"), re.compile(r"^([/_=@#?%:.]\w|-\d|\])")
 
 
