@@ -126,6 +126,19 @@ def test_readme_has_blocks_and_every_exception_a_reason() -> None:
     assert all(block.reason is None or len(block.reason.split()) > 1 for block in found)
 
 
+def test_no_audit_of_the_readme_writes_over_another_and_a_comparison_follows() -> None:
+    lines = [
+        words
+        for block in blocks((HOME / "README.md").read_text())
+        for words in commands_of(block.code)
+        if block.language in SHELL
+    ]
+    audits = [words for words in lines if words[:2] == ["tokensieve", "audit"] and "--pairs" not in words]
+    folders = [words[words.index("--out") + 1] if "--out" in words else "tokensieve-audit" for words in audits]
+    [compared] = [words[2:] for words in lines if words[:2] == ["tokensieve", "compare"]]
+    assert len(set(folders)) == len(folders) > 2 and compared == folders[:2]
+
+
 TEXT = "a\n\n```sh\ntokensieve --version  # shown\n```\n\n```\noutput\n```\n<!-- not run: no network -->\n```python\nx = 1\n```\n"
 
 

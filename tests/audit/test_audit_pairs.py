@@ -74,7 +74,7 @@ def test_the_page_and_the_terminal_speak_of_pairs(
     assert "always answering the largest class" not in page.split("<script")[0]
     show(replace(found, seconds=found.seconds | {"total": 1.0}).report(), Path("out"))
     lines = capsys.readouterr().out.splitlines()
-    assert max(len(line) for line in lines if not line.startswith("  tokensieve")) <= 80
+    assert any(len(line) > 80 for line in lines), "what is piped is not broken into lines"
     assert any(line.startswith("Test accuracy") for line in lines)
 
 

@@ -161,7 +161,9 @@ def test_planted_formatting_is_the_first_shortcut_and_in_the_model(name: str) ->
     first, *others = [f for f in found.findings if f.kind == "shortcut"]
     assert set(first.tokens) == tokens and first.label == label and first.signs == (Sign.FORMATTING.value,)
     assert first is found.findings[0] and not others and first.evidence["decides"].low > 0.9
-    assert first.examples and all(f"{e.before}{e.token}{e.after}".endswith(("...", "   ")) and e.token for e in first.examples)
+    assert first.examples and all(
+        f"{e.before}{e.token}{e.after}".endswith(("...", "   ")) and e.token for e in first.examples
+    )
     assert "mask" not in first.action and "--no-formatting" in first.action
     rows = found.tokens.filter(pl.col("token").is_in(list(tokens)) & (pl.col("class") == label))
     assert rows.height == 2 and (rows["value"] > 0).all() and (rows["quadrant"] == "carries the label, attended").all()

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from tokensieve import wording
 from tokensieve.blocks import Column, Report, Table, Text
 from tokensieve.text.counts import Ints
 
@@ -82,16 +83,17 @@ class Reviews:
             ends = row["posterior_low"], row["posterior_high"]
             found += row["q_value"] < 0.05
             inside += ends[0] <= true <= ends[1]
-            rows.append(
-                (word, true, (row["posterior_difference"], *ends), "found" if row["q_value"] < 0.05 else "missed")
-            )
+            said = "found" if row["q_value"] < 0.05 else f"missed (q = {wording.chance(row['q_value'])})"
+            said += "; outside the interval" * (not ends[0] <= true <= ends[1])
+            rows.append((word, true, (row["posterior_difference"], *ends), said))
         first = next((audit.maskable(one)[0] for one in audit.findings if audit.maskable(one)), None)
         verdict = "is the first suspicious token" if first == self.shortcut else f"was not found first (first: {first})"
         measured_column = Column("Measured", "interval", unit="with 95% CI")
         columns = (Column("Sentiment word"), Column("True", "signed"), measured_column, Column("Result"))
         n = len(self.strengths)
         summary = (
-            f"{found} of {n} sentiment words found (q < 0.05); {inside} of {n} intervals contain the true strength."
+            f"{found} of {n} sentiment words found: their q-value, which allows for testing many words, is below 0.05. "
+            f"{inside} of {n} intervals contain the true strength."
         )
         blocks = (Text(summary), Table("", columns, rows, first=n))
         title = "How much of the planted truth was found"

@@ -25,5 +25,5 @@ def _demo(
     source = reviews.texts.to_list(), ["negative" if label == 0 else "positive" for label in reviews.labels]
     result = run_audit(source, settings, TokenOptions(), out, quiet, name="2,000 generated reviews")
     if not quiet:
-        show(result.report(), out, result.seconds["total"])
-        show(reviews.found_by(result))
+        show(result.report())
+        show(reviews.found_by(result), out, result.seconds["total"])

@@ -83,7 +83,7 @@ class Explanation:
 
     def __repr__(self) -> str:
         return (
-            f"Explanation({str(self.predicted)!r}; P({self.explained}) = {self.probability:.4f}, answer {self.answer:+.4f}, "
+            f"Explanation({str(self.predicted)!r}; P({self.explained}) = {self.probability:.4f}, logit {self.answer:+.4f}, "
             f"the sum of {self.table.height} contributions, {self.unknown} unknown words)"
         )
 

@@ -32,6 +32,7 @@ class _Console(rich_console.Console):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, **options)
+        self.soft_wrap |= not self.is_terminal  # what another program or a file gets is not broken into lines
 
     def on_broken_pipe(self) -> None:
         """Rich would end the program with status 1."""
@@ -51,6 +52,7 @@ def show(report: Report, out: Path | None = None, seconds: float | None = None) 
     console = _Console()
     console.print(Line(report.title, style="dim"))
     console.print(Line(report.verdict, style="bold"))
+    console.print()
     _show(report.blocks, console)
     if out is not None:
         time = f"{seconds:.1f} s; " if seconds is not None else ""
@@ -108,7 +110,7 @@ def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> No
         style = _style(contribution) if abs(contribution) > 0.15 * largest else ""
         line.append(shown(piece, 10_000) if piece.strip() else piece, style=style)
     console.print(line)
-    answer = f"answer {signed(found.answer, 6)}"
+    answer = f"logit {signed(found.answer, 6)}"
     if name:
         console.print(Line(f"{name}: {answer}, unknown words: {found.unknown}", style="bold"))
     elif model.pairs:
