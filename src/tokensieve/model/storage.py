@@ -78,7 +78,9 @@ def model_files(model: Model | AttentionClassifier) -> dict[str, bytes]:
         "formatting": vocabulary.formatting,
     }
     description["sha256"] = _digest(description, blob)
-    return {NUMBERS: blob, DESCRIPTION: _json(description), TABLE: _json(table(model))}
+    listed = table(model)
+    floats = msgspec.json.encode({name: listed.pop(name) for name in ("scores", "values")})  # a tenth of json's time
+    return {NUMBERS: blob, DESCRIPTION: _json(description), TABLE: _json(listed)[:-1] + b"," + floats[1:]}
 
 
 def table(model: Model | AttentionClassifier) -> dict[str, Any]:

@@ -207,14 +207,18 @@ def _plain_match(text: str, token: str, tokenizer: Tokenizer) -> tuple[int, int]
         isinstance(tokenizer, WordTokenizer)
         and tokenizer.pattern == WORD
         and tokenizer.html != "strip"
-        and re.fullmatch(r"[A-Za-z]+(?: [A-Za-z]+)*", token)
+        and re.fullmatch(r"[A-Za-z]+(?:[' ][A-Za-z]+)*", token)
     ):
         return None
     signs = r"\s!\"(),?“”«»–—…"  # what is certainly no part of a word, a number, an address or a tag
     words = f"[{signs}]+".join(token.split(" "))
     pattern = rf"(?<![^{signs}]){words}(?=[{signs}]|\Z|\.(?:\s|\Z))"
-    found = re.search(pattern, text, re.IGNORECASE if tokenizer.lowercase else 0)
-    return found and found.span()
+    rule = re.compile(pattern, re.IGNORECASE if tokenizer.lowercase else 0)
+    folded, at = text.lower() if tokenizer.lowercase else text, -1
+    while len(folded) == len(text) and (at := folded.find(token.partition(" ")[0], at + 1)) >= 0:
+        if found := rule.match(text, at):
+            return found.span()
+    return None
 
 
 def _packed(meta: Json, arrays: Arrays | None = None) -> str:
