@@ -42,8 +42,8 @@ import scipy.sparse as sp
 from scipy.stats import spearmanr
 
 from machine import DATA, described, forget_peak, memory
-from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.storage import load_model, model_files
+from tokensieve.model.classifier import AttentionClassifier, load_model
+from tokensieve.model.storage import model_files
 from tokensieve.text.vocabulary import tokenize
 
 REVIEWS = 25_000

@@ -22,6 +22,7 @@ from .model.attention import Model as Model
 from .model.attention import answers as answers
 from .model.attention import gradient as gradient
 from .model.classifier import AttentionClassifier as AttentionClassifier
+from .model.classifier import load_model as load_model
 from .model.cluster import learn_on as learn_on
 from .model.embeddings import Training as Training
 from .model.embeddings import TrainingSettings as TrainingSettings
@@ -32,7 +33,6 @@ from .model.explanation import Explanation as Explanation
 from .model.explanation import compare as compare
 from .model.fit import fit as fit
 from .model.settings import TrainSettings as TrainSettings
-from .model.storage import load_model as load_model
 from .model.storage import model_files as model_files
 from .model.storage import read_model as read_model
 from .model.storage import table as table

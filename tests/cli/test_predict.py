@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
 from calls import Run
 from reviews import write_reviews
 from tokensieve.auditing.score import Score
-from tokensieve.model.storage import load_model
+from tokensieve.model.classifier import load_model
 from tokensieve.text.documents import read_rows
 from tokensieve.text.sources import open_source
 

@@ -19,8 +19,8 @@ from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
 from tokensieve.errors import InputError
-from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.storage import DESCRIPTION, NUMBERS, TABLE, _digest, load_model, model_files, table
+from tokensieve.model.classifier import AttentionClassifier, load_model
+from tokensieve.model.storage import DESCRIPTION, NUMBERS, TABLE, _digest, model_files, table
 from tokensieve.text.tokenizers import WordTokenizer
 
 WORDS = ["good", "bad", "not", "film", "don't", "the", "<script>", "=cmd()", "42"]

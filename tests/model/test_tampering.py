@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
-from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.storage import DESCRIPTION, NUMBERS, _digest, load_model, model_files, read_model
+from tokensieve.model.classifier import AttentionClassifier, load_model
+from tokensieve.model.storage import DESCRIPTION, NUMBERS, _digest, model_files, read_model
 
 Run = Callable[..., tuple[int, str, str]]
 HUGE = 10**400

@@ -16,8 +16,8 @@ from tokenizers import models, pre_tokenizers
 
 from calls import Run, joined, read_texts
 from tokensieve.errors import InputError
-from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.storage import load_model, model_files
+from tokensieve.model.classifier import AttentionClassifier, load_model
+from tokensieve.model.storage import model_files
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.tokenizers import FieldTokenizer, PieceTokenizer, WordTokenizer, tokenizer_from_dict
 from tokensieve.text.vocabulary import count_corpus

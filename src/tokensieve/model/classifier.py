@@ -22,10 +22,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative, column_or_1d, validate_data
 
 from tokensieve.errors import InputError
+from tokensieve.files import write_all
 from tokensieve.model.attention import Model, both, decide, probabilities
 from tokensieve.model.explanation import Explanation
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
+from tokensieve.model.storage import model_files, read_model
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer
@@ -282,9 +284,6 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: the folder cannot be written, or the model was fitted on counts.
         """
-        from tokensieve.files import write_all
-        from tokensieve.model.storage import model_files
-
         return write_all(Path(folder), model_files(self))
 
     def _names(self, given: Data) -> Array:
@@ -295,6 +294,13 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.vocabulary_ is not None or len(names) != len(self.scores_):
             raise InputError(f"{len(names)} names for {len(self.scores_)} columns of counts: pass one for each")
         return names
+
+
+def load_model(path: str | Path) -> AttentionClassifier:
+    """`read_model` as a fitted scikit-learn classifier, with the settings that it was trained with."""
+    model = read_model(path)
+    assert model.vocabulary is not None
+    return AttentionClassifier.of(model, tokenizer=model.vocabulary.tokenizer)
 
 
 def _as_counts(X: Data) -> sp.csr_array:

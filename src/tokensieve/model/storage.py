@@ -105,15 +105,6 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
     }
 
 
-def load_model(path: str | Path) -> AttentionClassifier:
-    """`read_model` as a fitted scikit-learn classifier, with the settings that it was trained with."""
-    from tokensieve.model.classifier import AttentionClassifier
-
-    model = read_model(path)
-    assert model.vocabulary is not None
-    return AttentionClassifier.of(model, tokenizer=model.vocabulary.tokenizer)
-
-
 def read_model(path: str | Path) -> Model:
     """Read a model from its folder, or from the path of one of its two files.
 

@@ -1,7 +1,7 @@
 """Pictures: which chart draws which, and SVG and PNG files of them without a browser or a network.
 
-`CHARTS` in `audit.py` and `studies.py` name them.
-Drawing happens in a process of its own: where memory or file handles run out, the pictures are lost and nothing else.
+`CHARTS` in `audit.py` and `studies.py` name them. Drawing happens in a process of its own: where memory or file handles run out,
+the pictures are lost and nothing else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -19,10 +18,9 @@ from tokensieve.blocks import Block, Picture
 from tokensieve.files import csv_table
 from tokensieve.progress import answer_of
 from tokensieve.report.cells import walk
+from tokensieve.report.pictures import audit, studies
+from tokensieve.report.pictures.audit import Specification
 from tokensieve.wording import subscripts
-
-Specification = dict[str, Any]
-"""Of Vega-Lite, or a part of one."""
 
 Drawings = dict[str, dict[str, bytes]]
 """Name of a picture → ending → file: "svg", and where asked for "png" (twice its size), "pdf" and "csv" (what is drawn)."""
@@ -36,8 +34,6 @@ _CIRCLE = re.compile(
 
 def specification(picture: Picture) -> Specification:
     """What Vega-Lite draws, its data included."""
-    from tokensieve.report.pictures import audit, studies
-
     return (audit.CHARTS | studies.CHARTS)[picture.chart](picture)
 
 
@@ -66,8 +62,6 @@ def draw(blocks: Sequence[Block], *also: str) -> Drawings:
 
 def themed(drawn: bytes) -> str:
     """The SVG for a page: dark where the reader prefers dark, and with circles cell_text shorter."""
-    from tokensieve.report.pictures.audit import DARK
-
-    rules = "".join(f'[fill="{a}"]{{fill:{b}}}[stroke="{a}"]{{stroke:{b}}}' for a, b in DARK.items())
+    rules = "".join(f'[fill="{a}"]{{fill:{b}}}[stroke="{a}"]{{stroke:{b}}}' for a, b in audit.DARK.items())
     head, tag, rest = _CIRCLE.sub(r'<circle cx="\1" cy="\2" r="\3"\4\5/>', drawn.decode()).partition(">")
     return f"{head}{tag}<style>@media (prefers-color-scheme:dark){{{rules}}}</style>{rest}"

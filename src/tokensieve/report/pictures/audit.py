@@ -14,7 +14,9 @@ from tokensieve.auditing.agreement import Quadrant
 from tokensieve.blocks import Picture
 from tokensieve.escape import shown
 from tokensieve.evidence.importance import Category
-from tokensieve.report.pictures import Specification
+
+Specification = dict[str, Any]
+"""Of Vega-Lite, or a part of one."""
 
 Data = dict[str, list[Specification]]
 """Name of a data set → its rows."""

@@ -11,7 +11,6 @@ import polars as pl
 
 from tokensieve.blocks import Picture
 from tokensieve.escape import shown
-from tokensieve.report.pictures import Specification
 from tokensieve.report.pictures.audit import (
     AXIS,
     BLUE,
@@ -26,6 +25,7 @@ from tokensieve.report.pictures.audit import (
     PAPER,
     SIDES,
     Data,
+    Specification,
     alpha_cloud,
     channel,
     finish,
