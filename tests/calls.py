@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 from hypothesis import settings
 
+from tokensieve.errors import InputError
+from tokensieve.text.corpus import read_corpus
 from tokensieve.text.documents import read_rows
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.sources import open_source
@@ -28,6 +30,16 @@ def joined(fields: Sequence[str], parts: Sequence[str | None]) -> str | None:
     """The parts of one document as one text."""
     text: str | None = FieldTokenizer.join_fields(fields, [pl.Series([part], dtype=pl.String) for part in parts])[0]
     return text
+
+
+def fails(source: Any, *parts: str, **options: Any) -> None:
+    """Reading it ends in one line that contains the parts."""
+    with pytest.raises(InputError) as caught:
+        read_corpus(source, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message, message
 
 
 def fast_first(cases: Iterable[Any], n: int = 1) -> list[Any]:

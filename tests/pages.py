@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 HOSTILE = ["<script>alert(1)</script>", "</title></style>", "{{7*7}}", "=cmd()", "a\"b'c", "\u202eturned", "nul\x00"]
-VOID = {"meta", "img", "input", "wbr"}
+VOID = {"meta", "img", "br", "link", "input", "hr", "wbr"}
 
 
 class Page(HTMLParser):

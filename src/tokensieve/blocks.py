@@ -2,7 +2,6 @@
 
 Strings in blocks are plain text. Renderers escape them for their medium; nobody else does. Text that comes from data (tokens,
 labels, file names) goes through `tokensieve.escape.shown` first, so that it is short and nothing in it is invisible.
-`only` names the media that show a block.
 """
 
 from __future__ import annotations
@@ -15,42 +14,45 @@ Style = Literal["plain", "lead", "next", "note", "good", "warning", "bad"]
 Format = Literal["text", "token", "count", "percent", "signed", "plain", "chance", "interval", "rate", "cell", "link"]
 Medium = Literal["terminal", "html", "markdown"]
 Mark = Literal["full", "open", "alarm", "dotted", "none"]
-EVERYWHERE: tuple[Medium, ...] = ("terminal", "html", "markdown")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Block:
+    """`only` names the media that show it."""
+
+    only: tuple[Medium, ...] = ("terminal", "html", "markdown")
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(_Block):
     """A paragraph: `lead` is larger, `next` comes first on a phone, `note` is small print, and the last three are coloured."""
 
     text: str
     style: Style = "plain"
-    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(_Block):
     """A few figures side by side: (label, value, note); the note may be empty."""
 
     facts: tuple[tuple[str, str, str], ...]
-    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
-class Tokens:
+class Tokens(_Block):
     """A row of tokens as they are (renderers call `shown`) and how many more there are; on the audit's page a click opens one."""
 
     title: str
     tokens: tuple[str, ...]
     more: int = 0
-    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
-class Terms:
+class Terms(_Block):
     """Definitions: (term, what it means)."""
 
     terms: tuple[tuple[str, str], ...]
-    only: tuple[Medium, ...] = ("html", "markdown")
+    only: tuple[Medium, ...] = field(default=("html", "markdown"), kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(_Block):
     """Rows under heads: a cell for each column, None shown as –. The note is small print below.
 
     Attributes:
@@ -93,11 +95,10 @@ class Table:
     note: str = ""
     first: int = 12
     searchable: bool = False
-    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
-class Picture:
+class Picture(_Block):
     """A chart: what it shows, and the data for it.
 
     Attributes:
@@ -137,26 +138,24 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Passages:
+class Passages(_Block):
     """Texts of the data with marked pieces; `short` ones are a line each, others documents."""
 
     title: str
     passages: tuple[Passage, ...]
     short: bool = True
-    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(_Block):
     """A shell command that works when pasted, and what it does."""
 
     command: str
     purpose: str = ""
-    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
-class Live:
+class Live(_Block):
     """The interactive part of a page, which the scripts in `report/live` draw from a whole result.
 
     `instead` is what other media show, and pages in a browser without scripts.
@@ -167,7 +166,7 @@ class Live:
 
 
 @dataclass(frozen=True)
-class Section:
+class Section(_Block):
     """Blocks under a title; of a finding the title is its kind.
 
     Attributes:
@@ -181,7 +180,6 @@ class Section:
     anchor: str = ""
     level: str = ""
     folded: bool = False
-    only: tuple[Medium, ...] = EVERYWHERE
 
 
 Block = Text | Facts | Tokens | Terms | Table | Picture | Passages | Command | Live | Section

@@ -8,7 +8,6 @@ import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from hashlib import sha256
-from html.parser import HTMLParser
 
 import polars as pl
 import pytest
@@ -16,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import changed, make_audit
 
+from pages import Page
 from tokensieve import render
 from tokensieve.auditing.result import Audit
 from tokensieve.blocks import Command, Picture, Report, Section, Text
@@ -36,35 +36,24 @@ HOSTILE = [
     ),
     *("]]>-->", " ", "\u200b", "datum.x;url(https://example.org/a.png)"),
 ]
-VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 
-class Page(HTMLParser):
-    """Elements, their attributes, visible text, and whether every element is closed in order."""
+class VisiblePage(Page):
+    """A page with the text that a reader sees, and its tokens."""
 
     def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
         self.tokens: list[str] = []
-        self.feed(html)
-        self.close()
+        super().__init__(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
+        super().handle_starttag(tag, attrs)
         if tag == "bdi":
             self.tokens.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
         if {"script", "style"} & set(self.open):
             return
-        self.text.append(data)
+        super().handle_data(data)
         if "bdi" in self.open:
             self.tokens[-1] += data
 
@@ -80,9 +69,9 @@ def without_pictures(audit: Audit) -> str:
 
 
 @pytest.fixture(scope="module")
-def plain_page() -> tuple[Audit, Page]:
+def plain_page() -> tuple[Audit, VisiblePage]:
     audit = make_audit([f"token{i}" for i in range(200)], ("bad", "good"))
-    return audit, Page(without_pictures(audit))
+    return audit, VisiblePage(without_pictures(audit))
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +83,7 @@ def hostile() -> tuple[Audit, str]:
 
 
 def test_hostile_text_is_there_as_text(hostile: tuple[Audit, str]) -> None:
-    page = Page(hostile[1])
+    page = VisiblePage(hostile[1])
     assert not page.open
     for token in HOSTILE:
         assert any(shown(token) in text for text in page.tokens)
@@ -114,8 +103,8 @@ def test_page_holds_no_character_that_html_forbids(hostile: tuple[Audit, str]) -
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]", html)
 
 
-def test_page_asks_for_nothing(hostile: tuple[Audit, str], plain_page: tuple[Audit, Page]) -> None:
-    for read in (Page(hostile[1]), plain_page[1]):
+def test_page_asks_for_nothing(hostile: tuple[Audit, str], plain_page: tuple[Audit, VisiblePage]) -> None:
+    for read in (VisiblePage(hostile[1]), plain_page[1]):
         sources = [a[key] for _, a in read.elements for key in ("src", "href", "srcset", "action", "data") if key in a]
         assert sources
         assert all(source and source.startswith(("data:image/svg+xml;base64,", "#")) for source in sources)
@@ -131,7 +120,7 @@ def test_page_asks_for_nothing(hostile: tuple[Audit, str], plain_page: tuple[Aud
 
 
 def test_pictures_in_the_page_are_well_formed_and_inert(hostile: tuple[Audit, str]) -> None:
-    sources = [str(a["src"]) for tag, a in Page(hostile[1]).elements if tag == "img"]
+    sources = [str(a["src"]) for tag, a in VisiblePage(hostile[1]).elements if tag == "img"]
     assert len(sources) == 3
     for source in sources:
         root = ElementTree.fromstring(base64.b64decode(source.partition(",")[2]))
@@ -140,7 +129,7 @@ def test_pictures_in_the_page_are_well_formed_and_inert(hostile: tuple[Audit, st
         assert not [name for element in root.iter() for name in element.attrib if name.endswith(("href", "onclick"))]
 
 
-def test_every_page_element_that_needs_a_name_has_one(plain_page: tuple[Audit, Page]) -> None:
+def test_every_page_element_that_needs_a_name_has_one(plain_page: tuple[Audit, VisiblePage]) -> None:
     elements = plain_page[1].elements
     tags = [tag for tag, _ in elements]
     assert tags.count("h1") == 1
@@ -154,15 +143,15 @@ def test_every_page_element_that_needs_a_name_has_one(plain_page: tuple[Audit, P
     assert elements[0][1].get("lang") == "en"
 
 
-def test_document_is_shown_whole_and_unchanged(plain_page: tuple[Audit, Page]) -> None:
+def test_document_is_shown_whole_and_unchanged(plain_page: tuple[Audit, VisiblePage]) -> None:
     text = "Ein <b>Satz</b>,\n\tzwei  Zeilen & Ende"
     pieces = [(part, float(i % 2)) for i, part in enumerate(re.split(r"(\w+)", text))]
     audit = changed(plain_page[0], examples=[replace(plain_page[0].examples[0], pieces=pieces)])
     body = re.search('<div class="text" dir="auto">(.*?)</div>', without_pictures(audit), re.DOTALL)
-    assert body and "".join(Page(body[1]).text) == text
+    assert body and VisiblePage(body[1]).text == text
 
 
-def test_direction_overrides_end_with_their_piece(plain_page: tuple[Audit, Page]) -> None:
+def test_direction_overrides_end_with_their_piece(plain_page: tuple[Audit, VisiblePage]) -> None:
     pieces = [
         ("one ", 0.0),
         ("\u202etwo", 0.5),
@@ -171,11 +160,11 @@ def test_direction_overrides_end_with_their_piece(plain_page: tuple[Audit, Page]
     ]
     audit = changed(plain_page[0], examples=[replace(plain_page[0].examples[0], pieces=pieces)])
     body = re.search('<div class="text" dir="auto">(.*?)</div>', without_pictures(audit), re.DOTALL)
-    assert body and "".join(Page(body[1]).text) == "one ⟨U+202E⟩two ⟨U+2067⟩three"
+    assert body and VisiblePage(body[1]).text == "one ⟨U+202E⟩two ⟨U+2067⟩three"
     assert not set("\u202e\u2067") & set(body[1])
 
 
-def test_long_document_says_how_much_was_left_out(plain_page: tuple[Audit, Page]) -> None:
+def test_long_document_says_how_much_was_left_out(plain_page: tuple[Audit, VisiblePage]) -> None:
     example = replace(plain_page[0].examples[0], pieces=[("a" * 50_000_000, 0.1)])
     html = without_pictures(changed(plain_page[0], examples=[example]))
     assert "49,997,000 characters left out here" in html
@@ -217,9 +206,9 @@ def test_numbers_that_are_missing_do_not_break_the_page() -> None:
         posterior_difference=pl.when(pl.col("documents") % 2 == 0).then(float("nan")).otherwise("posterior_difference"),
         q_value=pl.lit(float("nan")),
     )
-    page = Page(render(changed(audit, tokens=holes, baseline_accuracy=None)))
+    page = VisiblePage(render(changed(audit, tokens=holes, baseline_accuracy=None)))
     assert not page.open
-    assert "nan" not in "".join(page.text).lower()
+    assert "nan" not in page.text.lower()
 
 
 def test_empty_audit_still_gives_a_page() -> None:
@@ -233,7 +222,7 @@ def test_empty_audit_still_gives_a_page() -> None:
         honest_accuracy=None,
         notes=[],
     )
-    text = "".join(Page(without_pictures(nothing)).text)
+    text = VisiblePage(without_pictures(nothing)).text
     assert "No token of reviews.csv predicts the label beyond chance" in text
 
 
@@ -249,18 +238,18 @@ def test_page_stays_under_five_megabytes(types: int, classes: int, seconds: floa
 
 
 def test_the_first_finding_names_its_tokens_in_the_terminal(
-    plain_page: tuple[Audit, Page], capsys: pytest.CaptureFixture[str]
+    plain_page: tuple[Audit, VisiblePage], capsys: pytest.CaptureFixture[str]
 ) -> None:
     finding = replace(plain_page[0].findings[0], details=("9 of 10 training documents containing it are bad",))
     show(changed(plain_page[0], findings=(finding,)).report())
     assert "“token0”, “token1” and “token2”: 9 of 10" in " ".join(capsys.readouterr().out.split())
 
 
-def test_settings_leave_out_what_was_not_given(plain_page: tuple[Audit, Page]) -> None:
+def test_settings_leave_out_what_was_not_given(plain_page: tuple[Audit, VisiblePage]) -> None:
     assert ">None<" not in without_pictures(plain_page[0])
 
 
-def test_every_first_screen_has_a_picture_and_the_next_step(plain_page: tuple[Audit, Page]) -> None:
+def test_every_first_screen_has_a_picture_and_the_next_step(plain_page: tuple[Audit, VisiblePage]) -> None:
     shortcut = plain_page[0].findings[0]
     leak = replace(shortcut, kind="leak", tokens=(), action="Keep each text on one side of the split.")
     for findings, marked in (((), ()), ((leak,), ()), ((leak, shortcut), ())):

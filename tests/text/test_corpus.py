@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calls import read_texts
+from calls import fails, read_texts
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.split import split_corpus
@@ -34,15 +34,6 @@ def write_csv(path: Path, rows: list[list[Any]], **options: Any) -> Path:
 
 def labelled(labels: list[Any]) -> tuple[list[str], list[Any]]:
     return [f"text number {i}" for i in range(len(labels))], labels
-
-
-def fails(source: Any, *parts: str, **options: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        read_corpus(source, **options)
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message, message
 
 
 FAR = 2**63 - 1  # a moment that neither Python nor, in microseconds, Polars can write

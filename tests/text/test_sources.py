@@ -21,7 +21,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from calls import read_texts
+from calls import fails, read_texts
 from tokensieve.errors import InputError
 from tokensieve.text import sources
 from tokensieve.text.corpus import read_corpus
@@ -62,15 +62,6 @@ def write_csv(path: Path, rows: list[list[Any]], **options: Any) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, **options).writerows(rows)
     return path
-
-
-def fails(source: Any, *parts: str, **options: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        read_corpus(source, **options)
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message, message
 
 
 # ---- formats

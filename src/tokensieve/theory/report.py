@@ -91,7 +91,7 @@ def report_of(found: Verification) -> Report:
     pictures = _pictures(found)
     on_top = pictures[-1] if pictures[-1].name == "selected" else pictures[0]
     start.append(on_top)
-    start += [Text(f"{one.outcome}: {one.name}", _OUTCOMES[one.outcome][0], ("html",)) for one in found.claims]
+    start += [Text(f"{one.outcome}: {one.name}", _OUTCOMES[one.outcome][0], only=("html",)) for one in found.claims]
     words = "Next: read where attention ends up, and check certificate.npz with the script in docs/theory.md."
     start += [Text(words, only=("html",))] * (limit.fate != "not decided")
     start += [Text(f"{shown(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes]
@@ -192,7 +192,9 @@ def _hypotheses(found: Verification) -> list[Block]:
         if item.types and not item.holds:
             examples.append(f"tokens {', '.join(shown(word, 30) for word in item.types)}")
         reason = shown(item.verdict, 600) + (f"; for example {'; '.join(examples)}" if examples else "")
-        out.append(Text(f"{'holds' if item.holds else 'fails'}: {item.name}", "good" if item.holds else "bad", only))
+        out.append(
+            Text(f"{'holds' if item.holds else 'fails'}: {item.name}", "good" if item.holds else "bad", only=only)
+        )
         out.append(Text(reason, only=only))
     return out
 
