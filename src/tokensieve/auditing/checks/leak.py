@@ -44,8 +44,10 @@ class Leak(Check):
         )
         said = f"{identical.found:,} of {n_rows} {are} of a training document"
         said += "; the others share at least 80% of their three-word sequences with one" * (identical.found < len(rows))
-        first = [] if near is None else rows[np.argsort(same[rows], kind="stable")][:2].tolist()
-        pairs = [(i, int(near[n + i])) for i in first if near[n + i] < n]  # each with its twin
+        pairs = []
+        if near is not None:  # each with its twin
+            first = rows[np.argsort(same[rows], kind="stable")][:2].tolist()
+            pairs = [(i, int(near[n + i])) for i in first if near[n + i] < n]
         yield self.finding(
             data,
             share.value,
