@@ -2,6 +2,7 @@
 
 Strings in blocks are plain text. Renderers escape them for their medium; nobody else does. Text that comes from data (tokens,
 labels, file names) goes through `tokensieve.escape.shown` first, so that it is short and nothing in it is invisible.
+`only` names the media that show a block.
 """
 
 from __future__ import annotations
@@ -14,45 +15,42 @@ Style = Literal["plain", "lead", "next", "note", "good", "warning", "bad"]
 Format = Literal["text", "token", "count", "percent", "signed", "plain", "chance", "interval", "rate", "cell", "link"]
 Medium = Literal["terminal", "html", "markdown"]
 Mark = Literal["full", "open", "alarm", "dotted", "none"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Block:
-    """`only` names the media that show it."""
-
-    only: tuple[Medium, ...] = ("terminal", "html", "markdown")
+EVERYWHERE: tuple[Medium, ...] = ("terminal", "html", "markdown")
 
 
 @dataclass(frozen=True)
-class Text(_Block):
+class Text:
     """A paragraph: `lead` is larger, `next` comes first on a phone, `note` is small print, and the last three are coloured."""
 
     text: str
     style: Style = "plain"
+    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
-class Facts(_Block):
+class Facts:
     """A few figures side by side: (label, value, note); the note may be empty."""
 
     facts: tuple[tuple[str, str, str], ...]
+    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
-class Tokens(_Block):
+class Tokens:
     """A row of tokens as they are (renderers call `shown`) and how many more there are; on the audit's page a click opens one."""
 
     title: str
     tokens: tuple[str, ...]
     more: int = 0
+    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
-class Terms(_Block):
+class Terms:
     """Definitions: (term, what it means)."""
 
     terms: tuple[tuple[str, str], ...]
-    only: tuple[Medium, ...] = field(default=("html", "markdown"), kw_only=True)
+    only: tuple[Medium, ...] = ("html", "markdown")
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table(_Block):
+class Table:
     """Rows under heads: a cell for each column, None shown as –. The note is small print below.
 
     Attributes:
@@ -95,10 +93,11 @@ class Table(_Block):
     note: str = ""
     first: int = 12
     searchable: bool = False
+    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
-class Picture(_Block):
+class Picture:
     """A chart: what it shows, and the data for it.
 
     Attributes:
@@ -138,24 +137,26 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Passages(_Block):
+class Passages:
     """Texts of the data with marked pieces; `short` ones are a line each, others documents."""
 
     title: str
     passages: tuple[Passage, ...]
     short: bool = True
+    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
-class Command(_Block):
+class Command:
     """A shell command that works when pasted, and what it does."""
 
     command: str
     purpose: str = ""
+    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
-class Live(_Block):
+class Live:
     """The interactive part of a page, which the scripts in `report/live` draw from a whole result.
 
     `instead` is what other media show, and pages in a browser without scripts.
@@ -166,7 +167,7 @@ class Live(_Block):
 
 
 @dataclass(frozen=True)
-class Section(_Block):
+class Section:
     """Blocks under a title; of a finding the title is its kind.
 
     Attributes:
@@ -180,6 +181,7 @@ class Section(_Block):
     anchor: str = ""
     level: str = ""
     folded: bool = False
+    only: tuple[Medium, ...] = EVERYWHERE
 
 
 Block = Text | Facts | Tokens | Terms | Table | Picture | Passages | Command | Live | Section

@@ -41,7 +41,7 @@ def blocks_for(these: Sequence[Block], medium: Medium) -> list[Block]:
     """The blocks that a medium shows; where it is not a page, those instead of scripts."""
     out: list[Block] = []
     for block in these:
-        if medium not in block.only:
+        if medium not in getattr(block, "only", (medium,)):
             continue
         if medium != "html" and isinstance(block, Live):
             out += blocks_for(block.instead, medium)

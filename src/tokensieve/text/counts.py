@@ -271,9 +271,7 @@ class Counts:
         wrong = np.flatnonzero(~((weights >= 0) & (weights <= 1e100)))  # sums and products stay finite
         if len(wrong):
             place = f"place {wrong[0]}" if rows is None else f"row {rows[wrong[0]]}"
-            raise InputError(
-                f"{what} contains {weights[wrong[0]]:g} in {place}: a weight is a number from 0 to 1e100"
-            )
+            raise InputError(f"{what} contains {weights[wrong[0]]:g} in {place}: a weight is a number from 0 to 1e100")
         if not weights.any():
             raise InputError(f"{what}: every weight is zero, so there is nothing to learn from: set a weight for some")
         return weights
