@@ -394,6 +394,18 @@ def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch:
         read_corpus(tmp_path / "sparse.jsonl")
 
 
+@pytest.mark.parametrize(
+    ("name", "line"), [("a.csv", ",".join(f"c{i}" for i in range(30_000))), ("b.csv", "," * 30_000)]
+)
+def test_a_file_of_too_many_columns_is_one_line(tmp_path: Path, name: str, line: str) -> None:
+    (tmp_path / name).write_text(f"{line}\n{line}\n")
+    (tmp_path / "c.jsonl").write_text(json.dumps(dict.fromkeys(line.split(","), "a")) + "\n")
+    pl.DataFrame(dict.fromkeys((f"c{i}" for i in range(20_001)), ["a"])).write_parquet(tmp_path / "d.parquet")
+    for file in (name, *(["c.jsonl", "d.parquet"] if name == "a.csv" else [])):
+        with pytest.raises(InputError, match="has over 20,000 columns; write a file with those that are needed"):
+            read_corpus(tmp_path / file)
+
+
 def test_a_workbook_that_asks_for_any_amount_of_memory_is_one_line(tmp_path: Path) -> None:
     """A cell far away makes readers hold all those between: 736 million."""
     (tmp_path / "good.xlsx").write_bytes(layouts.workbook(layouts.PLAIN))

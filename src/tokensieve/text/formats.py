@@ -26,7 +26,7 @@ from tokensieve.errors import InputError, one_line
 from tokensieve.text.plain import PACKED, PlainText, reading
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
-from tokensieve.text.table import BATCH, KNOWN_NAMES, Batch, SourceTable
+from tokensieve.text.table import BATCH, KNOWN_NAMES, MOST_COLUMNS, Batch, SourceTable
 
 KINDS = ".csv .tsv .jsonl .ndjson .json .parquet .arrow .feather .ipc .xlsx .xls .ods".split()
 
@@ -126,7 +126,7 @@ def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> S
     start, header = _first_lines(text), settings.header
     _check_table(text.name, start)
     _, mark, skip = _layout(start, settings, usual)
-    columns = [name.strip() for name in next(_delimited_records(text, mark, header, skip), [])]
+    columns = [name.strip() for name in next(_delimited_records(text, mark, header, skip), [])[: MOST_COLUMNS + 1]]
     if not columns:
         raise InputError(f"{text.name}: is empty; the first line must name the columns")
     if not header or columns.count("") > 1:

@@ -27,7 +27,7 @@ from tokensieve.text.values import SURROGATE, label_name, listed, missing, only
 Values: TypeAlias = "pl.Series | list[Any]"
 Batch: TypeAlias = dict[str, Values]
 Sample: TypeAlias = dict[str, list[Any]]
-BATCH = 10_000
+BATCH, MOST_COLUMNS = 10_000, 20_000  # rows; a spreadsheet has 16,384 columns
 _OPPOSITES = "chosen/rejected preferred/non_preferred preferred/dispreferred winner/loser win/lose"
 TEXT_NAMES = "text review sentence document content body message messages comment tweet conversation".split()
 _LABEL_NAMES = "label labels class sentiment category target stars rating y".split()
@@ -56,6 +56,8 @@ class SourceTable:
         first_line: bool = False,
         notes: Sequence[str] = (),
     ) -> None:
+        if len(columns) > MOST_COLUMNS:
+            raise InputError(f"{name}: has over {MOST_COLUMNS:,} columns; write a file with those that are needed")
         twice = sorted(column for column, n in Counter(columns).items() if n > 1)
         if twice:
             raise InputError(f"{name}: the column name {twice[0][:80]!r} occurs more than once; rename one of them")
