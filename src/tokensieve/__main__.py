@@ -76,6 +76,13 @@ class _Messages(io.TextIOWrapper):
 
 
 def _run() -> int:
+    threads = ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS")
+    for name in (*threads, "SOURCE_DATE_EPOCH"):  # other values make libraries fail when they are loaded
+        value = os.environ.get(name, "1")
+        if not (value.isdecimal() and 0 < int(value[:99]) < (10_000 if name in threads else 10**15)):
+            from tokensieve.errors import InputError
+
+            raise InputError(f"the environment variable {name} is {value[:20]!r}, not a number from 1: unset it")
     _check_address_space(3 * 10**9 if sys.argv[1:2] == ["diagnose"] else 2 * 10**9)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

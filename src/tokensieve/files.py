@@ -297,7 +297,7 @@ def _locked(file: IO[bytes] | int, wait: float = 0) -> bool:
 
 def _inside(folder: Path, name: object) -> bool:
     """Whether a name stays within the folder that it is used in: no folder in it is a link or leads up."""
-    if not isinstance(name, str) or "\0" in name or Path(name).is_absolute():
+    if not isinstance(name, str) or "\0" in name or Path(name).is_absolute() or Path(name).as_posix() != name:
         return False
     with suppress(OSError, RuntimeError):  # links in a circle
         return (folder / name).parent.resolve() == folder.resolve() / Path(name).parent

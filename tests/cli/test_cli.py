@@ -289,6 +289,16 @@ def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path
         assert status == 2 and "'report.html' cannot be read" in err and err.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "SOURCE_DATE_EPOCH"])
+@pytest.mark.parametrize("value", ["0", "abc", "-1", "9" * 30])
+def test_a_variable_that_libraries_fail_on_is_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    status, _, err = run("audit", "a.csv")
+    assert (status, err.count("\n")) == (2, 1) and f"{name} is" in err and "unset it" in err
+
+
 @pytest.mark.parametrize("problem", [PermissionError(13, "Permission denied"), FileNotFoundError(2, "No such file")])
 def test_a_source_that_is_closed_or_goes_away_is_one_line(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: OSError

@@ -400,7 +400,7 @@ def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch:
 def test_a_file_of_too_many_columns_is_one_line(tmp_path: Path, name: str, line: str) -> None:
     (tmp_path / name).write_text(f"{line}\n{line}\n")
     (tmp_path / "c.jsonl").write_text(json.dumps(dict.fromkeys(line.split(","), "a")) + "\n")
-    pl.DataFrame(dict.fromkeys((f"c{i}" for i in range(20_001)), ["a"])).write_parquet(tmp_path / "d.parquet")
+    pl.DataFrame({f"c{i}": ["a"] for i in range(20_001)}).write_parquet(tmp_path / "d.parquet")
     for file in (name, *(["c.jsonl", "d.parquet"] if name == "a.csv" else [])):
         with pytest.raises(InputError, match="has over 20,000 columns; write a file with those that are needed"):
             read_corpus(tmp_path / file)

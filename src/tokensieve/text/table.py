@@ -240,9 +240,7 @@ class SourceTable:
         Of chat messages those of a role are read; `column`, `first_row` and `flag` are for the message where a value is not text.
         """
         if isinstance(values, pl.Series):
-            if values.dtype == pl.String:
-                return values, 0
-            if values.dtype in (pl.Categorical, pl.Enum, pl.Null):
+            if values.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null):
                 return values.cast(pl.String), 0
             values = self.as_list(values)
         texts, replaced = list[str | None](), 0
