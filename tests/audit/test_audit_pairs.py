@@ -18,6 +18,7 @@ from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
 from tokensieve.evidence.shares import Share
+from tokensieve.report import live
 from tokensieve.report.html import page as render
 from tokensieve.report.terminal import show
 from tokensieve.text.pairs import read_pairs
@@ -76,6 +77,19 @@ def test_the_page_and_the_terminal_speak_of_pairs(
     lines = capsys.readouterr().out.splitlines()
     assert any(len(line) > 80 for line in lines), "what is piped is not broken into lines"
     assert any(line.startswith("Test accuracy") for line in lines)
+
+
+def test_an_explanation_of_one_answer_names_what_the_other_adds(found: Audit) -> None:
+    """The page said "token types that are not on this page −8.039", which was the other answer."""
+    documents, types = live._sample_documents(found)
+    order, model, sides = {}, found.learned.model, found.learned.test
+    for place, row in enumerate(sides.corpus.rows.tolist()):
+        order.setdefault((row, place % 2), place)
+    for one in documents[:40]:
+        place = order[one["row"], one["label"] == 0]
+        own = float(model.decide(sides.counts.matrix[[place]])[0, 0])
+        assert one["answer"][0] == pytest.approx(own + one["other"], abs=1e-5)
+        assert set(sides.counts.matrix[[place]].indices) <= set(types)
 
 
 def test_rows_of_findings_are_those_of_the_source(found: Audit) -> None:

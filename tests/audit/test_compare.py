@@ -52,6 +52,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory, reviews: tuple[list[str], 
     return home
 
 
+def test_an_audit_and_itself_are_identical_and_other_intervals_are_not_paired(folders: Path) -> None:
+    same = compare_audits(folders / "before", folders / "before").report()
+    assert same.verdict == "The two audits are identical."
+    assert "Change in points" not in html_page(same, {})
+    assert ", not paired" in html_page(compare_audits(folders / "before", folders / "after").report(), {})
+
+
 def test_what_was_planted_is_found(folders: Path) -> None:
     found = compare_audits(folders / "before", folders / "after")
     changes = {(row["token"], row["change"]) for row in found.changed().iter_rows(named=True)}

@@ -26,6 +26,7 @@ from tokensieve.model.fit import fit, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.report.live import context
 from tokensieve.text.corpus import read_corpus
+from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
 
@@ -251,6 +252,22 @@ def test_a_leak_names_both_sides() -> None:
     assert sorted(leak.rows.filter(pl.col("part") == "test")["row"]) == list(range(601, 621))
     assert sorted(leak.rows.filter(pl.col("part") == "train")["row"]) == list(range(1, 21))
     assert found.exceeded == ("leak",) and found.fails
+
+
+def test_a_leak_shows_each_copy_with_its_twin_and_formatting_is_marked_where_it_stands() -> None:
+    train, test = reviews(300, 4), reviews(100, 5)
+    texts = [*train[0], *test[0], *(f"{text} Indeed." for text in train[0][:5])]
+    frame = pl.DataFrame(
+        {"text": texts, "label": [*train[1], *test[1], *train[1][:5]], "part": ["train"] * 300 + ["test"] * 105}
+    )
+    leak = next(
+        f for f in audit(read_corpus(frame, split="part"), Settings(baseline=False)).findings if f.kind == "leak"
+    )
+    rows = [one.row for one in leak.examples]
+    assert len(rows) == 4 and [row - 400 for row in rows[::2]] == rows[1::2]
+    assert Formatting.place("We paid 5 € or $7.", "⟨sum of money⟩") == (8, 11)
+    assert Formatting.place("é! No. Yes!  ", '⟨ends "!"⟩') == (10, 11)
+    assert Formatting.place("a! b!", "⟨length 0–5⟩") is None and Formatting.place("a", "⟨no final stop⟩") is None
 
 
 def test_flipped_labels_lead_the_list() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -60,6 +61,22 @@ def test_commands_of_an_audit_work_as_printed(
     printed = [command for report in reports for command in commands_in(report.blocks)]
     assert any(command.startswith("tokensieve mask") for command in printed)
     check(run, dict.fromkeys(printed))
+
+
+def test_a_long_mask_names_the_folder_and_works_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
+    reviews = demo_reviews(400)
+    texts = [
+        f"{text} {1 + 5 * y + i % 5}/10" for i, (text, y) in enumerate(zip(reviews.texts, reviews.labels, strict=True))
+    ]
+    pl.DataFrame({TEXT: texts, LABEL: ["up" if y else "down" for y in reviews.labels]}).write_csv(tmp_path / SOURCE)
+    assert run("audit", SOURCE, "--text", TEXT, "--label", LABEL, "--out", "its results", *QUICK)[0] == 0
+    first, *_ = [command for report in reports for command in commands_in(report.blocks)]
+    assert "--audit 'its results'" in first and "--token" not in first
+    check(run, [first])
+    found = json.loads((tmp_path / "its results" / "findings.json").read_text())["findings"]
+    gone = {token for one in found if one["kind"] == "shortcut" for token in one["tokens"] if token.endswith("/10")}
+    masked = pl.read_csv(tmp_path / "masked.csv")[TEXT].str.split(" ").explode()
+    assert len(gone) > 8 and not masked.is_in(list(gone)).any()
 
 
 def test_commands_of_the_demo_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:

@@ -15,13 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import changed, make_audit
 
-from pages import Page
+from pages import Page, pictures_in
 from tokensieve import render
 from tokensieve.auditing.result import Audit
 from tokensieve.blocks import Command, Picture, Report, Section, Text
 from tokensieve.escape import named, shown
 from tokensieve.report.html import SCRIPTS, page
 from tokensieve.report.live import FOLDER
+from tokensieve.report.pictures import specification
 from tokensieve.report.terminal import show
 
 HOSTILE = [
@@ -259,6 +260,16 @@ def test_every_first_screen_has_a_picture_and_the_next_step(plain_page: tuple[Au
         said = [block.text for block in screen if isinstance(block, Text)]
         assert (leak.action in said) == bool(findings)
         assert any(isinstance(block, Command) for block in screen) or any("Next, " in text for text in said)
+
+
+def test_names_of_classes_fit_on_the_picture_and_break_in_the_headline() -> None:
+    name = "top_up_by_bank_transfer_charge_of_some_kind"
+    [value] = [one for one in pictures_in(make_audit(["a", "b", "c"], ("bad", name))) if one.name == "value"]
+    spec = specification(value)
+    axes = [layer["encoding"][axis]["title"] for layer in spec["layer"][:1] for axis in "xy"]
+    assert max(map(len, axes)) <= 60 and not any("characters)" in title for title in axes)
+    assert max(map(len, spec["layer"][0]["encoding"]["color"]["scale"]["domain"])) <= 24
+    assert "by_<wbr>bank_<wbr>" in page(Report("audit", "t", name, ()), {})
 
 
 def test_options_are_code_and_links_end_with_a_word() -> None:

@@ -15,7 +15,7 @@ from tokensieve.report.html import page
 
 def sample(audit: Audit) -> list[SimpleNamespace]:
     """The test documents that the page holds: row, label, kind, text and answer."""
-    return [SimpleNamespace(**one | {"answer": np.asarray(one["answer"])}) for one in live._sample(audit)]
+    return [SimpleNamespace(**one | {"answer": np.asarray(one["answer"])}) for one in live._sample_documents(audit)[0]]
 
 
 def without_pictures(audit: Audit) -> str:

@@ -192,7 +192,7 @@ def test_a_page_with_little_room_says_what_it_leaves_out(
     opened = Opened(browser, small, tmp_path)
     note = opened.page.inner_text("#box-left")
     assert f"of {audited.token_types:,} token types are not on this page" in note
-    assert "training documents or fewer" in note
+    assert "those in no text here and in at most" in note
     sums = opened.page.locator("#documents-list .sum").all_inner_texts()
     assert any("not on this page" in line for line in sums)
     size = audited.token_types - int(note.split()[0].replace(",", ""))
