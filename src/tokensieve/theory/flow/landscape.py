@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 _LIVE, _STALE, _SPOILT = 25.0, 15.0, 5.0
 # e^{STEEP} is as steep as a right-hand side needs to be for a step to be rejected.
 STEEP = 300.0
+# Log t up to which a Jacobian in single precision serves: later its rounding error, times e^τ, makes Newton's method fail.
+_ROUGH = 15.0
+# SciPy ends Newton's method at √rtol of the error that a step may have. Ten times that, 0.03 at 1e-5, is as accurate and faster.
+_LOOSER = 10.0
 
 
 @numba.njit(cache=True, parallel=True)
@@ -62,18 +66,21 @@ def _documents(
                 peak = max(peak, u[indices[i]] + log_counts[i])
         base, peak = most if near else peak, -np.inf
         for i in range(start, end):
-            t[i] = weights[indices[i]] * data[i] if near else np.exp(u[indices[i]] + log_counts[i] - base)
-            total += t[i]
-            if t[i] > peak:
-                top, peak = i, t[i]
+            q[i] = weights[indices[i]] * data[i] if near else np.exp(u[indices[i]] + log_counts[i] - base)
+            total += q[i]
+            if q[i] > peak:
+                top, peak = i, q[i]
+        highest_value = w[indices[top]]
         for i in range(start, end):
-            largest = max(largest, t[i] * abs(w[indices[i]] - w[indices[top]]))
+            t[i] = q[i] * (w[indices[i]] - highest_value)
+            largest = max(largest, abs(t[i]))
         norm, highest, moved = base + np.log(total), -np.inf, 0.0
-        if largest > 1e-200 * peak:  # what is lost beside larger terms is 1e-100 of them
+        if largest > max(1e-200 * peak, 1e-300):  # what is lost beside larger terms is 1e-100 of them
             highest = np.log(largest / total)
+            whole, part = 1 / total, 1 / largest
             for i in range(start, end):
-                q[i] = t[i] / total
-                t[i] *= (w[indices[i]] - w[indices[top]]) / largest
+                q[i] *= whole
+                t[i] *= part
                 moved += t[i]
         else:  # so far behind the top that the terms are no numbers but as logarithms
             for i in range(start, end):
@@ -177,8 +184,9 @@ class Landscape:
         loss = float(np.mean(np.logaddexp(0.0, -terms.answer)))
         if size == 0:
             return loss, -math.inf, 0.0
-        parts = float(np.sum(np.abs(np.repeat(terms.g, np.diff(self.counts.matrix.indptr)) * terms.t)))
-        return loss, log_size, size / (parts * self._longest)
+        m = self.counts.matrix
+        parts = sp.csr_array((np.abs(terms.t), m.indices, m.indptr), shape=m.shape) @ np.ones(m.shape[1])
+        return loss, log_size, size / (float(np.abs(terms.g) @ parts) * self._longest)
 
     def hessian(self, p: Floats, rough: bool = False) -> tuple[Floats, Floats, float]:
         """∇²L/c (d, d), −∇L/c (d,) and log c, c = ‖∇L‖; where the gradient is exactly zero, c is a scale of its own.
@@ -199,9 +207,12 @@ class Landscape:
         m, at, k = self.counts.matrix, self.counts.entry_documents, A.shape[1]
         # less does not reach the last bit, but beyond V smaller forces count
         active = np.maximum(np.abs(terms.g), terms.bend) > (1e-18 if apart is None else 0.0)
+        seen = np.flatnonzero(active[at] & (np.maximum(np.abs(terms.t), terms.q) > 1e-18))
+        ends = np.concatenate([[0], np.cumsum(np.bincount(at[seen], minlength=m.shape[0])[active])])
         sides = []
         for values in (terms.t, 0.5 * terms.bend[at] * terms.t - terms.g[at] * terms.q):
-            rows = sp.csr_array((values.astype(A.dtype), m.indices, m.indptr), shape=m.shape)[active] @ A
+            kept = values[seen].astype(A.dtype)
+            rows = sp.csr_array((kept, m.indices[seen], ends), shape=(len(ends) - 1, m.shape[1])) @ A
             if apart is not None:
                 entries, which, D = apart
                 beyond = sp.csr_array((values[entries], (at[entries], which)), shape=(m.shape[0], len(D)))
@@ -435,7 +446,7 @@ class Integrator:
             return downhill * math.exp(min(tau + log_size, STEEP))
 
         def jacobian(tau: float, x: Floats) -> Floats:
-            H, _, log_size = loss.hessian(x, rough=True)  # Newton's method converges with it, too
+            H, _, log_size = loss.hessian(x, rough=tau < _ROUGH)
             return -math.exp(min(tau + log_size, STEEP)) * H
 
         clock, x = self.clock, loss.split(self.p)
@@ -447,6 +458,7 @@ class Integrator:
             x = x + first / bend * downhill
         relative, absolute = self._tolerance
         solver = BDF(curve, clock, x, math.inf, rtol=relative, atol=absolute, jac=jacobian, first_step=self.last_step)
+        solver.newton_tol *= _LOOSER
         # BDF first predicts an explicit Euler step. Where gaps have settled, e^τ times their rounding error would throw them far
         # from the minimum, and no later trial finds back. A linearly implicit one is the same where nothing is stiff.
         with contextlib.suppress(LinAlgError, ValueError), warnings.catch_warnings():
