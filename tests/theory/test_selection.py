@@ -64,19 +64,3 @@ def test_one_sided_types_and_the_share_that_is_selected() -> None:
     assert found.important_documents == 3 and found.one_sided_share == pytest.approx(2 / 3)
     none = described(counts, u, np.arange(4.0))
     assert math.isnan(none.all_share) and none.important_documents == 0
-
-
-def test_selected_fraction_along_a_curve_by_brute_force() -> None:
-    counts, relevance = single_token(12, 20, 5, 6, relevant_per_document=2, seed=2)
-    important = relevance != 0
-    E = np.random.default_rng(3).standard_normal((20, 25))
-    w = E @ np.eye(25)[0]
-    flow = gradient_flow(counts, E, w, E[0] * 0.1, VerifySettings(max_norm=20.0))
-    found = Attended.along(counts, E, flow, important)
-    dense = counts.matrix.toarray() > 0
-    for row in range(len(flow.log_time)):
-        u = E @ flow.at(row)
-        first = [u[held & important].min() > u[held & ~important].max() for held in dense]
-        assert found[row] == np.mean(first)
-    assert found.max() > 0
-    assert np.isnan(Attended.along(counts, E, flow, np.zeros(20, bool))).all()

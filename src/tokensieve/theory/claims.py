@@ -92,20 +92,6 @@ class Attended:
             limit_error=float(np.abs(answers(m, u, w)[:, 0] - mean).max()),
         )
 
-    @staticmethod
-    def along(counts: Counts, E: Floats, flow: Flow, important: NDArray[np.bool_]) -> Floats:
-        """Along a curve, the fraction of documents with important types in which each of these scores above every other type, shape
-        (m,); nan where no document holds an important type."""
-        m = counts.matrix
-        matter = important[m.indices]
-        known = np.bincount(counts.entry_documents, matter, counts.n_documents) > 0
-        out = np.full(len(flow.log_time), np.nan)
-        for row in range(len(out) if known.any() else 0):
-            u = (E @ flow.at(row))[m.indices]
-            lowest = -counts.highest(np.where(matter, -u, -np.inf))
-            out[row] = np.mean((lowest > counts.highest(np.where(matter, -np.inf, u)))[known])
-        return out
-
 
 @dataclass(frozen=True)
 class Claim:

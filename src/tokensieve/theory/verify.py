@@ -31,6 +31,7 @@ from tokensieve.theory.flow.solve import FINITE, UNDECIDED, Flow, gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.limit.certify import FlowLimit
 from tokensieve.theory.limit.margin import Margin
+from tokensieve.theory.limit.proof import prove
 from tokensieve.theory.one_step import OneStep, one_step
 from tokensieve.theory.settings import VerifySettings
 
@@ -47,7 +48,6 @@ class Verification:
         step, embeddings: the first gradient step, and E¹, shape (|S|, d).
         limit: what becomes of p, with the flow.
         attended: what the limit selects; None where it is not decided.
-        selected_fraction: at each point of the flow, the fraction of documents whose important types score above all others.
         assumptions, claims: each hypothesis and each claim, and what was found.
         seconds: wall time of each stage.
     """
@@ -61,7 +61,6 @@ class Verification:
     embeddings: Floats
     limit: FlowLimit
     attended: Attended | None
-    selected_fraction: Floats
     assumptions: list[Claim]
     claims: list[Claim]
     seconds: dict[str, float]
@@ -220,7 +219,6 @@ class Verification:
             "norm": flow.norm,
             "loss": flow.loss,
             "log_gradient": flow.log_gradient,
-            "selected_fraction": self.selected_fraction,
             "cosine": np.cos(angle),
             "angle": angle,
         }
@@ -289,6 +287,8 @@ class Verification:
         np.savez_compressed(kept, **arrays)
         about = {
             "verdict": limit.fate,
+            "grade": limit.grade,
+            "proof": {"missing": limit.unproved} | limit.proof,
             "reason": limit.reason,
             "is_max_margin": limit.is_max_margin,
             "dimension_v": face.dimension,
@@ -355,6 +355,8 @@ def verify(
         if verdict != flow.verdict:
             ends = f"; followed to {flow.reason.split(' at ')[-1]}" if verdict == "diverges" else ""
             limit = replace(limit, flow=replace(flow, verdict=verdict, reason=limit.reason + ends))
+        if certain:
+            limit = prove(limit, counts, E, w)
     with stage("selection"):
         important = counts.one_sided != 0 if important is None else important
         found = None
@@ -369,14 +371,13 @@ def verify(
             found = replace(found, final_from=final)
     with stage("assumptions"):
         assumptions = Claim.hypotheses(counts, step)
-        fractions = Attended.along(counts, E, limit.flow, important)
         claims = Claim.of_theory(step, limit, found, assumptions)
     if progress is not None:
         progress("done", 0.0)
     seconds["margin"] = limit.seconds["margin"]
     seconds["faces"] -= seconds["margin"]
     return Verification(
-        name, counts, rows, notes, settings, step, E, limit, found, fractions, assumptions, claims, seconds
+        name, counts, rows, notes, settings, step, E, limit, found, assumptions, claims, seconds
     )
 
 

@@ -375,7 +375,7 @@ class Exponentials:
         def too_near(q: Floats) -> float:
             return float(self.nearness(q)[fresh].max()) + NEAR
 
-        for _ in range(3000):
+        for _ in range(20_000):
             if time.monotonic() > deadline:
                 end = "time"
             elif self.slope(solver.p)[1] == -math.inf:

@@ -211,6 +211,7 @@ class FlowLimit:
         prediction: the phases, None for a finite limit that the flow itself reached.
         compared: first and last log t at which prediction and flow were compared, and the largest distance relative to ‖p‖.
         seconds: wall time, in all and of the margin problem ("limit", "margin").
+        unproved, proof: why that p stays near this limit is not proved, "" where it is; and the figures (`limit.proof`).
     """
 
     fate: Fate
@@ -226,6 +227,15 @@ class FlowLimit:
     prediction: _Prediction | None = None
     compared: tuple[float, float, float] = (math.nan, math.nan, math.nan)
     seconds: dict[str, float] = field(default_factory=dict)
+    unproved: str = "no proof was tried"
+    proof: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def grade(self) -> str:
+        """How sure the verdict is."""
+        if self.fate == "not decided":
+            return "not settled"
+        return "numerically certified attractor" if self.unproved else "proved from this point on"
 
     @classmethod
     def find(
@@ -274,7 +284,9 @@ class FlowLimit:
             figures[name] = math.nan if margin is None else getattr(margin, name)
         out: dict[str, object] = {
             "verdict": self.fate,
+            "grade": self.grade,
             "reason": self.reason,
+            "proof": {"missing": self.unproved} | self.proof,
             "dimension_v": None if self.face is None else self.face.dimension,
             "tied_documents": 0 if finite is None else finite.documents,
             "is_max_margin": self.is_max_margin,

@@ -8,13 +8,14 @@ over distinct token types. S_X is what p_∞ itself selects, so that the types o
 solved on V^⊥, V the span of their differences, where these are exactly zero. Dual: maximise Σ_i λ_i − ½‖Dᵀλ‖² over λ ≥ 0, with
 D_i the part of E_s − E_r in V^⊥; at the optimum p_∞ = Dᵀλ.
 
-Only pairs that a solution violated are ever written down. They go to a dual active set; what it cannot solve or prove to rounding
-goes to least distance programming. The certificate is recomputed from scratch over all constraints. "Infeasible" is a verdict only
+Only pairs that a solution violated are ever written down, and those without a multiplier are dropped again: the dual value only
+rises. They are solved by least distance programming. The certificate is recomputed from scratch over all constraints. "Infeasible" is a verdict only
 with a convex combination of the D_i that is zero to rounding: a merely short one proves no more than a large ‖p‖.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass
@@ -32,11 +33,10 @@ from tokensieve.theory.geometry import coordinates
 
 # A pair is taken in when its margin falls short of one by more than this.
 _VIOLATION = 1e-10
-# Changes of the active set before it gives up.
+# Changes of the set of positive multipliers before it gives up.
 STEPS = 200_000
 # Rounding, relative to the longest embedding: of ‖Dᵀλ‖ with Σλ = 1 (a proof of infeasibility), and of D_i (equal embeddings).
 _PROOF = 1e-13
-_SOLVED, _INFEASIBLE, _STOPPED = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -114,16 +114,17 @@ def max_margin(
     z = np.zeros(problem.E.shape[1]) if near is None else problem.basis.T @ near
     # So short that every margin is below one.
     z = z / max(4 * float(np.abs(problem.E @ z).max(initial=0.0)), np.finfo(float).tiny)
-    active, lam, status, rounds = ActiveSet(problem.E), np.zeros(0), "nothing to separate", 0
-    fresh = problem.violated(z)
+    pairs, lam, status, rounds = np.zeros((0, 2), np.int64), np.zeros(0), "nothing to separate", 0
+    fresh, written = problem.violated(z), 0
     while len(fresh):
-        rounds += 1
-        z, lam, status = _solve(active, problem.E, fresh)
+        rounds, written = rounds + 1, written + len(fresh)
+        pairs = np.concatenate([pairs[lam > 0], fresh])
+        z, lam, status = _solve(problem.E, pairs)
         fresh = problem.violated(z) if status == "solved" else fresh[:0]
         if len(fresh) and (time.monotonic() - started > max_seconds or rounds == 200):
             status = "stopped early"
             break
-    return _certify(problem, (active.pairs, z, lam), status, rounds)
+    return _certify(problem, (pairs, z, lam), status, (rounds, written))
 
 
 def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool_]:
@@ -167,10 +168,10 @@ class _Problem:
         return np.stack([low[both], high[both]], axis=1), u[low[both]] - u[high[both]]
 
     def violated(self, z: Floats) -> Ints:
-        """Of these pairs, up to 20,000 whose margin is smallest, as long as it is below 1 − _VIOLATION; none twice."""
+        """Of these pairs, up to 2,000 whose margin is smallest, as long as it is below 1 − _VIOLATION; none twice."""
         pairs, gaps = self.closest(z)
         once = np.unique(self._lead[pairs], axis=0, return_index=True)[1]
-        worst = once[np.argsort(gaps[once], kind="stable")[:20_000]]
+        worst = once[np.argsort(gaps[once], kind="stable")[:2_000]]
         return pairs[worst[gaps[worst] < 1 - _VIOLATION]]
 
 
@@ -191,32 +192,34 @@ def _extremes(indptr: Ints, indices: Ints, selected: NDArray[np.bool_], u: Float
     return low, high
 
 
-def _solve(active: ActiveSet, E: Floats, fresh: Ints) -> tuple[Floats, Floats, str]:
-    """Shortest z over the pairs of the active set and fresh ones: (z, λ, status); λ that proves infeasibility sums to one."""
-    longest = float(np.linalg.norm(E, axis=1).max())
-    equal = np.linalg.norm(E[fresh[:, 0]] - E[fresh[:, 1]], axis=1) <= _PROOF * longest
-    if equal.any():
-        active.pairs = np.concatenate([active.pairs, fresh])
-        lam = np.concatenate([np.zeros(len(active.pairs) - len(fresh)), equal / equal.sum()])
-        return np.zeros(E.shape[1]), lam, "infeasible"
-    z, status = active.add(fresh, STEPS)
-    lam, D = active.multipliers, E[active.pairs[:, 0]] - E[active.pairs[:, 1]]
-    if status == "solved" and (D @ z).min() >= 1 - 2 * _VIOLATION:
-        return z, lam, status
-    if status == "infeasible" and (proof := _proof(D, lam, longest)) is not None:
-        return z, proof, status
-    if len(D) > 3_000:  # least distance programming would take too long
-        return z, lam, "stopped early"
-    # λ ≥ 0 of min ½‖z‖² s.t. D z ≥ 1, z = Dᵀλ (Lawson & Hanson 1974, ch. 23), rows of unit length; very long if infeasible.
+def _solve(E: Floats, pairs: Ints) -> tuple[Floats, Floats, str]:
+    """Shortest z over some pairs: (z, λ, status); λ that proves infeasibility sums to one.
+
+    Least distance programming (Lawson & Hanson, Solving Least Squares Problems, 1974, ch. 23): λ ≥ 0 of min ½‖z‖² s.t. D z ≥ 1,
+    z = Dᵀλ, by non-negative least squares. Its support has independent rows, for which λ is then solved to rounding.
+    """
+    longest, D = float(np.linalg.norm(E, axis=1).max()), E[pairs[:, 0]] - E[pairs[:, 1]]
     lengths = np.linalg.norm(D, axis=1)
-    A = np.vstack([(D / lengths[:, None]).T, lengths.min() / lengths])
+    equal = lengths <= _PROOF * longest
+    if equal.any():
+        return np.zeros(E.shape[1]), equal / equal.sum(), "infeasible"
+    A = np.vstack([(D / lengths[:, None]).T, lengths.min() / lengths])  # rows of unit length
     try:
-        x, _ = nnls(A, np.append(np.zeros(len(A) - 1), 1.0), maxiter=50 * len(D))
+        x, _ = nnls(A, np.append(np.zeros(len(A) - 1), 1.0), maxiter=STEPS)
     except RuntimeError:
-        return z, lam, "stopped early"
-    lam = x / max(float(1 - A[-1] @ x), np.finfo(float).tiny) / lengths.min() / lengths
-    proof = _proof(D, lam, longest)
-    return (D.T @ lam, lam, "solved") if proof is None else (np.zeros(E.shape[1]), proof, "infeasible")
+        return np.zeros(E.shape[1]), np.zeros(len(D)), "stopped early"
+    lam = x / max(float(1 - A[-1] @ x), 1e-100) / lengths.min() / lengths  # very long if infeasible
+    if (proof := _proof(D, lam, longest)) is not None:
+        return np.zeros(E.shape[1]), proof, "infeasible"
+    held = np.flatnonzero(lam > 0)
+    with contextlib.suppress(la.LinAlgError):
+        factor = la.cho_factor(D[held] @ D[held].T, lower=True)
+        polished = la.cho_solve(factor, np.ones(len(held)))
+        for _ in range(2):
+            polished += la.cho_solve(factor, 1 - D[held] @ (D[held].T @ polished))
+        if polished.min() >= 0:
+            lam[held] = polished
+    return D.T @ lam, lam, "solved"
 
 
 def _proof(D: Floats, lam: Floats, longest: float) -> Floats | None:
@@ -236,14 +239,14 @@ def _proof(D: Floats, lam: Floats, longest: float) -> Floats | None:
     return None
 
 
-def _certify(problem: _Problem, found: tuple[Ints, Floats, Floats], status: str, rounds: int) -> Margin:
-    """Figures of the certificate, from (pairs, z, λ) and all constraints, whatever produced them."""
+def _certify(problem: _Problem, found: tuple[Ints, Floats, Floats], status: str, counted: tuple[int, int]) -> Margin:
+    """Figures of the certificate, from (pairs, z, λ) and all constraints, whatever produced them; and rounds and pairs written."""
     pairs, z, lam = found
     support, weights = pairs[lam > 0], lam[lam > 0]
     D = problem.E[support[:, 0]] - problem.E[support[:, 1]]
     shadow = D.T @ weights
     margin, primal, dual, gap, residual, smallest, farkas = 0.0, math.inf, math.inf, *(4 * [math.nan])
-    if not rounds:
+    if not counted[0]:
         margin, primal, dual, gap, residual, smallest = math.inf, 0.0, 0.0, 0.0, 0.0, math.inf
     elif status == "infeasible" or not len(support) or not z.any():
         z = np.zeros_like(z)
@@ -270,180 +273,7 @@ def _certify(problem: _Problem, found: tuple[Ints, Floats, Floats], status: str,
         kkt_residual=residual,
         smallest_margin=smallest,
         farkas=farkas,
-        constraints=len(pairs),
-        rounds=rounds,
+        constraints=counted[1],
+        rounds=counted[0],
         ties=problem.ties,
     )
-
-
-class ActiveSet:
-    """The shortest z with z·(E_s − E_r) ≥ 1 for a growing list of pairs (s, r): the dual active set of Goldfarb & Idnani.
-
-    D. Goldfarb, A. Idnani, "A numerically stable dual method for solving strictly convex quadratic programs", Mathematical
-    Programming 27 (1983), for min ½‖z‖² s.t. D z ≥ 1, D_i = E_s − E_r. The active pairs A always have independent D_A, with
-    D_A z = 1 and z = D_Aᵀλ, λ ≥ 0; each step takes in the most violated pair, and lets pairs go whose λ would turn negative. The
-    dual value never falls, so adding pairs goes on from where the last ones ended.
-
-    Independence keeps a forest of tight pairs, at most one fewer than the types. All products are entries of the types' Gram matrix
-    K = E Eᵀ, so that no step costs more than (types of the pairs)², whatever d. E has shape (|S|, d).
-    """
-
-    def __init__(self, E: Floats) -> None:
-        self._E = E
-        self._node_of = np.full(len(E), -1, np.int64)
-        self._nodes = np.zeros(0, np.int64)
-        self._K = np.zeros((0, 0))
-        self.pairs = np.zeros((0, 2), np.int64)
-        self.multipliers = np.zeros(0)
-        self._active = np.zeros(0, np.int64)
-
-    def add(self, pairs: Ints, steps: int) -> tuple[Floats, str]:
-        """Take in more pairs (s, r), none twice, and solve: (z, status).
-
-        The status is "solved", "infeasible" (then `multipliers` sum to one and Dᵀλ = 0), or "stopped early" after so many steps.
-        """
-        self.pairs = np.concatenate([self.pairs, pairs])
-        types = np.setdiff1d(pairs, self._nodes)
-        if len(types):  # their rows of the Gram matrix
-            self._node_of[types] = len(self._nodes) + np.arange(len(types))
-            corner = self._E[types] @ self._E[self._nodes].T
-            self._K = np.block([[self._K, corner.T], [corner, self._E[types] @ self._E[types].T]])
-            self._nodes = np.concatenate([self._nodes, types])
-        ends = self._node_of[self.pairs]
-        try:
-            active, lam, status = _run(self._K, ends[:, 0].copy(), ends[:, 1].copy(), self._active, steps)
-        except ZeroDivisionError:  # embeddings so close that their Gram matrix does not tell them apart
-            self.multipliers = np.zeros(len(self.pairs))
-            return np.zeros(self._E.shape[1]), "stopped early"
-        if status == _SOLVED:
-            lam = self._polished(ends[active], lam)
-        self._active = active
-        self.multipliers = np.zeros(len(self.pairs))
-        np.add.at(self.multipliers, active, np.maximum(lam, 0.0))
-        if status == _INFEASIBLE:
-            self.multipliers /= self.multipliers.sum()
-            return np.zeros(self._E.shape[1]), "infeasible"
-        flow = np.bincount(ends[active, 0], lam, len(self._nodes)) - np.bincount(ends[active, 1], lam, len(self._nodes))
-        return np.asarray(flow @ self._E[self._nodes]), "solved" if status == _SOLVED else "stopped early"
-
-    def _polished(self, ends: Ints, lam: Floats) -> Floats:
-        """λ of D_A D_Aᵀλ = 1 to rounding; as it was where nearly equal embeddings leave no factor."""
-        D = self._E[self._nodes[ends[:, 0]]] - self._E[self._nodes[ends[:, 1]]]
-        try:
-            factor = la.cho_factor(D @ D.T, lower=True)
-        except la.LinAlgError:
-            return lam
-        lam = la.cho_solve(factor, np.ones(len(D)))
-        for _ in range(2):
-            lam += la.cho_solve(factor, 1 - D @ (D.T @ lam))
-        return np.asarray(lam)
-
-
-@numba.njit(cache=True)
-def _run(K: Floats, first: Ints, second: Ints, warm: Ints, steps: int) -> tuple[Ints, Floats, int]:
-    """Active pairs, their λ (of an infeasible problem the Farkas multipliers), and the status."""
-    m, room = len(first), min(len(first), len(K)) + 1
-    active, lam, L = np.zeros(room, np.int64), np.zeros(room), np.zeros((room, room))
-    inside, q = np.zeros(m, np.bool_), 0
-    for e in warm:
-        apart = K[first[e]] - K[second[e]]
-        y = _forward(L, q, apart[first[active[:q]]] - apart[second[active[:q]]])
-        curvature = apart[first[e]] - apart[second[e]] - y @ y
-        L[q, :q], L[q, q] = y, np.sqrt(curvature)
-        active[q], inside[e], q = e, True, q + 1
-    lam[:q] = _backward(L, q, _forward(L, q, np.ones(q)))
-    u = _scores(K, first[active[:q]], second[active[:q]], lam[:q])
-    for _ in range(steps):
-        worst, lowest = -1, 1 - _VIOLATION / 2
-        for e in range(m):
-            if not inside[e] and u[first[e]] - u[second[e]] < lowest:
-                worst, lowest = e, u[first[e]] - u[second[e]]
-        if worst < 0:
-            return active[:q], lam[:q], _SOLVED
-        s, r = first[worst], second[worst]
-        apart = K[s] - K[r]
-        length, weight = apart[s] - apart[r], 0.0
-        while True:
-            y = _forward(L, q, apart[first[active[:q]]] - apart[second[active[:q]]])
-            fall = _backward(L, q, y)
-            curvature = length - y @ y
-            # Independent of the active pairs: more than rounding of the squared length lies outside their span.
-            independent = curvature > 1e-11 * length
-            step, leaver = np.inf, -1
-            for j in range(q):
-                if fall[j] > 0 and lam[j] < step * fall[j]:
-                    step, leaver = lam[j] / fall[j], j
-            enters = False
-            if independent:
-                full = (1 - (u[s] - u[r])) / curvature
-                if full <= step:
-                    step, enters = full, True
-            elif leaver < 0:
-                lam[:q] = -fall
-                active[q], lam[q] = worst, 1.0
-                return active[: q + 1], lam[: q + 1], _INFEASIBLE
-            if independent:
-                u += step * (apart - _scores(K, first[active[:q]], second[active[:q]], fall))
-            lam[:q] -= step * fall
-            weight += step
-            if enters:
-                L[q, :q], L[q, q] = y, np.sqrt(curvature)
-                active[q], lam[q], inside[worst], q = worst, weight, True, q + 1
-                break
-            inside[active[leaver]] = False
-            _remove(L, q, leaver)
-            active[leaver : q - 1], lam[leaver : q - 1] = active[leaver + 1 : q].copy(), lam[leaver + 1 : q].copy()
-            q -= 1
-    return active[:q], lam[:q], _STOPPED
-
-
-@numba.njit(cache=True)
-def _scores(K: Floats, first: Ints, second: Ints, weights: Floats) -> Floats:
-    """Scores of all types under z = Dᵀ weights, over some pairs."""
-    flow = np.zeros(len(K))
-    for j in range(len(first)):
-        flow[first[j]] += weights[j]
-        flow[second[j]] -= weights[j]
-    out = np.zeros(len(K))
-    for i in range(len(K)):  # in one order, whatever the threads
-        if flow[i] != 0.0:
-            out += flow[i] * K[i]
-    return out
-
-
-@numba.njit(cache=True)
-def _forward(L: Floats, q: int, b: Floats) -> Floats:
-    """x of L x = b."""
-    x = np.empty(q)
-    for i in range(q):
-        total = b[i]
-        for j in range(i):
-            total -= L[i, j] * x[j]
-        x[i] = total / L[i, i]
-    return x
-
-
-@numba.njit(cache=True)
-def _backward(L: Floats, q: int, b: Floats) -> Floats:
-    """x of Lᵀ x = b."""
-    x = b[:q].copy()
-    for i in range(q - 1, -1, -1):
-        x[i] /= L[i, i]
-        for j in range(i):
-            x[j] -= L[i, j] * x[i]
-    return x
-
-
-@numba.njit(cache=True)
-def _remove(L: Floats, q: int, gone: int) -> None:
-    """L of the same Gram matrix without one row and column: shift up, rotate the rest back to a triangle."""
-    for i in range(gone, q - 1):
-        for j in range(i + 2):
-            L[i, j] = L[i + 1, j]
-    for k in range(gone, q - 1):
-        a, b = L[k, k], L[k, k + 1]
-        radius = np.hypot(a, b)
-        c, s = a / radius, b / radius
-        for i in range(k, q - 1):
-            x, y = L[i, k], L[i, k + 1]
-            L[i, k], L[i, k + 1] = c * x + s * y, c * y - s * x
