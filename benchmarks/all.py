@@ -38,7 +38,6 @@ JOBS = {
     "importance": ("Importance of a trained classifier's tokens beside captum and shap", "importance.py"),
     "intervals": ("Coverage of intervals, and false discoveries", "intervals.py"),
     "margin": ("The max-margin problem beside a dense formulation", "peers.py margin --seconds 60"),
-    "solvers": ("The max-margin problem by our active set, by DAQP and by Clarabel", "solvers.py"),
     "documents": ("Growth with documents", "scale.py growth --most 7"),
     "vocabulary": ("Growth with the vocabulary", "scale.py types --most 7"),
     "text": ("Raw text to a model, in memory and streamed", "scale.py text --most 6"),

@@ -79,7 +79,7 @@ def main() -> None:
     for seed in range(first, last + 1):
         rows.append(run(options.source, options.documents, seed, options.seconds, options.data))
         times = [float(str(row["processor_seconds"])) for row in rows]
-        decided = [row["verdict"] != "not decided" for row in rows]
+        decided = [row["verdict"] != "not settled" for row in rows]
         in_time = [one and spent <= 120 for one, spent in zip(decided, times, strict=True)]
         whole = {
             "version": __version__,

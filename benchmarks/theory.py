@@ -214,7 +214,7 @@ def subsets(options: argparse.Namespace) -> None:
 
 def show_subsets(table: pl.DataFrame) -> None:
     """A row for each source and size, over seeds: least to largest."""
-    decided = pl.col("verdict") != "not decided"
+    decided = pl.col("verdict") != "not settled"
     print(
         "| source | n, d | decided | dim V | tied documents | pulling | changes | prediction error | flow + limit (s) |"
     )

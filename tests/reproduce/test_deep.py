@@ -377,24 +377,6 @@ def test_an_interrupted_run_goes_on_to_the_same_numbers(
         DeepTraining.fit(replace(counts, labels=1 - counts.labels), given, others, checkpoint=path)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"kind": "three-layer"}, "kind 'three-layer' is unknown: choose one of one-layer"),
-        ({"optimizer": "lbfgs"}, "optimizer 'lbfgs' is unknown"),
-        ({"dtype": "float16"}, "dtype 'float16' is unknown"),
-        ({"d": 0}, "d must be a positive number"),
-        ({"learning_rate": float("nan")}, "learning_rate must be a positive number"),
-        ({"device": "abacus"}, "device 'abacus' is not available"),
-        ({"device": "meta"}, "device 'meta' is not available"),
-        ({"device": "cuda:99"}, "device 'cuda:99' is not available"),
-    ],
-)
-def test_wrong_settings(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        replace(SMALL, **change)
-
-
 def test_wrong_documents() -> None:
     counts = documents(30)
     with pytest.raises(InputError, match="the validation part has no documents"):

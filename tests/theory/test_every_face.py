@@ -135,7 +135,7 @@ def test_the_flow_ends_on_a_face_that_brute_force_certifies(d: int, seed: int) -
         tiny.counts, tiny.E, tiny.w,
         gradient_flow(tiny.counts, tiny.E, tiny.w, tiny.p, VerifySettings(max_norm=1e4)),
     )  # fmt: skip
-    assert limit.fate != "not decided" and limit.face is not None
+    assert limit.fate != "not settled" and limit.face is not None
     m = tiny.counts.matrix
     rows = [slice(*m.indptr[k : k + 2]) for k in range(3)]
     reached = tuple(tuple(sorted(m.indices[row][limit.face.mask[row]].tolist())) for row in rows)

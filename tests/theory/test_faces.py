@@ -193,7 +193,7 @@ def test_the_time_limit_ends_every_stage(
 
     monkeypatch.setattr(time, "monotonic", monotonic)
     limit = FlowLimit.find(*endless, fake_seconds)
-    assert limit.fate == "not decided" and "--max-seconds" in limit.reason
+    assert limit.fate == "not settled" and "--max-seconds" in limit.reason
     assert looks[0] < fake_seconds + 20
 
 
@@ -212,7 +212,7 @@ def test_a_selection_that_goes_round_in_a_circle_is_not_followed_for_ever() -> N
     """A newcomer comes near and leaves again, at once, each time."""
     counts = single_token(60, 30, 6, 8, leak=0.05, seed=2)[0]
     limit = verify(counts, VerifySettings(d=16, eta=200.0, seed=2, max_norm=1000.0)).limit
-    assert limit.fate == "not decided" and "neither settle nor grow" in limit.reason
+    assert limit.fate == "not settled" and "neither settle nor grow" in limit.reason
     assert limit.prediction is not None and len(limit.prediction.phases) < 20
 
 
@@ -330,7 +330,7 @@ def test_certificates_of_random_data_hold_by_plain_arithmetic(seed: int, d: int)
     counts = Counts.from_matrix(matrix, rng.integers(0, 2, 5))
     E, w, p = rng.standard_normal((5, d)), 2 * rng.standard_normal(5), 0.3 * rng.standard_normal(d)
     limit = limit_of(counts, E, w, p, max_norm=1e4)
-    if limit.fate == "not decided":
+    if limit.fate == "not settled":
         assert limit.reason
         return
     if limit.finite is None or limit.face is None:
@@ -474,7 +474,7 @@ def test_forces_of_second_order_are_no_verdict() -> None:
     held = [[0, 0, 1, 0]] * 2 + [[1, 1, 1, 0]] * 2 + [[1, 1, 1, 1]] * 2
     E = [[-0.7, 1.0], [0.2, 0.6], [-1.7, 0.4], [0.6, 0.1]]
     limit, _ = opposed(held, [1, 1, 1, 0, 1, 0], E, [3.6, -3.2, -4.7, 1.7])
-    assert limit.fate == "not decided" and "second-order terms" in limit.reason
+    assert limit.fate == "not settled" and "second-order terms" in limit.reason
 
 
 @pytest.mark.slow
@@ -485,4 +485,4 @@ def test_most_random_data_are_decided() -> None:
         counts = Counts.from_matrix(rng.integers(0, 2, (6, 6)) | np.eye(6, dtype=int), rng.integers(0, 2, 6))
         E, w = rng.standard_normal((6, 4)), 2 * rng.standard_normal(6)
         fates.append(limit_of(counts, E, w, 0.3 * rng.standard_normal(4), max_norm=1e4).fate)
-    assert sum(fate == "not decided" for fate in fates) <= 1
+    assert sum(fate == "not settled" for fate in fates) <= 1

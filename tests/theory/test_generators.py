@@ -106,30 +106,12 @@ def test_the_seed_decides() -> None:
         ({"n": 40, "n_types": 5, "length": 3, "n_relevant": 6}, "more types"),
         ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 3}, "even number"),
         ({"n": 4, "n_types": 30, "length": 5, "n_relevant": 6}, "cannot use all"),
-        ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 6, "leak": 0.7}, "leak"),
         (
             {"n": 40, "n_types": 30, "length": 5, "n_relevant": 6, "relevant_per_document": 4},
             "relevant tokens per document",
         ),
-        ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 6, "label_rule": "and"}, "label rule"),
-        ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 2, "label_rule": "xor"}, "two groups"),
-        ({"n": 40, "n_types": 7, "length": 1, "n_relevant": 6, "label_rule": "negation"}, "negator|cannot use"),
     ],
 )
 def test_impossible_sizes_are_named(sizes: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         single_token(**sizes)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ({"n": 1, "n_types": 4, "length": 3, "n_irrelevant": 0}, "two documents"),
-        ({"n": 9, "n_types": 4, "length": 3, "n_irrelevant": 5}, "irrelevant types of 4"),
-        ({"n": 9, "n_types": 4, "length": 3, "n_irrelevant": 1}, "even number"),
-        ({"n": 9, "n_types": 4, "length": 3, "n_irrelevant": 0, "delta_min": 0.0}, "delta_min"),
-    ],
-)
-def test_impossible_independent_sizes_are_named(sizes: dict, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        independent_tokens(**sizes)

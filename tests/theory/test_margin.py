@@ -267,7 +267,9 @@ def test_scaling_rotating_and_repeating(seed: int, factor: float) -> None:
 
 
 @settings(deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10**6), types=st.integers(2, 9), d=st.integers(1, 8), m=st.integers(1, 12), whole=st.booleans())
+@given(
+    seed=st.integers(0, 10**6), types=st.integers(2, 9), d=st.integers(1, 8), m=st.integers(1, 12), whole=st.booleans()
+)
 def test_any_problem_is_solved_or_proved_infeasible(seed: int, types: int, d: int, m: int, whole: bool) -> None:
     """Small integers make ties, dependent and repeated differences the rule; linear programming says which can be solved."""
     rng = np.random.default_rng(seed)

@@ -64,7 +64,6 @@ class DeepSettings:
         batch_size: documents per step.
         learning_rate: step size, the same in all epochs.
         optimizer: "adam" (all moments decay at every step, β = 0.9, 0.999) or "sgd" (plain gradient descent).
-        weight_decay: λ ≥ 0; each step also shrinks every parameter by a factor 1 − ηλ.
         start_std: the standard deviation of E's entries at the start; None is the paper's 1/√d.
         seed: of the random start and of the order of documents.
         patience: epochs without a lower validation loss before training stops; None trains all epochs.
@@ -72,9 +71,6 @@ class DeepSettings:
         dtype: "float32" or "float64".
         scaled: divide the first layer's logits by √d, as transformers do.
         residual: add a token's own embedding to what the first layer returns.
-
-    Raises:
-        InputError: a value is not one of these, or out of its range.
     """
 
     kind: str
@@ -83,7 +79,6 @@ class DeepSettings:
     batch_size: int = 32
     learning_rate: float = 1e-2
     optimizer: str = "adam"
-    weight_decay: float = 0.0
     start_std: float | None = None
     seed: int = 0
     patience: int | None = None
@@ -91,17 +86,6 @@ class DeepSettings:
     dtype: str = "float32"
     scaled: bool = False
     residual: bool = False
-
-    def __post_init__(self) -> None:
-        known = {"kind": KINDS, "optimizer": ("adam", "sgd"), "dtype": ("float32", "float64")}
-        for name, choices in known.items():
-            if getattr(self, name) not in choices:
-                raise InputError(f"{name} {getattr(self, name)!r} is unknown: choose one of {', '.join(choices)}")
-        for name in ("d", "epochs", "batch_size", "learning_rate", "start_std"):
-            value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise InputError(f"{name} must be a positive number, not {value!r}")
-        find_device(self.device)
 
 
 class DeepTraining:
@@ -115,9 +99,8 @@ class DeepTraining:
     def __init__(self, counts: Counts, settings: DeepSettings) -> None:
         self._settings = settings
         self._parameters = _start(counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, settings)
-        make = torch.optim.AdamW if settings.optimizer == "adam" else torch.optim.SGD
-        leaves, decay = list(self._parameters.values()), settings.weight_decay
-        self._optimizer = make(leaves, lr=settings.learning_rate, weight_decay=decay, fused=True)
+        make = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.SGD
+        self._optimizer = make(list(self._parameters.values()), lr=settings.learning_rate, fused=True)
         self._rows: list[dict[str, float | None]] = []
         self.scores: list[Floats] = []
         self.values: list[Floats] = []

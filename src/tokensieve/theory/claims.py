@@ -30,9 +30,7 @@ class Attended:
 
     Attributes:
         mask: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,).
-        ties, everything: documents that select more than one type, and all of theirs (one-type documents among them).
-        widest_tie: largest score difference inside a selection at the end of the curve.
-        closest_other: smallest score difference between a selected and another type of a document; inf if there is none.
+        ties: documents that select more than one type.
         all_share, any_share: fractions of the `important_documents`, with important types, that select all, and any, of them.
         one_sided_share: fraction of the documents with completely positive or negative types that select one.
         final_from: log t from which on every document's highest type is one that it selects in the limit; nan if never.
@@ -42,9 +40,6 @@ class Attended:
 
     mask: NDArray[np.bool_]
     ties: int
-    everything: int
-    widest_tie: float
-    closest_other: float
     all_share: float
     any_share: float
     important_documents: int
@@ -58,8 +53,6 @@ class Attended:
     ) -> Attended:
         """Of the end of a curve, a selection in the limit, shape (nnz,), and the types that are important, shape (|S|,)."""
         m, document, n, u = counts.matrix, counts.entry_documents, counts.n_documents, E @ flow.p
-        behind = counts.highest(u[m.indices])[document] - u[m.indices]
-        chosen, held = np.bincount(document, mask, n), np.diff(m.indptr)
 
         def shares(matter: NDArray[np.bool_]) -> tuple[float, float, int]:
             """Of the documents with types that matter, the fractions that select all, and any, of them; and how many there are."""
@@ -80,10 +73,7 @@ class Attended:
         mean = np.bincount(document, weight * w[m.indices], n) / np.maximum(np.bincount(document, weight, n), 1.0)
         return cls(
             mask=mask,
-            ties=int(np.sum(chosen > 1)),
-            everything=int(np.sum((chosen == held) & (held > 0))),
-            widest_tie=float(behind[mask].max(initial=0.0)),
-            closest_other=float(behind[~mask].min(initial=np.inf)),
+            ties=int(np.sum(np.bincount(document, mask, n) > 1)),
             all_share=every,
             any_share=some,
             important_documents=documents,
@@ -190,7 +180,7 @@ class Claim:
             words = f"d is not large enough for the remainder to be small; what holds is its bound: {words}"
             one = ("hypothesis not met", words)
         norm: _Found = ("fails" if limit.fate == "converges to a point" else "holds", f"{flow.verdict}: {flow.reason}")
-        if limit.fate == "not decided":
+        if limit.fate == "not settled":
             norm = undecided
         elif limit.fate == "converges to a point" and not large_d:
             norm = ("hypothesis not met", f"d is not large; instead p converges to a finite point: {flow.reason}")
@@ -235,7 +225,7 @@ def _selected_tokens(limit: FlowLimit, found: Attended, refuted: Outcome) -> tup
 def _direction(limit: FlowLimit, refuted: Outcome) -> _Found:
     """Theorem 4.3; `refuted`: what it is where the limit contradicts it."""
     margin = limit.margin
-    if limit.fate == "not decided":
+    if limit.fate == "not settled":
         return "needs a longer run", limit.reason
     if limit.fate == "converges to a point" or margin is None or limit.direction is None:
         return "hypothesis not met", "p converges to a finite point; the max-margin statement does not apply"

@@ -22,19 +22,8 @@ def independent_tokens(
 
     Returns:
         The documents, with classes "-1" and "+1", and δ, shape (|S|,).
-
-    Raises:
-        InputError: sizes that cannot be met.
     """
     relevant = n_types - n_irrelevant
-    if n < 2 or length < 1 or n_types < 1:
-        raise InputError(f"n = {n}, T = {length}, |S| = {n_types}: use at least two documents, one token, one type")
-    if n_irrelevant < 0 or relevant < 0 or relevant % 2:
-        raise InputError(
-            f"{n_irrelevant} irrelevant types of {n_types}: {relevant} others, which is not a positive even number"
-        )
-    if not 0 < delta_min <= 1:
-        raise InputError(f"delta_min = {delta_min} must be in (0, 1]")
     rng = np.random.default_rng(seed)
     spread = np.linspace(1.0, delta_min, relevant // 2)
     delta = np.concatenate([spread, -spread, np.zeros(n_irrelevant)])
@@ -82,7 +71,7 @@ def single_token(
     pair, half = label_rule == "xor", n_relevant // 2
     own = 2 if pair else relevant_per_document
     irrelevant = n_types - n_relevant - (label_rule == "negation")
-    _check(n, length, n_relevant, irrelevant, own, leak, label_rule)
+    _check(n, length, n_relevant, irrelevant, own)
     rng = np.random.default_rng(seed)
     labels = _labels(n, rng)
     positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
@@ -117,25 +106,17 @@ def single_token(
     return Counts.from_matrix(matrix, labels.tolist(), tokens=names), signs
 
 
-def _check(n: int, length: int, n_relevant: int, irrelevant: int, own: int, leak: float, label_rule: str) -> None:
+def _check(n: int, length: int, n_relevant: int, irrelevant: int, own: int) -> None:
     smaller = int(_labels(n, np.random.default_rng(0)).sum())
     smaller = min(smaller, n - smaller)
     problem = ""
-    if label_rule not in ("token", "negation", "xor"):
-        problem = f"label rule {label_rule!r} is not one of token, negation, xor"
-    elif n_relevant < 2 or n_relevant % 2 or irrelevant < 0:
+    if n_relevant < 2 or n_relevant % 2 or irrelevant < 0:
         problem = f"{n_relevant} relevant types leave {irrelevant} others: use an even number ≥ 2, and more types"
-    elif label_rule == "xor" and n_relevant < 4:
-        problem = f"{n_relevant} relevant types: two groups with both signs need at least 4"
-    elif not 0 <= leak < 0.5:
-        problem = f"leak = {leak} must be in [0, 0.5)"
     elif not 1 <= own <= n_relevant // 2:
         problem = f"{own} relevant tokens per document: use 1 … {n_relevant // 2}, which is half of the relevant types"
     elif not own <= length <= own + irrelevant:
         problem = f"T = {length} with {own} relevant tokens and {irrelevant} irrelevant types: "
         problem += f"use {own} ≤ T ≤ {own + irrelevant}"
-    elif label_rule == "negation" and length == own:
-        problem = f"T = {length} leaves no place for a negator: use a longer document"
     elif smaller * own < n_relevant // 2 or smaller * (length - own) < irrelevant:
         problem = (
             f"{smaller} documents of the smaller class cannot use all {n_relevant} relevant and {irrelevant} others: "

@@ -43,7 +43,7 @@ class OneStep:
         relative_remainder: ‖R‖_F / ‖E¹ − E⁰ − R‖_F; inf if every alpha is zero.
         bound: the same ratio with bound_norms in the numerator.
         score_range: U = (max_s u_s − min_s u_s)/2 ≤ max|u|, which the bound uses.
-        answer_range: F = max_X |f_X|; with K heads the largest half-range of f_X over heads.
+        answer_range: F = max_X |f_X|, over all heads.
     """
 
     start: Start
@@ -109,10 +109,7 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
         |a_s|         ≤ φ_s (1 + tanh(F/2))/2 · e^{2U} (|w_s| + F)
         ‖R_s‖         ≤ η (|a_s| ‖p‖ + |b_s + α_s/2| ‖v‖).
 
-    K heads, with F and |w_s| read as half-ranges over the heads (g sums to zero over them, so shifts cancel):
-
-        |b_{s,k} + α_{s,k}| ≤ φ_s [ δ e^{2U} + (1 − 1/K)(e^{2U} − 1) ],  δ = max_± |1/(1 + (K−1)e^{±2F}) − 1/K|
-        |a_s|               ≤ φ_s · 2(1 − 1/(1 + (K−1)e^{2F})) · e^{2U} (|w_s| + F).
+    With K heads there is no bound: it is infinite.
 
     E has shape (|S|, d), p (d,), and v (d,) for two classes or (d, K) for K classes.
 
@@ -142,8 +139,8 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
     remainder = eta * np.linalg.norm(np.column_stack([slope.a, slope.b + signal]) @ factor, axis=1)
     step_norm = float(np.linalg.norm(eta * np.column_stack([np.zeros_like(slope.a), signal]) @ factor))
     U = float(np.ptp(u)) / 2
-    F = float(np.abs(slope.f).max() if K == 1 else np.ptp(slope.f, axis=1).max() / 2)
-    a_bound, b_bound = _a_priori(counts, w, U, F)
+    F = float(np.abs(slope.f).max())
+    a_bound, b_bound = _a_priori(counts, w[:, 0], U, F) if K == 1 else (np.full(len(w), math.inf), 0.0)
     limit = eta * (a_bound * np.linalg.norm(p) + b_bound * np.linalg.norm(V, 2))
     line = stats.linregress(alpha.ravel(), alignment.ravel()) if np.ptp(alpha) else None
     return OneStep(
@@ -166,15 +163,7 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
 
 
 def _a_priori(counts: Counts, w: Floats, U: float, F: float) -> tuple[Floats, Floats]:
-    """Bounds on |a_s| and on the norm of b_s + α_s/2 (of the vector b_s + α_s with K heads), each shape (|S|,)."""
+    """Bounds on |a_s| and on |b_s + α_s/2|, each shape (|S|,)."""
     phi = np.asarray(counts.matrix.T @ (1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents)))
-    K, widen = w.shape[1], math.expm1(2 * U)
-    if K == 1:
-        lean = math.tanh(F / 2) / 2
-        reach = np.abs(w[:, 0]) + F
-        return phi * (0.5 + lean) * (1 + widen) * reach, phi * (lean * (1 + widen) + widen / 2)
-    least, most = (1 / (1 + (K - 1) * math.exp(side * 2 * F)) for side in (1, -1))
-    lean = max(most - 1 / K, 1 / K - least)
-    reach = np.ptp(w, axis=1) / 2 + F
-    each = phi * (lean * (1 + widen) + (1 - 1 / K) * widen)
-    return phi * 2 * (1 - least) * (1 + widen) * reach, math.sqrt(K) * each
+    widen, lean = math.expm1(2 * U), math.tanh(F / 2) / 2
+    return phi * (0.5 + lean) * (1 + widen) * (np.abs(w) + F), phi * (lean * (1 + widen) + widen / 2)

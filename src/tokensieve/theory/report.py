@@ -29,7 +29,7 @@ _MEANS = {
     "and all others lose theirs: p grows without end.",
     "diverges, Theorem 4.3": "Attention ends up on the selected tokens of each document alone: p grows without end and "
     "separates them from all others by the largest margin, as Theorem 4.3 states.",
-    "not decided": "This run could not certify where attention ends up.",
+    "not settled": "This run could not settle where attention ends up.",
 }
 _TERMS = (
     (
@@ -62,6 +62,12 @@ _TERMS = (
         "conditions, and by the smallest margin over every pair of every document, all computed anew after solving.",
     ),
     (
+        "Proved, certified, not settled",
+        "Proved: an inequality, checked in interval arithmetic, makes the limit of the flow from the last point a theorem. "
+        "Numerically certified: the limit attracts nearby curves, by conditions checked in double precision, and the curve was "
+        "followed up to it; that it arrives is computed, not proved. Not settled: neither, for the reason given.",
+    ),
+    (
         "Certificate",
         "(F1) the finite gaps are at a strict minimum; (F2) no shorter p separates the selected tokens; (F3) the growing gaps "
         "balance. certificate.npz contains the numbers, and docs/theory.md a script that checks them.",
@@ -84,7 +90,7 @@ def report_of(found: Verification) -> Report:
     if counts.classes != ("-1", "+1"):
         lead += f"; y = +1 means {second}, y = −1 means {first}"
     start: list[Block] = [Text(f"{lead}.", "lead")]
-    if limit.fate == "not decided" and "--max-seconds" in limit.reason:
+    if limit.fate == "not settled" and "--max-seconds" in limit.reason:
         words = "The time limit ended this run before a limit was certified. Next, allow more time with --max-seconds; "
         start.append(Text(f"{words}--resume FILE continues where a run stopped.", "warning"))
     # The first screen of a page: the selected tokens (if undecided, the first step), the claims' outcomes and what to do next.
@@ -93,7 +99,7 @@ def report_of(found: Verification) -> Report:
     start.append(on_top)
     start += [Text(f"{one.outcome}: {one.name}", _OUTCOMES[one.outcome][0], only=("html",)) for one in found.claims]
     words = "Next: read where attention ends up, and check certificate.npz with the script in docs/theory.md."
-    start += [Text(words, only=("html",))] * (limit.fate != "not decided")
+    start += [Text(words, only=("html",))] * (limit.fate != "not settled")
     start += [Text(f"{shown(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes]
     ends: list[Block] = [Text(_MEANS[limit.fate], "lead", only=_PAGE)]
     ends += [Text(shown(line, 600)) for line in _limit_lines(found)]
@@ -138,7 +144,16 @@ def _limit_lines(found: Verification) -> list[str]:
     """The certificates of the limit in words, one line each."""
     limit = found.limit
     face, finite, margin, balance = limit.face, limit.finite, limit.margin, limit.balance
-    lines = [f"{limit.fate}: {limit.reason}"] if limit.reason else []
+    lines = [f"not settled, because {limit.reason}"]
+    if limit.fate != "not settled":
+        lines = [f"{limit.grade}: {limit.fate}" + (f"; {limit.reason}" if limit.reason else "")]
+        if limit.unproved:
+            lines.append(f"not proved, because {limit.unproved}")
+        else:
+            words = (
+                "from log t = {log_time:.4g} on, p stays within {radius:.3g} of p̂ log t + ρ', in interval arithmetic"
+            )
+            lines.append(words.format(**limit.proof))
     if face is not None and finite is not None and face.dimension:
         lines.append(
             f"(F1) dim V = {face.dimension}, {finite.documents:,} documents with tied tokens; smallest curvature "
@@ -216,8 +231,6 @@ def _pictures(found: Verification) -> list[Picture]:
     said, steps = f"|p| = {flow.norm[-1]:,.5g} at the end", f"{curve.height - 1:,} steps of gradient flow"
     words = f"Norm of p against the logarithm of time: {said}."
     add("norm", {"curve": curve, "said": said}, "Norm of p under gradient flow", steps, words)
-    said = f"from {flow.loss[0]:.4g} to {flow.loss[-1]:.4g}"
-    add("loss", {"curve": curve, "said": said}, "Loss under gradient flow", said, f"Loss against log t, {said}.")
     if found.agreement is not None:
         angle, exponent, error = found.agreement
         said = f"{angle:.3g} rad at the end"

@@ -117,13 +117,7 @@ class Verification:
             "one_step": self.step.to_dict(),
             "flow": self.flow.to_dict() | flow,
             "selection": found
-            and {
-                "documents_with_ties": found.ties,
-                "documents_that_select_everything": found.everything,
-                "widest_tie": found.widest_tie,
-                "closest_other": _finite(found.closest_other),
-                "final_from_log_time": _finite(found.final_from),
-            },
+            and {"documents_with_ties": found.ties, "final_from_log_time": _finite(found.final_from)},
             "margin": margin.to_dict() if margin else nothing | {"support_pairs": 0},
             "assumptions": [
                 {"name": item.name, "holds": item.holds, "detail": item.verdict, "types": list(item.types)}
@@ -250,7 +244,7 @@ class Verification:
         """certificate.npz (arrays) and certificate.json (what they mean); nothing where no limit is certified."""
         counts, m, limit, flow = self.counts, self.counts.matrix, self.limit, self.flow
         face, finite, margin, balance = limit.face, limit.finite, limit.margin, limit.balance
-        if limit.fate == "not decided" or face is None or finite is None:
+        if limit.fate == "not settled" or face is None or finite is None:
             return {}
         arrays = {
             "indptr": m.indptr,
@@ -350,7 +344,7 @@ def verify(
     with stage("faces"):
         limit = FlowLimit.find(counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress)
         # A curve alone shows neither divergence nor convergence, however long it is.
-        flow, certain = limit.flow, limit.fate != "not decided"
+        flow, certain = limit.flow, limit.fate != "not settled"
         verdict = UNDECIDED if not certain else FINITE if limit.fate == "converges to a point" else "diverges"
         if verdict != flow.verdict:
             ends = f"; followed to {flow.reason.split(' at ')[-1]}" if verdict == "diverges" else ""
@@ -376,9 +370,7 @@ def verify(
         progress("done", 0.0)
     seconds["margin"] = limit.seconds["margin"]
     seconds["faces"] -= seconds["margin"]
-    return Verification(
-        name, counts, rows, notes, settings, step, E, limit, found, assumptions, claims, seconds
-    )
+    return Verification(name, counts, rows, notes, settings, step, E, limit, found, assumptions, claims, seconds)
 
 
 def _data(

@@ -64,19 +64,6 @@ def _norm(picture: Picture) -> Specification:
     return finish([line], {"curve": curve.to_dicts()}, picture.title, [picture.data["said"], picture.caption])
 
 
-def _loss(picture: Picture) -> Specification:
-    """Loss against log t, up to where all but a thousandth of its fall is done; data as for the norm."""
-    rows = picture.data["curve"].select(x="log_time", y="loss").drop_nulls()
-    values = rows["y"].to_numpy()
-    settled = values - values[-1] <= 1e-3 * (values[0] - values[-1]) if len(values) else np.zeros(0, bool)
-    last = int(np.argmax(settled)) + 1 if settled.any() else len(values)
-    wide = max(last, min(len(values), 10))
-    title = "log t, until 99.9% of the fall is done" if wide < len(values) else "log t"
-    line = _line(channel("x", title=title, axis=AXIS), channel("y", title="loss", axis=AXIS))
-    subtitle = [picture.data["said"], f"{wide:,} of {len(values):,} steps shown"]
-    return finish([line], {"curve": rows[:wide].to_dicts()}, picture.title, subtitle)
-
-
 def _angle(picture: Picture) -> Specification:
     """Angle to the limit direction against ‖p‖ on logarithmic axes, with the fitted rate through the last point.
 
@@ -274,7 +261,6 @@ CHARTS = {
     "theory-alignment": _alignment,
     "theory-scores": _scores,
     "theory-norm": _norm,
-    "theory-loss": _loss,
     "theory-angle": _angle,
     "theory-gaps": _gaps,
     "theory-selected": _selected,

@@ -157,13 +157,18 @@ class Face:
         """dim V."""
         return int(self.inside.shape[1])
 
+    @staticmethod
+    def only(counts: Counts, mask: NDArray[np.bool_]) -> Counts:
+        """The documents with some of their stored entries, shape (nnz,), alone."""
+        m = counts.matrix
+        kept = sp.csr_array((m.data * mask, m.indices.copy(), m.indptr.copy()), shape=m.shape)  # zeros go in place
+        kept.eliminate_zeros()
+        return replace(counts, matrix=kept)
+
     def restricted(self, counts: Counts) -> Counts:
         """The documents with two or more types of the selection, with these types alone."""
-        m = counts.matrix
-        kept = sp.csr_array((m.data * self.mask, m.indices.copy(), m.indptr.copy()), shape=m.shape)  # zeros go in place
-        kept.eliminate_zeros()
-        tied = Counts(kept, counts.labels, counts.classes, counts.tokens)
-        return tied.rows(np.flatnonzero(np.diff(kept.indptr) > 1))
+        tied = self.only(counts, self.mask)
+        return tied.rows(np.flatnonzero(np.diff(tied.matrix.indptr) > 1))
 
 
 def _label_frequencies(counts: Counts, E: Floats, w: Floats, x: Floats) -> tuple[Floats, Floats, Floats] | None:

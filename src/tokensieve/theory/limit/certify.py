@@ -19,8 +19,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
@@ -43,7 +41,7 @@ _CONFIRMED, _CERTIFIED = 1e-3, 1e-6
 
 
 # What becomes of p.
-Fate = Literal["converges to a point", "diverges along p̂ with finite gaps", "diverges, Theorem 4.3", "not decided"]
+Fate = Literal["converges to a point", "diverges along p̂ with finite gaps", "diverges, Theorem 4.3", "not settled"]
 
 
 @dataclass(frozen=True)
@@ -202,7 +200,7 @@ class FlowLimit:
     """What becomes of p, with the certificates.
 
     Attributes:
-        fate, reason: the verdict, and why (for "not decided": and what would decide).
+        fate, reason: the verdict, and why (for "not settled": and what would decide).
         flow: the curve, extended where a longer one was needed.
         face, finite: the last face, and certificate (F1); None where none was reached.
         margin, balance: certificates (F2) and (F3); None where p does not diverge.
@@ -233,7 +231,7 @@ class FlowLimit:
     @property
     def grade(self) -> str:
         """How sure the verdict is."""
-        if self.fate == "not decided":
+        if self.fate == "not settled":
             return "not settled"
         return "numerically certified attractor" if self.unproved else "proved from this point on"
 
@@ -260,7 +258,7 @@ class FlowLimit:
                 found = _diverging(land, E, flow, started + seconds, progress)
         else:
             ends = f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed"
-            found = cls("not decided", f"{ends}; allow more with --max-norm or --max-seconds", flow)
+            found = cls("not settled", f"{ends}; allow more with --max-norm or --max-seconds", flow)
         return replace(found, seconds={"margin": 0.0} | found.seconds | {"limit": time.monotonic() - started})
 
     def __repr__(self) -> str:
@@ -363,18 +361,18 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
     if not prediction.phases:
         late = time.monotonic() > deadline or flow.seconds >= flow.settings.max_seconds
         words = f"at log t = {last:.4g} some score gaps neither settle nor grow like log t; a longer flow may decide"
-        return FlowLimit("not decided", _LATE if late else words, flow, prediction=prediction)
+        return FlowLimit("not settled", _LATE if late else words, flow, prediction=prediction)
     for far in (1e5, 4e5, 16e5):  # a direction may settle later
         if not prediction.trouble:
             prediction.extend(far, deadline, progress)
         limit = replace(_certified(land, flow, prediction, deadline), prediction=prediction, compared=compared)
-        if prediction.trouble or limit.fate != "not decided":
+        if prediction.trouble or limit.fate != "not settled":
             break
-    if limit.fate != "not decided" and not error <= _ALLOWED:
+    if limit.fate != "not settled" and not error <= _ALLOWED:
         reason = (
             f"the prediction from log t = {compared[0]:.4g} misses the flow by {error:.2g}; a longer flow would decide"
         )
-        return replace(limit, fate="not decided", reason=f"{reason} (otherwise: {limit.fate}, {limit.reason})")
+        return replace(limit, fate="not settled", reason=f"{reason} (otherwise: {limit.fate}, {limit.reason})")
     return limit
 
 
@@ -382,7 +380,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     """(F1), (F2) and (F3) on the last face."""
     phase = prediction.phases[-1]
     face, phi = phase.face, phase.slow
-    limit = FlowLimit("not decided", prediction.trouble, flow, face, phase.finite)
+    limit = FlowLimit("not settled", prediction.trouble, flow, face, phase.finite)
     if prediction.trouble:
         return limit
     if len(phi.pairs) and (phi.idle.all() or _second_order(land, phase)):
@@ -395,7 +393,9 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     begun = time.monotonic()
     # Pairs that feel no force constrain nothing; they only have to separate.
     driven, left = ~face.entries(land.counts, phi.pairs[phi.idle]), max(deadline - begun, 1.0)
-    margin = max_margin(_only(land.counts, driven), land.E, face.mask[driven], near=phase.points[-1], max_seconds=left)
+    margin = max_margin(
+        Face.only(land.counts, driven), land.E, face.mask[driven], near=phase.points[-1], max_seconds=left
+    )
     spent = {"margin": time.monotonic() - begun}
     limit = replace(limit, margin=replace(margin, p=flow.whole(margin.p)), seconds=spent)
     if margin.status == "stopped early":
@@ -440,14 +440,6 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     )
 
 
-def _only(counts: Counts, mask: NDArray[np.bool_]) -> Counts:
-    """The documents with some of their entries alone."""
-    m = counts.matrix
-    kept = sp.csr_array((m.data * mask, m.indices.copy(), m.indptr.copy()), shape=m.shape)
-    kept.eliminate_zeros()
-    return replace(counts, matrix=kept)
-
-
 def _second_order(land: Landscape, phase: _Phase) -> bool:
     """Whether documents that agree on their selected types differ in a type on which forces cancel, whose value is not theirs.
 
@@ -458,7 +450,7 @@ def _second_order(land: Landscape, phase: _Phase) -> bool:
     other = np.abs(land.w[counts.matrix.indices] - phase.finite.answers[counts.entry_documents]) > 1e-9
     idle = face.entries(counts, pairs) & other
     documents = np.isin(face.own, pairs[:, 0])
-    kinds = [_only(counts, mask).equal_documents[documents] for mask in (face.mask, face.mask | idle)]
+    kinds = [Face.only(counts, mask).equal_documents[documents] for mask in (face.mask, face.mask | idle)]
     return len(np.unique(kinds[0])) < len(np.unique(kinds[1]))
 
 

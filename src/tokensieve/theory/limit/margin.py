@@ -9,8 +9,8 @@ solved on V^⊥, V the span of their differences, where these are exactly zero. 
 D_i the part of E_s − E_r in V^⊥; at the optimum p_∞ = Dᵀλ.
 
 Only pairs that a solution violated are ever written down, and those without a multiplier are dropped again: the dual value only
-rises. They are solved by least distance programming. The certificate is recomputed from scratch over all constraints. "Infeasible" is a verdict only
-with a convex combination of the D_i that is zero to rounding: a merely short one proves no more than a large ‖p‖.
+rises. The certificate is recomputed from scratch over all constraints. "Infeasible" is a verdict only with a convex combination of
+the D_i that is zero to rounding: a merely short one proves no more than a large ‖p‖.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Margin:
         smallest_margin: min of pᵀ(E_s − E_r) over every constraint of every document.
         farkas: for an infeasible problem ‖Dᵀλ‖ / max‖E_s‖ with Σλ = 1, λ ≥ 0: zero up to rounding, while every p would need
             pᵀDᵀλ ≥ 1; nan otherwise.
-        constraints, rounds: pairs that were ever written down, and rounds of that; ties: dim V.
+        constraints: pairs that were written down; ties: dim V.
     """
 
     status: str
@@ -72,7 +72,6 @@ class Margin:
     smallest_margin: float
     farkas: float
     constraints: int
-    rounds: int
     ties: int
 
     def to_dict(self) -> dict[str, str | float | int | None]:
@@ -124,7 +123,7 @@ def max_margin(
         if len(fresh) and (time.monotonic() - started > max_seconds or rounds == 200):
             status = "stopped early"
             break
-    return _certify(problem, (pairs, z, lam), status, (rounds, written))
+    return _certify(problem, (pairs, z, lam), status, written)
 
 
 def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool_]:
@@ -239,14 +238,14 @@ def _proof(D: Floats, lam: Floats, longest: float) -> Floats | None:
     return None
 
 
-def _certify(problem: _Problem, found: tuple[Ints, Floats, Floats], status: str, counted: tuple[int, int]) -> Margin:
-    """Figures of the certificate, from (pairs, z, λ) and all constraints, whatever produced them; and rounds and pairs written."""
+def _certify(problem: _Problem, found: tuple[Ints, Floats, Floats], status: str, written: int) -> Margin:
+    """Figures of the certificate, from (pairs, z, λ) and all constraints, whatever produced them; `written`: pairs written down."""
     pairs, z, lam = found
     support, weights = pairs[lam > 0], lam[lam > 0]
     D = problem.E[support[:, 0]] - problem.E[support[:, 1]]
     shadow = D.T @ weights
     margin, primal, dual, gap, residual, smallest, farkas = 0.0, math.inf, math.inf, *(4 * [math.nan])
-    if not counted[0]:
+    if not written:
         margin, primal, dual, gap, residual, smallest = math.inf, 0.0, 0.0, 0.0, 0.0, math.inf
     elif status == "infeasible" or not len(support) or not z.any():
         z = np.zeros_like(z)
@@ -273,7 +272,6 @@ def _certify(problem: _Problem, found: tuple[Ints, Floats, Floats], status: str,
         kkt_residual=residual,
         smallest_margin=smallest,
         farkas=farkas,
-        constraints=counted[1],
-        rounds=counted[0],
+        constraints=written,
         ties=problem.ties,
     )

@@ -6,8 +6,8 @@ their forces λ = K e^{−D·ρ'} > 0 add up to p̂. The exact flow is dp/dτ = 
 
     d/dτ ½|R|² ≤ θ e^{τ₀−τ} Σ_T λ + 1.5/e Σ_push b + 1.5 Σ_pull |b| |D| r e^{|D| r}        as long as |R| ≤ r,
 
-so that |R| < r for ever if ½|R₀|² and the integral of the right side from τ₀ on are together less than ½r². docs/theory.md has each step.
-Linear algebra is bounded by a-priori rounding errors, the inequality evaluated in interval arithmetic (mpmath).
+so that |R| < r for ever if ½|R₀|² and the integral of the right side from τ₀ on are together less than ½r² (docs/theory.md). Linear
+algebra is bounded by a-priori rounding errors, the inequality evaluated in interval arithmetic (mpmath).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ABOVE = 1 + 1e-9
 _MOST = 20_000
 
 
-class _Entry:
+class _Inequality:
     """The inequality at a point of the split flow, in floating point: whether a proof can succeed, and from where on.
 
     Attributes:
@@ -94,7 +94,7 @@ def prove(limit: FlowLimit, counts: Counts, E: Floats, w: Floats) -> FlowLimit:
     if limit.prediction is None or face is None or balance is None or direction is None:
         return replace(limit, unproved="the proof covers limits in which p grows without end")
     log_time = float(flow.log_time[-1])
-    entry = _Entry(limit.prediction.phases[-1].slow, balance, face.outside.T @ flow.coordinates[-1], log_time)
+    entry = _Inequality(limit.prediction.phases[-1].slow, balance, face.outside.T @ flow.coordinates[-1], log_time)
     if face.dimension:
         why = f"the proof does not cover finite score gaps; even without them {entry.words}"
         why = why.replace("even without them its inequality holds", "without them its inequality holds")
@@ -117,7 +117,7 @@ def _inverse_norm(G: Floats, error: Floats) -> tuple[Floats, float]:
     X = np.linalg.inv(G)
     off = np.abs(np.eye(len(G)) - X @ G) + 1e-15 + _gamma(len(G)) * (np.abs(X) @ np.abs(G)) + np.abs(X) @ error
     rest = float(off.sum(axis=1).max()) * _ABOVE
-    return X, float(np.abs(X).sum(axis=1).max()) * _ABOVE / (1 - rest) if rest < 1 else math.inf
+    return np.asarray(X), float(np.abs(X).sum(axis=1).max()) * _ABOVE / (1 - rest) if rest < 1 else math.inf
 
 
 def _inequality(
@@ -126,7 +126,7 @@ def _inequality(
     """Why the inequality is not proved, "" where it is, with `at` = (p̂ as computed, log t at the point p, r)."""
     direction, tau, r = at
     try:
-        from mpmath import iv
+        from mpmath import iv  # type: ignore[import-untyped]
     except ImportError:
         return "a proof needs interval arithmetic: pip install mpmath"
     m, document, y = counts.matrix, counts.entry_documents, counts.signs
@@ -140,7 +140,7 @@ def _inequality(
     pairs, which = np.unique(np.stack([s, other], axis=1), axis=0, return_inverse=True)
     if len(pairs) > _MOST:
         return f"{len(pairs):,} pairs are too many for interval arithmetic"
-    tree = _Tree(E, pairs, direction)
+    tree = _Forest(E, pairs, direction)
     delta, certain = tree.excess()
     if not certain:
         return "a margin cannot be told from one in double precision"
@@ -148,7 +148,10 @@ def _inequality(
     # K of each entry, and b = K e^{−n·y} of the tight ones.
     apart = [iv.mpf(float(w[a])) - float(w[b]) for a, b in zip(s, other, strict=True)]
     K = [
-        y[x] * gap * float(m.data[i]) / (counts.n_documents * int(held[x]) * (1 + iv.exp(y[x] * iv.mpf(float(w[a])))))
+        float(y[x])
+        * gap
+        * float(m.data[i])
+        / (counts.n_documents * int(held[x]) * (1 + iv.exp(float(y[x]) * iv.mpf(float(w[a])))))
         for x, a, i, gap in zip(d.tolist(), s, rest, apart, strict=True)
     ]
     if any(gap.a <= 0 <= gap.b for gap in apart):
@@ -164,12 +167,13 @@ def _inequality(
     log_b = [-(iv.mpf(float(delta[j])) * tau + float(below[j])) for j in range(len(pairs))]
     reach = [iv.exp(iv.mpf(float(size[j])) * r) for j in range(len(pairs))]
     weight = [iv.exp(log_b[j] - tau) * reach[j] for j in range(len(pairs))]
-    eta, wide, narrow = (dict.fromkeys(d.tolist(), x) for x in (iv.mpf(0), 0.0, math.inf))
+    eta: dict[int, Any] = dict.fromkeys(d.tolist(), iv.mpf(0))
+    wide, narrow = dict.fromkeys(d.tolist(), 0.0), dict.fromkeys(d.tolist(), math.inf)
     for x, i, j, gap in zip(d.tolist(), rest, which, apart, strict=True):
         eta[x] += weight[j] * float(m.data[i]) / int(held[x])
         wide[x], narrow[x] = max(wide[x], float(abs(gap).b)), min(narrow[x], float(abs(gap).a))
-    theta = max((eta[x] * (2 * wide[x] * (1 + 1 / iv.mpf(narrow[x])) + 1)).b for x in eta)
-    if theta > 0.5 or max((eta[x] * wide[x]).b for x in eta) > 0.5:
+    theta = max(((eta[x] * (2 * wide[x] * (1 + 1 / iv.mpf(narrow[x])) + 1)).b for x in eta), default=0)
+    if theta > 0.5:
         return "unselected tokens still have too much weight"
     total = iv.mpf(float(start)) ** 2 / 2
     for k, j in zip(K, which, strict=True):
@@ -180,11 +184,11 @@ def _inequality(
             total += 1.5 * force / iv.e / float(delta[j])
         else:
             total += 1.5 * force * reach[j] * float(size[j]) * r / float(delta[j])
-    right = iv.mpf(r) ** 2 / 2
-    return "" if total.b < right.a else f"½|R₀|² and all later forces are {float(total.b):.3g}, ½r² is {float(right.a):.3g}"
+    most = f"½|R₀|² and all later forces are {float(total.b):.3g}, ½r² is {r * r / 2:.3g}"
+    return "" if total < iv.mpf(r) ** 2 / 2 else most
 
 
-class _Tree:
+class _Forest:
     """Tight pairs A with independent differences, of which every other tight pair is an integer combination, and exact p̂ and ρ'.
 
     p̂ = Dᵀ_A λ is the shortest vector with D_A·p̂ = 1; ρ' is known by y = D_A·ρ'. Both are enclosed: a computed vector, and how far
