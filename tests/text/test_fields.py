@@ -50,6 +50,14 @@ def test_parts_come_back_whatever_is_in_them(parts: tuple[str | None, str | None
         assert found == dict(zip(FIELDS, clean, strict=True))
 
 
+def test_a_model_may_have_a_thousand_fields() -> None:
+    """Each has features of its own: a hundred thousand fields filled the memory."""
+    settings = {"kind": "fields", "base": WordTokenizer().to_dict(), "fields": [f"f{i}" for i in range(1_001)]}
+    with pytest.raises(ValueError, match="no fields"):
+        tokenizer_from_dict(settings)
+    assert tokenizer_from_dict(settings | {"fields": settings["fields"][:1_000]})
+
+
 def test_what_stands_before_the_first_mark_is_of_the_first_field() -> None:
     assert [(f, "a ⟦body⟧b"[s:e]) for f, s, e in FieldTokenizer.split_fields(FIELDS, "a ⟦body⟧b")] == [
         ("title", "a "),

@@ -359,7 +359,7 @@ def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
         base, fields = tokenizer_from_dict(settings["base"]), settings["fields"]
         if (
             not isinstance(base, WordTokenizer | PieceTokenizer)
-            or not fields
+            or not 0 < len(fields) <= 1_000
             or not all(isinstance(x, str) for x in fields)
         ):
             raise ValueError("no fields, or no tokenizer for them")
