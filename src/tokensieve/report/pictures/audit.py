@@ -239,6 +239,7 @@ def _slopes(picture: Picture) -> Specification:
     ]
     kinds = dict.fromkeys(row["kind"] for row in rows)
     colours = dict(zip(kinds, (PALE_BLUE, ORANGE, MUTED, INK, BLUE), strict=False))
+    colours |= {kind: GREY for kind in kinds if kind == "no significant change"}
     side = {"field": "side", "type": "nominal", "sort": [before, after]}
     channels: Specification = {
         "x": side | {"title": None, "axis": {"labelAngle": 0}, "scale": {"padding": 0.6}},
