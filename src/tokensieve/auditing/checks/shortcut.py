@@ -9,8 +9,9 @@ candidate suspicious is a sign that no writer chose it for its meaning (`Sign`):
 - one of the strong signs, formatting or markup;
 - a weak one (a number, a fixed place), or being all but certain, where the token is *apart*: the rest of its documents reads like
   the other documents of the class. Words that belong to the subject keep company: "ashamed" comes with "feel", "coin" with
-  "heads". What was put there comes with anything (`_company`). In texts of templates no word keeps company beyond its own
-  sentence; there only a word without a usual neighbour can be all but certain.
+  "heads". What was put there comes with anything (`_company`). A fixed phrase at the edge of the text need not be apart if the
+  model predicts the class as well without it. In texts of templates no word keeps company beyond its own sentence; there only a
+  word without a usual neighbour can be all but certain.
 
 Words of the class's name and their relatives (the same first four letters; three if one has at most five) are never suspicious by
 a weak sign: "sad" belongs to the class sadness, "pin" to change_pin.
@@ -37,6 +38,7 @@ from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL
+from tokensieve.model.attention import decide
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import FieldTokenizer
@@ -99,6 +101,8 @@ class Shortcut(Check):
     near, far = 2.0, 3.0
     drawn, words_drawn = 1000, 12  # documents of the class, and words as frequent, for that comparison
     nearly = 0.1  # on the way to certain: words that far below are as reliable
+    # in a fixed phrase: recall may fall by so much without a token that is no part of the subject, in so many documents
+    as_well, asked = 0.15, 200
     # of a sign in the severity; strong ones count in full
     weights: ClassVar[dict[Sign, float]] = {Sign.NUMBER: 0.2, Sign.EDGE: 0.7, Sign.ALONE: 0.5}
     # formatting in more of the other classes is a habit of writers unless it is apart, and what keeps company with words may belong
@@ -285,7 +289,8 @@ class Shortcut(Check):
         if any(_related(a, b) for a in name for b in words):
             return ()
         if c.signs:
-            return c.signs if self._company(c, data)[0] < self.near else ()
+            apart = self._company(c, data)[0] < self.near
+            return c.signs if apart or (Sign.BOILERPLATE in c.signs and self._is_beside_the_point(c, data)) else ()
         certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
         exact = len(c.documents) >= self.enough and (train.labels[c.documents] == c.label).all() and " " not in c.token
         held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
@@ -346,6 +351,24 @@ class Shortcut(Check):
             for own, its in zip(having, beside, strict=True)
         ]
         return _away(near, held, rng), float(np.median(usual or 0.0))
+
+    def _is_beside_the_point(self, c: _Candidate, data: AuditData) -> bool:
+        """Whether the model certainly predicts the class of the token's documents without it about as often as of the others."""
+        train, model = data.train.counts, data.learned.model
+        keep = data.train.types_not_containing({c.token})
+        if keep is None:
+            return True
+        inside = train.labels == c.label
+        mine = c.documents[inside[c.documents]][: self.asked]
+        inside[c.documents] = False
+        others = np.flatnonzero(inside)[: self.asked]
+        if not len(others):
+            return False
+        matrix = sp.csr_array(train.rows(mine).matrix.copy())
+        matrix.data[~np.isin(matrix.indices, keep)] = 0
+        matrix.eliminate_zeros()
+        right = [int(np.sum(decide(model.decide(m)) == c.label)) for m in (matrix, train.rows(others).matrix)]
+        return Share.count(right[0], len(mine)).low >= right[1] / len(others) - self.as_well
 
     @staticmethod
     def _with_it(sets: NDArray[np.bool_], present: sp.csc_array) -> NDArray[np.bool_]:
