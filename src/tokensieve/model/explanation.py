@@ -100,13 +100,8 @@ class Explanation:
 
 @dataclass(frozen=True)
 class PairExplanation:
-    """Why one text is preferred to another: answer = first.answer − second.answer, each the sum of its contributions.
-
-    Attributes:
-        first, second: the two, taken apart.
-        answer: f_first − f_second.
-        probability: that the first is preferred, σ(answer).
-    """
+    """Why one text is preferred to another: answer = first.answer − second.answer, each the sum of its contributions; σ(answer) is
+    the probability that the first is preferred."""
 
     first: Explanation
     second: Explanation

@@ -24,11 +24,8 @@ class TrainSettings(ReadSettings):
         test_share: fraction of the documents set aside for testing if the corpus has no test set.
         seed: of the split, of the held-out documents and of the order of documents.
         batch_size: documents (of pairs, pairs) per step.
-        validation_share: fraction of the documents on which the length of training is chosen; the model is then trained on all
-            of them for that long. Of at most 2,000 documents each is held out once, in five parts, and the strength of the
-            start is chosen, too. If a class has fewer than 2 documents (5 of less than 40), a quarter of the full length and half
-            of the full start are taken; with fewer than 10 of many documents, or a fraction of 0, the full length. Short documents
-            that mostly are parts of one another, such as the phrases of sentences, are held out together.
+        validation_share: as there; of at most 2,000 documents each is held out once, in five parts, and the strength of the start
+            is chosen, too (without enough documents of each class, half of it is taken).
 
     Raises:
         InputError: a value is outside its range.

@@ -123,10 +123,8 @@ class Pairing:
     """Documents 2i and 2i + 1 are the preferred and the other side of pair i, of n pairs.
 
     Attributes:
-        columns: where they were read.
-        group_column: that of the units, or None where every pair is one.
-        units: unit (prompt) of each pair, shape (n,): place in `names`.
-        names: the units as text.
+        columns, group_column: where they and their units were read; no group column where every pair is a unit.
+        units, names: unit (prompt) of each pair, shape (n,), as place in `names`, which are text.
         position: which of the answers in their columns' order was preferred (0 or 1), shape (n,); None where the order
             itself says it.
     """

@@ -64,12 +64,8 @@ def context(audit: Audit) -> Json:
         f"This table holds {rows:,} of {types:,} token types: those named elsewhere on this page, the extremes, and a sample of "
         "the rest. tokens.csv lists all of them."
     )
-    classes = {
-        "classes": audit.classes,
-        "label": audit.classes.index(first_class(audit)),
-        "pairs": not audit.learned.task.classifies,
-    }
-    return classes | {"thinned": thinned if types > rows else ""}
+    label, pairs = audit.classes.index(first_class(audit)), not audit.learned.task.classifies
+    return {"classes": audit.classes, "label": label, "pairs": pairs, "thinned": thinned if types > rows else ""}
 
 
 def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
