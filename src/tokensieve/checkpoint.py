@@ -39,9 +39,6 @@ def save(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mappi
     """Write arrays and the rest of the state, as JSON values, whole or not at all, into a folder that exists.
 
     `mark`: `fingerprint` of everything that decides the run: data, settings, start.
-
-    Raises:
-        InputError: the file cannot be written.
     """
     from safetensors.numpy import save as packed
 
@@ -53,11 +50,7 @@ def save(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mappi
 
 
 def load(path: Path, mark: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
-    """What `save` wrote: (arrays, state), or None where there is no such file.
-
-    Raises:
-        InputError: the file is damaged, is not a checkpoint, or is of another run.
-    """
+    """What `save` wrote: (arrays, state), or None where there is no such file; an `InputError` where it is not of this run."""
     from safetensors import SafetensorError
     from safetensors.numpy import load as unpacked
 

@@ -312,11 +312,7 @@ def _as_counts(X: Data) -> sp.csr_array:
 
 
 def _is_text(X: Data) -> bool:
-    """Whether X is a sequence of strings (and not counts).
-
-    Raises:
-        ValueError: X is one string, a frame of texts, or a sequence in which some entries are strings and others are not.
-    """
+    """Whether X is a sequence of strings (and not counts); a `ValueError` where it is neither, such as one string or a frame."""
 
     def all_text(X: Data) -> bool:
         if isinstance(X, pl.Series):

@@ -157,9 +157,8 @@ def read_rows(
     """Every row of a table in its order, for prediction.
     `columns` are other columns that the model reads as tokens, and how (`ColumnTokens.kinds`); missing ones are left out.
 
-    Returns:
-        Columns "row", from 1; "text", null where a row has none; "label", null where a row has none, if a label column is given;
-        and "kept", a struct of the columns carried along, as text.
+    The columns are "row", from 1; "text", null where a row has none; "label", likewise, if a label column is given; and "kept", a
+    struct of the columns carried along, as text.
     """
     names = table.text_columns(text)
     for name in (*([label] if label else []), *keep):
