@@ -8,9 +8,9 @@
     python benchmarks/scale.py spill              bigrams of 500,000 documents: document frequencies in files and in memory
     python benchmarks/scale.py cluster            IMDB averaged over 2, 8 and 32 partitions beside one machine; the rates of
                                                   a worker, and 10^9 documents on 100 workers projected (results/cluster.json)
-    python benchmarks/scale.py audits             `tokensieve audit` of 300,000 documents (--documents) and a quarter of them: with
-                                                  --cluster local and with --stream; seconds by stage, memory of the client.
-                                                  With --cluster ADDRESS (`dask worker --memory-limit 2GB` …) on that cluster only
+    python benchmarks/scale.py audits             `tokensieve audit` of 300,000 documents (--documents) and a tenth of them by two
+                                                  workers of 2 GB (--memory), and with --stream (unless --no-stream); seconds by
+                                                  stage, memory of the client
     python benchmarks/scale.py predict            documents per second: Python, the two-number table alone
 
 Every figure is measured when it is printed, in a process of its own except for `cluster` and `predict`. Peak memory is that of the
@@ -238,41 +238,60 @@ def audit_text(path: str, where: list[str]) -> dict[str, Any]:
             .sort("class", "token")
             .drop("score", "value", "attention", "quadrant")
         )
-    found = {"total": seconds, "own": peak.own, "accuracy": summary["test_accuracy"], "findings": summary["findings"]}
+    found = {"total": seconds, "processor": time.process_time(), "own": peak.own, "accuracy": summary["test_accuracy"]}
     return found | {
+        "findings": summary["findings"],
         "seconds": summary["seconds"],
         "digest": hashlib.sha256(importance.write_csv().encode()).hexdigest(),
     }
 
 
 def audits(options: argparse.Namespace) -> None:
-    """Audits of generated text on the workers of this machine and on one process that streams (results/scale-audits.json)."""
-    most, rows = options.documents or 300_000, []
-    ways = [["--cluster", options.cluster]] if options.cluster else [["--cluster", "local"], ["--stream"]]
-    for documents in (most,) if options.cluster else (most // 4, most):
+    """Audits of generated text by workers of limited memory on this machine, beside one process that streams
+    (results/scale-audits.json)."""
+    most, rows = options.documents or 300_000, list[dict[str, Any]]()
+    for documents in (most // 10, most):
         with tempfile.TemporaryDirectory() as folder:
             # sides of the split are given, so that both audits learn from the same documents
             paths = [Path(folder) / f"{name}.jsonl" for name in ("documents", "test")]
             write_text(paths[0], documents)
             write_text(paths[1], documents // 5, seed=1)
-            print(
-                f"{documents:,} and {documents // 5:,} documents, {sum(p.stat().st_size for p in paths) / 1e9:.2f} GB",
-                flush=True,
-            )
-            digests = set()
-            for where in ways:
-                r = _in_process("audit_text", path=str(paths[0]), where=[*where, "--test", str(paths[1])])
-                digests.add(r["digest"])
-                rows.append({"documents": documents, "test": documents // 5, "where": where} | r)
-                stages = ", ".join(f"{name} {s:.0f}" for name, s in r["seconds"].items() if s >= 0.5)
+            size = sum(path.stat().st_size for path in paths) / 1e9
+            print(f"{documents:,} and {documents // 5:,} documents, {size:.2f} GB", flush=True)
+            given = ["--test", str(paths[1])]
+            found = {}
+            for name in ["workers", *["stream"] * options.stream]:
+                r = _on_workers(paths[0], given, options) if name == "workers" else _streamed(paths[0], given)
+                found[name] = r["digest"]
+                rows.append({"documents": documents, "test": documents // 5, "gigabytes": size, "where": name} | r)
+                stages = ", ".join(f"{stage} {s:.0f}" for stage, s in r["seconds"].items() if s >= 0.5)
                 print(
-                    f"  {' '.join(where)}: {r['total']:.0f} s, {r['own']:.2f} GB of its own, test accuracy {r['accuracy']:.4f}, "
-                    f"findings {r['findings']}\n    seconds: {stages}",
+                    f"  {name}: {r['total']:.0f} s, {r['own']:.2f} GB of its own, test accuracy {r['accuracy']:.4f}, findings "
+                    f"{r['findings']}; processor seconds {r['processor']:.0f} here, {r.get('workers', 0):.0f} in workers\n"
+                    f"    seconds: {stages}",
                     flush=True,
                 )
-            if len(ways) > 1:
-                print(f"  the same importance: {'yes' if len(digests) == 1 else 'NO'}", flush=True)
-    print(store("scale-audits" + "-cluster" * bool(options.cluster), rows, described("polars", "dask")))
+                print(store("scale-audits" + options.name, rows, described("polars", "dask")))
+            if len(found) > 1:
+                print(f"  the same importance: {'yes' if len(set(found.values())) == 1 else 'NO'}", flush=True)
+
+
+def _streamed(path: Path, given: list[str]) -> dict[str, Any]:
+    return _in_process("audit_text", path=str(path), where=["--stream", *given])
+
+
+def _on_workers(path: Path, given: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """An audit by two workers of one thread and so much memory; with their processor seconds."""
+    from dask.distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=options.memory, dashboard_address=None) as workers,
+        Client(workers) as client,
+    ):
+        names = set(client.nthreads())
+        r = _in_process("audit_text", path=str(path), where=["--cluster", workers.scheduler_address, *given])
+        seconds = sum(client.run(time.process_time).values())
+        return r | {"workers": seconds, "restarted": len(set(client.nthreads()) - names), "memory": options.memory}
 
 
 def larger(options: argparse.Namespace) -> None:
@@ -338,7 +357,7 @@ def cluster(options: argparse.Namespace) -> None:
     from dask.delayed import delayed
     from dask.distributed import Client, LocalCluster
 
-    from tokensieve.model.cluster import learn_on
+    from tokensieve.task.cluster import learn_on
 
     train, test = (pl.read_parquet(DATA / f"imdb_{part}.parquet") for part in ("train", "test"))
     goal = test["label"].to_numpy()
@@ -515,7 +534,9 @@ def main() -> None:
     parser.add_argument("job", choices=[*jobs, "one"])
     parser.add_argument("--most", type=int, default=5, help="largest power of ten of documents, or of token types")
     parser.add_argument("--documents", type=int, help="of types, audits, larger and spill")
-    parser.add_argument("--cluster", help="address of a scheduler, of audits")
+    parser.add_argument("--memory", default="2GB", help="of a worker, of audits")
+    parser.add_argument("--stream", action=argparse.BooleanOptionalAction, default=True, help="of audits")
+    parser.add_argument("--name", default="", help="ending of the stored results of audits")
     parser.add_argument("--cap", type=float, default=1.25, help="gigabytes for larger")
     parser.add_argument("--ngrams", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=3, help="of cluster")

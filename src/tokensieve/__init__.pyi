@@ -23,7 +23,6 @@ from .model.attention import answers as answers
 from .model.attention import gradient as gradient
 from .model.classifier import AttentionClassifier as AttentionClassifier
 from .model.classifier import load_model as load_model
-from .model.cluster import learn_on as learn_on
 from .model.embeddings import Training as Training
 from .model.embeddings import TrainingSettings as TrainingSettings
 from .model.embeddings import embedding_gradient as embedding_gradient
@@ -40,6 +39,7 @@ from .report.html import render as render
 from .report.markdown import dataset_card as dataset_card
 from .report.writer import pictures as pictures
 from .report.writer import save as save
+from .task.cluster import learn_on as learn_on
 from .text.corpus import Corpus as Corpus
 from .text.corpus import read_corpus as read_corpus
 from .text.counts import Counts as Counts

@@ -24,7 +24,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-import tokensieve.model.cluster
+import tokensieve.task.cluster
 from calls import Run, fast_first
 from tokensieve import render
 from tokensieve.auditing.agreement import QUADRANTS, token_table
@@ -36,9 +36,9 @@ from tokensieve.evidence.importance import Category, Importance, token_importanc
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import attention_sums
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.cluster import Learned, learn_on
 from tokensieve.model.partitions import Piece
 from tokensieve.model.settings import TrainSettings
+from tokensieve.task.cluster import Learned, learn_on
 from tokensieve.task.tasks import train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts
@@ -197,27 +197,37 @@ def test_worker_processes_give_the_same_bits_as_this_one(client: Any, here: InPr
     assert equal(learn_on(client, parts, ngrams=2), learn_on(here, parts, ngrams=2))
 
 
+class Killer:
+    """Receives progress, and kills a worker at the start of each of some stages."""
+
+    def __init__(self, client: Any, *stages: str) -> None:
+        self.client, self.stages, self.killed = client, list(stages), list[int]()
+
+    def __call__(self, stage: str, share: float) -> None:
+        if stage in self.stages:
+            self.stages.remove(stage)
+            self.killed.append(next(iter(self.client.run(os.getpid).values())))
+            os.kill(self.killed[-1], signal.SIGKILL)
+
+    def check(self, kills: int) -> None:
+        assert len(set(self.killed)) == kills and not set(self.killed) & {*self.client.run(os.getpid).values()}
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("at", ["attention", "importance", "choosing the number of rounds", "testing"])
-def test_a_worker_that_dies_changes_nothing(
-    client: Any, here: InProcess, at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_workers_that_die_change_nothing(
+    client: Any, here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The workers read a file in pieces; one of them is killed in the middle of a stage."""
+    """The workers read a file in pieces; one of them is killed in each of four stages."""
     strange_rows().write_parquet(tmp_path / "a.parquet")
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
-    settings, killed = TrainSettings(text="text", label="label"), list[int]()
-    undisturbed = learn_on(client, tmp_path / "a.parquet", settings)
-
-    def kill(stage: str, share: float) -> None:
-        if stage == at and not killed:
-            killed.append(next(iter(client.run(os.getpid).values())))
-            os.kill(killed[0], signal.SIGKILL)
-
+    settings = TrainSettings(text="text", label="label")
+    undisturbed = learn_on(here, tmp_path / "a.parquet", settings)
+    kill = Killer(client, "copies", "importance", "choosing the number of rounds", "testing")
     found = learn_on(client, tmp_path / "a.parquet", settings, progress=kill)
     assert equal(undisturbed, found) and found.to_dict() == undisturbed.to_dict()
     assert found.importance.to_frame().equals(undisturbed.importance.to_frame())
-    assert len(killed) == 1 and killed[0] not in client.run(os.getpid).values()
+    kill.check(4)
 
 
 TWICE = pd.DataFrame([["a", "b", "x"]], columns=["text", "text", "label"])
@@ -271,7 +281,7 @@ def test_a_scheduler_without_workers(run: Run, tmp_path: Path, monkeypatch: pyte
 @pytest.mark.filterwarnings("default")
 def test_a_scheduler_that_dies_ends_in_one_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reviews().write_parquet(tmp_path / "a.parquet")
-    learn, address = tokensieve.model.cluster.learn_vocabulary, "tcp://127.0.0.1:8797"
+    learn, address = tokensieve.task.cluster.learn_vocabulary, "tcp://127.0.0.1:8797"
     monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 30)
     start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "8797", "--host", "127.0.0.1"]
     join = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny"]
@@ -281,7 +291,7 @@ def test_a_scheduler_that_dies_ends_in_one_line(run: Run, tmp_path: Path, monkey
             scheduler.kill()
             return learn(*arguments)
 
-        monkeypatch.setattr("tokensieve.model.cluster.learn_vocabulary", stopped)
+        monkeypatch.setattr("tokensieve.task.cluster.learn_vocabulary", stopped)
         try:
             time.sleep(2)
             status, _, err = run("train", "a.parquet", "--cluster", address, "--out", "o", "-q")
@@ -297,12 +307,12 @@ def test_workers_that_wait_for_memory_end_in_one_line(
     client: Any, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reviews().write_parquet(tmp_path / "a.parquet")
-    learn, address = tokensieve.model.cluster.learn_vocabulary, client.scheduler.address
+    learn, address = tokensieve.task.cluster.learn_vocabulary, client.scheduler.address
     paused = Mock()
     paused.status.name = "paused"
     monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 3)
     monkeypatch.setattr("tokensieve.cli.cluster.PAUSED", 1)
-    monkeypatch.setattr("tokensieve.model.cluster.learn_vocabulary", lambda *given: (time.sleep(8), learn(*given))[1])
+    monkeypatch.setattr("tokensieve.task.cluster.learn_vocabulary", lambda *given: (time.sleep(8), learn(*given))[1])
     monkeypatch.setattr(
         distributed.Client, "run_on_scheduler", lambda self, function: function(Mock(workers={"a": paused}))
     )
@@ -359,7 +369,7 @@ def test_pieces_hold_every_row_once(kind: str, pieces: int, tmp_path: Path, monk
     write = {"jsonl": frame.write_ndjson, "parquet": frame.write_parquet}.get(kind)
     write(path) if write else frame.write_csv(path, separator="," if kind == "csv" else "\t")
     monkeypatch.setattr("tokensieve.model.partitions.HEAD", 1000)  # blocks end within records
-    found = Piece.of(path, pieces)
+    found = Piece.of([path], pieces)
     assert len(found) == pieces and isinstance(found[0], Piece)
     tables = [piece.table(ReadSettings()) for piece in found]
     texts = [text for table in tables for batch in table.read(["text"]) for text in batch["text"]]
@@ -432,25 +442,25 @@ def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_tha
 ) -> None:
     path = tmp_path / "a.json"
     strange_rows().write_json(path)
-    assert [piece.unit for piece in Piece.of(path, 8)] == ["file"]
+    assert [piece.unit for piece in Piece.of([path], 8)] == ["file"]
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 2_500)
     with pytest.raises(InputError, match=r"convert it: python -c \"import polars; polars.read_json\(.*write_parquet"):
-        Piece.of(path)
+        Piece.of([path])
     expected = strange_rows()["text"].str.replace_all("\r\n", "\n").to_list()
     rows = strange_rows().with_columns(text=pl.Series(expected))
     (tmp_path / "c.tsv.gz").write_bytes(gzip.compress(rows.write_csv(separator="\t").encode()))
     (tmp_path / "d.csv").write_text(rows.write_csv(), encoding="utf-16", newline="")
     for name, converted in (("c.tsv.gz", "c.tsv"), ("d.csv", "converted.parquet")):
         with pytest.raises(InputError) as refused:
-            Piece.of(tmp_path / name)
+            Piece.of([tmp_path / name])
         command = str(refused.value).partition("convert it: python -c ")[2].strip('"')
         subprocess.run([sys.executable, "-c", command], cwd=tmp_path, check=True)
-        tables = [piece.table(ReadSettings()) for piece in Piece.of(tmp_path / converted)]
+        tables = [piece.table(ReadSettings()) for piece in Piece.of([tmp_path / converted])]
         assert [text for table in tables for batch in table.read(["text"]) for text in batch["text"]] == expected
     with pytest.raises(InputError, match="no such file"):
-        Piece.of(tmp_path / "b.parquet")
+        Piece.of([tmp_path / "b.parquet"])
     with pytest.raises(InputError, match="workers cannot read a folder of texts"):
-        Piece.of(tmp_path)
+        Piece.of([tmp_path])
 
 
 @pytest.mark.slow
@@ -528,56 +538,83 @@ def test_an_audit_finds_what_it_finds_on_one_machine(
     assert "not computed on a cluster: learning curve" in there.notes
 
 
-def test_of_many_documents_an_audit_looks_at_a_sample(
-    here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def many_rows() -> pl.DataFrame:
+    """The same with near copies, a drifting word, a site where a word turns, and a class of few documents."""
+    i = pl.col("i")
+    frame = planted_rows().with_columns(
+        text=pl.when((i % 11 == 5) & (pl.col("part") == "test")).then(pl.col("text") + " newword").otherwise("text")
+    )
+    turned = (pl.col("label") == "pos") == (pl.col("site") == "site 1")
+    frame = frame.with_columns(text=pl.when(turned & (i % 2 == 0)).then(pl.col("text") + " weather").otherwise("text"))
+    near = frame[50:70].with_columns(pl.col("text") + " again", part=pl.lit("test"))
+    few = frame[80:98].with_columns(label=pl.lit("rare"), text=pl.lit("odd one ") + pl.col("text"))
+    return pl.concat([frame, near, frame[50:70], few])
+
+
+@pytest.mark.parametrize(
+    "options",
+    fast_first([{"environments": "site"}, {"thorough": False}, {"by": "author", "text": ("title", "text")}]),
+    ids=str,
+)
+def test_of_many_documents_only_texts_are_those_of_a_sample(
+    here: InProcess, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tokens, accuracy and numbers of documents are those of all; findings come from documents that come with their copies."""
-    planted_rows().write_parquet(tmp_path / "a.parquet")
-    settings = Settings(text="text", label="label", baseline=False, split="part", thorough=False)
-    every = audit(str(tmp_path / "a.parquet"), settings, client=here)
-    monkeypatch.setattr("tokensieve.model.partitions.SAMPLE", 200)
+    """Findings count all documents, and have the numbers of one machine, although the client has less than half of them."""
+    many_rows().write_parquet(tmp_path / "a.parquet")
+    given = {"text": "text", "label": "label", "baseline": False, "split": "part"} | options
+    one = audit(read_corpus(tmp_path / "a.parquet", Settings(**given)), Settings(**given))
+    monkeypatch.setattr("tokensieve.model.partitions.SAMPLE", 250)
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 20_000)
-    some = audit(str(tmp_path / "a.parquet"), settings, client=here)
+    some = audit(str(tmp_path / "a.parquet"), Settings(**given), client=here)
     train, test = some.learned.train.corpus, some.learned.test.corpus
-    assert 100 < len(train.labels) + len(test.labels) < 300
-    columns = every.tokens.columns[: every.tokens.columns.index("score")]
-    assert_frame_equal(some.tokens.select(columns), every.tokens.select(columns), check_exact=True)
-    assert some.documents == every.documents and some.class_documents == every.class_documents
-    assert some.accuracy.of == some.documents["test"] > len(test.labels)
-    assert some.test_accuracy == some.accuracy.value == some.to_dict()["test_accuracy"]
-    leaked = {key for key in every.learned.test.corpus.keys if key in set(every.learned.train.corpus.keys)}
+    assert 150 < len(train.labels) + len(test.labels) < 350 < sum(some.documents.values())
+    columns = one.tokens.columns[: one.tokens.columns.index("score")]
+    assert_frame_equal(some.tokens.select(columns), one.tokens.select(columns), check_exact=True)
+    assert_frame_equal(some.environments, one.environments, check_exact=True)
+    assert some.documents == one.documents and some.class_documents == one.class_documents
+    assert some.accuracy.of == some.documents["test"] or "by" in options
+    assert some.test_accuracy == some.to_dict()["test_accuracy"]
+    leaked = {key for key in one.learned.test.corpus.keys if key in set(one.learned.train.corpus.keys)}
     for key in {*train.keys, *test.keys} & leaked:
         assert key in set(train.keys) and key in set(test.keys)
-    assert {"shortcut", "leak"} <= {finding.kind for finding in some.findings}
-    assert any(note.startswith("findings and test documents are from a sample: ") for note in some.notes)
-    assert "near duplicates" in some.notes[-1] and "sample" in render(some)
+    found = ([f for f in x.findings if f.kind != "shortcut" or f.label == "pos"] for x in (some, one))
+    mine, others = ({f.kind: f for f in reversed(some_of)} for some_of in found)
+    counted = {"leak", "contradiction", "imbalance"} | ({"drift"} if "by" not in options else set())
+    counted |= {"unstable"} if "environments" in options else set()
+    counted |= {"repeated"} if options == {"environments": "site"} else set()
+    assert counted <= mine.keys() and mine.keys() - {"labels", "alone"} == others.keys() - {"labels", "alone", "groups"}
+    for kind in counted | {"shortcut"}:
+        a, b = mine[kind], others[kind]
+        assert (a.headline, a.evidence, a.documents, a.tokens) == (b.headline, b.evidence, b.documents, b.tokens)
+    assert any("are from a sample of " in note for note in some.notes) and "sample" in render(some)
+    assert "groups that no column names" in some.notes[-1]
+    if some.settings.thorough:
+        issues = some.label_issues
+        assert set(issues["row"]) - set(train.rows) and issues["margin"].is_sorted(descending=True)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
-    "at", ["reading", "vocabulary", "training", "sample", "agreement and findings", "learning curve"]
+    "stages", [("reading", "copies", "training", "sample"), ("vocabulary", "agreement and findings", "learning curve")]
 )
-def test_an_audit_survives_the_death_of_a_worker(
-    client: Any, at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_audit_survives_the_death_of_workers(
+    client: Any, here: InProcess, stages: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planted_rows().write_parquet(tmp_path / "a.parquet")
+    """Of a sample, so that all numbers of the findings come from the workers."""
+    many_rows().write_parquet(tmp_path / "a.parquet")
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
-    settings, killed = Settings(text="text", label="label", baseline=False), list[int]()
-    undisturbed = audit(str(tmp_path / "a.parquet"), settings, client=client)
-
-    def kill(stage: str, share: float) -> None:
-        if stage == at and not killed:
-            killed.append(next(iter(client.run(os.getpid).values())))
-            os.kill(killed[0], signal.SIGKILL)
-
+    monkeypatch.setattr("tokensieve.model.partitions.SAMPLE", 250)
+    settings = Settings(text="text", label="label", split="part", baseline=False)
+    undisturbed, kill = audit(str(tmp_path / "a.parquet"), settings, client=here), Killer(client, *stages)
     found = audit(str(tmp_path / "a.parquet"), settings, progress=kill, client=client)
-    assert len(killed) == 1
+    kill.check(len(stages))
     for one in (found, undisturbed):
         one.seconds.clear()
     pages = [render(one).encode() for one in (found, undisturbed)]
     assert pages[0] == pages[1] and found.to_dict() == undisturbed.to_dict()
     assert found.finding_rows().equals(undisturbed.finding_rows()) and found.tokens.equals(undisturbed.tokens)
+    assert found.label_issues.equals(undisturbed.label_issues)
 
 
 @pytest.mark.slow
@@ -597,13 +634,9 @@ def test_an_audit_from_the_command_line(run: Run, tmp_path: Path, monkeypatch: p
     assert status == 2 and "one label column" in said and not (tmp_path / "nowhere").exists()
 
 
-def test_an_audit_of_a_dask_bag(here: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_audit_of_a_dask_bag(here: InProcess) -> None:
     import dask.bag
 
     rows = list(planted_rows().select("text", "label").iter_rows())
     found = audit(dask.bag.from_sequence(rows, npartitions=3), Settings(baseline=False, thorough=False), client=here)
     assert found.name == "the partitions" and "shortcut" in {finding.kind for finding in found.findings}
-    monkeypatch.setattr(distributed, "get_client", Mock(side_effect=ValueError))
-    monkeypatch.setattr("dask.distributed.get_client", Mock(side_effect=ValueError))
-    with pytest.raises(InputError, match="needs a cluster"):
-        audit(dask.bag.from_sequence(rows, npartitions=3))

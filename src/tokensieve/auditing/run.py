@@ -18,10 +18,8 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.blocks import Block, Column, Report, Table, Text
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
-from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
-from tokensieve.model.attention import attention_sums
 from tokensieve.progress import Clock, Progress, beside, silent
 from tokensieve.task.tasks import CorpusModel, Task, train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
@@ -105,10 +103,6 @@ def _audited(
     which = np.array(list(map(QUADRANTS.index, table["quadrant"][: train.counts.n_types])), dtype=np.int64)
     attended, uniform = ((np.bincount(which, x, len(QUADRANTS)) / np.sum(x)).tolist() for x in sums[:2])
     data = AuditData(learned, importance, table, settings, test_given)
-    if task.sampled:  # what is found in a sample is compared with the rest of the sample
-        own = token_importance(train.counts, train.n_formatting, train.corpus.units)
-        received = attention_sums(train.counts.matrix, learned.model.scores)[2] / np.maximum(own.documents, 1)
-        data = AuditData(learned, own, token_table(own, learned.model, received), settings, test_given)
     stable = pl.DataFrame()
     if data.environments is not None:
         stable = data.environments[0].to_frame(data.importance)
@@ -142,7 +136,7 @@ def _audited(
         findings=findings,
         baseline_accuracy=baseline.result() if baseline else None,
         honest_accuracy=honest,
-        label_issues=data.label_issues[1] if settings.thorough else pl.DataFrame(),
+        label_issues=data.label_issues[2] if settings.thorough else pl.DataFrame(),
         environments=stable,
         curve=curve,
         pairs=data.preferences,

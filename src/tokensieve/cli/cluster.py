@@ -9,6 +9,8 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
+import polars
+
 from tokensieve import __version__
 from tokensieve.cli.command import say
 from tokensieve.errors import InputError
@@ -41,19 +43,7 @@ def connected(address: str, quiet: bool) -> Iterator[Any]:
     done, starved = threading.Event(), threading.Event()
     try:
         with client:
-            try:
-                client.wait_for_workers(1, timeout=SECONDS)
-            except TimeoutError:
-                raise InputError(
-                    f"the scheduler at {address!r} has no workers; start some: dask worker {address}"
-                ) from None
-            there = client.run(lambda: __import__("tokensieve").__version__, on_error="return")
-            for worker, version in there.items():
-                if version != __version__:
-                    has = "no tokensieve" if isinstance(version, Exception) else f"tokensieve {version}"
-                    raise InputError(
-                        f"the worker at {worker} has {has}, this is {__version__}: install the same version everywhere"
-                    )
+            _check_workers(client, address)
             if client.dashboard_link:
                 say(quiet, f"dashboard: {client.dashboard_link}")
             beside(lambda: _watch(client, done, starved))
@@ -69,6 +59,22 @@ def connected(address: str, quiet: bool) -> Iterator[Any]:
         done.set()
         if address == "local":
             where.close()
+
+
+def _check_workers(client: Any, address: str) -> None:
+    """There are some, with the versions of this machine: texts are compared by what Polars makes of them."""
+    try:
+        client.wait_for_workers(1, timeout=SECONDS)
+    except TimeoutError:
+        raise InputError(f"the scheduler at {address!r} has no workers; start some: dask worker {address}") from None
+    for package, own in (("tokensieve", __version__), ("polars", polars.__version__)):
+        there = client.run(lambda name: __import__(name).__version__, package, on_error="return")
+        for worker, version in there.items():
+            if version != own:
+                has = f"no {package}" if isinstance(version, Exception) else f"{package} {version}"
+                raise InputError(
+                    f"the worker at {worker} has {has}, this is {own}: install the same version everywhere"
+                )
 
 
 def _watch(client: Any, done: threading.Event, starved: threading.Event) -> None:

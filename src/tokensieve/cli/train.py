@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tokensieve.cli.command import QUIET, SOURCES, TokenOptions, checked_source, command, out_option, progress_bar, say
-from tokensieve.errors import InputError
 from tokensieve.model.settings import TrainSettings
 from tokensieve.options import option
 from tokensieve.progress import Clock
@@ -43,13 +42,11 @@ def _train(
     settings = replace(settings, formatting=bool(settings.pairs) if formatting is None else formatting)
     given = checked_source(source, settings, quiet)
     tokenizer, clock = tokenizing.build(), Clock()
-    if cluster is not None and settings.pairs:
-        raise InputError("--pairs does not work on a cluster yet; leave out --pairs or --cluster")
     check_writable(out, model=True)
     with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress_bar(quiet) as progress:
         progress("reading", 0.0)
         if client is not None:
-            from tokensieve.model.cluster import learn_on  # scikit-learn takes over a second to import
+            from tokensieve.task.cluster import learn_on  # scikit-learn takes over a second to import
 
             found = learn_on(client, given, settings, tokenizer, progress)
             importance, model, attended = found.importance, found.model.trained_, found.attention

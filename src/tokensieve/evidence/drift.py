@@ -15,17 +15,18 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import agreeing, combined, false_discovery, mean_interval, permutation_p
-from tokensieve.evidence.sums import TokenSums
+from tokensieve.evidence.sums import Sums, TokenSums
 from tokensieve.text.counts import Counts
 
 
-def drift(before: Counts, after: Counts, features: int = 0) -> pl.DataFrame:
+def drift(before: Counts, after: Counts, features: int = 0, sums: tuple[Sums, Sums] | None = None) -> pl.DataFrame:
     """How the share of each type changed, in O(nonzeros + |S| K), one row per type in the order of the vocabulary.
 
     Args:
         before, after: two sets of documents over the same |S| types and K classes; without labels, all of class 0.
         features: how many of the types, the last ones, are formatting: presences, in units of one token of a document of mean
             length (`tokensieve.evidence.importance`).
+        sums: `TokenSums.of_counts` of both, where the two sets are larger than what is here of them.
 
     Returns:
         Columns: token; documents_before, documents_after, that contain it; share_before, share_after, mean c/T at the common mix of
@@ -39,15 +40,15 @@ def drift(before: Counts, after: Counts, features: int = 0) -> pl.DataFrame:
             "drift needs two sets of documents over the same types and classes: count both with one vocabulary"
         )
     tables, length = [], 1.0
-    kinds = list(zip(*(TokenSums.of_counts(c, features) for c in (before, after)), strict=True))
+    kinds = list(zip(*(sums or (TokenSums.of_counts(c, features) for c in (before, after))), strict=True))
     for sides in kinds[: 2 if features else 1]:  # words, then formatting
         strata = [TokenSums.of_label(label, sides) for label in range(before.n_classes)]
-        strata = [sums for sums in strata if (sums.class_sizes > 0).all()]
+        strata = [one for one in strata if (one.class_sizes > 0).all()]
         if not strata:
             raise InputError("no label occurs in both sets of documents, so that they cannot be compared")
         # groups: the documents before and after of each label in turn
-        sizes = np.concatenate([sums.sizes for sums in strata])
-        mix = np.array([sums.documents for sums in strata]) / sizes.sum()
+        sizes = np.concatenate([one.sizes for one in strata])
+        mix = np.array([one.documents for one in strata]) / sizes.sum()
         first, second = (np.concatenate(x, axis=1) for x in zip(*((s.first, s.second) for s in strata), strict=True))
         inverse = np.concatenate([s.inverse for s in strata])
         documents = np.sum([s.present for s in strata], axis=0)

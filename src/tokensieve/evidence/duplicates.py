@@ -8,7 +8,7 @@ error √(J(1−J)/HASHES), 0.05 at J = 0.8. Candidates are documents that agree
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import polars as pl
@@ -33,43 +33,65 @@ def near_duplicates(streams: Iterable[TokenStream], threshold: float = 0.8) -> I
         threshold: least estimated Jaccard similarity of two documents that are joined, chains included; candidates are sought
             for 0.7 and above.
     """
-    made = [_signatures(part) for part in streams]
-    empty = np.empty((0, HASHES), np.uint32)
-    signatures = np.concatenate([empty, *(s for s, _ in made)])
-    there = np.concatenate([np.empty(0, bool), *(t for _, t in made)])
-    n = len(signatures)
-    pairs = _candidates(signatures, np.flatnonzero(there))
-    agreeing = np.empty(len(pairs))
-    for start in range(0, len(pairs), BLOCK):
-        a, b = pairs[start : start + BLOCK].T
-        agreeing[start : start + BLOCK] = (signatures[a] == signatures[b]).mean(axis=1)
-    a, b = pairs[agreeing >= threshold].T
-    graph = sp.coo_array((np.ones(len(a), np.int8), (a, b)), shape=(n, n))
-    group = connected_components(graph, directed=False)[1] if n else np.empty(0, np.int64)
-    first = np.full(group.max(initial=-1) + 1, n, dtype=np.int64)
-    np.minimum.at(first, group, np.arange(n))
-    return np.asarray(first[group])
+    made = [MinHash.signatures(part) for part in streams]
+    signatures = np.concatenate([np.empty((0, HASHES), np.uint32), *(s for s, _ in made)])
+    there = np.flatnonzero(np.concatenate([np.empty(0, bool), *(t for _, t in made)]))
+    pairs = [np.empty((0, 2), np.int64)]
+    pairs += [MinHash.candidates(band) for band in MinHash.bands(signatures[there], there)]
+    return MinHash.first(signatures, np.unique(np.concatenate(pairs), axis=0), threshold)
 
 
-def _signatures(stream: TokenStream) -> tuple[Hashes, NDArray[np.bool_]]:
-    """Minima of each document, shape (n, HASHES), and whether it has any word, shape (n,).
+class MinHash:
+    """The steps of `near_duplicates`, for documents that lie in several places."""
 
-    A document of fewer than SHINGLE words is one shingle, padded.
-    """
-    rng = np.random.default_rng(SEED)
-    factors = rng.integers(0, 2**63, (SHINGLE + 1), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    multipliers = rng.integers(0, 2**31, HASHES, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
-    offsets = rng.integers(0, 2**32, HASHES, dtype=np.uint32)
-    words = pl.Series(stream.words, dtype=pl.String).hash(SEED).to_numpy()[stream.ids] if stream.n_tokens else None
-    lengths = np.diff(stream.starts)
-    out = np.zeros((stream.n_documents, HASHES), np.uint32)
-    for rows in Counts.row_blocks(stream.starts, BLOCK):
-        some = np.flatnonzero(lengths[rows]) + rows.start
-        if len(some) and words is not None:
-            shingles, starts = _shingles(words, stream.starts[some], lengths[some], factors)
-            for h in range(HASHES):
-                out[some, h] = np.minimum.reduceat(shingles * multipliers[h] ^ offsets[h], starts)
-    return out, lengths > 0
+    @staticmethod
+    def signatures(stream: TokenStream) -> tuple[Hashes, NDArray[np.bool_]]:
+        """Minima of each document, shape (n, HASHES), and whether it has any word, shape (n,).
+
+        A document of fewer than SHINGLE words is one shingle, padded.
+        """
+        rng = np.random.default_rng(SEED)
+        factors = rng.integers(0, 2**63, (SHINGLE + 1), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+        multipliers = rng.integers(0, 2**31, HASHES, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
+        offsets = rng.integers(0, 2**32, HASHES, dtype=np.uint32)
+        words = pl.Series(stream.words, dtype=pl.String).hash(SEED).to_numpy()[stream.ids] if stream.n_tokens else None
+        lengths = np.diff(stream.starts)
+        out = np.zeros((stream.n_documents, HASHES), np.uint32)
+        for rows in Counts.row_blocks(stream.starts, BLOCK):
+            some = np.flatnonzero(lengths[rows]) + rows.start
+            if len(some) and words is not None:
+                shingles, starts = _shingles(words, stream.starts[some], lengths[some], factors)
+                for h in range(HASHES):
+                    out[some, h] = np.minimum.reduceat(shingles * multipliers[h] ^ offsets[h], starts)
+        return out, lengths > 0
+
+    @staticmethod
+    def bands(signatures: Hashes, documents: Ints) -> Iterator[pl.DataFrame]:
+        """For each band a row per document: band (from 1), its minima a, b, c and d, document."""
+        for start in range(0, HASHES, ROWS):
+            minima = {name: signatures[:, start + i] for i, name in enumerate("abcd")}
+            band = pl.lit(1 + start // ROWS, pl.UInt8)
+            yield pl.DataFrame(minima | {"document": documents}).with_columns(band=band)
+
+    @staticmethod
+    def candidates(bands: pl.DataFrame) -> Ints:
+        """Pairs (earlier, later) of documents that agree in a band; each document with the first of its bucket; (pairs, 2)."""
+        found = bands.with_columns(first=pl.col("document").min().over("band", *"abcd"))
+        return found.filter(pl.col("first") != pl.col("document")).select("first", "document").to_numpy()
+
+    @staticmethod
+    def first(signatures: Hashes, pairs: Ints, threshold: float = 0.8) -> Ints:
+        """The first of the documents that each is joined with, shape (n,), by the candidates of enough similarity."""
+        n, agreeing = len(signatures), np.empty(len(pairs))
+        for start in range(0, len(pairs), BLOCK):
+            a, b = pairs[start : start + BLOCK].T
+            agreeing[start : start + BLOCK] = (signatures[a] == signatures[b]).mean(axis=1)
+        a, b = pairs[agreeing >= threshold].T
+        graph = sp.coo_array((np.ones(len(a), np.int8), (a, b)), shape=(n, n))
+        group = connected_components(graph, directed=False)[1] if n else np.empty(0, np.int64)
+        first = np.full(group.max(initial=-1) + 1, n, dtype=np.int64)
+        np.minimum.at(first, group, np.arange(n))
+        return np.asarray(first[group])
 
 
 def _shingles(
@@ -88,15 +110,3 @@ def _shingles(
         hashed ^= hashed >> np.uint64(29)
     hashed *= factors[SHINGLE]
     return (hashed >> np.uint64(32)).astype(np.uint32), begins
-
-
-def _candidates(signatures: Hashes, documents: Ints) -> Ints:
-    """Pairs (earlier, later) of documents that agree in a band; each document with the first of its bucket, shape (pairs, 2)."""
-    found = [np.empty((0, 2), np.int64)]
-    for band in range(0, HASHES, ROWS):
-        keys = {f"{row}": signatures[documents, row] for row in range(band, band + ROWS)}
-        frame = pl.DataFrame(keys | {"document": documents}).with_columns(
-            first=pl.col("document").min().over(list(keys))
-        )
-        found.append(frame.filter(pl.col("first") != pl.col("document")).select("first", "document").to_numpy())
-    return np.unique(np.concatenate(found), axis=0)

@@ -17,7 +17,8 @@ twice as frequent on one site, in both classes, is not unstable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -29,7 +30,7 @@ from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, importance_of
 from tokensieve.evidence.intervals import LEVEL, dispersion, false_discovery
 from tokensieve.evidence.pairs import pair_importance
-from tokensieve.evidence.sums import TokenSums
+from tokensieve.evidence.sums import Sums, TokenSums
 from tokensieve.text.counts import Counts, Floats, Ints
 
 
@@ -58,20 +59,11 @@ class Environments:
     stability: NDArray[np.object_]
 
     @classmethod
-    def compare(
-        cls,
-        counts: Counts,
-        of: Ints,
-        names: tuple[str, ...],
-        overall: Importance,
-        features: int = 0,
-        units: Ints | None = None,
-    ) -> Environments:
-        """Whether each type's ratio of rates is the same in every environment, in O(nonzeros + |S| K E).
+    def of_sums(cls, sums: Sequence[Sums], names: tuple[str, ...], overall: Importance) -> Environments:
+        """Whether each type's ratio of rates is the same in every environment, in O(|S| K E).
 
         Args:
-            counts, features, units: as for `token_importance`.
-            of: environment of each document, 0 … E−1, shape (n,); documents of another number are in none.
+            sums: of each environment, `TokenSums.of_counts` and the documents of each class that contain each type, (|S|, K).
             names: the E environments.
             overall: importance in all of them together.
 
@@ -80,25 +72,20 @@ class Environments:
             and it has the same direction in each with enough documents to tell; otherwise unknown.
 
         Raises:
-            InputError: fewer than two environments have documents of two classes, or the shapes do not agree.
+            InputError: fewer than two environments have documents of two classes.
         """
-        if of.shape != (counts.n_documents,):
-            raise InputError(
-                f"{counts.n_documents} documents, but {of.size} environments: one is needed for each document"
-            )
-        sums = []
-        for e in range(len(names)):
-            inside = of == e
-            sums.append(TokenSums.of_counts(counts.rows(inside), features, None if units is None else units[inside]))
-        usable = [np.count_nonzero(words.class_sizes) >= 2 for words, _ in sums]
+        usable = [np.count_nonzero(words.class_sizes) >= 2 for words, *_ in sums]
         if sum(usable) < 2:
             raise InputError("fewer than two environments have documents of two classes; check --environments")
         within = tuple(
-            importance_of(words, counts.tokens, counts.classes, marks) if ok else None
-            for (words, marks), ok in zip(sums, usable, strict=True)
+            replace(importance_of(words, overall.tokens, overall.classes, marks), class_documents=present)
+            if ok
+            else None
+            for (words, marks, present), ok in zip(sums, usable, strict=True)
         )
-        kept = [pair for pair, ok in zip(sums, usable, strict=True) if ok]
-        parts = [_heterogeneity([pair[i] for pair in kept]) for i in range(2 if features else 1)]
+        kept = [of for of, ok in zip(sums, usable, strict=True) if ok]
+        kinds = 2 if len(sums[0][1].count) else 1  # words, and formatting
+        parts = [_heterogeneity([of[i] for of in kept]) for i in range(kinds)]
         ratio, statistic, degrees = (np.concatenate(x) for x in zip(*parts, strict=True))
         return cls._judged(names, within, ratio, statistic, degrees, overall)
 
@@ -113,7 +100,7 @@ class Environments:
             Q = Σ_e (T_e − μ N_e)² / (φ N_e (1 − μ²)),     φ ≥ 1: the dispersion within environments, by units
 
         The ratio is that of wins to losses.
-        Of 2n documents, preferred side first, `units` are those of the pairs, shape (n,); all else as for `compare`.
+        Of 2n documents, preferred side first, `units` are those of the pairs, shape (n,); all else as for `of_sums`.
         """
         assert units is not None
         presence = sp.csr_array(counts.matrix > 0, dtype=np.float64)

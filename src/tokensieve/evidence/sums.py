@@ -19,6 +19,13 @@ from tokensieve.text.counts import Counts, Floats, Ints
 WORD, WORDS = 31, 3  # bits of each part of a fixed-point number, and parts: 93 bits behind the point
 
 
+class Sums(tuple[Any, ...]):
+    """Numbers, arrays or other sums that add up one by one."""
+
+    def __add__(self, other: Any) -> Sums:
+        return Sums(a + b for a, b in zip(self, other, strict=True))
+
+
 @dataclass(frozen=True)
 class TokenSums:
     """Sums over documents X with counts c, lengths T and shares x = c/T, for |S| types and K classes; `a + b` merges exactly.
@@ -73,7 +80,7 @@ class TokenSums:
         return out
 
     @staticmethod
-    def of_counts(counts: Counts, features: int = 0, units: Ints | None = None) -> tuple[TokenSums, TokenSums]:
+    def of_counts(counts: Counts, features: int = 0, units: Ints | None = None) -> Sums:
         """Sums over the words of documents, or of their groups, and over their formatting, a block of documents at a time.
 
         Args:
@@ -90,7 +97,7 @@ class TokenSums:
                 lengths = sizes[start : start + part.n_documents].astype(np.float64)
                 marks += TokenSums.of(sp.csr_array(part.matrix[:, words:]), part.labels, k, lengths)
                 start += part.n_documents
-        return sums, marks
+        return Sums((sums, marks))
 
     @staticmethod
     def of_label(label: int, sides: Sequence[TokenSums]) -> TokenSums:

@@ -21,6 +21,8 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.evidence.duplicates import MinHash
+from tokensieve.evidence.sums import Sums
 from tokensieve.model.settings import TrainSettings
 from tokensieve.text.corpus import Corpus, Intake
 from tokensieve.text.counts import Ints
@@ -42,11 +44,14 @@ PIECE = 2**24  # bytes of a file to a piece; a task needs about eight times as m
 HEAD = 2**20  # bytes of a file from which columns are recognised, and least of a piece
 QUOTED = ".csv", ".tsv"  # where a line break inside quotes ends no record
 BUCKETS = 64  # most parts in which repeated texts are looked for: each of them is a task for every piece
-SAMPLE, CHARACTERS = 100_000, 2**28  # most documents, and characters of their texts, that an audit brings to its client
+_PLACES = 2**40  # documents are numbered from this, times the number of their partition
+SAMPLE, CHARACTERS = 100_000, 2**26  # most documents, and characters of their texts, that an audit brings to its client
 
 
 class Partitions(Chunks):
     """Chunks that lie on a cluster; what is computed of them is computed there."""
+
+    REPEATS = "duplicates", "conflicts", "conflicting_documents", "test_overlap"  # of an `Intake`
 
     def __init__(self, client: Any, parts: Sequence[Any]) -> None:
         self.client, self.parts = client, list(parts)
@@ -57,9 +62,7 @@ class Partitions(Chunks):
 
     def each(self, function: Callable[..., object], *common: object, numbered: bool = False) -> Partitions:
         """The results of a function of every partition (and its number), still on the cluster."""
-        shared = [
-            self.run(lambda value: value, value) for value in common
-        ]  # sent once, for the tasks of all partitions
+        shared = [self.run(lambda x: x, value) for value in common]  # sent once, for the tasks of all partitions
         parts = [(part, i) if numbered else (part,) for i, part in enumerate(self.parts)]
         return Partitions(self.client, [self.run(function, *part, *shared) for part in parts])
 
@@ -79,23 +82,113 @@ class Partitions(Chunks):
         """What `then` makes of the sum of `of(chunk, *common)`, brought here."""
         return self.run(then, self.each(of, *common).sum()).result()
 
-    def regrouped(self, column: str, n: int) -> Partitions:
-        """The rows in n other partitions, those with the same value of a column in one of them."""
+    def regrouped(self, numbers: Callable[[pl.DataFrame], pl.Series], n: int) -> Partitions:
+        """The rows in n other partitions, those with the same number in one of them."""
 
         def cut(frame: pl.DataFrame) -> list[pl.DataFrame]:
-            where = _numbers(frame[column], "bucket") % n
+            where = numbers(frame) % n
             return [frame.filter(where == i) for i in range(n)]
 
         cuts = self.each(cut).parts
         taken = [[self.run(operator.getitem, cut, i) for cut in cuts] for i in range(n)]
         return Partitions(self.client, [self.run(pl.concat, some) for some in taken])
 
+    @staticmethod
+    def numbers(values: pl.Series, salt: object) -> pl.Series:
+        """A number below 2³² for each value, which depends on nothing else but the salt."""
+        names = values.bin.encode("hex") if values.dtype == pl.Binary else values
+        return digests(f"{salt} {name}" for name in names).bin.slice(0, 4).bin.reinterpret(dtype=pl.UInt32)
 
-class Sums(tuple[Any, ...]):
-    """Numbers that add up one by one."""
+    def copies(self, test: Partitions | None, classes: Sequence[str], near: bool) -> Counter[str]:
+        """Numbers of texts of training documents (`Side`), and of test documents, that occur more than once.
 
-    def __add__(self, other: Any) -> Sums:
-        return Sums(a + b for a, b in zip(self, other, strict=True))
+        `REPEATS`, and of all documents "contradicting" (the same text has another label too), "leaked_copies" and "leaked" (test
+        documents with a copy, and with a copy or a near copy, in training) and "repeated" (training documents with an earlier copy
+        or near copy). Without `near` no near copies are sought.
+        """
+        first_test = len(self.parts) * _PLACES
+        sides = Partitions(self.client, self.parts + ([] if test is None else test.parts))
+        signed = sides.each(lambda side: MinHash.signatures(side[0]) if near else (None, np.diff(side[0].starts) > 0))
+        both = Partitions(self.client, [list(pair) for pair in zip(sides.parts, signed.parts, strict=True)])
+        rows = both.each(_marks, tuple(classes), near, numbered=True)
+        matched = rows.regrouped(lambda frame: frame["a"], min(math.ceil(len(rows.parts) / 8), BUCKETS))
+        matched = matched.each(_matched, first_test)
+        counts: Counter[str] = matched.each(operator.itemgetter(0)).sum().result()
+        if not near:
+            counts["leaked"] = counts["leaked_copies"]
+        else:  # candidates, and then their signatures, come together on one worker
+            parts = matched.each(operator.itemgetter(1)).parts
+            pairs = self.run(lambda some: np.unique(np.concatenate(some), axis=0), parts)
+            involved = signed.each(_involved, pairs, numbered=True).parts
+            counts.update(self.run(_joined, pairs, involved, first_test).result())
+        return counts
+
+    @staticmethod
+    def of(client: Any, source: Any) -> Partitions:
+        """Pieces of a source for workers to read, or what lies on the cluster."""
+        paths = [source] if isinstance(source, str | Path) else source
+        if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | Path) for path in paths):
+            threads = sum(client.nthreads().values()) if hasattr(client, "nthreads") else 1
+            pieces = Piece.of(paths, max(threads, 1), lambda of, some: Partitions(client, some).each(of).here())
+            return Partitions(client, pieces)
+        parts = list(source.to_delayed()) if hasattr(source, "to_delayed") else list(source)
+        if not parts:
+            raise InputError("there are no partitions: pass a Dask bag or data frame with documents")
+        return Partitions(client, client.compute(parts, sync=False))
+
+    @classmethod
+    def read(
+        cls, client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, sampled: bool
+    ) -> tuple[Partitions, Partitions | None, Partitions, Tokenizer, tuple[str, ...], Ints, Intake]:
+        """Documents for training and for testing (`Side`), a sample of both (nothing unless `sampled`), the tokenizer that reads
+        them, the classes, documents by side and class, shape (2, K), and what was found on the way in.
+
+        The sample holds all documents, or those whose text (or group) has a digest below some number: copies of a text come
+        together, so that as large a fraction of the sample as of all documents has a copy.
+        """
+        pieces = cls.of(client, source).parts
+        given, tests = len(pieces), [] if how.test is None else cls.of(client, how.test).parts
+        reader, tokenizer = _reader(pieces, how, tokenizer)
+        # What is for testing: where a column says so (None), a fraction by digest, all of a piece, or none of it
+        rule = (
+            False if tests or not (how.split or how.test_share) else None if how.split else (how.test_share, how.seed)
+        )
+        rules = [rule] * given + [True] * len(tests)
+        read = cls(client, [*pieces, *tests]).each(_read, reader, rules, numbered=True)
+        found = read.each(operator.itemgetter(1, 2)).here()
+        for problem in (one for _, one in found if isinstance(one, InputError)):
+            raise problem
+        rows = [n for n, _ in found]
+        counts, dropped, sizes, characters = reduce(operator.add, (sums for _, sums in found))
+        learned = {name: n for (name, test), n in sizes.items() if not test}
+        counts["kept"] = sum(learned.values())
+        intake = Intake(counts=counts, columns=(" + ".join(reader[1]), reader[2]), dropped=dict(dropped))
+        intake.check_kept("the partitions")
+        classes = Corpus.classes_of(learned, f"the partitions: the label column {reader[2]!r}")
+        for name in sorted({name for name, _ in sizes} - {*classes}, key=Corpus.in_order):
+            raise InputError(
+                f"the training data has no label {name!r} of the test documents; its labels are {listed(classes)}"
+            )
+        documents = np.array([[sizes[name, test] for name in classes] for test in (False, True)])
+        before = [sum(rows[:i]) if i < given else sum(rows[given:i]) for i in range(len(rows))]
+        # rows are counted over the whole source
+        frames = read.each(
+            lambda found, i, before: found[0].with_columns(pl.col("row") + before[i]), before, numbered=True
+        )
+        by = "key" if how.by is None else "group"
+        rate = min(1.0, SAMPLE / documents.sum(), CHARACTERS / max(characters, 1)) if sampled else 0.0
+        drawn = frames.each(lambda frame: frame.filter(cls.numbers(frame[by], "sample") < rate * 2**32))
+        if how.by is not None:  # documents are sent to the partition of their group
+            sides = [cls(client, some) for some in (frames.parts[:given], frames.parts[given:])]
+            grouped = [
+                one.regrouped(lambda frame: cls.numbers(frame["group"], "bucket"), len(one.parts)) for one in sides
+            ]
+            frames.parts = [part for one in grouped for part in one.parts]
+        train, held = (
+            cls(client, some).each(_side, test, tokenizer.to_dict(), how.formatting)
+            for test, some in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))
+        )
+        return train, None if rule is False and not tests else held, drawn, tokenizer, classes, documents, intake
 
 
 @dataclass(frozen=True)
@@ -114,38 +207,29 @@ class Piece:
     stop: int = 0
 
     @staticmethod
-    def of(
-        source: str | Path | Sequence[str | Path],
-        least: int = 1,
-        quotes: Callable[[list[Piece]], Iterable[int]] | None = None,
-    ) -> list[Piece]:
-        """A source in pieces of some ten megabytes, at least `least` of them where its files allow it.
+    def of(sources: Sequence[str | Path], least: int = 1, each: Callable[..., Iterable[int]] = map) -> list[Piece]:
+        """Paths, globs and addresses in pieces of some ten megabytes, at least `least` of them where the files allow it.
 
-        Args:
-            source: a path, a glob, an address or a glob of addresses, or several of them.
-            least: pieces wanted, such as one for each worker.
-            quotes: counts the quotation marks of each piece; a cluster does so where the pieces are read.
+        `each` calls a function of every piece; a cluster does so where the pieces are read.
 
         Raises:
             InputError: there is no such file, or it is large and cannot be cut; the message has the command that converts it.
         """
         paths: list[str] = []
-        for one in [str(source)] if isinstance(source, str | Path) else map(str, source):
+        for one in map(str, sources):
             local_glob = "://" not in one and re.search(r"[*?\[]", one) and not Path(one).exists()
             paths += sorted(glob.glob(one)) if local_glob else [one]
         if not paths:
-            raise InputError(f"there is no file {str(source)[:80]!r}; check the path")
+            raise InputError(f"there is no file {str(sources[0])[:80]!r}; check the path")
         pieces = [piece for path in paths for piece in _cut(path, math.ceil(least / len(paths)))]
         before, out = 0, list[Piece]()
-        for piece, found in zip(pieces, quotes(pieces) if quotes else map(Piece.quotes, pieces), strict=True):
-            if piece.unit != "bytes":
+        for piece, found in zip(pieces, each(Piece.quotes, pieces), strict=True):
+            if piece.unit == "bytes":
+                start, before = (out[-1].stop, before) if piece.start else (0, 0)
+                before += found
+                piece = replace(piece, start=start, stop=_record_end(piece.path, piece.stop, before))
+            if piece.start < piece.stop or not piece.start:  # a record may be longer than a piece
                 out.append(piece)
-                continue
-            start, before = (out[-1].stop, before) if piece.start else (0, 0)
-            before += found
-            stop = _record_end(piece.path, piece.stop, before)
-            if start < stop or not piece.start:  # a record may be longer than a piece
-                out.append(replace(piece, start=start, stop=stop))
         return out
 
     def table(self, settings: ReadSettings) -> SourceTable:
@@ -238,71 +322,7 @@ def _cut(path: str, least: int) -> list[Piece]:
     return [Piece(path, unit, whole * i // n, whole * (i + 1) // n) for i in range(n)]
 
 
-# ---- reading by workers
-
-
-def _partitions_of(client: Any, source: Any) -> Partitions:
-    """Pieces of a source for workers to read, or what lies on the cluster."""
-    paths = [source] if isinstance(source, str | Path) else source
-    if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | Path) for path in paths):
-        threads = sum(client.nthreads().values()) if hasattr(client, "nthreads") else 1
-        pieces = Piece.of(paths, max(threads, 1), lambda some: Partitions(client, some).each(Piece.quotes).here())
-        return Partitions(client, pieces)
-    parts = list(source.to_delayed()) if hasattr(source, "to_delayed") else list(source)
-    if not parts:
-        raise InputError("there are no partitions: pass a Dask bag or data frame with documents")
-    return Partitions(client, client.compute(parts, sync=False))
-
-
-def read_sides(
-    client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, sampled: bool
-) -> tuple[Partitions, Partitions | None, Partitions | None, Tokenizer, tuple[str, ...], Ints, Intake]:
-    """Documents for training and for testing (`Side`), a sample of both (if `sampled`), the tokenizer that reads them, the classes,
-    documents by side and class, shape (2, K), and what was found on the way in.
-
-    The sample holds all documents, or those whose text (or group) has a digest below some number: copies of a text come together,
-    so that as large a fraction of the sample as of all documents has a copy.
-    """
-    pieces = _partitions_of(client, source)
-    given, tests = len(pieces.parts), [] if how.test is None else _partitions_of(client, how.test).parts
-    reader, tokenizer = _reader(pieces.parts, how, tokenizer)
-    # What is for testing: where a column says so (None), a fraction by digest, all of a piece, or none of it
-    rule = False if tests or not (how.split or how.test_share) else None if how.split else (how.test_share, how.seed)
-    rules = [rule] * given + [True] * len(tests)
-    read = Partitions(client, [*pieces.parts, *tests]).each(_read, reader, rules, numbered=True)
-    found = read.each(operator.itemgetter(1, 2)).here()
-    for problem in (one for _, one in found if isinstance(one, InputError)):
-        raise problem
-    rows = [n for n, _ in found]
-    counts, dropped, sizes, characters = reduce(operator.add, (sums for _, sums in found))
-    learned = {name: n for (name, test), n in sizes.items() if not test}
-    counts["kept"] = sum(learned.values())
-    intake = Intake(counts=counts, columns=(" + ".join(reader[1]), reader[2]), dropped=dict(dropped))
-    intake.check_kept("the partitions")
-    classes = Corpus.classes_of(learned, f"the partitions: the label column {reader[2]!r}")
-    strange = sorted({name for name, _ in sizes} - {*classes}, key=Corpus.in_order)
-    if strange:
-        raise InputError(
-            f"the training data has no label {strange[0]!r} of the test documents; its labels are {listed(classes)}"
-        )
-    documents = np.array([[sizes[name, test] for name in classes] for test in (False, True)])
-    before = [sum(rows[:i]) if i < given else sum(rows[given:i]) for i in range(len(rows))]
-    # rows are counted over the whole source
-    frames = read.each(lambda found, i, before: found[0].with_columns(pl.col("row") + before[i]), before, numbered=True)
-    drawn, by = None, "key" if how.by is None else "group"
-    if sampled:
-        rate = min(1.0, SAMPLE / documents.sum(), CHARACTERS / max(characters, 1))
-        drawn = frames.each(lambda frame: frame.filter(_numbers(frame[by], "sample") < rate * 2**32))
-    keys = frames.each(lambda frame: frame.group_by("key", "label", "test").len("n"))
-    counts.update(keys.regrouped("key", min(math.ceil(len(rows) / 8), BUCKETS)).each(_repeats).sum().result())
-    if how.by is not None:  # documents are sent to the partition of their group
-        divided = [Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:])]
-        frames.parts = [part for some in divided for part in some.regrouped("group", len(some.parts)).parts]
-    train, test = (
-        Partitions(client, some).each(_side, test, tokenizer.to_dict(), how.formatting)
-        for test, some in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))
-    )
-    return train, None if rule is False and not tests else test, drawn, tokenizer, classes, documents, intake
+# ---- what workers do
 
 
 def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -> tuple[Reader, Tokenizer]:
@@ -348,7 +368,7 @@ def _read(
             test = names.is_in(TEST_NAMES)
         elif isinstance(rule, tuple):
             by = "group" if "group" in frame.columns else "key"
-            test = _numbers(frame[by], rule[1]) < rule[0] * 2**32
+            test = Partitions.numbers(frame[by], rule[1]) < rule[0] * 2**32
         else:
             test = pl.Series([rule] * frame.height, dtype=pl.Boolean)
     except InputError as problem:
@@ -364,25 +384,63 @@ def _read(
     return frame, counts["rows"], Sums((Counter() if rule is True else counts, dropped, sizes, characters))
 
 
-def _numbers(values: pl.Series, salt: object) -> pl.Series:
-    """A number below 2³² for each value, which depends on nothing else but the salt."""
-    names = values.bin.encode("hex") if values.dtype == pl.Binary else values
-    return digests(f"{salt} {name}" for name in names).bin.slice(0, 4).bin.reinterpret(dtype=pl.UInt32)
-
-
-def _repeats(found: pl.DataFrame) -> Counter[str]:
-    """What an intake counts of texts that occur more than once, of those with some digests."""
-    train, test = found.filter(~pl.col("test")), found.filter("test")
-    sums = train.group_by("key", "label").agg(pl.col("n").sum())
-    mixed = sums.group_by("key").agg(pl.len().alias("labels"), pl.col("n").sum()).filter(pl.col("labels") > 1)
-    shared = test.join(train.select("key").unique(), on="key", how="semi")
-    again = {"duplicates": int((sums["n"] - 1).sum()), "test_overlap": int(shared["n"].sum())}
-    return Counter(again | {"conflicts": mixed.height, "conflicting_documents": int(mixed["n"].sum())})
-
-
 def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting: bool) -> Side:
     """The documents for training or for testing as tokens."""
     frame, splitter = frame.filter(pl.col("test") == test), tokenizer_from_dict(tokenizer)
     text = frame["text"]
     bits = Formatting(splitter).bits(text if formatting else text.clear())
-    return TokenStream.of(text, splitter), bits, frame.select(pl.col("^(label|group)$"))
+    return TokenStream.of(text, splitter), bits, frame.drop("text", "test")
+
+
+def _marks(both: tuple[Side, Any], number: int, classes: tuple[str, ...], near: bool) -> pl.DataFrame:
+    """Documents by the digest of their text (band 0), and by the bands of their signature."""
+    (stream, _, frame), (signatures, words) = both
+    digest = np.frombuffer(b"".join(frame["key"]), dtype="<u4").reshape(-1, 3)
+    document = np.arange(stream.n_documents) + number * _PLACES
+    columns = {name: digest[:, i] for i, name in enumerate("abc")} | {"document": document, "words": words}
+    index = {name: k for k, name in enumerate(classes)}
+    label = frame["label"].replace_strict(index, return_dtype=pl.UInt8)
+    out = [pl.DataFrame(columns).with_columns(label=label, d=pl.lit(0, pl.UInt32), band=pl.lit(0, pl.UInt8))]
+    if near:
+        out += MinHash.bands(signatures[words], document[words])
+    return pl.concat(out, how="diagonal")
+
+
+def _matched(found: pl.DataFrame, first_test: int) -> tuple[Counter[str], Ints]:
+    """Numbers of documents of the same digest, and pairs of documents that agree in a band."""
+    test, label = pl.col("document") >= first_test, pl.col("label")
+    sums = found.filter(pl.col("band") == 0).group_by(*"abc")
+    of = sums.agg(
+        pl.col("words").first(),
+        train=(~test).sum().cast(pl.Int64),
+        test=test.sum().cast(pl.Int64),
+        labels=label.n_unique(),
+        kinds=label.filter(~test).n_unique().cast(pl.Int64),
+    )
+    mixed, leaked = of.filter(pl.col("kinds") > 1), of.filter(pl.col("train") > 0)
+    opposed = of.filter(pl.col("labels") > 1)
+    counts = {
+        "duplicates": (leaked["train"] - leaked["kinds"]).sum(),
+        "conflicts": mixed.height,
+        "conflicting_documents": mixed["train"].sum(),
+        "test_overlap": leaked["test"].sum(),
+        "leaked_copies": leaked["test"].sum(),
+        "leaked": leaked.filter(~pl.col("words"))["test"].sum(),  # the others have a signature
+        "contradicting": (opposed["train"] + opposed["test"]).sum(),
+    }
+    return Counter(counts), MinHash.candidates(found.filter(pl.col("band") > 0))
+
+
+def _involved(signed: tuple[Any, Any], number: int, pairs: Ints) -> tuple[Ints, Any]:
+    """Documents of a partition that occur in pairs, with their signatures."""
+    documents = np.unique(pairs[pairs // _PLACES == number])
+    return documents, signed[0][documents % _PLACES]
+
+
+def _joined(pairs: Ints, involved: list[tuple[Ints, Any]], first_test: int) -> Counter[str]:
+    """Numbers of documents that are copies or near copies of others."""
+    documents, signatures = (np.concatenate(x) for x in zip(*involved, strict=True))
+    first = MinHash.first(signatures, np.searchsorted(documents, pairs))
+    test = np.bincount(first[documents >= first_test], minlength=len(first))
+    train = np.bincount(first[documents < first_test], minlength=len(first))
+    return Counter(leaked=int(test[train > 0].sum()), repeated=int(np.maximum(train - 1, 0).sum()))

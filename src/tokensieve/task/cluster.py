@@ -1,39 +1,289 @@
 """A model of labelled documents on a Dask cluster, as `tokensieve.task.tasks.train_corpus` has it of documents on one machine.
 
-Vocabulary, importance, model, attention and accuracy are of all documents and are added up by the workers. Everything that looks at
-single documents has a sample of them here: all of them where there are few, so that memory here does not grow with the corpus.
+Workers read the partitions, count words and add up sums with the functions of one machine; the client never holds the documents.
+Every result is a pure function of the partitions and their order, so a worker that dies changes no bit. Vocabulary and importance
+are those of one machine, to the bit. Documents are set aside for testing by a digest of their text (or group).
+
+Training is by parameter averaging (McMahan et al. 2017, FedAvg): in each round every partition takes `⌈√P⌉` passes of minibatch
+Adam over its own documents from the common (u, w) (fewer where a pass has thousands of steps), and the results are averaged,
+weighted by documents, pairwise on the workers and in a fixed order. What crosses the network per round and partition is (u, w) both
+ways. The number of rounds is chosen on held-out documents.
+
+An audit has a sample of the documents here, or all of them where there are few. It shows texts from it, and decides by it which
+tokens belong together; its numbers are sums over all documents (`Task.total`).
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path, PurePath
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from tokensieve import __version__
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import Importance
+from tokensieve.evidence.importance import Importance, importance_of
 from tokensieve.evidence.shares import Share
-from tokensieve.model.attention import Model
-from tokensieve.model.cluster import Learned
+from tokensieve.evidence.sums import Sums, TokenSums
+from tokensieve.model.adam import Schedule, train
+from tokensieve.model.attention import Model, answers, attention_sums, decide, loss_and_slope, probabilities
+from tokensieve.model.classifier import AttentionClassifier
+from tokensieve.model.fit import best_scale, initial_table, prior_of
+from tokensieve.model.partitions import Partitions, Side
 from tokensieve.model.settings import TrainSettings
-from tokensieve.progress import Clock, Progress
+from tokensieve.progress import Clock, Progress, silent
 from tokensieve.task.tasks import CorpusModel, Labels
-from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Floats
-from tokensieve.text.spill import StoredTexts
+from tokensieve.text.corpus import Corpus, Intake
+from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
-from tokensieve.text.vocabulary import CountedCorpus, count_corpus
+from tokensieve.text.vocabulary import CountedCorpus, Vocabulary, count_corpus, learn_vocabulary
+
+ROUNDS, PATIENCE = 8, 2
+
+
+class Learned:
+    """Documents on a cluster, what they show, and a model of them (`learn_on`).
+
+    Attributes:
+        importance: as `token_importance` of all training documents on one machine.
+        model: as after `fit`; its `n_steps_` are minibatch steps of the final training, over all rounds and partitions.
+        attention: as in `AttentionClassifier.effects`, but 0 for a type in no document, shape (|S|,).
+        intake: what was found on the way in, and where text and label were read.
+        sizes: documents by side ("train", "test") and class, shape (2, K).
+        tested: of the test documents those predicted correctly, by class, shape (K,), words that are no token, and all words.
+        rounds, validation: of training on all documents; mean loss on held-out documents after each round of choosing.
+        train, test: the documents on the cluster, as `CountedCorpus`; None without test documents.
+        sample: of both, in partitions, as in `Corpus.frame` but for "label", the name of the class, and "test".
+        copies: as of `Partitions.copies`.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        source: Any,
+        how: TrainSettings,
+        tokenizer: Tokenizer,
+        tell: Progress,
+        near: bool | None = None,
+    ) -> None:
+        refused = {"pairs": how.pairs, "weight": how.sample_weight is not None, "columns": how.columns}
+        refused |= {"label-separator": how.label_separator, "duplicates drop": how.duplicates == "drop"}
+        for name in (name for name, given in refused.items() if given):
+            raise InputError(f"--{name} does not work on a cluster yet; leave out --{name} or --cluster")
+        if not isinstance(how.label, str | None):
+            raise InputError("--cluster takes one label column: name one with --label")
+        tell("reading", 0.0)
+        found = Partitions.read(client, source, how, tokenizer, sampled=near is not None)
+        inside, outside, self.sample, tokenizer, self.classes, self.sizes, self.intake = found
+        del found
+        n, self.partitions = int(self.sizes[0].sum()), len(inside.parts)
+        self.settings = how.of_documents(n)
+        tell("vocabulary", 0.0)
+        least = self.settings.min_documents or 1
+        self.vocabulary = learn_vocabulary(inside.each(itemgetter(0)), tokenizer, how.ngrams, least)
+        if how.formatting:  # documents with each feature
+            with_it = inside.total(lambda side: np.unpackbits(side[1], axis=1).sum(axis=0, dtype=np.int64))
+            self.vocabulary = self.vocabulary.with_formatting(with_it, n, least)
+        self.train = inside.each(_counted, self.vocabulary, self.classes)
+        self.test = None if outside is None else outside.each(_counted, self.vocabulary, self.classes)
+        tell("copies", 0.0)
+        self.copies = inside.copies(outside, self.classes, bool(near))
+        self.intake.counts.update({name: self.copies.pop(name, 0) for name in Partitions.REPEATS})
+        del inside, outside
+        tell("importance", 0.0)
+        words, marks, present = self.train.total(
+            lambda part: Sums(
+                (*TokenSums.of_counts(part.counts, part.n_formatting, part.corpus.units), part.counts.present)
+            )
+        )
+        groups = None if how.by is None else present
+        self.importance = importance_of(words, self.vocabulary.tokens, self.classes, marks, self.sizes[0], groups)
+        self.rounds, self.validation = ROUNDS, list[float]()
+        if self.sizes[0].min() >= 10:
+            self._choose(tell)
+        model = replace(self.trained(tell=tell), vocabulary=self.vocabulary)
+        self.model = AttentionClassifier.of(model, tokenizer=tokenizer)
+        tell("attention", 0.0)
+        self.attention_sums: Floats = self.train.total(
+            lambda part, u: attention_sums(part.counts.matrix, u), model.scores
+        )
+        self.attention = self.attention_sums[2] / np.maximum(self.importance.documents, 1)
+        tell("testing", 0.0)
+        self.tested: tuple[Ints, int, int] = np.zeros(len(self.classes), np.int64), 0, 0
+        if self.test is not None:
+            self.tested = tuple(self.test.total(_tested, (model.scores, model.values), model.prior)[2:])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of summary.json, but for times and settings."""
+        correct, unknown, words = self.tested
+        given = self.classes, self.sizes, correct, len(self.importance.tokens), float(unknown / max(words, 1))
+        return CorpusModel.figures(*given) | {
+            "version": __version__,
+            "notes": self.intake.lines(),
+            "partitions": self.partitions,
+            "rounds": self.rounds,
+            "validation": self.validation,
+            # what one partition sends, and receives, in a round: 8 bytes · |S| · (1 + outputs)
+            "bytes_per_round": self.model.scores_.nbytes + self.model.values_.nbytes,
+        }
+
+    def trained(self, types: Ints | None = None, half: int | None = None, tell: Progress = silent) -> Model:
+        """A model of all training documents, of some of the token types or one half of the documents alone, after all rounds."""
+        drawn = None if half is None else (0.5, "half")
+        parts = self.train if types is None and drawn is None else self.train.each(_chosen, types, drawn, half == 1)
+        tokens = self.vocabulary.tokens if types is None else self.vocabulary.tokens[types]
+        prior, steps = prior_of(self.sizes[0]), 0
+        for number, state in zip(range(self.rounds), self._averaged(parts, prior), strict=False):
+            tell("training", number / self.rounds)
+            u, w, taken = state.result()
+            steps += taken
+        return Model(np.asarray(self.classes), u, w, prior, tokens, steps=steps, settings=self.settings.parameters())
+
+    def _choose(self, tell: Progress) -> None:
+        """The number of rounds, on held-out documents."""
+        how, prior = self.settings, prior_of(self.sizes[0])
+        drawn = how.validation_share, f"validation {how.seed}"
+        inside, outside = (self.train.each(_chosen, None, drawn, held) for held in (False, True))
+        for number, state in enumerate(self._averaged(inside, prior)):
+            tell("choosing the number of rounds", number / ROUNDS)
+            loss, n, *_ = outside.total(_tested, state, prior)
+            self.validation.append(float(loss / max(n, 1)))
+            if number - int(np.argmin(self.validation)) >= PATIENCE:
+                break
+        self.rounds = int(np.argmin(self.validation)) + 1
+
+    def _averaged(self, parts: Partitions, prior: Floats) -> Iterator[Any]:
+        """u, w and the steps of the round, summed over the partitions, after each round; still on the cluster."""
+        how, n = self.settings, len(parts.parts)
+        present, sizes = parts.total(lambda part: Sums((part.counts.present, part.counts.class_sizes)))
+        state: Any = (*initial_table(present, sizes, prior), 0)
+        for number in range(ROUNDS):
+            share = 1 - number / ROUNDS
+            rates = how.batch_size, how.score_rate * share, how.value_rate * share
+            passes, seed = math.ceil(math.sqrt(n)), how.seed + n * number
+            total = parts.each(_local, state, passes, rates, seed, numbered=True).sum()
+            state = parts.run(lambda sums: (sums[0] / sums[2], sums[1] / sums[2], sums[3]), total)
+            yield state
+
+
+def learn_on(
+    client: Any,
+    source: Any,
+    settings: TrainSettings | None = None,
+    tokenizer: Tokenizer | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Learned:
+    """Vocabulary, importance and classifier from documents that workers read, or that lie on a cluster.
+
+    Args:
+        client: a `dask.distributed.Client`.
+        source: a path, glob or address that all workers reach, or several; a Dask bag of (text, label) pairs, a Dask data frame,
+            or a sequence of delayed values or futures, each a data frame (pandas or Polars) or a list of pairs. Rows are read as
+            by `read_corpus`.
+        settings: if None, `TrainSettings(test_share=0)`: all documents are learned from.
+        options: fields of the settings by name, in place of those in `settings`.
+
+    Raises:
+        InputError: the documents cannot be read or learned from, or the settings are not for clusters.
+    """
+    how = (settings or TrainSettings(test_share=0.0)).with_options(options)
+    return Learned(client, source, how, tokenizer or WordTokenizer(), progress or silent)
+
+
+# ---- what workers compute of a partition
+
+
+def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> CountedCorpus:
+    """The documents as counts, with no more of the vocabulary and the words than their numbers."""
+    stream, bits, frame = side
+    index = {name: k for k, name in enumerate(classes)}
+    frame = frame.with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
+    matrix, unknown = vocabulary.count(stream, bits)
+    names = np.empty(vocabulary.n_types, dtype=object)
+    types: Any = SimpleNamespace(tokens=names, n_words=vocabulary.n_words, formatting=vocabulary.formatting)
+    words: Any = SimpleNamespace(n_tokens=stream.n_tokens)
+    return CountedCorpus(matrix, types, unknown, words, Corpus(frame, classes, "", Intake(counts=Counter())))
+
+
+def _drawn(part: CountedCorpus, share: float, salt: object) -> NDArray[np.bool_]:
+    """About a share of the documents, with all copies of a text (and all of a group), shape (n,)."""
+    by = part.corpus.keys if part.corpus.groups is None else part.corpus.groups
+    return (Partitions.numbers(by, salt) < share * 2**32).to_numpy()
+
+
+def _chosen(part: CountedCorpus, types: Ints | None, drawn: tuple[float, object] | None, inside: bool) -> CountedCorpus:
+    """The documents that are drawn, or all others, with some of the token types."""
+    if drawn is not None:
+        mask = _drawn(part, *drawn) == inside
+        part = replace(part, matrix=part.matrix[mask], corpus=part.corpus.filter(mask))
+    return part if types is None else replace(part, matrix=part.matrix[:, types])
+
+
+def _local(
+    part: CountedCorpus, number: int, state: Any, passes: int, rates: tuple[int, float, float], seed: int
+) -> Sums:
+    """n·u, n·w, n and the steps taken after some passes of minibatch Adam over the partition's n documents."""
+    n, (u, w, _) = part.counts.n_documents, state
+    if not n:
+        return Sums((0 * u, 0 * w, 0, 0))
+    per_pass = math.ceil(n / rates[0])
+    steps = per_pass * max(min(passes, 2_000 // per_pass), 1)
+    endless = Schedule(steps * 10**6, *rates, seed + number)  # within a round the rates stay as they are
+    _, u, w = next(train(part.counts, u, w, endless, steps))
+    return Sums((n * u, n * w, n, steps))
+
+
+def _tested(part: CountedCorpus, state: Any, prior: Floats) -> Sums:
+    """Sum of the losses, documents, those predicted correctly by class, words that are no token, and all words."""
+    matrix, labels = part.counts.matrix, part.counts.labels
+    f = answers(matrix, state[0], state[1])
+    f[np.diff(matrix.indptr) == 0] = prior
+    hits = np.bincount(labels[decide(f) == labels], minlength=part.counts.n_classes)
+    words = int(part.unknown.sum()), part.stream.n_tokens
+    return Sums((loss_and_slope(f, labels)[0].sum(), len(labels), hits, *words))
+
+
+def _bare(model: Model) -> Model:
+    """What workers need of a model."""
+    return replace(model, vocabulary=None, tokens=np.empty(0, dtype=object))
+
+
+def _out_of_half(part: CountedCorpus, models: Sequence[Model]) -> Floats:
+    """Decision values of each document by the model that has not seen its half, shape (n, H)."""
+    drawn, f = _drawn(part, 0.5, "half"), np.zeros((part.counts.n_documents, models[0].values.shape[1]))
+    for half, model in enumerate(models):
+        f[drawn == half] = model.decide(part.counts.matrix[drawn == half])
+    return f
+
+
+# ---- an audit
 
 
 class _OnCluster(Labels):
-    """Labelled documents on a cluster."""
+    """Labelled documents on a cluster: sums and models are of all of them; only those of the parts are here."""
 
-    def __init__(self, learned: Learned, sampled: bool) -> None:
-        self.learned, self.left_out, self.sampled = learned, ("curve",), sampled
-        if sampled:  # few of those that belong together are in the sample
-            self.left_out = ("curve", "groups", "near duplicates")
+    def __init__(self, learned: Learned, parts: Sequence[CountedCorpus]) -> None:
+        self.learned, self.parts, self.left_out = learned, parts, ("curve",)
+        if sum(part.counts.n_documents for part in parts) < learned.sizes.sum():
+            # documents that share rare words are hardly ever in a sample together
+            self.left_out, self.counted = ("curve", "groups"), learned.copies
+
+    def __reduce__(self) -> tuple[type[Labels], tuple[()]]:
+        return Labels, ()  # what the workers need of it
+
+    def total(self, part: CountedCorpus, of: Callable[..., Any], *given: object) -> Any:
+        side = self.learned.test if part is self.parts[1] else self.learned.train
+        assert side is not None
+        return side.total(of, *given)
 
     def importance(self, part: CountedCorpus) -> Importance:
         return self.learned.importance
@@ -42,9 +292,17 @@ class _OnCluster(Labels):
         return self.learned.attention_sums
 
     def refit(self, counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
-        if counts.n_documents < of:  # folds of the sample
-            return super().refit(counts, model, of, settings)
         return self.learned.trained(np.flatnonzero(np.isin(self.learned.vocabulary.tokens, counts.tokens)))
+
+    def folds(
+        self, train: CountedCorpus, model: Model, settings: TrainSettings
+    ) -> Callable[[CountedCorpus], Floats] | None:
+        if self.learned.sizes[0].min() < 10:
+            return None
+        models = [_bare(self.learned.trained(half=1 - half)) for half in range(2)]
+        prior = prior_of(self.learned.sizes[0])
+        scale = best_scale(_out_of_half(train, models), prior, train.counts.labels)
+        return lambda part: probabilities(prior + scale * (_out_of_half(part, models) - prior))
 
     def accuracy(self, f: Floats, part: CountedCorpus) -> Share:
         if part.corpus.units is not None:  # groups are counted in the sample
@@ -66,12 +324,7 @@ def train_remote(
     if client is None:
         from dask.distributed import get_client
 
-        try:
-            client = get_client()
-        except ValueError:
-            raise InputError(
-                "a Dask collection needs a cluster: start one, client = dask.distributed.Client()"
-            ) from None
+        client = get_client()
     if settings.test is None and settings.split is None and not 0 < settings.test_share < 1:
         raise InputError(f"the test share must lie between 0 and 1, not {settings.test_share}")
     current = "reading"
@@ -83,46 +336,38 @@ def train_remote(
             current = stage
         progress(stage, share)
 
-    found = Learned(client, source, settings, tokenizer or WordTokenizer(), timed, sampled=True)
-    assert found.sample is not None
+    near = getattr(settings, "thorough", True)
+    found = Learned(client, source, settings, tokenizer or WordTokenizer(), timed, near)
     timed("sample", 0.0)
     paths = [source] if isinstance(source, str | Path) else source
     named = isinstance(paths, list | tuple) and all(isinstance(path, str | Path) for path in paths)
     name = ", ".join(PurePath(str(path)).name for path in paths[:3]) if named else "the partitions"
-    writers, frames = [StoredTexts.writer() for _ in range(2)], [list[pl.DataFrame](), list[pl.DataFrame]()]
-    for part in found.sample.parts:  # one after the other, their texts to files
-        both = part.result()
-        for test in (False, True):
-            frame = both.filter(pl.col("test") == test)
-            writers[test].extend(frame["text"].to_list())
-            frames[test].append(frame.drop("text", "test"))
+    index = {label: k for k, label in enumerate(found.classes)}
+    sample = pl.concat(found.sample.here()).with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
     splitter, parts = found.vocabulary.tokenizer, list[CountedCorpus]()
     fields = splitter.fields if isinstance(splitter, FieldTokenizer) else ()
-    index = {label: k for k, label in enumerate(found.classes)}
-    for side, some, writer in zip((name, f"{name} (test)"), frames, writers, strict=True):
-        frame = pl.concat(some).with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
-        corpus = Corpus(frame, found.classes, side, found.intake, fields=fields, stored=writer.finish())
+    for side, test in ((name, False), (f"{name} (test)", True)):
+        frame = sample.filter(pl.col("test") == test).drop("test")
+        corpus = Corpus(frame, found.classes, side, found.intake, fields=fields)
         parts.append(count_corpus(corpus, found.vocabulary))
     train, held = parts
-    task = _OnCluster(found, sum(part.counts.n_documents for part in parts) < found.sizes.sum())
-    notes = [*found.intake.lines(), *train.group_notes(held)]
+    task, n = _OnCluster(found, parts), found.sizes.sum(axis=1)
     plural = "one partition" if found.partitions == 1 else f"{found.partitions:,} partitions"
-    notes.append(
+    notes = [
+        *found.intake.lines(),
+        *train.group_notes(held),
         f"trained on a cluster: the model is an average over {plural} of the documents, so its accuracy is similar to "
-        "that of training on one machine, but not the same"
-    )
-    left_out = "learning curve"
-    if task.sampled:
-        n = found.sizes.sum(axis=1)
+        "that of training on one machine, but not the same",
+    ]
+    if task.counted:
         notes.append(
-            f"findings and test documents are from a sample: {train.counts.n_documents:,} of {n[0]:,} training and "
-            f"{held.counts.n_documents:,} of {n[1]:,} test documents, with all copies of a text; tokens, model and accuracy are "
-            "from all documents"
+            f"the workers counted all documents; texts, the rows listed for a finding, calibration and phrases of several words "
+            f"are from a sample of {train.counts.n_documents:,} of {n[0]:,} training and {held.counts.n_documents:,} of "
+            f"{n[1]:,} test documents"
         )
-        left_out += (
-            ", near duplicates (repeats, leaks and contradictions count exact copies), groups that no column names"
-        )
-    notes.append(f"not computed on a cluster: {left_out}")
+    notes.append(
+        "not computed on a cluster: learning curve" + ", groups that no column names" * ("groups" in task.left_out)
+    )
     model = found.model.trained_
     f = model.decide(held.counts.matrix)
     clock.lap("sample")

@@ -6,10 +6,10 @@ A corpus is made of *items*: documents with labels, or pairs of documents of whi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +21,6 @@ from tokensieve.evidence.pairs import pair_importance
 from tokensieve.evidence.shares import Share
 from tokensieve.model.attention import (
     Model,
-    accuracy,
     attention,
     attention_sums,
     both,
@@ -38,6 +37,8 @@ from tokensieve.text.split import draw_units, folds, split_corpus
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
+S = TypeVar("S")
+
 
 class Task(ABC):
     """What is learned, and everything that differs between labels and preferences.
@@ -48,14 +49,14 @@ class Task(ABC):
             curve.
         strengths: C of the logistic regressions of `baseline`, to choose from.
         left_out: names of checks, and of other parts of an audit, that cannot be had where the documents lie.
-        sampled: whether the documents at hand are a sample of all that there are.
+        counted: numbers of all documents where those at hand are a sample, by name.
     """
 
     size: int
     classifies: bool
     strengths: tuple[float, float, float]
     left_out: tuple[str, ...] = ()
-    sampled = False
+    counted: Mapping[str, int] = {}
 
     @abstractmethod
     def units(self, corpus: Corpus) -> Ints | None:
@@ -88,6 +89,13 @@ class Task(ABC):
         Their scale, one number that was chosen for `model`, trained on all documents, alone, is that of least loss over all.
         """
 
+    def folds(
+        self, train: CountedCorpus, model: Model, settings: TrainSettings
+    ) -> Callable[[CountedCorpus], Floats] | None:
+        """`out_of_fold` of any part of the training documents."""
+        p = self.out_of_fold(train, model, settings)
+        return None if p is None else lambda part: p
+
     @abstractmethod
     def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
         """The tokens of some items that speak most for another class than the label, four at most, joined by commas.
@@ -107,6 +115,10 @@ class Task(ABC):
         """`tokensieve.model.attention.attention_sums` of all documents, shape (3, |S|)."""
         return attention_sums(part.counts.matrix, model.scores)
 
+    def total(self, part: CountedCorpus, of: Callable[..., S], *given: object) -> S:
+        """The sum of `of(some, *given)` over all documents of one side, wherever they lie, in parts of any size."""
+        return of(part, *given)
+
     def document_units(self, corpus: Corpus) -> Ints | None:
         """Group of each document, shape (n,); None if every document is independent."""
         units = self.units(corpus)
@@ -119,6 +131,22 @@ class Task(ABC):
     def accuracy(self, f: Floats, part: CountedCorpus) -> Share:
         """Fraction of items predicted correctly, with its interval over groups."""
         return Share.over(self.correct(f, part.counts), self.units(part.corpus))
+
+    def accuracy_of(
+        self, types: Ints, train: CountedCorpus, test: CountedCorpus, model: Model, settings: TrainSettings
+    ) -> Share:
+        """Test accuracy of the same model trained on some of the token types alone."""
+        without = self.refit(train.with_types(types), model, train.counts.n_documents, settings)
+
+        def correct(part: CountedCorpus) -> Floats:
+            some = part.with_types(types)
+            return self.correct(self.decide(without, some.matrix), some)
+
+        units = self.units(test.corpus)
+        if units is not None:
+            return Share.over(correct(test), units)
+        right, n = self.total(test, lambda part: np.array([correct(part).sum(), part.counts.n_documents]))
+        return Share.count(int(right), int(n))
 
     def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float | None:
         """Test accuracy of what a reader would try first: TF-IDF (sublinear) and logistic regression on the same words.
@@ -157,10 +185,7 @@ class Task(ABC):
         keep = train.types_not_containing(tokens)
         if keep is None:
             return None
-        without = self.refit(train.with_types(keep), model, train.counts.n_documents, settings)
-        outside = test.with_types(keep)
-        correct = self.correct(self.decide(without, outside.matrix), outside)
-        return self.accuracy(f, test), Share.over(correct, self.units(test.corpus))
+        return self.accuracy(f, test), self.accuracy_of(keep, train, test, model, settings)
 
 
 class Labels(Task):
@@ -309,26 +334,37 @@ class CorpusModel:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
-        train, test, classes = self.train.counts, self.test.counts, self.train.counts.classes
-        sizes, predicted = train.class_sizes, decide(self.f)
-        right = np.bincount(test.labels[predicted == test.labels], minlength=len(classes))
-        recall = zip(classes, right, test.class_sizes, strict=True)
+        train, test = self.train.counts, self.test.counts
+        hits = test.labels[decide(self.f) == test.labels]
+        unknown = float(self.test.unknown.sum() / max(self.test.stream.n_tokens, 1))
+        sizes, correct = (train.class_sizes, test.class_sizes), np.bincount(hits, minlength=train.n_classes)
         return {
             "name": self.train.corpus.name,
-            "classes": classes,
-            "documents": {"train": train.n_documents, "test": test.n_documents},
-            "class_documents": dict(zip(classes, sizes.tolist(), strict=True)),
-            "token_types": train.n_types,
-            "test_accuracy": accuracy(self.f, test.labels),
-            "majority_accuracy": float(np.mean(test.labels == sizes.argmax())),
-            "class_recall": {name: float(hits / size) if size else None for name, hits, size in recall},
-            "unknown_share": float(self.test.unknown.sum() / max(self.test.stream.n_tokens, 1)),
+            **self.figures(train.classes, sizes, correct, train.n_types, unknown),
             "seconds": self.seconds,
             "seed": self.settings.seed,
             "settings": self.settings.to_dict() | {"columns": list(self.train.corpus.intake.columns)},
             "version": __version__,
             "notes": self.notes,
         } | self.task.summary(self.train.corpus, self.test.corpus)
+
+    @staticmethod
+    def figures(
+        classes: tuple[str, ...], sizes: Sequence[Ints] | Ints, correct: Ints, types: int, unknown: float
+    ) -> dict[str, Any]:
+        """What summary.json says of so many training and test documents by class, and predicted correctly by class."""
+        train, test = sizes
+        n, recall = max(test.sum(), 1), zip(classes, correct.tolist(), test.tolist(), strict=True)
+        return {
+            "classes": classes,
+            "documents": {"train": int(train.sum()), "test": int(test.sum())},
+            "class_documents": dict(zip(classes, train.tolist(), strict=True)),
+            "token_types": types,
+            "test_accuracy": float(correct.sum() / n),
+            "majority_accuracy": float(test[train.argmax()] / n),
+            "class_recall": {name: hits / size if size else None for name, hits, size in recall},
+            "unknown_share": unknown,
+        }
 
 
 def train_corpus(

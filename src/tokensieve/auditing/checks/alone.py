@@ -33,9 +33,9 @@ class Alone(Check):
     named = 15  # tokens that carry most of it
 
     def find(self, data: AuditData) -> Findings:
-        train, test = data.train.counts, data.test.counts
+        train = data.train.counts
         names = [str(token) for token in train.tokens]
-        majority = float(np.mean(test.labels == train.class_sizes.argmax()))
+        majority = data.figures["majority_accuracy"]
         whole = data.task.accuracy(data.learned.f, data.test)
         form = list(range(data.words, train.n_types))
         parts = [("Formatting", form), ("Length", [s for s in form if "⟨length " in names[s]])]
@@ -82,10 +82,6 @@ class Alone(Check):
 
     def _accuracy(self, types: Ints, data: AuditData) -> Share | None:
         """Test accuracy of the same model of these types alone; None without any."""
-        n = data.train.counts.n_documents
         if not 1 < len(types) < data.train.counts.n_types:
             return None
-        held = data.test.with_types(types)
-        model = data.task.refit(data.train.with_types(types), data.learned.model, n, data.settings)
-        f = data.task.decide(model, held.matrix)
-        return Share.over(data.task.correct(f, held), data.task.units(data.test.corpus))
+        return data.task.accuracy_of(types, data.train, data.test, data.learned.model, data.settings)

@@ -29,7 +29,7 @@ class Association(Check):
 
     def find(self, data: AuditData) -> Findings:
         train, found, words = data.train.counts, data.importance, data.words
-        share = train.class_sizes / train.n_documents
+        share = data.class_sizes / data.class_sizes.sum()
         documents = found.documents[:words, None]
         rate = found.class_documents[:words] / np.maximum(documents, 1)
         fits = (
@@ -51,19 +51,20 @@ class Association(Check):
         if not kept:
             return
         token, s, k, held = kept[0]
-        right, label = Share.count(int(found.class_documents[s][k]), len(held)), train.classes[k]
+        right, label = Share.count(int(found.class_documents[s][k]), int(found.documents[s])), train.classes[k]
         more, value = len(kept) - 1, fields and fields.is_value(token)
         others = f"; {count(more)} more such token{'s' * (more > 1)}" if more else ""
         rates = f"are {self.are(label)} ({percent(share[k], 0)} overall)"
         tokens = tuple(dict.fromkeys(one[0] for one in kept))
         yield self.finding(
             data,
-            0.1 * right.of / train.n_documents * (right.low - share[k]),
+            0.1 * right.of / data.class_sizes.sum() * (right.low - share[k]),
             f"{percent(right.value, 0)} of documents containing {quoted([token])} {rates}{others}",
             held,
+            right.of,
             label=label,
             tokens=tokens,
-            evidence={"decides": right, "base": Share.count(int(train.class_sizes[k]), train.n_documents)},
+            evidence={"decides": right, "base": Share.count(int(data.class_sizes[k]), int(data.class_sizes.sum()))},
             details=(
                 f"{right.counted} documents containing it are {self.are(label)} ({right})",
                 "a value of another column" if value else "part of a code or of a fixed phrase",

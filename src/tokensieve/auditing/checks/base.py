@@ -22,6 +22,7 @@ from tokensieve.evidence.duplicates import near_duplicates
 from tokensieve.evidence.environments import Environments
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.shares import Share
+from tokensieve.evidence.sums import Sums, TokenSums
 from tokensieve.progress import beside
 from tokensieve.task.tasks import CorpusModel, Labels, Preferences, Task
 from tokensieve.text.counts import Floats, Ints
@@ -72,6 +73,21 @@ class AuditData:
         assert self.learned.model.vocabulary is not None
         return self.learned.model.vocabulary.tokenizer
 
+    @cached_property
+    def figures(self) -> dict[str, Any]:
+        """Of all documents, where those at hand are a sample: "documents" by side, "majority_accuracy" and the like
+        (`CorpusModel.to_dict`)."""
+        return self.learned.to_dict()
+
+    @cached_property
+    def class_sizes(self) -> Ints:
+        """Training documents of each class, of all documents, shape (K,)."""
+        return np.array(list(self.figures["class_documents"].values()), dtype=np.int64)
+
+    def counted(self, name: str, here: int) -> int:
+        """How many of all documents: `here`, unless those at hand are a sample."""
+        return self.task.counted.get(name, here)
+
     @property
     def words(self) -> int:
         """Token types that are words or n-grams; the others, behind them, are formatting."""
@@ -85,36 +101,22 @@ class AuditData:
     @cached_property
     def near_duplicates(self) -> Ints | None:
         """The first near duplicate of each training and, behind them, test document; None unless thorough.
-        Where those are left out, the first copy."""
+        Of a sample, which holds few near duplicates of its documents, the first copy."""
         if not self.settings.thorough:
             return None
-        if "near duplicates" in self.task.left_out:
+        if self.task.counted:
             keys = pl.DataFrame({"key": pl.concat([self.train.corpus.keys, self.test.corpus.keys])}).with_row_index("i")
             return keys.select(pl.col("i").min().over("key")).to_series().to_numpy().astype(np.int64)
         return near_duplicates(stream for part in (self.train, self.test) for stream in part.stream)
 
     @cached_property
-    def label_issues(self) -> tuple[tuple[Ints, Ints, Floats], pl.DataFrame]:
-        """Training documents that may carry the wrong label, clearest first (document, the class it looks like, margin), and
-        a table of the first thousand: row, label, looks_like, margin, against (the tokens that speak most against the label)."""
+    def label_issues(self) -> tuple[tuple[Ints, Ints, Floats], int, pl.DataFrame]:
+        """Training documents that may carry the wrong label: those at hand, clearest first (document, the class it looks like,
+        margin); the number of clear ones among all; and a table of the first thousand of all: row, label, looks_like, margin,
+        against (the tokens that speak most against the label)."""
         from tokensieve.auditing.checks.label_issues import LabelIssues
 
-        train, model = self.train, self.learned.model
-        p = self.task.out_of_fold(train, model, self.learned.settings)
-        if p is None:
-            return (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)), pl.DataFrame()
-        issues = LabelIssues.issues(p, train.counts.labels)
-        stands = np.isin(issues[0], self.task.items(train.counts.n_documents))  # one document for each pair
-        documents, looks, margin = issues[0][stands], issues[1][stands], issues[2][stands]
-        listed, others = documents[:1000], looks[:1000]
-        table = train.corpus.rows_of(listed).select(
-            "row",
-            "label",
-            looks_like=pl.Series(list(map(str, train.corpus.classes)), dtype=pl.String).gather(others),
-            margin=pl.Series(margin[:1000]).round(4),
-            against=pl.Series(self.task.opposing_tokens(train.counts, model, listed, others), dtype=pl.String),
-        )
-        return (documents, looks, margin), table
+        return LabelIssues.of(self)
 
     @cached_property
     def environments(self) -> tuple[Environments, Ints] | None:
@@ -136,13 +138,32 @@ class AuditData:
         places = list(range(len(known)))
         of = corpus.environments.replace_strict(known, places, default=-1, return_dtype=pl.Int64).to_numpy()
         counts, features = self.train.counts, self.train.n_formatting
-        compare = Environments.compare if self.task.classifies else Environments.compare_pairs
-        return compare(counts, of, tuple(known), self.importance, features, self.task.units(corpus)), of
+        if self.task.classifies:
+            sums = [self.task.total(self.train, _sums_within, name) for name in known]
+            return Environments.of_sums(sums, tuple(known), self.importance), of
+        units = self.task.units(corpus)
+        return Environments.compare_pairs(counts, of, tuple(known), self.importance, features, units), of
 
     @cached_property
     def preferences(self) -> PreferenceFacts | None:
         """What wins and loses, of preference pairs; None for labels."""
         return PreferenceFacts.of(self.learned) if isinstance(self.task, Preferences) else None
+
+    @staticmethod
+    def predicted(labels: Ints, documents: Sequence[Ints], predicts: Sequence[int]) -> tuple[Ints, Ints, Ints]:
+        """Documents that contain one of several tokens; those of the class that the last of these predicts; and how many there
+        are of both, and of the first in any of the classes, shape (3,)."""
+        answer = np.full(len(labels), -1)
+        for held, label in zip(documents, predicts, strict=True):
+            answer[held] = label
+        every = np.flatnonzero(answer >= 0)
+        right = every[answer[every] == labels[every]]
+        return every, right, np.array([len(every), len(right), np.isin(labels[every], predicts).sum()])
+
+    @classmethod
+    def predicted_in(cls, part: CountedCorpus, types: Sequence[int], predicts: Sequence[int]) -> Ints:
+        """The numbers of `predicted`, of some documents and token types."""
+        return cls.predicted(part.counts.labels, part.counts.holders(np.array(types)), predicts)[2]
 
     def leans_beyond(self, documents: Ints, label: int, covered: NDArray[np.bool_]) -> bool:
         """Whether, among the training documents that are not covered, these lean to a class at least half as far as among all; if
@@ -193,6 +214,16 @@ class AuditData:
         text = str(corpus.texts[document])
         cut = text if len(text) <= most else text[:most] + "…"
         return Excerpt(int(corpus.rows[document]), corpus.classes[corpus.labels[document]], "", "", cut, looks_like)
+
+
+def _sums_within(part: CountedCorpus, name: str) -> Sums:
+    """What importance needs to know of the documents of one environment."""
+    corpus = part.corpus
+    assert corpus.environments is not None
+    inside = (corpus.environments == name).fill_null(False).to_numpy()
+    units = None if corpus.units is None else corpus.units[inside]
+    counts = part.counts.rows(inside)
+    return Sums((*TokenSums.of_counts(counts, part.n_formatting, units), counts.present))
 
 
 class Check(ABC):

@@ -25,15 +25,16 @@ class Contradiction(Check):
         frame = pl.DataFrame({"key": keys, "label": np.concatenate([train.labels, test.labels])}).with_row_index("i")
         opposed = frame.filter(pl.col("label").n_unique().over("key") > 1).sort("key", "i")
         i = opposed["i"].to_numpy().astype(np.int64)
-        if not len(i):
+        total = data.counted("contradicting", len(i))
+        if not total:
             return
-        share = Share.count(len(i), n + len(test.texts))
+        share = Share.count(total, sum(data.figures["documents"].values()))
         yield self.finding(
             data,
             share.value,
-            f"{count(len(i), 'document')} ({percent(share.value)}) have the same text as one with another label",
+            f"{count(total, 'document')} ({percent(share.value)}) have the same text as one with another label",
             evidence={"documents": share},
-            total=len(i),
+            total=total,
             rows=pl.concat([train.rows_of(i[i < n]), test.rows_of(i[i >= n] - n, "test")]),
             examples=tuple(data.start_of(k) if k < n else data.start_of(k - n, "test") for k in i[:4].tolist()),
             details=(f"{share.counted} documents have a copy with another label",),

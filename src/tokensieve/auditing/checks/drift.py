@@ -9,6 +9,9 @@ from tokensieve.auditing.checks.base import AuditData, Check, Findings, Share
 from tokensieve.auditing.findings import quoted
 from tokensieve.evidence.drift import drift
 from tokensieve.evidence.intervals import LEVEL
+from tokensieve.evidence.sums import Sums, TokenSums
+from tokensieve.task.tasks import Task
+from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import percent
 
 
@@ -27,33 +30,39 @@ class Drift(Check):
     def find(self, data: AuditData) -> Findings:
         if not data.test_given:
             return
-        whole = data.train.counts, data.test.counts
-        groups = [data.task.document_units(part.corpus) for part in (data.train, data.test)]
-        sides = [c if of is None else c.merged(of)[0] for c, of in zip(whole, groups, strict=True)]
-        table = drift(sides[0], sides[1], data.train.n_formatting).filter(pl.col("q_value") < LEVEL)
-        frequent = pl.col("documents_before") >= self.common * sides[0].n_documents
-        frequent |= pl.col("documents_after") >= self.common * sides[1].n_documents
-        shares = ["share_before", "share_after"]
-        apart = pl.max_horizontal(shares) >= self.ratio * pl.min_horizontal(shares)
+        parts, task, features = (data.train, data.test), data.task, data.train.n_formatting
+        before, after = (task.total(part, _sums, task) for part in parts)
+        table = drift(parts[0].counts, parts[1].counts, features, (before, after)).filter(pl.col("q_value") < LEVEL)
+        sizes = [int(sums[0].documents) for sums in (before, after)]
+        frequent = pl.col("documents_before") >= self.common * sizes[0]
+        frequent |= pl.col("documents_after") >= self.common * sizes[1]
+        means = "share_before", "share_after"
+        apart = pl.max_horizontal(means) >= self.ratio * pl.min_horizontal(means)
         table = table.filter(frequent, apart).sort(pl.col("difference").abs(), descending=True)
         if table.is_empty():
             return
         first = str(table["token"][0])
-        at = int(np.flatnonzero(whole[0].tokens == first)[0])
-        held = [c.holders(np.array([at]))[0] for c in whole]
-        before, after = (
-            Share.over(np.isin(np.arange(c.n_documents), rows), of)
-            for c, rows, of in zip(whole, held, groups, strict=True)
-        )
-        rates = f"{percent(before.value)} of training documents and {percent(after.value)} of test documents"
+        at = int(np.flatnonzero(data.train.counts.tokens == first)[0])
+        held = [int(table[f"documents_{side}"][0]) for side in ("before", "after")]
+        shares = [Share.count(n, size) for n, size in zip(held, sizes, strict=True)]
+        for i, part in enumerate(parts):
+            if (of := task.document_units(part.corpus)) is not None:
+                shares[i] = Share.over(part.counts.matrix[:, [at]].toarray()[:, 0] > 0, of)
+        rates = f"{percent(shares[0].value)} of training documents and {percent(shares[1].value)} of test documents"
         others = table.height - 1
         more = f"; {others:,} more token{'s' * (others > 1)} changed as much" if others else ""
         yield self.finding(
             data,
-            min(0.05, 0.1 * max(before.value, after.value)),
+            min(0.05, 0.1 * max(share.value for share in shares)),
             f"{quoted([first])} appears in {rates}{more}",
             tokens=tuple(table["token"].head(50)),
-            evidence={"before": before, "after": after},
-            total=sum(map(len, held)),
-            details=(f"it is in {before.counted} training documents and in {after.counted} test documents",),
+            evidence={"before": shares[0], "after": shares[1]},
+            total=sum(held),
+            details=(f"it is in {shares[0].counted} training documents and in {shares[1].counted} test documents",),
         )
+
+
+def _sums(part: CountedCorpus, task: Task) -> Sums:
+    """What drift needs to know of some documents, or of their groups."""
+    of = task.document_units(part.corpus)
+    return TokenSums.of_counts(part.counts if of is None else part.counts.merged(of)[0], part.n_formatting)

@@ -6,6 +6,8 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
+from tokensieve.text.counts import Ints
+from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import count, percent
 
 
@@ -20,15 +22,11 @@ class Empty(Check):
 
     def find(self, data: AuditData) -> Findings:
         parts = {"train": data.train, "test": data.test}
-        wordless = {}
-        for name, part in parts.items():  # in rows of sorted types the first is none of the words
-            matrix = part.counts.matrix
-            first = np.append(matrix.indices, data.words)[matrix.indptr[:-1]]
-            wordless[name] = np.flatnonzero((first >= data.words) | (np.diff(matrix.indptr) == 0))
-        n = sum(map(len, wordless.values()))
+        wordless = {name: _wordless(part) for name, part in parts.items()}
+        n = sum(data.task.total(part, lambda some: len(_wordless(some))) for part in parts.values())
         if not n:
             return
-        share = Share.count(n, sum(part.counts.n_documents for part in parts.values()))
+        share = Share.count(n, sum(data.figures["documents"].values()))
         starts = [data.start_of(int(i), name) for name in parts for i in wordless[name][:EXAMPLES]]
         yield self.finding(
             data,
@@ -40,3 +38,10 @@ class Empty(Check):
             examples=tuple(starts[:EXAMPLES]),
             details=(f"{share.counted} documents contain no known word",),
         )
+
+
+def _wordless(part: CountedCorpus) -> Ints:
+    """Documents without a word: in rows of sorted types the first is none of the words."""
+    matrix, words = part.counts.matrix, part.counts.n_types - part.n_formatting
+    first = np.append(matrix.indices, words)[matrix.indptr[:-1]]
+    return np.flatnonzero((first >= words) | (np.diff(matrix.indptr) == 0))

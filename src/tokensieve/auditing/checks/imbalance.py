@@ -22,7 +22,7 @@ class Imbalance(Check):
 
     def find(self, data: AuditData) -> Findings:
         train = data.train.corpus
-        sizes = np.array(list(data.learned.to_dict()["class_documents"].values()))
+        sizes = data.class_sizes
         least = int(np.argmin(sizes))
         tiny = bool(sizes[least] < self.few)
         if not tiny and sizes.max() < self.unequal * sizes[least]:

@@ -12,14 +12,36 @@ loss over all of them: one number.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Preferences, Share
+from tokensieve.evidence.sums import Sums
+from tokensieve.model.attention import Model
 from tokensieve.task.tasks import Task
+from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import count, percent
+
+LISTED = 1000  # rows of label-issues.csv
+Folds = Callable[[CountedCorpus], Floats]
+
+
+class _Clearest:
+    """The issues of largest margin, as a table; `a + b` has those of both."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self.frame = frame
+
+    def __add__(self, other: _Clearest) -> _Clearest:
+        both = pl.concat([self.frame, other.frame])
+        return _Clearest(both.sort("margin", descending=True, maintain_order=True).head(LISTED))
 
 
 class LabelIssues(Check):
@@ -41,39 +63,80 @@ class LabelIssues(Check):
 
     def find(self, data: AuditData) -> Findings:
         corpus, task = data.train.corpus, data.task
-        (documents, looks_like, margin), _ = data.label_issues
-        sure = margin >= self.clear
-        sure &= ~corpus.tied[documents]  # of a tie neither order is wrong
-        documents, looks_like = documents[sure], looks_like[sure]
-        if not len(documents):
+        (documents, looks_like, margin), n, _ = data.label_issues
+        if not n:
             return
-        found = np.isin(task.items(len(corpus.labels)), documents)
-        share = Share.over(found, None if task.classifies else task.units(corpus))
+        sure = self._sure(margin, documents, corpus)
+        documents, looks_like = documents[sure], looks_like[sure]
+        share = Share.count(n, int(data.class_sizes.sum()))
+        if not task.classifies:
+            share = Share.over(np.isin(task.items(len(corpus.labels)), documents), task.units(corpus))
         first = zip(documents[:5].tolist(), looks_like.tolist(), strict=False)
         yield self.finding(
             data,
             self.weight * share.value,
-            f"{count(len(documents), f'training {self.noun}')} ({percent(share.value)}) {self.problem}",
+            f"{count(n, f'training {self.noun}')} ({percent(share.value)}) {self.problem}",
             documents,
+            n,
             evidence={f"{self.noun}s": share},
             details=(self.reason.format(count(len(documents), self.noun)),),
             examples=tuple(data.start_of(i, looks_like=corpus.classes[k], most=210) for i, k in first),
         )
 
+    @classmethod
+    def of(cls, data: AuditData) -> tuple[tuple[Ints, Ints, Floats], int, pl.DataFrame]:
+        """`AuditData.label_issues`."""
+        task, model, train = data.task, data.learned.model, data.train
+        folds = task.folds(train, model, data.learned.settings)
+        if folds is None:
+            return (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)), 0, pl.DataFrame()
+        sums = task.total(train, lambda part, folds: cls._sums(folds(part), part.counts.labels), folds)
+        n, listed = task.total(train, cls._listed, folds, sums, task, replace(model, vocabulary=None))
+        here = cls.issues(folds(train), train.counts.labels, sums, task.size)
+        return here, n, listed.frame.with_columns(pl.col("margin").round(4))
+
     @staticmethod
-    def issues(p: Floats, labels: Ints) -> tuple[Ints, Ints, Floats]:
+    def _sums(p: Floats, labels: Ints) -> Floats:
+        """Of each class the probabilities that its documents have of it, added up, and their number, shape (2, K)."""
+        return np.array([[x.sum(), len(x)] for x in (p[labels == j, j] for j in range(p.shape[1]))]).T
+
+    @classmethod
+    def _listed(cls, part: CountedCorpus, folds: Folds, sums: Floats, task: Task, model: Model) -> Sums:
+        """How many are clear, and a table of the clearest."""
+        counts = replace(part.counts, tokens=model.tokens)
+        every, looks_like, margin = cls.issues(folds(part), counts.labels, sums, task.size)
+        documents, looks = every[:LISTED], looks_like[:LISTED]
+        table = part.corpus.rows_of(documents).select(
+            "row",
+            "label",
+            looks_like=pl.Series(list(map(str, counts.classes)), dtype=pl.String).gather(looks),
+            margin=margin[:LISTED],
+            against=pl.Series(task.opposing_tokens(counts, model, documents, looks), dtype=pl.String),
+        )
+        return Sums((int(cls._sure(margin, every, part.corpus).sum()), _Clearest(table)))
+
+    @classmethod
+    def _sure(cls, margin: Floats, documents: Ints, corpus: Corpus) -> NDArray[np.bool_]:
+        """Which issues are clear; of a tie neither order is wrong."""
+        return (margin >= cls.clear) & ~corpus.tied[documents]
+
+    @classmethod
+    def issues(cls, p: Floats, labels: Ints, sums: Floats | None = None, size: int = 1) -> tuple[Ints, Ints, Floats]:
         """The issues among documents (module formula), clearest first: documents, the class each looks like, margin.
 
         Args:
             p: out-of-fold probabilities, shape (n, K).
-            labels: class indices, shape (n,); every class has a document.
+            labels: class indices, shape (n,).
+            sums: of each class the probabilities of its documents and their number, shape (2, K); of these documents if None.
+            size: documents of an item, of which the first stands for it.
         """
         k = p.shape[1]
-        threshold = np.array([p[labels == j, j].mean() if (labels == j).any() else np.inf for j in range(k)])
+        own, n = cls._sums(p, labels) if sums is None else sums
+        threshold = np.divide(own, n, out=np.full(k, np.inf), where=n > 0)
         others = np.where((p >= threshold) & (np.arange(k) != labels[:, None]), p, -1.0)
         looks_like = others.argmax(axis=1)
         margin = others.max(axis=1) - p[np.arange(len(p)), labels]
-        found = np.flatnonzero((others.max(axis=1) >= 0) & (margin > 0))
+        found = np.flatnonzero((others.max(axis=1) >= 0) & (margin > 0) & (np.arange(len(p)) % size == 0))
         order = found[np.argsort(-margin[found], kind="stable")]
         return order, looks_like[order], margin[order]
 

@@ -33,17 +33,18 @@ class Leak(Check):
             known |= np.isin(near[n:], near[:n])
             twin |= np.isin(near[:n], near[n:])
         rows = np.flatnonzero(known)
-        if not len(rows):
+        leaked, total = data.counted("leaked", len(rows)), data.figures["documents"]["test"]
+        if not leaked:
             return
-        share, identical = Share.count(len(rows), len(test.texts)), Share.count(int(same.sum()), len(test.texts))
-        verb = "duplicate or nearly duplicate" if identical.found < len(rows) else "duplicate"
-        verb = verb if len(rows) > 1 else verb.replace("duplicate", "duplicates")
-        n_rows, are = (
-            count(len(rows), "test document"),
-            "is an exact copy" if identical.found == 1 else "are exact copies",
+        share, identical = (
+            Share.count(leaked, total),
+            Share.count(data.counted("leaked_copies", int(same.sum())), total),
         )
+        verb = "duplicate or nearly duplicate" if identical.found < leaked else "duplicate"
+        verb = verb if leaked > 1 else verb.replace("duplicate", "duplicates")
+        n_rows, are = count(leaked, "test document"), "is an exact copy" if identical.found == 1 else "are exact copies"
         said = f"{identical.found:,} of {n_rows} {are} of a training document"
-        said += "; the others share at least 80% of their three-word sequences with one" * (identical.found < len(rows))
+        said += "; the others share at least 80% of their three-word sequences with one" * (identical.found < leaked)
         pairs = []
         if near is not None:  # each with its twin
             first = rows[np.argsort(same[rows], kind="stable")][:2].tolist()
@@ -53,7 +54,7 @@ class Leak(Check):
             share.value,
             f"{n_rows} ({percent(share.value)}) {verb} training documents",
             evidence={"test": share, "identical": identical},
-            total=len(rows),
+            total=leaked,
             rows=pl.concat([test.rows_of(rows, "test"), train.rows_of(np.flatnonzero(twin))]),
             examples=tuple(one for i, j in pairs for one in (data.start_of(i, "test"), data.start_of(j))),
             details=(said,),

@@ -28,15 +28,16 @@ class Repeated(Check):
             return
         n = len(data.train.corpus.texts)
         again = np.flatnonzero(near[:n] != np.arange(n))
-        share = Share.count(len(again), n)
+        share = Share.count(data.counted("repeated", len(again)), int(data.class_sizes.sum()))
         if share.value < self.least:
             return
         both = list(dict.fromkeys(i for k in again[:EXAMPLES].tolist() for i in (int(near[k]), k)))
         yield self.finding(
             data,
             self.weight * share.value,
-            f"{count(len(again), 'training document')} ({percent(share.value)}) repeat or nearly repeat an earlier one",
+            f"{count(share.found, 'training document')} ({percent(share.value)}) repeat or nearly repeat an earlier one",
             again,
+            share.found,
             evidence={"documents": share},
             examples=tuple(data.start_of(i) for i in both[:EXAMPLES]),
             details=(f"{share.counted} training documents repeat an earlier one, word for word or nearly",),

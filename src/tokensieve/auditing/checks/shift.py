@@ -29,7 +29,7 @@ class Shift(Check):
 
     def find(self, data: AuditData) -> Findings:
         train, found = data.train.counts, data.importance
-        sizes = train.class_sizes
+        sizes = data.class_sizes
         rows: list[tuple[float, float, int, int]] = []  # difference, rate elsewhere, type, class
         for s in range(data.words, train.n_types):
             inside = found.class_documents[s]
@@ -53,6 +53,7 @@ class Shift(Check):
             self.weight * difference,
             f"{_rates(train, *rows[0])}{others}",
             held,
+            inside_share.found,
             label=label,
             tokens=tokens,
             signs=("formatting",),

@@ -118,8 +118,8 @@ class Shortcut(Check):
     def find(self, data: AuditData) -> list[Finding]:
         train, vocabulary = data.train.counts, data.learned.model.vocabulary
         assert vocabulary is not None
-        candidates = self._candidates(data.tokens, train, 0, data.words)
-        candidates += self._candidates(data.tokens, train, data.words, train.n_types)
+        candidates = self._candidates(data.tokens, train, data.class_sizes, slice(data.words))
+        candidates += self._candidates(data.tokens, train, data.class_sizes, slice(data.words, train.n_types))
         if not vocabulary.grams:
             candidates += self._phrases(data)
         tokens, documents = [c.token for c in candidates], [c.documents for c in candidates]
@@ -151,27 +151,26 @@ class Shortcut(Check):
                     fields and fields.is_value(c.token)
                 )  # words stay a shortcut without the column
         order = sorted(group, key=lambda c: (list(Sign).index(c.signs[0]), -c.way, c.token.count(" "), -len(c.token)))
-        answer = np.full(train.n_documents, -1)
-        for c in sorted(group, key=lambda c: c.way):
-            answer[c.documents] = c.label
-        held = np.flatnonzero(answer >= 0)
-        right = held[answer[held] == train.labels[held]]
-        labels = sorted({c.label for c in group})
-        inside = np.isin(train.labels[held], labels)
-        size = int(train.class_sizes[labels].sum())
+        by_way = sorted(group, key=lambda c: c.way)
+        predicts, types = [c.label for c in by_way], [c.type for c in by_way]
+        held, right, counted = data.predicted(train.labels, [c.documents for c in by_way], predicts)
+        sizes, labels = train.class_sizes, sorted(set(predicts))
+        if min(types) >= 0:  # phrases are known of the documents at hand alone
+            sizes, counted = data.class_sizes, data.task.total(data.train, data.predicted_in, types, predicts)
+        n, size, (n_held, n_right, n_inside) = int(sizes.sum()), int(sizes[labels].sum()), counted.tolist()
         evidence = {
-            "documents": Share.count(len(held), train.n_documents),
-            "decides": Share.count(len(right), len(held)),
-            "class": Share.count(int(inside.sum()), size),
+            "documents": Share.count(n_held, n),
+            "decides": Share.count(n_right, n_held),
+            "class": Share.count(n_inside, size),
         }
         label = train.classes[order[0].label] if len(labels) == 1 else ""
         if label:  # without a class of its own there is no rate that it would have anyway
-            evidence["base"] = Share.count(size, train.n_documents)
-        base = float(size if label else train.class_sizes.max()) / train.n_documents
+            evidence["base"] = Share.count(size, n)
+        base = float(size if label else sizes.max()) / n
         tokens = tuple(dict.fromkeys(c.token for c in order))
         signs = tuple(dict.fromkeys(sign for c in order for sign in c.signs))
         weight = max(self.weights.get(c.signs[0], 1.0) for c in order)
-        others = np.count_nonzero(~inside) / max(train.n_documents - size, 1)
+        others = (n_held - n_inside) / max(n - size, 1)
         company, usual = self._company(max(group, key=lambda c: c.way * len(c.documents)), data)
         subject = company >= max(self.far, usual / 3) and not all(map(CODE.search, tokens))  # codes are no words
         habit = all(c.signs[0] is Sign.FORMATTING for c in order) and others > self.usual
@@ -203,6 +202,7 @@ class Shortcut(Check):
             weight * evidence["class"].value * (max(0.0, decides.low - base) / (1 - base)) ** 2,
             _headline(tokens, label, evidence),
             held,
+            n_held,
             label=label,
             tokens=tokens,
             signs=tuple(sign.value for sign in signs),
@@ -212,11 +212,12 @@ class Shortcut(Check):
             action=action,
         )
 
-    def _candidates(self, table: pl.DataFrame, train: Counts, start: int, stop: int) -> list[_Candidate]:
-        """Those to look into among the types from `start` to `stop`, the surest of each class first."""
-        n, types = train.n_documents, train.n_types
+    def _candidates(self, table: pl.DataFrame, train: Counts, sizes: Ints, of: slice) -> list[_Candidate]:
+        """Those to look into among some types, the surest of each class first; `sizes`: documents of each class in the table."""
+        n, types = int(sizes.sum()), train.n_types
+        start, stop, _ = of.indices(types)
         out: list[_Candidate] = []
-        for k, size in enumerate(train.class_sizes.tolist()):
+        for k, size in enumerate(sizes.tolist()):
             rows = table[k * types + start : k * types + stop]
             names = ("documents", "class_documents", "posterior_low", "effect", "q_value")
             documents, inside, low, effect, q = (rows[name].to_numpy().astype(float) for name in names)
@@ -255,7 +256,8 @@ class Shortcut(Check):
         counts, words = Counts(matrix, train.labels, train.classes, vocabulary.tokens), len(vocabulary.words)
         place, present = {word: s for s, word in enumerate(vocabulary.words)}, counts.present
         out = []
-        for c in self._candidates(token_importance(counts).to_frame(), counts, words, counts.n_types):
+        table, types = token_importance(counts).to_frame(), slice(words, counts.n_types)
+        for c in self._candidates(table, counts, counts.class_sizes, types):
             share = train.class_sizes[c.label] / train.n_documents
             outside = [present[place[word]] - present[c.type] for word in c.token.split(" ")]
             # a word in too few documents to be judged without the phrase counts as leaning

@@ -30,11 +30,11 @@ class Unstable(Check):
     def find(self, data: AuditData) -> Findings:
         if data.environments is None:
             return
-        found, of = data.environments
+        found, _ = data.environments
         overall, train = data.importance, data.train
         leans = np.stack([x.lean for x in found.within if x is not None])
         predicts = np.stack([x.q_value < LEVEL for x in found.within if x is not None])
-        least = max(FLOOR, self.coverage * train.counts.n_documents / max(len(found.names), 1))
+        least = max(FLOOR, self.coverage * data.class_sizes.sum() / max(len(found.names), 1))
         chosen = found.stability == "unstable"
         chosen &= predicts.any(axis=0) & (overall.documents >= least)[:, None]
         chosen &= leans.max(axis=0) - leans.min(axis=0) >= self.apart
@@ -46,12 +46,12 @@ class Unstable(Check):
         tokens = tuple(dict.fromkeys(str(overall.tokens[s]) for s in types[order]))[: self.listed]
         first, k = int(types[order[0]]), int(classes[order[0]])
         held = train.counts.holders(np.array([first]))[0]
-        evidence = {}
-        inside = train.counts.labels == k
-        usable = [name for name, x in zip(found.names, found.within, strict=True) if x is not None]
-        for e in dict.fromkeys((int(np.argmax(leans[:, first, k])), int(np.argmin(leans[:, first, k])))):
-            here = held[of[held] == found.names.index(usable[e])]
-            evidence[usable[e]] = Share.count(int(np.count_nonzero(inside[here])), len(here))
+        usable = [(name, x) for name, x in zip(found.names, found.within, strict=True) if x is not None]
+        ends = dict.fromkeys((int(np.argmax(leans[:, first, k])), int(np.argmin(leans[:, first, k]))))
+        evidence = {
+            name: Share.count(int(x.class_documents[first, k]), int(x.documents[first]))
+            for name, x in (usable[e] for e in ends)
+        }
         noun = "documents" if data.task.classifies else "answers"
         places = [
             f"{percent(share.value, 0)} of {noun} containing it in {shown(name, 30)}"
@@ -59,12 +59,13 @@ class Unstable(Check):
         ]
         label, others = train.counts.classes[k], len(tokens) - 1
         also = f"; {count(others)} more token{'s vary' if others > 1 else ' varies'} as much" if others else ""
-        whole = Share.count(len(held), train.counts.n_documents)
+        whole = Share.count(int(overall.documents[first]), int(data.class_sizes.sum()))
         yield self.finding(
             data,
             self.weight * whole.value,
             f"{quoted(tokens[:1])} means different things: {' but only '.join(places)} are {shown(label, 40)}{also}",
             held,
+            whole.found,
             label=label,
             tokens=tokens,
             evidence={"documents": whole} | evidence,
