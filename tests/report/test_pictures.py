@@ -54,7 +54,7 @@ def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
 def test_pictures_are_files_of_the_pages_specifications() -> None:
     audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
     files = pictures(audit)
-    names = ("alarm", "value", "score")
+    names = ("alarm", "value", "score", "top")
     assert set(files) == {f"{of}.{ending}" for of in names for ending in ("svg", "png")}
     found = pictures_in(audit)
     check_specifications([specification(picture) for picture in found])

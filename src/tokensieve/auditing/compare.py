@@ -270,6 +270,16 @@ class AuditComparison:
         """The tokens that changed, of one kind or of all."""
         return self.table.filter(pl.col("change") != "" if change is None else pl.col("change") == change)
 
+    def alone(self, after: bool) -> pl.DataFrame:
+        """Tokens that only the earlier (later) audit contains and that changed significantly for no class: token and documents,
+        most frequent first."""
+        mine, other = ("after", "before") if after else ("before", "after")
+        rows = self.table.filter(
+            pl.col(f"documents_{other}").is_null(), ~pl.col("token").is_in(self.changed()["token"].implode())
+        )
+        named = rows.group_by("token").agg(pl.col(f"documents_{mine}").first().alias("documents"))
+        return named.sort("documents", "token", descending=[True, False])
+
     def kept(self) -> list[str]:
         """Tokens that predict the label in both audits without having changed, those of largest effect first."""
         predicts = pl.col("class").is_in(self.classes) & (pl.col("q_value") < LEVEL)
@@ -306,11 +316,15 @@ class AuditComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
+        alone = {"only_before": self.alone(False), "only_after": self.alone(True)}
         sides = {
             side: {"name": one.name, "documents": {"train": one.train, "test": one.test}, "findings": one.findings}
             for side, one in (("before", self.before), ("after", self.after))
         }
         summary = sides | {"classes": list(self.classes), "changes": self.counts, "tokens_compared": self.table.height}
+        summary["within_chance"] = {
+            side: {"tokens": rows.height, "most_frequent": rows.head(20).to_dicts()} for side, rows in alone.items()
+        }
         shares = {side: asdict(one.accuracy) for side, one in (("before", self.before), ("after", self.after))}
         change = dict(zip(("value", "low", "high"), self.accuracy, strict=True))
         summary |= {"accuracy": shares | change, "notes": list(self.notes), "version": self.version}

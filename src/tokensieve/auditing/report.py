@@ -392,11 +392,23 @@ def first_class(audit: Audit) -> str:
 
 
 def _pictures(audit: Audit) -> list[Block]:
-    """Of the largest classes the map of values and of scores; of two classes of the second."""
+    """Of the largest classes the map of values and of scores, and the strongest tokens; of two classes of the second."""
+    two = len(audit.classes) == 2
     out: list[Block] = []
-    for label in audit.classes[1:] if len(audit.classes) == 2 else _largest(audit, PICTURED):
-        suffix = "" if len(audit.classes) == 2 else f"-class-{audit.classes.index(label) + 1}"
+    for label in audit.classes[1:] if two else _largest(audit, PICTURED):
+        suffix = "" if two else f"-class-{audit.classes.index(label) + 1}"
+        columns = ["token", "posterior_difference", "posterior_low", "posterior_high"]
+        top = audit.top(label, 15).select(columns)
+        data = {
+            "top": top,
+            "other": audit.top(audit.classes[0], 15).select(columns) if two else None,
+            "neutral": audit.neutral[label],
+            "subtitle": "both classes" if two else f"class {shown(label, 40)}",
+        }
+        listing = ", ".join(shown(token, 24) for token in top["token"].head(8))
+        text = f"Strongest predictors: {listing}."
         out += [_map(audit, label, of, f"{of}{suffix}") for of in ("value", "score")]
+        out.append(Picture(f"top{suffix}", "audit-top", data, "Strongest predictors", description=text))
     return out
 
 

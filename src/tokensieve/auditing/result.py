@@ -167,9 +167,8 @@ class Audit:
         if self.honest_accuracy is None:
             return ""
         whole, without = self.honest_accuracy
-        within = without.low <= whole.value <= without.high
-        chance = "; the difference is within chance, so removing them may cost nothing" * within
-        return f"Without the shortcuts, accuracy is {without} instead of {percent(whole.value)}{chance}."
+        chance = "; the difference is within chance" if without.low <= whole.value <= without.high else ""
+        return f"Accuracy {percent(whole.value)} → {without} without the shortcuts{chance}."
 
     @property
     def majority_accuracy(self) -> float:
@@ -260,6 +259,20 @@ class Audit:
         splitter = vocabulary and vocabulary.tokenizer
         return [token for token in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(token))]
 
+    @cached_property
+    def suspicious(self) -> list[dict[str, str]]:
+        """token, class and reason of the first word of each shortcut among the token types."""
+        out: list[dict[str, str]] = []
+        for finding in self.findings if self.learned.task.classifies else ():
+            first = self.maskable(finding)[:1] if finding.kind == "shortcut" else []
+            rows = self.tokens.filter(pl.col("token").is_in(first)).sort("posterior_difference", descending=True)
+            for row in rows.head(1).iter_rows(named=True):  # none of a phrase, beside single words
+                share, pure = row["documents"] / self.documents["train"], row["class_documents"] / row["documents"]
+                label = shown(row["class"], 40)
+                reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them labelled {label}"
+                out.append({"token": row["token"], "class": row["class"], "reason": reason})
+        return out
+
     # ---- what --fail-on allows
 
     @cached_property
@@ -334,6 +347,7 @@ class Audit:
         summary["settings"] = self.settings.to_dict() | {"columns": columns} | self.more
         summary["settings"].pop("out", None)  # the same data gives the same file, wherever it is written
         summary["accuracy_interval"] = [self.accuracy.low, self.accuracy.high]
+        summary["suspicious"] = self.suspicious
         over = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
         summary["over_budget"] = self.over_budget.select(over).to_dicts()
         kinds = [finding.kind for finding in self.findings]

@@ -226,6 +226,39 @@ def _map(picture: Picture) -> Specification:
     return finish(layers, rows, picture.title, [said] * (points.height < data["tokens"].height))
 
 
+def _top(picture: Picture) -> Specification:
+    """Posterior differences of the strongest tokens of a class with intervals; of two classes the other's too, on the left.
+
+    Data: top (token, posterior_difference, posterior_low, posterior_high); other (the same of the other of two classes, else
+    None); neutral (the posterior difference of an uninformative token); subtitle.
+    """
+    columns = ("token", "posterior_difference", "posterior_low", "posterior_high")
+    rows: list[Specification] = []
+    for tokens, sign in ((picture.data["top"], 1), (picture.data.get("other"), -1)):
+        if tokens is not None:  # sign −1 shows them as the mirror class sees them
+            rows += [
+                {"text": shown(token, 24), "x": sign * x, "inner": sign * low, "outer": sign * high, "sign": sign}
+                for token, x, low, high in tokens.select(columns).iter_rows()
+            ][::sign]
+    rows = [{"rank": rank, **row} for rank, row in enumerate(rows)]
+    y = {"field": "rank", "type": "ordinal", "axis": None}
+    scale = {"domain": [-1, 1], "range": [ORANGE, PALE_BLUE]}
+    colour = {"field": "sign", "type": "nominal", "legend": None, "scale": scale}
+    title, across = "posterior difference, with 95% interval", {"domain": [-1, 1], "nice": False}
+    x = channel("inner", title=title, scale=across)
+    thick = {"strokeWidth": 5, "opacity": 0.45, "strokeCap": "round"}
+    outwards = {"align": {"expr": "datum.sign > 0 ? 'right' : 'left'"}, "dx": {"expr": "-8 * datum.sign"}}
+    style = outwards | {"fontSize": 12.5}
+    layers = [
+        _NEUTRAL_LINE,
+        layer("intervals", "rule", thick, x=x, x2="outer", y=y, color=colour),
+        layer("intervals", "circle", {"size": 75, "opacity": 1}, x="x", y=y, color=colour),
+        *(layer("intervals", "text", style | paint, x="inner", y=y, text="text") for paint in _HALO_AND_LETTERS),
+    ]
+    data = {"intervals": rows, "neutral": [{"x": picture.data["neutral"]}]}
+    return finish(layers, data, picture.title, [picture.data["subtitle"]], height=19 * max(len(rows), 4))
+
+
 def _slopes(picture: Picture) -> Specification:
     """What changed between two audits: a line from before to after for each token.
 
@@ -340,4 +373,4 @@ def _name_layers() -> list[Specification]:
     return [layer("names", "text", style | paint, x="x", y="y", text="text") for paint in _HALO_AND_LETTERS]
 
 
-CHARTS = {"audit-map": _map, "audit-slopes": _slopes, "audit-reliability": _reliability}
+CHARTS = {"audit-map": _map, "audit-top": _top, "audit-slopes": _slopes, "audit-reliability": _reliability}
