@@ -1,7 +1,7 @@
 """One file → a table, with every fault named by row and line.
 
-Polars would fill short rows of CSV up, keep blank lines and accept stray quotes, so CSV is read by Python's strict parser, which
-names the fault. Row numbers count the rows that hold data, from 1; a header and blank lines are not rows.
+Of CSV Polars would fill short rows up, keep blank lines and accept stray quotes, so a file that may have any of these is parsed row
+by row, which names the fault. Row numbers count the rows that hold data, from 1; a header and blank lines are not rows.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError, one_line
-from tokensieve.text.plain import PACKED, PlainText, reading
+from tokensieve.text.plain import BLOCK, PACKED, PlainText, reading
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
 from tokensieve.text.table import BATCH, KNOWN_NAMES, MOST_COLUMNS, Batch, SourceTable
@@ -133,7 +135,16 @@ def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> S
         columns = [name * header or f"column {i}" for i, name in enumerate(columns, 1)]
     place = {name: i for i, name in enumerate(columns)}
 
+    @cache
+    def trusted() -> pl.LazyFrame | None:
+        with one_line(f"{text.name}: is not a readable CSV file"):
+            return _polars_frame(text, mark, columns, header) if text.is_utf8 and not skip else None
+
     def read(names: Sequence[str]) -> Iterator[Batch]:
+        frame = trusted()
+        if frame is not None:
+            yield from _guarded(lambda: frame, names, text.name, "CSV")
+            return
         records = islice(_delimited_records(text, mark, header, skip), int(header), None)
         while rows := list(islice(records, BATCH)):
             yield {name: pl.Series([row[place[name]] for row in rows], dtype=pl.String) for name in names}
@@ -142,6 +153,50 @@ def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> S
     title = [line.strip() for line in start[:skip] if line.strip() and not _EXCEL.match(line)]
     skipped = [f"lines before the header, skipped: {' / '.join(title)[:80]!r}"] if title else []
     return SourceTable(text.name, columns, read, first_line=header, notes=(*text.notes, *detected, *skipped))
+
+
+def _polars_frame(text: PlainText, mark: str, columns: Sequence[str], header: bool) -> pl.LazyFrame | None:
+    """The rows as Polars reads them, all of it text, if it reads them as strictly as `_delimited_records` does; else None.
+
+    Polars itself refuses long rows and most broken quotes. Quotes are sound if each one that opens follows a separator, a line's
+    end or a quote, and each one that closes precedes one. Then all rows have w fields if the separators outside quotes are (w − 1)
+    times the rows, which need not be counted where no last field is empty.
+    """
+    try:  # the header is a row like any other: Polars need not understand it
+        frame = pl.scan_csv(text.path, separator=mark, has_header=False, infer_schema=False, glob=False)
+        own = frame.collect_schema().names()
+        if len(own) != len(columns):
+            return None
+        last_empty = (pl.col(own[-1]).fill_null("") == "").sum().alias("empty")
+        lengths = [pl.col(name).str.len_bytes().sum() for name in own]  # Polars checks only what it parses
+        rows, empty, *_ = frame.select(pl.len(), last_empty, *lengths).collect(engine="streaming").row(0)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return None
+    separators, quotes = 0, 0
+    content = np.memmap(text.path, np.uint8, "r")
+    end = len(content) - 1
+    neighbours = np.frombuffer(f'{mark}\n\r"'.encode(), np.uint8)
+    for start in range(0, len(content), BLOCK):
+        block = content[start : start + BLOCK]
+        returns, places = (np.flatnonzero(block == ord(character)) + start for character in '\r"')
+        # a carriage return alone ends a line for csv only; a line that fills a block may be one that does not end
+        lone = (content[np.minimum(returns + 1, end)] != ord("\n")).any()
+        if lone or (len(block) == BLOCK and not (block == ord("\n")).any()):
+            return None
+        closing = (np.arange(len(places)) + quotes) % 2 == 1
+        before = np.where(places > 0, content[np.maximum(places - 1, 0)], ord("\n"))
+        after = np.where(places < end, content[np.minimum(places + 1, end)], ord("\n"))
+        if not np.isin(np.where(closing, after, before), neighbours).all():
+            return None
+        if empty:
+            quoted = np.bitwise_xor.accumulate(block == ord('"')) ^ (quotes % 2 == 1)
+            separators += int(((block == ord(mark)) & ~quoted).sum())
+        quotes += len(places)
+    # where there is one column, an empty row looks like an empty field
+    if empty and (len(own) == 1 or separators != (len(own) - 1) * rows):
+        return None
+    texts = [pl.col(mine).fill_null("").alias(name) for mine, name in zip(own, columns, strict=True)]
+    return frame.select(texts).slice(int(header))
 
 
 def _check_table(name: str, start: Sequence[str]) -> None:
@@ -323,11 +378,6 @@ def _json_rows(name: str, whole: Any) -> list[Any] | None:
 
 
 def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTable:
-    @contextmanager
-    def guarded() -> Iterator[None]:
-        with reading(name, kind), one_line(f"{name}: is not a readable {kind} file"):
-            yield
-
     def scan() -> pl.LazyFrame:
         if kind == "Parquet":
             return pl.scan_parquet(path, glob=False)
@@ -336,21 +386,28 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTab
         return pl.read_ipc_stream(path).lazy() if stream else pl.scan_ipc(path, glob=False)
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
-        with guarded():
-            batches, size = SourceTable.frame_batches(scan(), names), 0
-        while True:
-            with guarded():  # standard error is silenced only while Polars works, not while a batch is used
-                batch = next(batches, None)
-            if batch is None:
-                return
+        size = 0
+        for batch in _guarded(scan, names, name, kind):
             # measured before it leaves Polars, where many cells may be one text
             size += sum(_bytes(values) for values in batch.values() if isinstance(values, pl.Series))
             PlainText.check_expansion(name, path, size, limits)
             yield batch
 
-    with guarded():
+    with reading(name, kind), one_line(f"{name}: is not a readable {kind} file"):
         columns = scan().collect_schema().names()
     return SourceTable(name, columns, read)
+
+
+def _guarded(scan: Callable[[], pl.LazyFrame], names: Sequence[str], name: str, kind: str) -> Iterator[Batch]:
+    """Batches of a frame; standard error is silenced only while Polars works, not while a batch is used."""
+    batches: Iterator[Batch] | None = None
+    while True:
+        with reading(name, kind), one_line(f"{name}: is not a readable {kind} file"):
+            batches = batches or SourceTable.frame_batches(scan(), names)
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def _bytes(values: pl.Series) -> int:

@@ -87,6 +87,7 @@ class PlainText:
             if kind is not None:
                 raise InputError(f"{name}: is not text but {kind}")
             odd = self._undecodable("utf-8") if encoding.lower() == "utf-8" else []
+            self.is_utf8 = odd is None
             found = None if settings.encoding or odd is None else _detected_encoding(start, odd)
             if found is not None and self._undecodable(found) is None:
                 self._encoding, self.notes = found, (f"encoding {found} (detected)",)
