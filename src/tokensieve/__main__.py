@@ -55,8 +55,8 @@ def main() -> None:
         for number in STATUS:
             signal.signal(number, signal.SIG_IGN)  # all is written or removed: what is left to do is to end
     if stopped:
-        why = {130: "interrupted", 152: "the limit on processor time is reached"}.get(stopped, "terminated")
-        _say(f"{why}; nothing was left half-written")
+        why = {130: "interrupted", 152: "the limit on processor time was reached"}.get(stopped, "terminated")
+        _say(f"{why}; no incomplete files were left behind")
     gc.freeze()  # the last garbage collection looks at all that the libraries made: 0.1 to 0.5 s
     sys.exit(stopped or status)
 

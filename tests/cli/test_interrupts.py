@@ -54,7 +54,7 @@ way_in.main()
 """
     done = python(program, tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (128 + number, 1), done.stderr
-    assert "nothing was left half-written" in done.stderr and list(tmp_path.iterdir()) == []
+    assert "no incomplete files were left behind" in done.stderr and list(tmp_path.iterdir()) == []
 
 
 def test_where_compiled_code_calls_back_and_swallows_it(tmp_path: Path) -> None:
@@ -149,5 +149,5 @@ def test_signals_leave_no_temporary_files(tmp_path: Path, number: signal.Signals
         time.sleep(0.02)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 128 + number and b"nothing was left half-written" in err
+    assert process.returncode == 128 + number and b"no incomplete files were left behind" in err
     assert list((tmp_path / "tmp").iterdir()) == [] and not (tmp_path / "o").exists()

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 
 from pages import HOSTILE, Page, pictures_in, violations
 from tokensieve import __version__
-from tokensieve.cli.command import progress
+from tokensieve.cli.command import progress_bar
 from tokensieve.cli.diagnose import _models
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load, run
 from tokensieve.diagnose.subjects.loading import untrained_twin
@@ -350,7 +350,7 @@ def test_preference_pairs_from_columns(run: Run, tmp_path: Path) -> None:
 def test_an_estimate_is_a_line_before_the_work_starts(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a terminal nothing was written for half a minute, and the estimate never."""
     estimate = "the model reads 1,000 documents; expect about 4 min on one core"
-    with progress(False, lines=True) as tell:
+    with progress_bar(False, lines=True) as tell:
         tell("reading", 0.0)
         tell(estimate, 0.0)
         tell("effects", 0.4)

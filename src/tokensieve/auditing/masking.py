@@ -83,7 +83,7 @@ def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) ->
         InputError: no token, or one that the tokenizer would never write.
     """
     if not tokens:
-        raise InputError("no token to mask: name one with --token, or an audit that found some with --audit")
+        raise InputError("no tokens to mask; name one with --token, or pass an audit that found some with --audit")
     wanted = {tuple(token.split(" ")) for token in tokens}
     for gram in sorted(wanted) if isinstance(tokenizer, WordTokenizer) else ():
         for word in gram:

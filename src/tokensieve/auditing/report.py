@@ -237,7 +237,7 @@ def _verdict(audit: Audit) -> str:
             if units is None
             else f" (training documents form {count(np.unique(units).size, 'group')}, which count as one each)"
         )
-        return f"No token of {where} predicts the label beyond chance{of}, so nothing can be said about shortcuts."
+        return f"No token of {where} predicts the label beyond chance{of}, so this audit cannot assess shortcuts."
     return f"No shortcut, leak or label problem found in {where}."
 
 
@@ -468,6 +468,6 @@ def _data(audit: Audit) -> Section:
         columns,
         rows,
         only=PAGE,
-        note="Uninformative token: the posterior difference of a token that says nothing about the class.",
+        note="Uninformative token: the posterior difference of a token unrelated to the class.",
     )
     return Section("The data", (*notes, Text(unknown, only=PAGE), sizes), anchor="data")

@@ -99,7 +99,10 @@ def run_audit(
     start = time.perf_counter()
     tokenizer = tokenizing.build()
     check_writable(out, audit=True)
-    with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress_bar(quiet) as progress:
+    with (
+        nullcontext() if cluster is None else connected(cluster, quiet, settings) as client,
+        progress_bar(quiet) as progress,
+    ):
         progress("reading", 0.0)
         if client is None:
             corpus = read_corpus(source, settings)

@@ -15,14 +15,16 @@ from tokensieve import __version__
 from tokensieve.cli.command import say
 from tokensieve.errors import InputError
 from tokensieve.progress import beside
+from tokensieve.text.settings import ReadSettings
 
 SECONDS = 10  # that a scheduler, and its first worker, may take to answer
 PAUSED, DEATHS = 120, 5  # seconds that all workers may wait for memory, and how often each may be started anew
 
 
 @contextmanager
-def connected(address: str, quiet: bool) -> Iterator[Any]:
+def connected(address: str, quiet: bool, settings: ReadSettings) -> Iterator[Any]:
     """A client of a scheduler, or of workers on all cores here ("local"); what goes wrong with the cluster becomes one line."""
+    settings.check_for_cluster()
     try:
         from dask.distributed import Client, KilledWorker, LocalCluster
         from distributed.client import ClosedClientError

@@ -57,7 +57,7 @@ def _predict(
     sides = pair_columns(pairs, model) if classifier.pairs and not text else None
     if pairs and not sides:
         raise InputError(
-            "--pairs is for a model of pairs; this one classifies single texts: name their column with --text"
+            "--pairs is for preference models, but this model classifies single texts; name their column with --text"
         )
     fields, known, final = _training(model, classifier)
     likely = [*(sides or text or fields), *(keep or []), label or "", *TEXT_NAMES]

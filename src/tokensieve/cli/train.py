@@ -43,7 +43,10 @@ def _train(
     given = checked_source(source, settings, quiet)
     tokenizer, clock = tokenizing.build(), Clock()
     check_writable(out, model=True)
-    with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress_bar(quiet) as progress:
+    with (
+        nullcontext() if cluster is None else connected(cluster, quiet, settings) as client,
+        progress_bar(quiet) as progress,
+    ):
         progress("reading", 0.0)
         if client is not None:
             from tokensieve.task.cluster import learn_on  # scikit-learn takes over a second to import

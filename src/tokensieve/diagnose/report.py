@@ -47,12 +47,12 @@ _SAID: dict[str, tuple[str, Mark, str]] = {
     Status.NOT_SHOWN: (
         "use not shown",
         "none",
-        "the use may be at most a quarter of a typical word's, however large it looks in a few documents",
+        "its use may be a quarter of a typical word's or less, even if it looks large in a few documents",
     ),
 }
 _TERMS = {
     "Use": "how far the prediction moves, in log-odds, when the word is removed: mean size over documents containing it",
-    "Reliance": "√n · the larger of use and of the effect when inserted into other documents, n documents containing the word",
+    "Reliance": "√n times the larger of its use and its effect when inserted into other documents, where n documents contain it",
     "Beyond need": "use minus the weight of the word in a logistic regression on the data's words",
     "Predictions changed": "fraction of documents containing the word whose predicted class changes without it",
     "Posterior difference": "P(class | word) − P(other classes | word); the interval is for new documents of this kind",
@@ -194,13 +194,13 @@ class DiagnosisReport:
         numbers = f"accuracy {rate} on {count(skill.documents)} documents, largest class {percent(skill.majority)}"
         auc = f"AUC {plain(skill.auc)} (random word weights reach {plain(skill.auc_random)})"
         if self.found.reading["warning"]:
-            said = "No words are listed until the order of the outputs is right. As they are named now"
+            said = "Words are not listed until the outputs are in the right order. With the current names"
         elif self.found.learned:
             said = "This model has learned to predict the label"
         elif self.found.learning is Learning.OPEN:
             said = "How well it predicts"
         elif self.found.learning is Learning.BARELY:
-            said = "It ranks documents better than chance, but no better than random weights of their words might"
+            said = "It ranks documents better than chance, but no better than random word weights could"
         elif skill.auc < 1 - skill.auc_random:  # reversed further than random weights get
             said = "Its predictions contradict the labels; check that each output is matched with the right class"
         elif not skill.above_chance:
@@ -338,7 +338,11 @@ class DiagnosisReport:
         blocks.append(Table(f"The same {count(n)} documents in other forms", columns, cells, only=_PAGE))
         hidden = ", ".join(forms.filter(~pl.col("visible"))["form"])
         if hidden:
-            blocks.append(Text(f"The tokenizer does not see documents {hidden}: the model reads the same pieces."))
+            blocks.append(
+                Text(
+                    f"These forms look the same to the tokenizer, documents {hidden}: the model reads the same pieces."
+                )
+            )
         return tuple(blocks)
 
     def _skill(self) -> tuple[Block, ...]:

@@ -222,7 +222,7 @@ def _open_pieces(
         opened.facts |= {"reads": reader.reads, "layers": reader.layers}
         opened.digest = reader.digest()
         if not reader.layers:
-            why = "gives no attention weights" if reader.reads else "does not show from where it reads its prediction"
+            why = "gives no attention weights" if reader.reads else "does not reveal which position it predicts from"
             opened.notes.append(f"{known.family} {why}: attention is left out, everything else is measured")
         yield opened
 

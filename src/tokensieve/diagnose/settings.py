@@ -29,20 +29,20 @@ class DiagnoseSettings(ReadSettings):
         default_text="what --seconds allows",
     )
     seconds: float | None = option(
-        None, "Choose the number of documents by an estimate of time.", low=1, default_text="1,000 documents, or 300 s"
+        None, "Read as many documents as take about this many seconds.", low=1, default_text="1,000 documents, or 300 s"
     )
     max_length: int | None = option(None, "Tokens per input at most.", low=3, default_text="the model's limit")
     long: Literal["truncate", "windows"] = option("truncate", "How to read longer documents: truncate, or windows.")
     batch_size: int = option(16, "Inputs per batch; short inputs are read in larger batches.", low=1)
     deletions: int = option(4, "Without gradients: remove each word from at most this many documents first.", low=1)
-    untrained: bool = option(True, "Measure an untrained model of the same shape too.")
+    untrained: bool = option(True, "Also measure an untrained model of the same architecture.")
     tokenizer: str | None = option(
         None,
         "What counts as a word: `model` for the model's own tokens, or a tokenizer.json.",
         metavar="FILE",
         default_text="words and punctuation",
     )
-    seed: int = option(0, "Seed of every random draw.", low=0)
+    seed: int = option(0, "Random seed.", low=0)
     label_words: Any = option(
         None, "For a causal language model: the word it predicts for each class.", metavar="CLASS=WORD,…"
     )

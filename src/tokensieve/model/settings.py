@@ -31,7 +31,7 @@ class TrainSettings(ReadSettings):
         InputError: a value is outside its range.
     """
 
-    ngrams: int = option(1, "Longest run of words that is a token.", low=1, high=100)
+    ngrams: int = option(1, "Longest n-gram, in words.", low=1, high=100)
     min_documents: int | None = option(
         None,
         "A token must occur in at least this many documents.",
@@ -40,7 +40,7 @@ class TrainSettings(ReadSettings):
     )
     formatting: bool = option(False, "Treat formatting (length, spaces, marks) as tokens too.")
     value_rate: float = option(0.1, "Initial step size of the token values.", low=1e-6, high=100)
-    seed: int = option(0, "Seed of every random draw.", low=0, high=2**32 - 1)
+    seed: int = option(0, "Random seed.", low=0, high=2**32 - 1)
     test_share: float = option(0.2, "", flag="")
     score_rate: float = option(0.01, "", flag="")
     batch_size: int = option(64, "", flag="")

@@ -226,13 +226,13 @@ class Bench:
         return tokens, bins(tokens, theirs=PAPER["key-query"].select("x"))
 
     def shapes(self, table: pl.DataFrame, split: Split, run: Trained, where: str) -> list[Measurement]:
-        """Both shapes at the end of training, judged; those at the least validation loss and the spread within bins, not."""
+        """Both shapes at the end of training, judged; those at the lowest validation loss and the spread within bins, not."""
         _, early = self.read(split, run, run.best())
-        at_best = Measurement.shapes(early, f"{where}, at the least validation loss", judged=False)
+        at_best = Measurement.shapes(early, f"{where}, at the lowest validation loss", judged=False)
         return [*Measurement.shapes(table, where), *at_best, *Measurement.spreads(table, where)]
 
     def accuracies(self, run: Trained, where: str) -> tuple[Measurement, Measurement]:
         """Test accuracy where the validation loss is least, and at the end."""
         best, end = (run.trajectory["test_accuracy"][at] for at in (run.best(), -1))
         name = f"{where}: test accuracy at the"
-        return Measurement(f"{name} least validation loss", best), Measurement(f"{name} end", end)
+        return Measurement(f"{name} lowest validation loss", best), Measurement(f"{name} end", end)

@@ -54,7 +54,7 @@ class ReproduceSettings:
         parse=tuple,
     )
     documents: int | None = option(None, "Use at most this many documents of each data set, for a trial.", low=200)
-    jobs: int | None = option(None, "How many runs at a time.", low=1, default_text="one per core")
+    jobs: int | None = option(None, "Number of parallel runs.", low=1, default_text="one per core")
 
     def __post_init__(self) -> None:
         if self.scale not in ("quick", "paper"):

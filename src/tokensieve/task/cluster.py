@@ -74,12 +74,7 @@ class Learned:
         tell: Progress,
         near: bool | None = None,
     ) -> None:
-        refused = {"pairs": how.pairs, "weight": how.sample_weight is not None, "columns": how.columns}
-        refused |= {"label-separator": how.label_separator, "duplicates drop": how.duplicates == "drop"}
-        for name in (name for name, given in refused.items() if given):
-            raise InputError(f"--{name} does not work on a cluster yet; leave out --{name} or --cluster")
-        if not isinstance(how.label, str | None):
-            raise InputError("--cluster takes one label column: name one with --label")
+        how.check_for_cluster()
         tell("reading", 0.0)
         found = Partitions.read(client, source, how, tokenizer, sampled=near is not None)
         inside, outside, self.sample, tokenizer, self.classes, self.sizes, self.intake = found

@@ -45,7 +45,7 @@ _NOTES = {  # of documents (False) and of pairs (True)
         "identical": "pair{s} of identical answers, which show no preference, left out",
         "undecided": "row{s} without a usable winner, left out",
         "ties_dropped": "tie{s}, left out as requested",
-        "ties": "tie{s}, each counted half for either answer",
+        "ties": "tie{s}, each counted as half a win for each answer",
         "missing_label": "pair{s} without a value in the group column, each treated as a group of its own",
         "duplicates": "repeated pair{s}, kept",
         "conflicts": "pair{s} also found with the preference reversed, kept",
@@ -93,7 +93,7 @@ class Intake:
         for name in dict.fromkeys(new for new, _ in self.groups.values()):
             spellings.setdefault(name.casefold(), []).append(name)
         alike = [
-            f"the classes {listed(same)} differ in capitals only; to merge them, pass "
+            f"the classes {listed(same)} differ only in case; to merge them, pass "
             + option("--group", f"{same[0]}={','.join(same)}")
             for same in spellings.values()
             if len(same) > 1

@@ -314,7 +314,7 @@ class _PairReader:
                 self._fill_from_rows(train)
                 return
         if len(self.columns) != 2 and any(len(columns) == 1 for columns in self._columns.values()):
-            raise InputError(f"{self.table.name}: of more than two answers --columns takes one column for each")
+            raise InputError(f"{self.table.name}: with more than two answers, --columns takes one column per answer")
         for row, values in self._rows():
             side = train
             if how.split is not None:

@@ -62,7 +62,7 @@ class SourceSettings:
     text: str | Sequence[str] | None = option(
         None, "Column of the text; repeat it for several fields.", metavar="COLUMN", parse=_columns_from
     )
-    role: str | None = option(None, "Of chat messages, read only this role (assistant, user).", metavar="ROLE")
+    role: str | None = option(None, "In chat messages, read only this role (assistant, user).", metavar="ROLE")
     label: str | Sequence[str] | None = option(
         None, "Column of the label, or of lists of labels (repeatable).", metavar="COLUMN", parse=_columns_from
     )
@@ -202,6 +202,15 @@ class ReadSettings(SourceSettings):
         given |= {"weight": self.sample_weight is not None, "duplicates": self.duplicates != "keep"}
         for name in (name for name, value in given.items() if value):
             raise InputError(f"--{name.replace('_', '-')} is for labelled documents: leave it out with --pairs")
+
+    def check_for_cluster(self) -> None:
+        """Refuse what does not work on a cluster."""
+        refused = {"pairs": self.pairs, "weight": self.sample_weight is not None, "columns": self.columns}
+        refused |= {"label-separator": self.label_separator, "duplicates drop": self.duplicates == "drop"}
+        for name in (name for name, given in refused.items() if given):
+            raise InputError(f"--{name} does not work on a cluster yet; leave out --{name} or --cluster")
+        if not isinstance(self.label, str | None):
+            raise InputError("--cluster takes one label column: name one with --label")
 
     def uses(self, name: str) -> bool:
         """Whether an option names this column."""

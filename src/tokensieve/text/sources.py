@@ -339,7 +339,7 @@ def _downloaded(address: str, name: str) -> Iterator[bytes]:
         from urllib.request import urlopen
 
         if name.lower().endswith(PACKED):
-            raise InputError(f"{name}: download compressed files first")
+            raise InputError(f"{name}: compressed files cannot be read from an address; download it first")
         with urlopen(address, timeout=60) as response:
             yield from iter(lambda: response.read(2**22), b"")
         return

@@ -365,7 +365,7 @@ def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
             raise ValueError("no fields, or no tokenizer for them")
         columns = msgspec.convert(settings.get("columns", {}), dict[str, ColumnKind])
         if not set(columns) <= set(fields):
-            raise ValueError("columns that are no fields")
+            raise ValueError("columns that are not fields")
         return FieldTokenizer(base, tuple(fields), tuple(columns.items()))
     if kind != "words":
         raise ValueError(f"no settings of a tokenizer of the kind {kind!r:.40}")

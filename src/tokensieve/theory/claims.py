@@ -145,7 +145,7 @@ class Claim:
         d, left = step.start.p.size, step.relative_remainder
         ratio = d / math.log(max(counts.n_types, 2))
         words = f"d = {d} is {ratio:.1f} · log|S|; initial scores span ±{step.score_range:.3g}, answers ±{step.answer_range:.3g}"
-        add("d ≥ 20 log|S| (initial scores and answers are small)", ratio >= 20, words)
+        add("d ≥ 20 log|S| (initial scores and logits are small)", ratio >= 20, words)
         words = f"the remainder of the step is {left:.3g} of the predicted step, its bound {step.bound:.3g}"
         add("the first step is mostly (η/2) α v (remainder below one half)", left < 0.5, words)
         # η₀ is large enough when the value of a document's important token beats every other in the direction of its label.

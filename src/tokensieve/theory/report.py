@@ -54,7 +54,7 @@ _TERMS = (
     ("Hypothesis not met", "The claim does not apply to this data; the page states what is true instead."),
     (
         "Needs a longer run",
-        "The budget ended before the limit could be certified. A curve that is too short refutes nothing.",
+        "The budget ran out before the limit could be certified. A run that is too short does not disprove the claim.",
     ),
     (
         "Max margin",

@@ -26,7 +26,7 @@ class VerifySettings(SourceSettings):
         resume: file that keeps the state of the flow; a flow found there is continued.
     """
 
-    ngrams: int = option(1, "Longest run of words that is one token.", low=1, high=5)
+    ngrams: int = option(1, "Longest n-gram, in words.", low=1, high=5)
     min_documents: int = option(20, "Ignore tokens that occur in fewer documents.", low=1)
     documents: int = option(200, "Number of generated documents.", low=1)
     types: int = option(70, "Number of generated token types |S|.", low=1)
@@ -35,11 +35,11 @@ class VerifySettings(SourceSettings):
     d: int | None = option(None, "Dimension of the embeddings.", low=1, default_text="512; generated documents 1024")
     eta: float | None = option(None, "Size of the first step.", default_text="from the data")
     max_norm: float = option(20_000.0, "Follow p up to this norm.")
-    max_seconds: float = option(600.0, "Time limit for flow and limit together.")
+    max_seconds: float = option(600.0, "Time limit for the flow and its limit together, in seconds.")
     tolerance: float = option(1e-5, "", flag="")
     max_steps: int = option(10_000, "", flag="")
     max_log_time: float = option(40.0, "", flag="")
-    seed: int = option(0, "Seed of every random draw.", low=0)
+    seed: int = option(0, "Random seed.", low=0)
     resume: Path | None = option(None, "Save the state of the flow in this file, and continue from it.")
 
     def __post_init__(self) -> None:

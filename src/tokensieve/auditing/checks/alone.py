@@ -23,8 +23,8 @@ class Alone(Check):
         "always predicting the largest class (95% CI), or one of several text fields predicts them as well as all fields together."
     )
     action = (
-        "Should this part decide the label? If not, models can reach this accuracy without learning the task: balance the data, or "
-        "compare your models with the accuracy of this part alone."
+        "Should this part determine the label? If not, models can reach this accuracy without learning the task: balance the data, "
+        "or compare your models with the accuracy of this part alone."
     )
     tasks = (Labels,)
     thorough = True

@@ -384,7 +384,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     if prediction.trouble:
         return limit
     if len(phi.pairs) and (phi.idle.all() or _second_order(land, phase)):
-        words = "documents that agree on the tokens that stay tied differ in one on which their forces cancel"
+        words = "documents with the same tied tokens differ in a token on which their forces cancel"
         return replace(limit, reason=f"{words}; second-order terms act on it and are not followed")
     if not len(phi.pairs) or phase.end == "still":
         norm = math.hypot(float(np.linalg.norm(phase.points[-1])), float(np.linalg.norm(flow.rest)))

@@ -143,7 +143,7 @@ def _inequality(
     tree = _Forest(E, pairs, direction)
     delta, certain = tree.excess()
     if not certain:
-        return "a margin cannot be told from one in double precision"
+        return "a margin is indistinguishable from 1 in double precision"
     tight = delta == 0
     # K of each entry, and b = K e^{−n·y} of the tight ones.
     apart = [iv.mpf(float(w[a])) - float(w[b]) for a, b in zip(s, other, strict=True)]
