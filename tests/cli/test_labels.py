@@ -136,4 +136,4 @@ def test_each_label_has_its_audit_and_the_index_leads_there(files: Path, tmp_pat
         tokens = pl.read_csv(out / row["folder"] / "tokens.csv").filter(pl.col("class") == "yes")
         assert tokens.sort("q_value")["token"][0] == ("refund" if row["label"] == "billing" else "crash")
     assert pl.read_csv(out / "labels.csv").height == 2
-    assert "of 2 have findings" in printed and "rare (3)" in printed
+    assert "2 of 2 labels have findings" in printed and "rare (3)" in printed

@@ -211,7 +211,7 @@ class LabelAudits:
             numbers = row["base_rate"], row["test_accuracy"], row["findings"]
             rows.append((shown(row["label"], 40), *numbers, headline, f"{row['folder']}/report.html"))
         blocks: list[Block] = [
-            Text("Open the report of a label, in the folder that the last column names."),
+            Text("The last column names the folder with each report."),
             Table("", columns, rows, first=30, searchable=True),
         ]
         if self.left_out:
@@ -219,6 +219,6 @@ class LabelAudits:
             text = f"Not audited because too few documents have them, or too few lack them: {names}."
             blocks.append(Text(text, style="warning"))
         n = sum(row["findings"] > 0 for row in self.rows)
-        verdict = f"{count(n, 'label')} of {len(self.rows):,} {'has' if n == 1 else 'have'} findings."
+        verdict = f"{n:,} of {count(len(self.rows), 'label')} {'has' if n == 1 else 'have'} findings."
         title = f"Audits of {shown(self.name, 60, path=True)}"
         return Report("audit", title, verdict, tuple(blocks), {"version": self.version})
