@@ -71,7 +71,9 @@ class Wins(Check):
         "Formatting or words that win (or lose) at equal length: q < 0.05, in at least 10 pairs and 0.5% of all, with "
         "the conservative bound of the win rate beyond 60% for formatting and values of other columns, and 75% for words."
     )
-    action = "Does a good answer need this? If not, a reward model would learn to reward it all the same: balance the pairs."
+    action = (
+        "Does a good answer need this? If not, a reward model would learn to reward it all the same: balance the pairs."
+    )
     tasks = (Preferences,)
     word = 0.75  # formatting, or a value of another column, is nobody's argument; a word may be one
     most_forms, most_words = 5, 40
