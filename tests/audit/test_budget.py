@@ -99,7 +99,7 @@ def test_masked_texts_hold_none_of_the_tokens_and_all_else(texts: list[list[str]
 
 
 def test_bad_tokens_are_named() -> None:
-    with pytest.raises(InputError, match="no token to mask"):
+    with pytest.raises(InputError, match="no tokens to mask"):
         mask_texts(pl.Series(["a"]), [], WordTokenizer())
     with pytest.raises(InputError, match="never produces the word 'Good'"):
         mask_texts(pl.Series(["a"]), ["Good"], WordTokenizer())
@@ -160,7 +160,7 @@ def test_mask_says_what_is_wrong(run: Run, tmp_path: Path) -> None:
     pl.DataFrame({"text": ["good film", "bad film"], "label": [1, 0]}).write_csv(tmp_path / "a.csv")
     for arguments, expected in (
         (["--out", "b.txt", "--token", "good"], "must end in .csv"),
-        (["--out", "b.csv"], "no token to mask"),
+        (["--out", "b.csv"], "no tokens to mask"),
         (["--out", "b.csv", "--token", "good", "--text", "txet"], "txet"),
         (["--out", "b.csv", "--audit", "."], "is not the folder of an audit"),
     ):

@@ -145,7 +145,7 @@ def test_rows_belong_to_their_side(run: Run) -> None:
         ({"documents": [{"part": "train", "row": 0, "decision": "keep"}]}, "`$.documents[0].row`"),
         ({"documents": [{"part": "train", "row": 1, "decision": "mask"}]}, "`$.documents[0].decision`"),
         ({"documents": [{"part": "train", "row": 9, "decision": "wrong label"}]}, "there is no row 9"),
-        ({}, "no token to mask"),
+        ({}, "no tokens to mask"),
     ],
 )  # fmt: skip
 def test_bad_decisions_are_one_line(run: Run, changes: dict[str, Any], message: str) -> None:
