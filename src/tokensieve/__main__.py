@@ -87,6 +87,7 @@ def _run() -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter shows its number
+    gc.set_threshold(100_000, 20, 20)  # the default looks through all lists and tuples several hundred times
     from tokensieve.cli import run  # takes a while, and may be interrupted like everything else
 
     status = run(sys.argv[1:] or ["--help"])

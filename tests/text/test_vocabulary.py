@@ -206,6 +206,31 @@ def test_spans_of_ascii_and_of_other_texts_follow_one_rule(text: str) -> None:
         assert all(0 <= start < end <= len(one) for start, end, _ in spans)
 
 
+def test_stand_ins_in_ascii_are_the_same_to_the_rule_of_words() -> None:
+    around = (
+        *("{0}", "a{0}b", "1{0}2", "a {0} b", "{0}1", "1{0}", "{0}'a", "x@y.{0}{0}", "x{0}@y.de", "www.{0}", "$1{0}"),
+        *(
+            "http://a{0}b c",
+            "http://a{0}",
+            '"{0}.{0}."',
+            "v1{0}2",
+            "a{0}++",
+            "&{0}a;",
+            "<b {0}>",
+            "#3{0}9;",
+            "A{0}<br>{0}",
+        ),
+    )
+    texts = [
+        form.format(chr(code))
+        for code in (*range(128, 192), *range(192, 0x530, 7), *range(0x2010, 0x2040))
+        for form in around
+    ]
+    for tokenizer in (WordTokenizer(), WordTokenizer(lowercase=False, html="keep")):
+        found = [[token for _, _, token in tokenizer.spans(text)] for text in texts]
+        assert found == tokenizer.split(pl.Series(texts)).to_list()
+
+
 @QUIET
 @given(st.text(st.sampled_from("<>/!-&;#ab3 xlt中\u0130\U0001f600"), max_size=40))
 @example("&#55296;a&#0;b&#x110000;")

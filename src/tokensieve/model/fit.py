@@ -9,11 +9,11 @@ documents are never predicted worse than by them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +30,7 @@ from tokensieve.text.split import folds, split_units, stratified
 from tokensieve.text.vocabulary import Vocabulary
 
 Table: TypeAlias = tuple[Floats, Floats]
+_Run: TypeAlias = Iterator[tuple[int, Table, Floats]]  # steps, table, decision values of what is held out
 LEAST_STEPS = 500
 CAUTION = 0.7  # of 0, 0.35, 0.5, 0.7 and 1: least log loss for 50 to 1,000 documents of four sets (benchmarks/small.py)
 FOLDS = 5  # parts in which few documents are each held out once
@@ -42,15 +43,18 @@ OVERLAP = 2 / 3
 HELD_OUT = 50_000  # more documents than that add nothing to the choice of when to stop
 
 
-class _Choice(NamedTuple):
-    """What held-out documents decide."""
+class _Trial:
+    """A training of one strength and rate, and the length and scale of smallest loss on held-out documents."""
 
-    steps: int  # of training
-    score_rate: float  # initial step size of the scores
-    strength: float = 1.0  # of the start
-    scale: float = 1.0  # of the values
-    checks: Floats = np.empty((0, 2))  # (steps, mean loss) of this strength and rate
-    table: Table | None = None  # after so many steps on all documents, if that training ran beside the choice
+    def __init__(self, steps: int, score_rate: float, strength: float = 1.0, runs: Sequence[_Run] = ()) -> None:
+        self.steps = steps  # of training
+        self.score_rate = score_rate  # initial step size of the scores
+        self.strength = strength  # of the start
+        self.runs = runs  # one for each part that is held out
+        self.loss, self.scale = math.inf, 1.0  # after so many steps, with that scale of the values
+        self.table: Table | None = None  # after so many steps on all documents, if that training runs along
+        self.checks: list[tuple[int, float]] = []  # (steps, mean loss)
+        self.worse = 0  # checks since the best
 
 
 def fit(
@@ -107,7 +111,7 @@ def fit(
         vocabulary=vocabulary,
         steps=best.steps,
         score_rate=best.score_rate,
-        validation=best.checks,
+        validation=np.array(best.checks).reshape(-1, 2),
         sink=float(u[-1]),
         settings=settings.parameters(),
         pairs=pairs,
@@ -279,15 +283,15 @@ def _choose(
     settings: TrainSettings,
     parts: list[tuple[Ints, Ints]],
     tell: Progress,
-) -> _Choice:
+) -> _Trial:
     """Length, strength, rate and scale of smallest loss on held-out documents or pairs; a training is left after three checks
     without a smaller one. Of many documents, which are held out in one part, the full strength alone is tried."""
     if not parts:
         if settings.validation_share > 0 and counts.n_documents <= FEW and not schedule.pairs:
             # too few of a class for folds: a quarter of the full length, half of the start; least log loss of nine settings
-            return _Choice(math.ceil(schedule.steps / 4), schedule.score_rate, strength=0.5)
-        return _Choice(schedule.steps, schedule.score_rate)
-    pairs = schedule.pairs
+            return _Trial(math.ceil(schedule.steps / 4), schedule.score_rate, strength=0.5)
+        return _Trial(schedule.steps, schedule.score_rate)
+    pairs, cores = schedule.pairs, cpu_count()
     held = []
     for inside, outside in parts:
         documents = np.column_stack([2 * outside, 2 * outside + 1]).ravel() if pairs else outside
@@ -298,51 +302,42 @@ def _choose(
     )
     several = counts.n_documents // (1 + pairs) <= FEW and (pairs or len(parts) > 1)
     short = counts.n_documents > FEW and counts.matrix.nnz <= SHORT * counts.n_documents and not pairs
-    trials = list(product((0.25, 0.5, 1.0) if several else (1.0,), RATES if short else RATES[:1]))
-    least, best = math.inf, _Choice(schedule.steps, schedule.score_rate)
-    for number, (strength, rate) in enumerate(trials):
-        tell("choosing the length of training", number / len(trials))
-        trial = replace(schedule, score_rate=schedule.score_rate * rate)
-        checks, scales, at, kept = list[tuple[int, float]](), list[float](), 0, None
-        for steps, values, table in _held_out_values(counts, prior, strength, trial, held):
-            f = (values[::2] - values[1::2]) if pairs else values
-            scale = best_scale(f, prior, labels, weights, CAUTION * several)
-            losses = loss_and_slope(prior + scale * (f - prior), labels)[0]
-            checks.append((steps, float(np.mean(losses) if weights is None else np.average(losses, weights=weights))))
-            scales.append(scale)
-            at = min(range(len(checks)), key=lambda i: checks[i][1])
-            if at == len(checks) - 1:
-                kept = table
-            if len(checks) - at > 3:
-                break
-        if checks[at][1] < least:
-            least = checks[at][1]
-            best = _Choice(checks[at][0], trial.score_rate, strength, scales[at], np.array(checks), kept)
-    return best
-
-
-def _held_out_values(
-    counts: Counts, prior: Floats, strength: float, schedule: Schedule, parts: list[tuple[Ints, Counts]]
-) -> Iterator[tuple[int, Floats, Table | None]]:
-    """After every eighth of the schedule: steps, the decision values of all held-out documents, part by part, and a table.
-
-    The trainings run side by side, a thread each; every one of them has the bits that it has alone. If one part is held out
-    and a core would be idle, the training on all documents, which the choice is for, runs along. It saves the wait for it later.
-    `parts`: positions to learn from, and the documents held out.
-    """
     pause = math.ceil(schedule.steps / 8)
 
-    def run(held: Counts | None, inside: Ints | None = None) -> Iterator[tuple[int, Floats, Floats]]:
-        return train(counts, *_first_table(counts, prior, strength, schedule.pairs, held), schedule, pause, inside)
+    def run(strength: float, rated: Schedule, inside: Ints | None = None, out: Counts | None = None) -> _Run:
+        table = _first_table(counts, prior, strength, pairs, out)
+        for steps, u, w in train(counts, *table, rated, pause, inside):
+            yield steps, (u, w), np.empty(0) if out is None else answers(out.matrix, u, w)
 
-    runs = [run(held, inside) for inside, held in parts]
-    if len(parts) == 1 and cpu_count() > 1:
-        runs.append(run(None))
-    with ThreadPoolExecutor(min(len(runs), cpu_count())) as pool:
-        for _ in range(0, schedule.steps, pause):
-            states = list(pool.map(next, runs))
-            f = [answers(held.matrix, u, w) for (_, u, w), (_, held) in zip(states, parts, strict=False)]
-            yield states[0][0], np.concatenate(f), states[-1][1:] if len(runs) > len(parts) else None
+    trials = []
+    for strength, rate in product((0.25, 0.5, 1.0) if several else (1.0,), RATES if short else RATES[:1]):
+        rated = replace(schedule, score_rate=schedule.score_rate * rate)
+        runs = [run(strength, rated, *part) for part in held]
+        # if one part is held out and a core would be idle, the training on all documents, which the choice is for, runs along
+        runs += [run(strength, rated)] * (len(held) == 1 and cores > 1)
+        trials.append(_Trial(schedule.steps, rated.score_rate, strength, runs))
+    # Trainings run side by side, a thread each; every one of them has the bits that it has alone. Those of few documents all do, as
+    # their tables are small.
+    together = len(trials) if several else 1
+    with ThreadPoolExecutor(cores) as pool:
+        for first, check in product(range(0, len(trials), together), range(0, schedule.steps, pause)):
+            tell("choosing the length of training", (first + together * check / schedule.steps) / len(trials))
+            going = [trial for trial in trials[first : first + together] if trial.worse < 3]
+            found = pool.map(next, [run for trial in going for run in trial.runs])
+            for trial in going:
+                states = [next(found) for _ in trial.runs]
+                values = np.concatenate([values for _, _, values in states[: len(held)]])
+                f = (values[::2] - values[1::2]) if pairs else values
+                scale = best_scale(f, prior, labels, weights, CAUTION * several)
+                losses = loss_and_slope(prior + scale * (f - prior), labels)[0]
+                trial.checks.append((states[0][0], float(np.average(losses, weights=weights))))
+                trial.worse += 1
+                if trial.checks[-1][1] < trial.loss:
+                    (trial.steps, trial.loss), trial.scale, trial.worse = trial.checks[-1], scale, 0
+                    trial.table = states[-1][1] if len(states) > len(held) else None
+                if trial.worse == 3 or states[0][0] == schedule.steps:
+                    trial.runs = ()  # frees their tables
+    return min(trials, key=lambda trial: trial.loss)
 
 
 def prior_of(sizes: Ints | Floats) -> Floats:

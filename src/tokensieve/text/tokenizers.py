@@ -6,10 +6,11 @@ import base64
 import html
 import json
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -23,7 +24,7 @@ from tokensieve.files import read_regular
 from tokensieve.progress import beside
 from tokensieve.text.plain import PlainText
 from tokensieve.text.settings import SourceSettings
-from tokensieve.text.values import text_series
+from tokensieve.text.values import SURROGATE, text_series
 
 UNSPACED = r"[\p{Han}\p{Hiragana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _W = rf"[\w--{UNSPACED}]"
@@ -156,13 +157,13 @@ class WordTokenizer:
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's tokens with their place; the tokens are those of `split`."""
-        text = text_series([text])[0]
-        place = np.arange(len(text))  # of each character in the text as given
-        ends = place + 1
+        text = SURROGATE.sub("\ufffd", text)
+        place, ends = np.arange(len(text)), np.arange(1, len(text) + 1)  # of each character in the text as given
         blanks = {"skip": [(APOSTROPHE, "'"), (SKIPPED, " ")], "strip": [(MARKUP, " ")]}
         for pattern, put in blanks.get(str(self.html), [(LINE_BREAK, " ")] * self.line_breaks):
-            text, kept = _blanked(text, pattern, put)
-            place, ends = place[kept], ends[kept]
+            if "<" in text or ";" in text:  # every match holds one of them
+                text, kept = _blanked(text, pattern, put)
+                place, ends = place[kept], ends[kept]
         if self.html == "strip":
             text, source, stop = _unescaped(text)
             place, ends = place[source], ends[stop]
@@ -170,18 +171,17 @@ class WordTokenizer:
             if len(text.lower()) > len(text):
                 times = [len(character.lower()) for character in text]
                 place, ends = np.repeat(place, times), np.repeat(ends, times)
-            text = text.lower() if text.isascii() else pl.Series([text]).str.to_lowercase()[0]
-        found = np.array(_matches(text, self.pattern), dtype=np.int64).reshape(-1, 2)
-        words = [text[a:z] for a, z in found.tolist()]
+            text = text.lower() if _in_ascii(text) else pl.Series([text]).str.to_lowercase()[0]
+        found = _matches(text, self.pattern)
+        words = [text[a:z] for a, z in found]
         if self.pattern != WORD:
             matched = pl.Series(words, dtype=pl.String)
-            found[:, 0] += matched.str.extract(r"^(\s*)").str.len_chars().to_numpy()
-            found[:, 1] -= matched.str.extract(r"(\s*)$").str.len_chars().to_numpy()
+            before, behind = (matched.str.extract(space).str.len_chars() for space in (r"^(\s*)", r"(\s*)$"))
+            found = [(a + i, z - j) for (a, z), i, j in zip(found, before, behind, strict=True)]
             words = _without_space(matched).to_list()
-        left_out = {"", *self.stop_words}
-        rows = [k for k, word in enumerate(words) if word not in left_out]
-        first, last = found[rows].T
-        return list(zip(place[first].tolist(), ends[last - 1].tolist(), [words[k] for k in rows], strict=True))
+        left_out, first, last = {"", *self.stop_words}, place.tolist(), ends.tolist()
+        kept = ((a, z, word) for (a, z), word in zip(found, words, strict=True) if word not in left_out)
+        return [(first[a], last[z - 1], word) for a, z, word in kept]
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""
@@ -206,8 +206,6 @@ def _without_space(words: E) -> E:
 def _blanked(text: str, pattern: str, put: str) -> tuple[str, NDArray[np.int64]]:
     """The text with one character for each match, and which of its characters are kept (of a match the first)."""
     kept = np.ones(len(text), dtype=bool)
-    if "<" not in text and ";" not in text:  # every match holds one of them
-        return text, np.flatnonzero(kept)
     pieces, at = [], 0
     for start, end in _matches(text, pattern):
         kept[start + 1 : end] = False
@@ -229,11 +227,31 @@ def _unescaped(text: str) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
     return "".join(out), np.array(first, dtype=np.int64), np.array(last, dtype=np.int64)
 
 
+@cache
+def _alike() -> dict[int, str]:
+    """Characters of European texts → one of ASCII that is the same to `WORD`; of these no lower case depends on its neighbours."""
+    same = {"’": "'", "£": "$", "¥": "$", "‰": "%", "…": "!", "”": "!"}
+    out = {code: chr(code) for code in range(128)}
+    for code in {*range(128, 0x530), *range(0x2010, 0x2060)} - set(map(ord, "©®‼⁉İſΣσς")):
+        character, kind = chr(code), unicodedata.category(chr(code))
+        by_kind = {"Nd": "0", "Pc": "_", "Cn": "\x80"}.get(kind, {"L": "a", "M": "_"}.get(kind[0], "\x7f"))
+        out[code] = same.get(character, " " if character.isspace() else by_kind)
+    return out
+
+
+def _in_ascii(text: str) -> str:
+    """The text in ASCII characters that are the same to `WORD`, one for each of it; "" where some have none."""
+    alike = text if text.isascii() else text.translate(_alike())
+    return alike if alike.isascii() else ""
+
+
 def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
     """Start and end, in characters, of every match that Polars' regular expressions find."""
-    if pattern == WORD and text.isascii():
-        return [found.span() for found in _ASCII_WORD.finditer(text)]
-    if pattern in _ASCII_MARKUP and text.isascii() and len(text) <= _SHORT:
+    alike = _in_ascii(text)
+    if pattern == WORD and alike:
+        return [found.span() for found in _ASCII_WORD.finditer(alike)]
+    # the other patterns look for white space
+    if alike and pattern in (_ASCII_MARKUP if text.isascii() else (APOSTROPHE, SKIPPED)) and len(text) <= _SHORT:
         return [found.span() for found in _ASCII_MARKUP[pattern].finditer(text)]
     mark = next(c for c in map(chr, range(0xE000, 0x110000)) if c not in text)
     cut = pl.Series([text]).str.replace_all(pattern, mark + "${0}" + mark)[0].split(mark)
@@ -357,11 +375,8 @@ def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
         return PieceTokenizer(settings["json"])
     if kind == "fields":
         base, fields = tokenizer_from_dict(settings["base"]), settings["fields"]
-        if (
-            not isinstance(base, WordTokenizer | PieceTokenizer)
-            or not 0 < len(fields) <= 1_000
-            or not all(isinstance(x, str) for x in fields)
-        ):
+        named = 0 < len(fields) <= 1_000 and all(isinstance(x, str) for x in fields)
+        if not (named and isinstance(base, WordTokenizer | PieceTokenizer)):
             raise ValueError("no fields, or no tokenizer for them")
         columns = msgspec.convert(settings.get("columns", {}), dict[str, ColumnKind])
         if not set(columns) <= set(fields):
@@ -425,9 +440,8 @@ class PieceTokenizer:
         """Each text's pieces in order."""
         whole = texts.to_list()
         with one_line("the tokenizer fails on a text"):
-            encoded = self._encoded(
-                whole, 60 + sum(map(len, whole)) / 10_000
-            )  # tokenizers read a hundred times as fast
+            # tokenizers read a hundred times as fast
+            encoded = self._encoded(whole, 60 + sum(map(len, whole)) / 10_000)
         pieces = pl.Series([e.tokens for e in encoded], dtype=pl.List(pl.String))
         return pieces.list.eval(pl.element().str.replace_all(r"\s", "_"))  # a space joins the words of an n-gram
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from tokensieve.text.tokenizers import Tokenizer
 
 CODE = re.compile(r"://|^www\.|@|\d[/_=&#?:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
 _GLUED_BEFORE, _GLUED_AFTER = re.compile(r"(\w[/_=@#?%:.]|\[|\d-)$"), re.compile(r"^([/_=@#?%:.]\w|-\d|\])")
+
+Spans = Callable[[str], list[tuple[int, int, str]]]  # `Tokenizer.spans`
 
 
 class Sign(StrEnum):
@@ -43,19 +46,20 @@ class Sign(StrEnum):
         every = np.unique(np.concatenate([drawn, *some]))
         texts = corpus.texts.gather(every)
         split = dict(zip(every.tolist(), zip(texts, tokenizer.split(texts).to_list(), strict=True), strict=True))
+        spans: Spans = lru_cache(1_000)(tokenizer.spans)  # the words share many of their documents
         holding: dict[str, list[int]] = {}
         for i in drawn.tolist():
             for word in dict.fromkeys(split[i][1]):
                 holding.setdefault(word, []).append(i)
         ordinary = [(word, held) for word, held in sorted(holding.items()) if len(held) >= 8]
         ordinary = ordinary[:: max(1, len(ordinary) // 80)]
-        borne = [cls._of(word, [split[i] for i in held[:40]], tokenizer) for word, held in ordinary]
+        borne = [cls._of(word, [split[i] for i in held[:40]], spans) for word, held in ordinary]
         often = Counter(sign for signs, _ in borne for sign in signs)
         usual = {sign for sign, words in often.items() if words > 0.15 * len(borne)}
         glued = [
             cls._glued(text, start, end)
             for text in corpus.texts.gather(drawn[:: max(1, len(drawn) // 80)])
-            for start, end, _ in tokenizer.spans(text)
+            for start, end, _ in spans(text)
         ]
         if sum(glued) > 0.1 * len(
             glued
@@ -63,7 +67,7 @@ class Sign(StrEnum):
             usual.add(cls.MARKUP)
         found = []
         for token, held in zip(tokens, some, strict=True):
-            signs, fixed = cls._of(token, [split[i] for i in held.tolist()], tokenizer)
+            signs, fixed = cls._of(token, [split[i] for i in held.tolist()], spans)
             by_itself = {Sign.MARKUP} if CODE.search(token) else {Sign.NUMBER, Sign.FORMATTING}
             found.append((tuple(sign for sign in signs if sign not in usual - by_itself), fixed))
         return found
@@ -74,7 +78,7 @@ class Sign(StrEnum):
         return bool(_GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2]))
 
     @classmethod
-    def _of(cls, token: str, texts: list[tuple[str, list[str]]], tokenizer: Tokenizer) -> tuple[tuple[Sign, ...], bool]:
+    def _of(cls, token: str, texts: list[tuple[str, list[str]]], spans: Spans) -> tuple[tuple[Sign, ...], bool]:
         """The same of one token, from texts and their words."""
         if Formatting.includes(token):
             return (Sign.FORMATTING,), False
@@ -89,8 +93,8 @@ class Sign(StrEnum):
                 continue
             seen += 1
             if 5 * loose < len(texts):  # else the glued can no longer be most
-                spans = tokenizer.spans(text)
-                there = cls._glued(text, spans[at][0], spans[at + size - 1][1])
+                places_of_words = spans(text)
+                there = cls._glued(text, places_of_words[at][0], places_of_words[at + size - 1][1])
                 glued, loose = glued + there, loose + (not there)
             around = names[at - 1] if at else "", names[at + size] if at + size < words else ""
             for side, name in zip(neighbours, around, strict=True):
