@@ -223,7 +223,7 @@ def test_stand_ins_in_ascii_are_the_same_to_the_rule_of_words() -> None:
     )
     texts = [
         form.format(chr(code))
-        for code in (*range(128, 192), *range(192, 0x530, 7), *range(0x2010, 0x2040))
+        for code in (*range(128, 192, 2), *range(192, 0x530, 19), *range(0x2010, 0x2040, 2))
         for form in around
     ]
     for tokenizer in (WordTokenizer(), WordTokenizer(lowercase=False, html="keep")):

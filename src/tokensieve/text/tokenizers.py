@@ -180,8 +180,8 @@ class WordTokenizer:
             found = [(a + i, z - j) for (a, z), i, j in zip(found, before, behind, strict=True)]
             words = _without_space(matched).to_list()
         left_out, first, last = {"", *self.stop_words}, place.tolist(), ends.tolist()
-        kept = ((a, z, word) for (a, z), word in zip(found, words, strict=True) if word not in left_out)
-        return [(first[a], last[z - 1], word) for a, z, word in kept]
+        tokens = ((a, z, word) for (a, z), word in zip(found, words, strict=True) if word not in left_out)
+        return [(first[a], last[z - 1], word) for a, z, word in tokens]
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""
