@@ -328,14 +328,9 @@ class Model:
         read = [self.count(side) for side in (first, second)]
         m = (self.decide(read[0][0]) - self.decide(read[1][0]))[:, 0]
         whole = pl.Series([bool(a.strip() and b.strip()) for a, b in zip(first, second, strict=True)], dtype=pl.Boolean)
-        frame = pl.DataFrame(
-            {
-                "preferred": pl.Series(list(names), dtype=pl.String).gather((m < 0).astype(np.int64)),
-                "probability": expit(m),
-                "answer": m,
-                "unknown_words": read[0][1] + read[1][1],
-            }
-        )
+        preferred = pl.Series(list(names), dtype=pl.String).gather((m < 0).astype(np.int64))
+        numbers = {"probability": expit(m), "answer": m, "unknown_words": read[0][1] + read[1][1]}
+        frame = pl.DataFrame({"preferred": preferred, **numbers})
         return frame.with_columns(pl.when(whole).then(pl.col(name)).alias(name) for name in frame.columns[:3])
 
     def pieces(self, text: str, k: int = 1, row: sp.csr_array | None = None) -> list[Piece]:
@@ -419,10 +414,8 @@ class Model:
                 lost[top] = np.where(entries.sizes[held] > 1, -q[top] * rest, level[held] - float(self.prior[h]))
                 sums[:, h] += _sum_by_type(full, lost)
         n = np.where(documents > 0, documents, np.nan)
-        contribution = w[:n_types] * (received[:n_types] / n)[:, None]
-        return {
-            "documents": documents,
-            "attention": relative / n,
-            "contribution": contribution,
+        means = {
+            "contribution": w[:n_types] * (received[:n_types] / n)[:, None],
             "deletion": sums[:n_types] / n[:, None],
         }
+        return {"documents": documents, "attention": relative / n} | means

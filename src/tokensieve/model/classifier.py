@@ -179,9 +179,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         counts = Counts(matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens, weights)
         model = fit(counts, settings, vocabulary, units=units)
         how = {name: int(x) if isinstance(x, np.integer) else x for name, x in model.settings.items()}
-        if not isinstance(
-            self.random_state, int | np.integer
-        ):  # a random generator is no JSON value, and a clone draws anew
+        if not isinstance(self.random_state, int | np.integer):  # no JSON value, and a clone draws anew
             how["random_state"] = None
         return self._take(replace(model, classes=classes, settings=how))
 

@@ -68,15 +68,10 @@ class Explanation:
             entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
             types = matrix.indices[entries]
             value = both(w[types])[:, k]
-            table = pl.DataFrame(
-                {
-                    "token": pl.Series(names[types].tolist(), dtype=pl.String),
-                    "count": matrix.data[entries],
-                    "attention": q[entries],
-                    "value": value,
-                    "contribution": q[entries] * value,
-                }
-            ).sort(pl.col("contribution").abs(), descending=True, maintain_order=True)
+            columns = {"token": pl.Series(names[types].tolist(), dtype=pl.String), "count": matrix.data[entries]}
+            columns |= {"attention": q[entries], "value": value, "contribution": q[entries] * value}
+            size = pl.col("contribution").abs()
+            table = pl.DataFrame(columns).sort(size, descending=True, maintain_order=True)
             numbers = float(p[i, k]), float(mirrored[i, k]), int(unknown[i])
             out.append(cls(model.classes[best[i]], model.classes[k], *numbers, table))
         return out

@@ -174,9 +174,8 @@ def _digest(description: dict[str, Any], numbers: bytes) -> str:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
-        errors="backslashreplace"
-    )
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")
 
 
 # ---- what the files must hold: a checksum does not tell a model from nonsense that somebody signed with the same checksum
@@ -243,10 +242,8 @@ def _checked(description: dict[str, Any], numbers: dict[str, Floats]) -> Tokeniz
     features = set(found.formatting)
     _must(len(features) == len(found.formatting) and features <= set(Formatting(tokenizer).names), "formatting")
     levels = range(2, len(numbers) - 1)
-    _must(
-        numbers.keys() == {"scores", "values", "prior", *(f"grams{n}" for n in levels)} and len(levels) < 100,
-        "the arrays",
-    )
+    names = {"scores", "values", "prior", *(f"grams{n}" for n in levels)}
+    _must(numbers.keys() == names and len(levels) < 100, "the arrays")
     words = below = len(found.words)
     types, outputs = words + len(features), 1 if len(classes) == 2 else len(classes)
     for n in levels:

@@ -42,7 +42,7 @@ from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.task.tasks import CorpusModel, Labels
 from tokensieve.text.corpus import Corpus, Intake
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import CountedCorpus, Vocabulary, count_corpus, learn_vocabulary
 
@@ -104,7 +104,7 @@ class Learned:
         self.rounds, self.validation = ROUNDS, list[float]()
         if self.sizes[0].min() >= 10:
             self._choose(tell)
-        model = replace(self.trained(tell=tell), vocabulary=self.vocabulary)
+        model = replace(self.trained(tell=tell), vocabulary=self.vocabulary, tokens=self.vocabulary.tokens)
         self.model = AttentionClassifier.of(model, tokenizer=tokenizer)
         tell("attention", 0.0)
         self.attention_sums: Floats = self.train.total(
@@ -134,8 +134,7 @@ class Learned:
         """A model of all training documents, of some of the token types or one half of the documents alone, after all rounds."""
         drawn = None if half is None else (0.5, "half")
         parts = self.train if types is None and drawn is None else self.train.each(_chosen, types, drawn, half == 1)
-        tokens = self.vocabulary.tokens if types is None else self.vocabulary.tokens[types]
-        prior, steps = prior_of(self.sizes[0]), 0
+        prior, steps, tokens = prior_of(self.sizes[0]), 0, np.empty(0, dtype=object)  # which workers do not need
         for number, state in zip(range(self.rounds), self._averaged(parts, prior), strict=False):
             tell("training", number / self.rounds)
             u, w, taken = state.result()
@@ -247,11 +246,6 @@ def _tested(part: CountedCorpus, state: Any, prior: Floats) -> Sums:
     return Sums((loss_and_slope(f, labels)[0].sum(), len(labels), hits, *words))
 
 
-def _bare(model: Model) -> Model:
-    """What workers need of a model."""
-    return replace(model, vocabulary=None, tokens=np.empty(0, dtype=object))
-
-
 def _out_of_half(part: CountedCorpus, models: Sequence[Model]) -> Floats:
     """Decision values of each document by the model that has not seen its half, shape (n, H)."""
     drawn, f = _drawn(part, 0.5, "half"), np.zeros((part.counts.n_documents, models[0].values.shape[1]))
@@ -286,15 +280,15 @@ class _OnCluster(Labels):
     def attention_sums(self, part: CountedCorpus, model: Model) -> Floats:
         return self.learned.attention_sums
 
-    def refit(self, counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
-        return self.learned.trained(np.flatnonzero(np.isin(self.learned.vocabulary.tokens, counts.tokens)))
+    def refit(self, types: Ints, train: CountedCorpus, model: Model, settings: TrainSettings) -> Model:
+        return self.learned.trained(types)
 
     def folds(
         self, train: CountedCorpus, model: Model, settings: TrainSettings
     ) -> Callable[[CountedCorpus], Floats] | None:
         if self.learned.sizes[0].min() < 10:
             return None
-        models = [_bare(self.learned.trained(half=1 - half)) for half in range(2)]
+        models = [self.learned.trained(half=1 - half) for half in range(2)]
         prior = prior_of(self.learned.sizes[0])
         scale = best_scale(_out_of_half(train, models), prior, train.counts.labels)
         return lambda part: probabilities(prior + scale * (_out_of_half(part, models) - prior))

@@ -107,9 +107,9 @@ class Task(ABC):
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         """Entries of summary.json that only this task has."""
 
-    def refit(self, counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
-        """`tokensieve.model.fit.refit`, where the documents lie."""
-        return refit(counts, model, of, settings)
+    def refit(self, types: Ints, train: CountedCorpus, model: Model, settings: TrainSettings) -> Model:
+        """`model`, trained again on some of the token types alone."""
+        return refit(train.with_types(types), model, train.counts.n_documents, settings)
 
     def attention_sums(self, part: CountedCorpus, model: Model) -> Floats:
         """`tokensieve.model.attention.attention_sums` of all documents, shape (3, |S|)."""
@@ -136,7 +136,7 @@ class Task(ABC):
         self, types: Ints, train: CountedCorpus, test: CountedCorpus, model: Model, settings: TrainSettings
     ) -> Share:
         """Test accuracy of the same model trained on some of the token types alone."""
-        without = self.refit(train.with_types(types), model, train.counts.n_documents, settings)
+        without = self.refit(types, train, model, settings)
 
         def correct(part: CountedCorpus) -> Floats:
             some = part.with_types(types)
@@ -232,7 +232,7 @@ class Labels(Task):
             every = np.arange(counts.n_documents)
             parts = [np.isin(every, outside) for _, outside in folds(counts.labels, k, settings.seed, units)]
         for held in parts:
-            other = self.refit(counts.rows(~held), model, counts.n_documents, settings)
+            other = refit(counts.rows(~held), model, counts.n_documents, settings)
             f[held] = other.decide(counts.rows(held).matrix)
         prior = prior_of(counts.weighed[1])
         return probabilities(prior + best_scale(f, prior, counts.labels, counts.weights) * (f - prior))

@@ -61,9 +61,8 @@ class Sign(StrEnum):
             for text in corpus.texts.gather(drawn[:: max(1, len(drawn) // 80)])
             for start, end, _ in spans(text)
         ]
-        if sum(glued) > 0.1 * len(
-            glued
-        ):  # of all occurrences: the many names of a program are glued, the few common words are not
+        # of all occurrences: the many names of a program are glued, the few common words are not
+        if sum(glued) > 0.1 * len(glued):
             usual.add(cls.MARKUP)
         found = []
         for token, held in zip(tokens, some, strict=True):
