@@ -238,7 +238,7 @@ def is_first(found: Diagnosis, kind: str) -> bool:
 def accuses(said: str) -> bool:
     """Whether a headline names something to be checked."""
     sure = said.startswith(("This model relies", "This model follows"))
-    return sure or " It follows the form" in said or "moves its predictions most" in said
+    return sure or " It follows the form" in said or "Its predictions depend most on" in said
 
 
 def right(said: str, found: Diagnosis, kind: str) -> bool:

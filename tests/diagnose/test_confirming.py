@@ -41,15 +41,15 @@ def test_a_word_put_into_a_window_is_what_the_tokenizer_gives_for_the_text_with_
         for s, place in ((0, 0.0), (2, 0.4), (3, 0.99)):
             ids = tokenizer(having(text, WORDS[s], place))["input_ids"]
             if len(ids) <= longest:
-                assert whole.having(w, s, place).ids.tolist() == ids
+                assert whole.having(w, np.array([s]), place).ids.tolist() == ids
                 some += 1
-            short, before = cut.having(w, s, place), cut.input(w)
+            short, before = cut.having(w, np.array([s]), place), cut.input(w)
             assert len(short.ids) == min(len(before.ids) + len(cut.inner[s]), 20)
             if side == "right":  # the piece that some models read their answer from
                 assert short.ids[-2:].tolist() == before.ids[-2:].tolist()
     assert some > 60
     empty = Windows(tokenizer, pl.Series(["zzz", WORDS[0]]), SPLITTER, WORDS, Frame.of(tokenizer), None, True, silent)
-    assert empty.having(0, 0, 0.5).ids.tolist() == empty.input(0).ids.tolist()
+    assert empty.having(0, np.array([0]), 0.5).ids.tolist() == empty.input(0).ids.tolist()
 
 
 def test_in_a_pair_of_texts_the_word_takes_the_segment_of_its_place() -> None:
@@ -68,7 +68,7 @@ def test_in_a_pair_of_texts_the_word_takes_the_segment_of_its_place() -> None:
         (0.0, (f"{WORDS[new]} {WORDS[new]} {one}", two)),
         (0.9, (padded[0], f"{WORDS[new]} {two}")),
     ):
-        put, there = found.having(0, new, place), windows(*expected).input(0)
+        put, there = found.having(0, np.array([new]), place), windows(*expected).input(0)
         assert put.ids.tolist() == there.ids.tolist()
         assert put.segments is not None and there.segments is not None
         assert put.segments.tolist() == there.segments.tolist()
@@ -83,8 +83,27 @@ def test_a_function_of_texts_is_asked_about_the_text_with_the_word() -> None:
 
     words = ("battery", "good", "is", "the")
     subject = TextSubject(answer, 2, pl.Series(["A good one, the best!", "nothing"]), words, SPLITTER)
-    subject.having(np.array([0, 0, 0]), np.array([0, 0, 1]), np.array([0.1, 0.9, 0.5]))
-    assert asked == ["A battery good one, the best!", "A good one, battery the best!", "battery nothing"]
+    battery, phrase = np.array([0]), subject.in_order(np.array([3, 1]), 0)
+    subject.having([battery, battery, phrase], np.array([0, 0, 1]), np.array([0.1, 0.9, 0.5]))
+    assert asked == ["A battery good one, the best!", "A good one, battery the best!", "good the nothing"]
+
+
+def test_a_phrase_is_inserted_whole_and_in_its_order() -> None:
+    """Of two words that always come together neither was inserted, so that one word of the class alone ranked above both."""
+    rng, order = np.random.default_rng(2), np.arange(200) % 2
+    texts = [
+        " ".join(
+            ["good" if y else "bad", *rng.choice([f"w{i}" for i in range(20)], 6), *["zephyr quartz"] * (i % 5 == 0)]
+        )
+        for i, y in enumerate(order)
+    ]
+
+    def answer(given: list[str]) -> Any:
+        return [2.0 * ("good" in t) - 2.0 * ("bad" in t) + 6.0 * ("zephyr quartz" in t) for t in given]
+
+    uses = diagnose(answer, None, texts, order.tolist(), DiagnoseSettings(deletions=8), classes=["0", "1"]).uses
+    for row in uses.filter(pl.col("token").is_in(["zephyr", "quartz"])).iter_rows(named=True):
+        assert row["inserted"] == pytest.approx(6.0) and row["use"] == pytest.approx(6.0)
 
 
 def test_the_use_of_a_word_in_few_inputs_is_shown_by_putting_it_into_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,20 +133,15 @@ def test_the_use_of_a_word_in_few_inputs_is_shown_by_putting_it_into_others(monk
     assert status() == ("use not shown", 8, use)
 
 
-def test_intervals_of_words_in_few_inputs_hold_the_mean_by_what_words_in_more_show() -> None:
-    """Of each input one in seven owes the word nearly everything; eight inputs often hold none of those."""
+def test_intervals_of_use_hold_the_mean_where_few_inputs_owe_a_word_everything() -> None:
+    """A small sample often holds none of those: with their own variance alone 80 % of the intervals held the mean."""
     rng = np.random.default_rng(3)
-    n = np.r_[np.full(400, 8), np.full(100, 48)]
-    types = np.repeat(np.arange(len(n)), n)
-    x = np.where(rng.random(len(types)) < 0.15, 4.0, 0.2) * rng.exponential(size=len(types))
-    truth, none = 0.15 * 4 + 0.85 * 0.2, np.zeros(len(x))
-
-    def covered(least: int) -> float:
-        use = Measured.use_of(types, x, none, none, len(n), least)
-        return float(np.mean((use["use_low"] <= truth) & (truth <= use["use_high"]), where=n == 8))
-
-    assert covered(0) < 0.8
-    assert covered(24) > 0.88
+    for n, rate in (np.full(400, 24), 0.08), (np.r_[np.full(400, 8), np.full(100, 48)], 0.15), (np.full(400, 24), 0.5):
+        types = np.repeat(np.arange(len(n)), n)
+        x = np.where(rng.random(len(types)) < rate, 4.0, 0.02) * rng.exponential(size=len(types))
+        truth, none = rate * 4 + (1 - rate) * 0.02, np.zeros(len(x))
+        use = Measured.use_of(types, x, none, none, len(n))
+        assert np.mean((use["use_low"] <= truth) & (truth <= use["use_high"])) > 0.88
 
 
 def test_short_inputs_are_read_in_larger_batches() -> None:

@@ -281,7 +281,9 @@ def test_a_word_or_a_phrase_dominates_by_reliance() -> None:
     assert dominating_words(used) == ["mark"]
     phrase = used.with_columns(reliance=pl.Series([20.0, 19.0, 1.0, 1.0]))
     assert dominating_words(phrase) == ["mark", "next"]
-    assert dominating_words(phrase.with_columns(pl.Series("class", ["1", "0", "0", "0"]))) == []
+    # a mark beside a word that really predicts the label: neither has twice the other's reliance, but both far more than the rest
+    assert dominating_words(phrase.with_columns(pl.Series("class", ["1", "0", "0", "0"]))) == ["mark", "next"]
+    assert dominating_words(phrase.with_columns(reliance=pl.Series([20.0, 19.0, 12.0, 11.0]))) == []
     weak = used.with_columns(use_low=pl.col("use_low") / 10)
     assert dominating_words(weak) == [] and dominating_words(used.clear()) == []
     # the other words of its documents decide already, so that nothing is lost without it
@@ -334,7 +336,7 @@ def test_the_word_that_moves_a_model_without_skill_is_named() -> None:
     assert (
         DiagnosisReport(found)
         .headline()
-        .endswith("What moves its predictions most is “mark” (+6.0 log-odds). Would you expect that?")
+        .endswith("Its predictions depend most on “mark” (+6.0 log-odds). Would you expect that?")
     )
     found = diagnose(linear({"w1": 0.02, "w2": -0.01}), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert "moves" not in DiagnosisReport(found).headline()
@@ -362,7 +364,7 @@ def test_a_rare_mark_is_looked_at_by_inserting_it() -> None:
     row = found.uses.filter(pl.col("token") == "zephyr").row(0, named=True)
     assert found.used["token"][0] == "zephyr" and row["use"] == pytest.approx(6.0) and row["documents"] == 3
     assert row["status"] == "used, too rare to tell" and found.reading["coverage"]["rescued"] == ["zephyr"]
-    assert "“zephyr” (+6.0 log-odds), in 3 documents of this file" in DiagnosisReport(found).headline()
+    assert "“zephyr” (+6.0 log-odds), but only 3 documents of this file contain it" in DiagnosisReport(found).headline()
     assert (
         found.report()
         .blocks[0]

@@ -22,12 +22,9 @@ class DiagnoseCallback(TrainerCallback):
 
     Logged: diagnose/value (correlation of its answers to words alone with importance in the data), diagnose/auc,
     diagnose/learned (0 or 1), diagnose/unsupported (words used without support), diagnose/top_share (the largest share of all
-    use that one word has). The attribute `found` holds the diagnoses so far, with the step of each.
-
-    Args:
-        trainer: the Trainer; add the callback with `trainer.add_callback(DiagnoseCallback(trainer, texts, labels))`.
-        texts, labels: documents that the model is not trained on.
-        settings: of the diagnosis; 200 documents and no untrained model if None.
+    use that one word has). `found` holds the diagnoses so far, with the step of each. Add it with
+    `trainer.add_callback(DiagnoseCallback(trainer, texts, labels))`, on documents that the model is not trained on; by default it
+    reads 200 of them and no untrained model.
     """
 
     def __init__(

@@ -39,8 +39,8 @@ from tokensieve.wording import count, signed
 
 _Loaded = tuple[object, object]
 _NOTE = (
-    "The correlation between a model's use of words and the data shows whether the model has learned. Which of two trained models "
-    "is better is shown by their accuracy."
+    "The correlation between a model's use of words and the data shows whether the model has learned anything. To decide which of "
+    "two trained models is better, compare their accuracy."
 )
 
 
@@ -103,7 +103,7 @@ class Comparison:
         rows = DiagnosisReport.cells(
             shortened, "model accuracy/accuracy_low/accuracy_high auc/auc_low/auc_high learning unsupported most_used"
         )
-        looked = f"The {self.looked_at} words that any of the models uses most were removed from the same documents with each."
+        looked = f"For each model, the {self.looked_at} words that any of them uses most were removed from the same documents."
         title, few = f"The models on the same {count(first.documents['read'])} documents", (0, 1, 4, 5)
         short_rows = [tuple(row[i] for i in few) for row in rows]
         blocks: list[Block] = [
@@ -168,11 +168,9 @@ def compare(
     """Diagnose several models on the same documents, and compare what they use.
 
     Args:
-        models: name → (model, tokenizer), or a function that loads them, called each time its turn comes.
-        corpus: the documents.
-        settings: `DiagnoseSettings()` if None; of documents the same number is read by all, 1,000 if it is not given.
-        mapping, prompted: as for `diagnose_corpus`.
-        progress: called with (stage, fraction done).
+        models: name → (model, tokenizer), or a function that loads them when their turn comes.
+        corpus, settings, mapping, prompted, progress: as for `diagnose_corpus`; all models read the same number of documents, 1,000
+            by default.
 
     Raises:
         InputError: fewer than two models, or one that cannot be diagnosed.
@@ -181,20 +179,20 @@ def compare(
         raise InputError("one model cannot be compared: name two or more")
     settings = settings or DiagnoseSettings()
     settings = replace(settings, max_documents=settings.max_documents or 1000)
-    tell, found, n = progress or silent, [], len(models)
+    progress, found, n = progress or silent, [], len(models)
     diagnosed = partial(diagnose_corpus, corpus=corpus, settings=settings, mapping=mapping, prompted=prompted)
     for i, (name, one) in enumerate(models.items()):
         given = one() if callable(one) else one
-        mine = part(partial(_named, tell, name), 0.8 * i / n, 0.8 * (i + 1) / n)
+        of_model = part(partial(_named, progress, name), 0.8 * i / n, 0.8 * (i + 1) / n)
         try:
-            found.append(diagnosed(*given, model_name=name, progress=mine))
+            found.append(diagnosed(*given, model_name=name, progress=of_model))
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
     # the fifteen most used of each
     words = sorted({word for one in found for word in one.uses.top_k(15, by="use")["token"].to_list()})
     sizes = []
     for i, (name, one) in enumerate(models.items()):
-        tell(f"{name}: the same words in the same documents", 0.8 + 0.2 * i / n)
+        progress(f"{name}: the same words in the same documents", 0.8 + 0.2 * i / n)
         given = one() if callable(one) else one
         with OpenModel.loaded(*given, corpus, settings, mapping, prompted) as opened:
             sizes.append(_sizes(opened, settings, words))
@@ -204,8 +202,8 @@ def compare(
     return Comparison(found, table, changes, len(words), [_NOTE])
 
 
-def _named(tell: Progress, name: str, stage: str, share: float) -> None:
-    tell(f"{name}: {stage}", share)
+def _named(progress: Progress, name: str, stage: str, share: float) -> None:
+    progress(f"{name}: {stage}", share)
 
 
 def _sizes(opened: OpenModel, settings: DiagnoseSettings, words: Sequence[str]) -> list[Floats]:

@@ -160,7 +160,6 @@ class Diagnosis:
             {name: [one.rho, one.low, one.high] for name, one in agreement[kind].items()}
             for kind in ("model", "untrained", "frequency")
         )
-        baselines = {"untrained": untrained or None, "shuffled_labels": agreement["shuffled"], "frequency": frequency}
         content = {
             "name": self.name,
             "model": self.model,
@@ -184,7 +183,11 @@ class Diagnosis:
             "tokens": self.token_types,
             "correlation": {name: one.rho for name, one in self.correlation.items()},
             "intervals": intervals,
-            "baselines": baselines,
+            "baselines": {
+                "untrained": untrained or None,
+                "shuffled_labels": agreement["shuffled"],
+                "frequency": frequency,
+            },
             "accuracy_interval": [skill.accuracy_low, skill.accuracy_high],
             "auc": [skill.auc, skill.auc_low, skill.auc_high],
             "auc_random": skill.auc_random,

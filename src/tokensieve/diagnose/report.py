@@ -97,14 +97,11 @@ class DiagnosisReport:
             blocks.append(Section("Documents", (Text(lead), passages), only=_PAGE))
         tables = tuple(self._data_words(label) for label in self.found.classes[:8])
         blocks.append(Section("Informative words of the data", tables, only=_PAGE))
-        where = {
-            "first": "at the first position",
-            "last": "at the last position",
-            "mean": "as the mean over all positions",
-        }
         method, reads = self.found.reading["method"], self.found.reading["reads"]
         lines = [f"Effects of all words were measured by {method}; those in the first table by removing the word."]
-        lines += [f"The model takes its prediction {where[reads]}."] if reads else []
+        if reads:
+            where = {"mean": "the mean over all positions"}.get(reads, f"the {reads} position")
+            lines.append(f"The model predicts from {where}.")
         notes = [Text(shown(note, 400), "note") for note in self.found.notes]
         how: tuple[Block, ...] = (*map(Text, lines), *notes, Terms(tuple(_TERMS.items())))
         blocks.append(Section("How it was measured", how, only=_PAGE))
@@ -130,7 +127,7 @@ class DiagnosisReport:
             return "Too few words could be measured to tell whether this model has learned to predict the label."
         if not self.found.learned:
             if top:
-                moves = f"What moves its predictions most is {quoted(top)} ({signed(_most(used, top), 1)} log-odds)."
+                moves = f"Its predictions depend most on {quoted(top)} ({signed(_largest_use(used, top), 1)} log-odds)."
                 also = f" {moves} Would you expect that?{also}"
             if self.found.learning is Learning.BARELY:
                 return f"This model has barely learned to predict the label, if at all ({numbers}).{also}"
@@ -138,7 +135,7 @@ class DiagnosisReport:
         # the form of a document or words, whichever moves the answer further; unsupported words are named in any case, if they
         # change a fifth of the predictions: by chance any model has one of which the data supports less than it does
         words = leaning.filter(pl.col("token").is_in(top) | (pl.col("flipped") >= 0.2))["token"].head(3).to_list()
-        if form is not None and form["mean"] > _most(used, words or top):
+        if form is not None and form["mean"] > _largest_use(used, words or top):
             unsupported = (
                 f" It also relies on {quoted(words)}, which the evaluation data does not support." if words else ""
             )
@@ -148,17 +145,23 @@ class DiagnosisReport:
         if used.is_empty():
             return "This model has learned to predict the label; it does not measurably use any single word."
         if top:
-            first = used.row(by_predicate=pl.col("token") == top[0], named=True)
-            put = " when inserted" if (first["inserted"] or 0.0) > 2 * first["use"] else ""
-            start = f"This model relies most on {quoted(top)} ({signed(_most(used, top), 1)} log-odds{put})"
-            it = "passage" if " " in top[0] else "word"
-            if first["status"] == str(Status.RARE):
+            rows = used.filter(pl.col("token").is_in(top))
+            put = " when inserted" if (rows["inserted"] > 2 * rows["use"]).any() else ""
+            several = "up to " if len(top) > 1 else ""
+            start = (
+                f"This model relies most on {quoted(top)} ({several}{signed(_largest_use(used, top), 1)} log-odds{put})"
+            )
+            it = "these words" if len(top) > 1 else "this passage" if " " in top[0] else "this word"
+            expected = f"Would you expect {it} to matter that much?"
+            statuses = set(rows["status"])
+            if statuses == {str(Status.RARE)}:
                 return (
-                    f"{start}, in {count(first['documents'])} documents of this file: too few to tell whether the data supports "
-                    f"that. Would you expect this {it} to decide?"
+                    f"{start}, but only {count(max(rows['documents'].to_list()), 'document')} of this file contain "
+                    f"{'them' if len(top) > 1 else 'it'}, too few to tell whether the data supports that. {expected}"
                 )
-            goes = "It also predicts the label in this file. " if first["status"] == str(Status.CARRIES) else ""
-            return f"{start}. {goes}Would you expect this {it} to decide? If not, the model and this file may share a shortcut."
+            goes = "They also predict" if len(top) > 1 else "It also predicts"
+            goes = f"{goes} the label in this file. " if statuses == {str(Status.CARRIES)} else ""
+            return f"{start}. {goes}{expected} If not, the model and this file may share a shortcut."
         ten = used.sort("share", "token", descending=[True, False]).head(10)
         most = f"the {'ten' if ten.height == 10 else ten.height} words with the largest share together account for"
         most = most if ten.height > 1 else "the only word with a measurable use accounts for"
@@ -339,9 +342,7 @@ class DiagnosisReport:
         hidden = ", ".join(forms.filter(~pl.col("visible"))["form"])
         if hidden:
             blocks.append(
-                Text(
-                    f"These forms look the same to the tokenizer, documents {hidden}: the model reads the same pieces."
-                )
+                Text(f"Documents {hidden} are identical to the model: the tokenizer returns the same tokens.")
             )
         return tuple(blocks)
 
@@ -400,7 +401,7 @@ class DiagnosisReport:
         return Section("What this model uses", (*said, table) if self.found.learned else tuple(said))
 
 
-def _most(used: pl.DataFrame, words: Sequence[str]) -> float:
+def _largest_use(used: pl.DataFrame, words: Sequence[str]) -> float:
     """The largest use of these words, removed or inserted, in log-odds; 0 of none."""
     sizes = pl.max_horizontal("use", pl.col("inserted").fill_nan(None))
     return max(used.filter(pl.col("token").is_in(list(words))).select(sizes).to_series().to_list(), default=0.0)

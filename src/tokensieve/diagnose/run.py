@@ -55,22 +55,18 @@ def diagnose(
     """Diagnose a text classifier, or a reward model, on documents that it was not trained on.
 
     Args:
-        model: a Hugging Face model for sequence classification, or any other that
-            `tokensieve.diagnose.subjects.recognise.RecognisedModel.of` knows.
-        tokenizer: its fast tokenizer; None for a model that reads texts.
+        model, tokenizer: a Hugging Face model for sequence classification with its fast tokenizer; or anything else that
+            `tokensieve.diagnose.subjects.recognise.RecognisedModel.of` knows (None for a model that reads texts).
         texts: n documents; or n pairs of texts that the model reads together; or, without labels, n pairs (chosen, rejected).
         labels: their labels; None for preference pairs.
         settings: `DiagnoseSettings()` if None.
         name: of the source, for people.
-        options: of `diagnose_corpus`.
-
-    Raises:
-        InputError: as `diagnose_corpus`, or a text or label cannot be used, or there are neither labels nor pairs.
+        options: of `diagnose_corpus`, whose errors are raised; also if a text or label cannot be used.
     """
     paired = len(texts) > 0 and not isinstance(texts[0], str) and len(texts[0]) == 2
+    if not paired and labels is None:
+        raise InputError("without labels the documents must be pairs (chosen, rejected): pass labels, or pairs")
     if not paired:
-        if labels is None:
-            raise InputError("without labels the documents must be pairs (chosen, rejected): pass labels, or pairs")
         corpus = read_corpus((texts, labels))
     else:
         names = ("chosen", "rejected") if labels is None else ("first", "second")
@@ -95,37 +91,33 @@ def diagnose_corpus(
     resume: Path | None = None,
     progress: Progress | None = None,
 ) -> Diagnosis:
-    """As `diagnose`, on a corpus; of one with a test part that part is used, the other may have trained the model.
+    """As `diagnose`, on a corpus; if it has a test part, that part is used.
 
     Args:
-        model, tokenizer, settings: as `diagnose`.
-        corpus: the documents.
+        model, tokenizer, corpus, settings: as `diagnose`.
         classes: of a function, the labels of its columns in order.
-        mapping: class → name or number of the model's output, if names do not tell.
+        mapping: class → name or number of the model's output, if names do not match.
         prompted: of preference pairs, whether the model reads their unit, the prompt, before each answer.
         model_name: for people.
-        resume: file that keeps the unfinished work, and from which it goes on.
+        resume: file that keeps unfinished work and from which it continues.
         progress: called with (stage, fraction done).
 
     Raises:
         InputError: classes that do not match the model's outputs, a tokenizer without offsets, weights that are not finite, no
             frequent word, a checkpoint of another run, or too little memory.
     """
-    settings, tell, clock = settings or DiagnoseSettings(), progress or silent, Clock()
-    with OpenModel.loaded(model, tokenizer, corpus, settings, mapping, prompted, classes, tell) as opened:
+    settings, progress, clock = settings or DiagnoseSettings(), progress or silent, Clock()
+    with OpenModel.loaded(model, tokenizer, corpus, settings, mapping, prompted, classes, progress) as opened:
         clock.lap("counting")
-        mark = fingerprint(
-            *opened.sample.identity, opened.known.names, opened.outputs, settings.measuring(), opened.digest
-        )
-        work = Work(settings.batch_size, settings.deletions, settings.seed, resume, mark, tell)
-        return _measure(opened, work, settings, model_name or opened.known.family, clock)
+        sample, known = opened.sample, opened.known
+        mark = fingerprint(*sample.identity, known.names, opened.outputs, settings.measuring(), opened.digest)
+        work = Work(settings.batch_size, settings.deletions, settings.seed, resume, mark, progress)
+        return _measure(opened, work, settings, model_name or known.family, clock)
 
 
 class OpenModel:
-    """A model on its documents, ready to be measured.
-
-    `twin` measures an untrained model of the same shape on some words (None without), `facts` are those of `Diagnosis.reading`,
-    `digest` is a fingerprint of the weights, `reader` that of a PyTorch model, whose gradients follow the same outputs (else None).
+    """A model on its documents, ready to be measured: `twin` measures an untrained model of the same shape on some words (or None),
+    `facts` are those of `Diagnosis.reading`, `digest` is a fingerprint of the weights, `reader` that of a PyTorch model (or None).
     """
 
     def __init__(
@@ -150,23 +142,17 @@ class OpenModel:
         mapping: Mapping[str, str] | None,
         prompted: bool,
         classes: Sequence[str] | None = None,
-        tell: Progress = silent,
+        progress: Progress = silent,
     ) -> Iterator[OpenModel]:
         """The model on the documents, for as long as it is measured; arguments as of `diagnose_corpus`."""
         known, part = RecognisedModel.of(model, tokenizer, classes), corpus.test or corpus
         outputs = Outputs.match(part.classes, known.names, mapping, known.kind)
-        if part.pairs is not None and (outputs.order is None or outputs.kind != "single"):
-            raise InputError(
-                f"preference pairs need a model with a single output, a reward; this one has {len(known.names)}"
-            )
-        if known.answer is not None and (len(part.fields) == 2 or prompted):
-            raise InputError("a function of texts reads one text at a time: join the two texts of each pair yourself")
         most = settings.max_documents
         if most is None:
             # for each document one pass to read, two for effects, one to confirm, and about one for everything else
             passes = _passes(known, part.texts.to_list()[:500], settings, settings.seconds or 300) / 5
             most = max(1000 if settings.seconds is None else 200, int(passes))
-        tell("counting words", 0.0)
+        progress("counting words", 0.0)
         splitter: Tokenizer = SPLITTER
         if settings.tokenizer is not None:
             backend = getattr(known.tokenizer, "backend_tokenizer", None)
@@ -176,9 +162,15 @@ class OpenModel:
                 )
             splitter = PieceTokenizer(backend if settings.tokenizer == "model" else settings.tokenizer)
         sample = Sample(corpus, splitter, settings.min_documents, most, settings.seed, prompted)
+        if sample.partner is not None and outputs.kind != "single":
+            raise InputError(
+                f"preference pairs need a model with a single output, a reward; this one has {len(known.names)}"
+            )
         if known.answer is None:
-            with _open_pieces(known, outputs, sample, settings, tell) as opened:
+            with _open_pieces(known, outputs, sample, settings, progress) as opened:
                 yield opened
+        elif sample.paired:
+            raise InputError("a function of texts reads one text at a time: join the two texts of each pair yourself")
         else:
             subject = TextSubject(known.answer, outputs.width, sample.texts, sample.words, sample.splitter)
             yield cls(known, outputs, sample, subject)
@@ -186,14 +178,14 @@ class OpenModel:
 
 @contextmanager
 def _open_pieces(
-    known: RecognisedModel, outputs: Outputs, sample: Sample, settings: DiagnoseSettings, tell: Progress
+    known: RecognisedModel, outputs: Outputs, sample: Sample, settings: DiagnoseSettings, progress: Progress
 ) -> Iterator[OpenModel]:
     """A model that reads word pieces."""
     model, pieces = known.module or known.reader, known.tokenizer
     frame = (model.frame if hasattr(model, "frame") else Frame.of)(pieces, sample.paired)
     frame = replace(frame, prompted=sample.prompts is not None)
     limit, cut = frame.limit(model, pieces, settings.max_length), settings.long == "truncate"
-    windows = Windows(pieces, sample.inputs, sample.splitter, sample.words, frame, limit, cut, tell)
+    windows = Windows(pieces, sample.inputs, sample.splitter, sample.words, frame, limit, cut, progress)
     if known.reader is not None:
         yield OpenModel(known, outputs, sample, PieceSubject(known.reader, windows, outputs.width))
         return
@@ -208,7 +200,7 @@ def _open_pieces(
     def twin(outputs: Outputs, work: Work, kept: Ints) -> Measured:
         other = untrained_twin(model, settings.seed)
         with Reader.prepared(other, pad):
-            inputs = windows.of_words(kept).of_documents(sample.order[: _few(_UNTRAINED, len(sample.read))])
+            inputs = windows.of_words(kept).of_documents(sample.order[: _sample_size(_UNTRAINED, len(sample.read))])
             subject = PieceSubject(Reader(other, outputs, frame), inputs, outputs.width)
             measured = Measured(subject, outputs, work, "untrained model")
             measured.read()
@@ -227,7 +219,7 @@ def _open_pieces(
         yield opened
 
 
-def _few(most: tuple[int, int], documents: int) -> int:
+def _sample_size(most: tuple[int, int], documents: int) -> int:
     """So many documents at most, or a part of all, at least 24."""
     return min(most[0], max(documents // most[1], 24))
 
@@ -244,19 +236,18 @@ def _passes(known: RecognisedModel, texts: Sequence[str], settings: DiagnoseSett
     return float(seconds * 5e10 / (2.0 * weights * float(pieces) + 1e6))
 
 
-def _plan(opened: OpenModel, settings: DiagnoseSettings, budget: int) -> float:
-    """Estimate of all work, in pieces; words are confirmed in so many passes."""
+def _estimate_pieces(opened: OpenModel, settings: DiagnoseSettings, budget: int) -> float:
+    """Pieces that all passes read; words are confirmed in `budget` passes."""
     subject, n = opened.subject, len(opened.sample.read)
-    pieces, alone = float(subject.lengths.sum()), float(subject.word_lengths.sum())
-    each = pieces / max(n, 1)
-    out = (3.0 if subject.differentiable else 1.0) * pieces + alone + each * budget
-    out += each * _few(_PROBED, n) * (len(FORMS) + 1)
+    passes, alone = n + budget + _sample_size(_PROBED, n) * (len(FORMS) + 1), float(subject.word_lengths.sum())
     if not subject.differentiable:
-        held = np.bincount(subject.types, minlength=len(subject.word_lengths))
-        out += each * float(np.minimum(held, settings.deletions).sum())
-    elif settings.untrained:
-        out += 3 * each * _few(_UNTRAINED, n) + alone
-    return out
+        containing = np.bincount(subject.types, minlength=len(subject.word_lengths))
+        passes += int(np.minimum(containing, settings.deletions).sum())
+    else:
+        passes += 2 * n
+        if settings.untrained:
+            passes, alone = passes + 3 * _sample_size(_UNTRAINED, n), 2 * alone
+    return passes * float(subject.lengths.sum()) / max(n, 1) + alone
 
 
 def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_name: str, clock: Clock) -> Diagnosis:
@@ -265,7 +256,7 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     minute = _passes(known, sample.texts.to_list()[:500], settings, 60)
     # words are confirmed in proportion to the documents, or for a minute by a fast model
     budget = max(200 + n, int(min(minute * min(n / 250, 1), 6_000)))
-    work.pieces, work.longest = _plan(opened, settings, budget), int(subject.lengths.max())
+    work.pieces, work.longest = _estimate_pieces(opened, settings, budget), int(subject.lengths.max())
     minutes = work.pieces / float(subject.lengths.mean()) / minute
     if minutes > 1:
         work.progress(f"the model reads {n:,} documents; expect about {minutes:.0f} min on one core", 0.0)
@@ -295,7 +286,7 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     found, first = token_importance(sample.counts), measured.use(sample.labels[subject.documents])
     trials = Trials.confirm(measured, first, found, rare, budget)
     clock.lap("confirming words")
-    some = sample.order[: _few(_PROBED, n)]
+    some = sample.order[: _sample_size(_PROBED, n)]
     texts = sample.inputs.gather(some).to_list()
     forms = probe_forms(measured, texts, offset[some], sample.corpus)
     clock.lap("forms of documents")

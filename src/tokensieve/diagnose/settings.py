@@ -12,12 +12,11 @@ from tokensieve.text.settings import ReadSettings
 
 @dataclass(frozen=True, kw_only=True)
 class DiagnoseSettings(ReadSettings):
-    """Measuring.
+    """How a model is measured.
 
     A number below one, or a choice that does not exist, is an InputError. Documents are drawn in proportion to the classes;
     importance in the data always comes from all of them. `seconds` are those of a machine of 50 billion operations a second,
-    about one core, so that the number of documents depends on model and texts only. A smaller `min_documents` takes longer and
-    gives wider intervals. `max_length` counts special tokens. `tokenizer` is None for words and punctuation by Unicode rules.
+    about one core, so that the number of documents depends on model and texts only. `max_length` counts special tokens.
     `label_words` maps each class to the word that a causal language model predicts for it.
     """
 

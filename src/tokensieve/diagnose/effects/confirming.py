@@ -95,7 +95,7 @@ class Trials:
             size, mean, flipped, helps = (np.bincount(at, np.nan_to_num(x)) / np.bincount(at) for x in columns)
             # the size is averaged, since use is a mean of sizes; the sign is that of the mean
             types, effect = key[:, 0], np.where(mean < 0, -size, size)
-        own = Measured.use_of(types, effect, flipped, helps, S, FIRST)
+        own = Measured.use_of(types, effect, flipped, helps, S)
         having = measured.answers[self.windows] + self.gained
         towards = having.argmax(axis=1) if having.shape[1] > 1 else np.zeros(len(having), dtype=np.int64)
         gain, nothing = self.gained[np.arange(len(having)), towards], np.zeros(len(having))
@@ -142,19 +142,19 @@ def _repeat(measured: Measured, trials: Trials, words: Ints, inputs: int, togeth
     lost = measured.remove(measured.types[chosen], measured.windows[chosen], stage, together)
     types, windows = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for s in words:
-        if int(s) in together:  # a part of a phrase says nothing where the others are not
-            continue
-        windows.append(_other_inputs(measured, int(s), inputs)[int((trials.types == s).sum()) :])
+        others = _other_inputs(measured, together.get(int(s), np.array([s])), inputs)
+        windows.append(others[int((trials.types == s).sum()) :])
         types.append(np.full(len(windows[-1]), s))
     where = np.concatenate(types), np.concatenate(windows)
-    trials.add(chosen, lost, *where, measured.insert(*where, f"{stage}, inserted"))
+    trials.add(chosen, lost, *where, measured.insert(*where, f"{stage}, inserted", together))
 
 
-def _other_inputs(measured: Measured, word: int, inputs: int) -> Ints:
-    """Inputs that a word is inserted into: half of `inputs`, or more if fewer than the other half contain it."""
-    held = measured.windows[measured.types == word]
-    free = np.setdiff1d(np.arange(len(measured.answers)), held)
-    return np.random.default_rng([measured.work.seed, word]).permutation(free)[: max(inputs - len(held), inputs // 2)]
+def _other_inputs(measured: Measured, words: Ints, inputs: int) -> Ints:
+    """Inputs that a word or phrase is inserted into: half of `inputs`, or more if fewer than the other half contain it."""
+    containing = np.unique(measured.windows[np.isin(measured.types, words)])
+    free = np.setdiff1d(np.arange(len(measured.answers)), containing)
+    drawn = np.random.default_rng([measured.work.seed, int(words.min())]).permutation(free)
+    return drawn[: max(inputs - len(containing), inputs // 2)]
 
 
 def _wide(measured: Measured, trials: Trials, share: Floats, inputs: int) -> Ints:

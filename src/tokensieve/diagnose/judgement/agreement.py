@@ -267,9 +267,8 @@ class Skill:
     def random_auc(counts: Counts, read: Ints, partner: Ints | None, seed: int) -> float:
         """The AUC that 97.5 % of 200 random scorers stay below, f = Σ_s c_s r_s/Σ_s c_s with r_s ~ N(0, 1) (one r for each class).
 
-        A model that has learned nothing is a fixed function of the texts, and ranks the classes of few texts better or worse than
-        at random: so does this one, which weighs words as an untrained model does, by luck. Of preference data, `partner` is the
-        place among the documents read of each one's partner, shape (n,).
+        A model that has learned nothing weighs words by luck as these do, and ranks the classes of few texts better or worse than
+        at random. Of preference data, `partner` is the place among the documents read of each one's partner, shape (n,).
         """
         rng, x, labels = np.random.default_rng(seed), counts.matrix[read].astype(np.float64), counts.labels[read]
         length, found = np.maximum(np.asarray(x.sum(axis=1)).reshape(-1, 1), 1.0), []
@@ -304,12 +303,9 @@ class Learning(StrEnum):
         skill: Skill,
         uses: pl.DataFrame,
     ) -> Learning:
-        """Whether the model has learned where the label is.
-
-        It has where it answers better than chance (accuracy or AUC), ranks documents better than random weights of their words do
-        (any fixed function of texts differs from chance a little), *and* its words matter: leaving words out takes from the right
-        answer, or a word is used that carries the label or helps, or what it does with a word agrees with importance (interval
-        above zero, above what shuffled labels reach, and above the untrained model). Barely where all hold but the random weights.
+        """It has learned if it answers better than chance (accuracy or AUC), ranks documents better than random weights of their
+        words do, *and* its words matter: removing words takes from the right answer, or a word is used that predicts the label or
+        helps, or what it does with a word agrees with importance (`Correlation.stands_out`). Barely if all hold but the second.
         """
         known = [name for name in MEASURES if name in correlation and math.isfinite(correlation[name].low)]
         if skill.above_chance and not known and not math.isfinite(skill.removal[0]):

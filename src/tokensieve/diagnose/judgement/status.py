@@ -127,23 +127,24 @@ def judge(
 
 
 def dominating_words(used: pl.DataFrame) -> list[str]:
-    """The word, or the two of a phrase, that a model relies on far more than on any other; empty if there is none.
+    """The few words, three at most, that a model relies on far more than on any other; empty if there are none.
 
-    By reliance: twice the next word's, of a word that at least doubles the odds. Else by use, for words in few documents: the lower
-    end of the interval is above 2.5 times the median of the eight words behind it, and 1.5 times the next. The factors were chosen
-    on models of the development part of `benchmarks/planted.py`. `used` are the rows of `judge` whose use is shown.
+    By reliance: each at least doubles the odds and has twice the next word's. Else by use, for a word or phrase in few documents:
+    the lower end of the interval is above 2.5 times the median of the eight words behind it, and 1.5 times the next. The factors
+    were chosen on models of the development part of `benchmarks/planted.py`. `used` are the rows of `judge` whose use is shown.
     """
-    for by in ("reliance", "use"):
-        rows = used.sort(by, "token", descending=[True, False])
-        value, either = rows[by].to_numpy(), np.fmax(rows["use_low"].to_numpy(), rows["inserted_low"].to_numpy())
-        alike = len(value) > 1 and value[1] > 0.7 * value[0] and rows["class"][0] == rows["class"][1]
-        for size in range(1, min(1 + alike, len(value)) + 1):  # a phrase of two words shares its use
+    for size in range(1, min(used.height, 3) + 1):
+        for by in ("reliance", "use"):
+            rows = used.sort(by, "token", descending=[True, False])
+            value, either = rows[by].to_numpy(), np.fmax(rows["use_low"].to_numpy(), rows["inserted_low"].to_numpy())
             rest, least = value[size : size + 8], either[:size].min()
             after = rest.max(initial=0.0)
             if by == "reliance":
                 found = value[size - 1] > 2 * after and least > math.log(2)
             else:
-                found = least > max(2.5 * (np.median(rest) if len(rest) >= 3 else after), 1.5 * after)
+                phrase = size == 2 and value[1] > 0.7 * value[0] and rows["class"].head(2).n_unique() == 1
+                far = least > max(2.5 * (np.median(rest) if len(rest) >= 3 else after), 1.5 * after)
+                found = far and (size == 1 or phrase)
             if found:
                 return rows["token"].head(size).to_list()
     return []

@@ -71,7 +71,8 @@ class Sample:
                 f"a transformer reads one text, or two together, not {len(corpus.fields)} fields: pass --text once or twice"
             )
         rng, n, pairs = np.random.default_rng(seed), len(corpus.labels), corpus.pairs
-        self.paired = len(corpus.fields) == 2 or (pairs is not None and prompted)
+        step = 2 if pairs else 1  # documents that stay together: the two answers of a pair
+        self.paired = len(corpus.fields) == 2 or (step == 2 and prompted)
         if corpus.fields:
             sides = [
                 [_one_side(text[a:z]).strip() for _, a, z in FieldTokenizer.split_fields(corpus.fields, text)[-2:]]
@@ -79,51 +80,52 @@ class Sample:
             ]
             corpus = corpus.with_texts(pl.Series("text", map(SEPARATOR.join, sides), dtype=pl.String))
         # an order of which every beginning holds the classes in proportion, and pairs together
-        if pairs is not None:
-            first = 2 * rng.permutation(n // 2)
-            order = np.column_stack([first, first + 1]).ravel()
+        if step == 2:
+            order = np.add.outer(2 * rng.permutation(n // 2), [0, 1]).ravel()
         else:
             place = np.empty(n)
             for k in range(int(corpus.labels.max()) + 1):
                 of_class = np.flatnonzero(corpus.labels == k)
                 place[of_class] = (rng.permutation(len(of_class)) + 0.5) / max(len(of_class), 1)
             order = np.argsort(place, kind="stable")
-        read = np.sort(order[: max_documents - (max_documents % 2 if pairs is not None else 0)])
+        read = np.sort(order[: max_documents - max_documents % step])
         self.n_groups = min(50, len(read) // 2)
         if len(np.unique(corpus.labels[read])) < 2 or self.n_groups < 4:
             raise InputError(
                 f"{len(read)} documents are too few to diagnose a model: pass at least 8, from two classes"
             )
         self.groups = np.empty(n, dtype=np.int64)
-        self.groups[order] = (np.arange(n) // (1 if pairs is None else 2)) % self.n_groups
+        self.groups[order] = np.arange(n) // step % self.n_groups
         if splitter is SPLITTER and not self.paired:  # a passage must not reach from one text of a pair into the other
             some = order[: min(len(read), 1000)]
-            splitter = _PassageSplitter.over(corpus.texts.gather(some), max(min_documents, len(some) // 100))
+            splitter = _PassageSplitter.with_passages(corpus.texts.gather(some), max(min_documents, len(some) // 100))
         counted = count_texts(corpus.texts, tokenizer=splitter)
-        held = np.bincount(counted.matrix[read].indices, minlength=counted.matrix.shape[1])
-        often = np.bincount(counted.matrix.indices, minlength=len(held))
-        frequent = np.flatnonzero(held >= min_documents)
+        in_read = np.bincount(counted.matrix[read].indices, minlength=counted.matrix.shape[1])
+        in_all = np.bincount(counted.matrix.indices, minlength=len(in_read))
+        frequent = np.flatnonzero(in_read >= min_documents)
         if not len(frequent):
             raise InputError(
                 f"no word occurs in {min_documents} of the {len(read):,} documents read: lower --min-documents, or, if words are "
                 "not separated by spaces (Chinese, Japanese, Thai), take the model's pieces as words with --tokenizer model"
             )
-        rare = np.flatnonzero((held < min_documents) & (held > 0) & (often >= 2))
-        rare = np.sort(rare[np.argsort(-often[rare], kind="stable")[:5_000]])  # the most frequent of them
+        rare = np.flatnonzero((in_read < min_documents) & (in_read > 0) & (in_all >= 2))
+        rare = np.sort(rare[np.argsort(-in_all[rare], kind="stable")[:5_000]])  # the most frequent of them
         if len(read) < n:
-            drawn = f"the model reads {len(read):,} of {n:,} documents, drawn at random (--max-documents)"
-            notes.append(f"{drawn}; importance in the data comes from all")
+            notes.append(
+                f"the model reads {len(read):,} of {n:,} documents, drawn at random (--max-documents); importance in the data "
+                "comes from all"
+            )
         tokens = np.asarray(counted.vocabulary.words, dtype=object)
-        self.corpus, self.splitter, self.notes, self.distinct = corpus, splitter, notes, int((often > 0).sum())
-        self._choose(Counts(counted.matrix, corpus.labels, corpus.classes, tokens), np.r_[frequent, rare])
-        self.frequent = np.arange(len(self.words)) < len(frequent)
+        self.corpus, self.splitter, self.notes, self.distinct = corpus, splitter, notes, int((in_all > 0).sum())
+        self.frequent = np.arange(len(frequent) + len(rare)) < len(frequent)
+        self._keep_words(Counts(counted.matrix, corpus.labels, corpus.classes, tokens), np.r_[frequent, rare])
         chosen = corpus.texts.filter(pl.Series(np.isin(np.arange(n), read)))
         # copied, since a large source keeps its texts in a file
         self.texts = pl.Series("text", chosen.to_list(), dtype=pl.String)
         self.labels, self.read, self.order = corpus.labels[read], read, np.searchsorted(read, order[: len(read)])
-        self.partner = None if pairs is None else np.searchsorted(read, read ^ 1)
+        self.partner = np.searchsorted(read, read ^ 1) if pairs else None
         self.prompts: pl.Series | None = None
-        if pairs is not None and prompted:
+        if pairs and prompted:
             units = np.repeat(pairs.units, 2)[read]
             self.prompts = pl.Series([_one_side(str(pairs.names[unit])) for unit in units], dtype=pl.String)
 
@@ -140,12 +142,11 @@ class Sample:
     def of_words(self, kept: Ints) -> Sample:
         """The same with some of the words."""
         out = copy.copy(self)
-        out._choose(self.counts, kept)
+        out._keep_words(self.counts, kept)
         out.frequent = self.frequent[kept]
         return out
 
-    def _choose(self, counts: Counts, kept: Ints) -> None:
-        """Some of the words counted."""
+    def _keep_words(self, counts: Counts, kept: Ints) -> None:
         tokens, matrix = counts.tokens[kept], counts.matrix[:, kept]
         matrix.sort_indices()
         self.words: tuple[str, ...] = tuple(tokens.tolist())
@@ -165,17 +166,15 @@ class _PassageSplitter:
             self._by_first.setdefault(passage[0], []).append(passage)
 
     @classmethod
-    def over(cls, texts: pl.Series, least: int) -> Tokenizer:
-        """With the passages of some texts, each in at least so many of them; the plain splitter if there are none."""
+    def with_passages(cls, texts: pl.Series, least: int) -> Tokenizer:
+        """With the passages that at least so many of these texts share; the plain splitter if there are none."""
         documents, seen = SPLITTER.split(texts).to_list(), dict[tuple[str, ...], set[int]]()
 
-        def held(n: int) -> Counter[tuple[str, ...]]:
-            """In how many documents each run of n tokens is."""
-            return Counter(
-                run for tokens in documents for run in set(zip(*(tokens[i:] for i in range(n)), strict=False))
-            )
+        def document_frequencies(n: int) -> Counter[tuple[str, ...]]:
+            runs = (set(zip(*(tokens[i:] for i in range(n)), strict=False)) for tokens in documents)
+            return Counter(run for some in runs for run in some)
 
-        grams, fours = held(_GRAM), held(4)
+        grams, fours = document_frequencies(_GRAM), document_frequencies(4)
         for k, tokens in enumerate(documents):
             often = [grams[run] >= least for run in zip(*(tokens[i:] for i in range(_GRAM)), strict=False)]
             for frequent, places in groupby(range(len(often)), often.__getitem__):
@@ -192,7 +191,7 @@ class _PassageSplitter:
             if whole and not any(lines[other] in lines[passage] for other in found):
                 text = texts[min(seen[passage])]
                 spans = cls({passage: lines[passage]}).spans(text)
-                start, end = next((a, z) for a, z, token in spans if token == lines[passage])
+                start, end = next(span[:2] for span in spans if span[2] == lines[passage])
                 found[passage] = " ".join(text[start:end].lower().split())
         return cls(found) if found else SPLITTER
 

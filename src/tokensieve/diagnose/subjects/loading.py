@@ -41,14 +41,13 @@ def load(
 
     Args:
         source: a folder with config.json, model.safetensors and tokenizer.json, or a name on the Hugging Face hub.
-        trust_remote_code: run Python code that comes with the folder or from the hub.
+        trust_remote_code: run Python code that comes with the model.
         device: of PyTorch, for example "cpu" or "cuda".
-        label_words: class → the word that a causal language model predicts for it; None for a classifier.
-        template: with label words: the text around {text}.
+        label_words, template: class → the word that a causal language model predicts for it, and the text around {text}.
 
     Raises:
-        InputError: the library, the folder, the model, its classifier, its tokenizer or the device is missing, weights are
-            not in safetensors or not finite, or remote code would be needed and was not allowed.
+        InputError: a library, the folder, its classifier, its tokenizer or the device is missing, weights are not in safetensors or
+            not finite, or remote code would be needed and was not allowed.
     """
     _require_libraries()
     place, folder, classifier = find_device(device), Path(source), label_words is None
@@ -164,10 +163,9 @@ def _load_onnx(folder: Path, file: Path) -> tuple[Any, Any]:
 
 
 class OnnxClassifier:
-    """A sequence classifier in a .onnx file: logits alone, so that effects are measured by removing words.
-
-    The file's inputs are input_ids and attention_mask (token_type_ids if it has them), its first output the logits; `names` are the
-    outputs' in order, `pad` is the piece id that pads. Without onnxruntime, or of another file, an InputError.
+    """A sequence classifier in a .onnx file: its inputs are input_ids and attention_mask (token_type_ids if it has them), its
+    first output the logits. There are no gradients: effects are measured by removing words. `names` are the outputs' in order,
+    `pad` is the piece id that pads. An InputError without onnxruntime, or for another file.
     """
 
     read_pieces = True

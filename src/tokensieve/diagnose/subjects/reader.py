@@ -48,11 +48,6 @@ class Reader:
     Found out, not assumed: where it reads its answer (by which positions of the last hidden states have a gradient), on which
     side inputs may be padded without changing the answer, and whether gradients reach the embeddings.
 
-    Args:
-        model: a Hugging Face model for sequence classification, as `prepared` leaves it.
-        outputs: how its logits become answers.
-        frame: the special tokens of one input.
-
     Attributes:
         reads: "first", "last" or "mean"; None where that cannot be found.
         layers: L, or 0 where the model gives no attention, or it is not known from where it reads.
@@ -338,17 +333,9 @@ def _implementation(model: Any, kind: str) -> Iterator[None]:
 class LabelWords(torch.nn.Module):
     """A causal language model as a classifier: it answers with one of K words.
 
-    The document stands in a template, such as "Review: {text} Sentiment:", and the logit of a class is log P(word | template) of
-    its word as the next piece.
-
-    Args:
-        model: a causal language model of transformers.
-        tokenizer: its fast tokenizer.
-        words: class → the word that answers it, with its leading space if it is written with one (" good").
-        template: text around the document, with {text} in its place; for pairs of texts with {text} and {second}.
-
-    Raises:
-        InputError: the template does not hold {text} once, or two words begin with the same piece.
+    The document stands in a template, such as "Review: {text} Sentiment:" (for pairs of texts with {text} and {second}), and the
+    logit of a class is log P(word | template) of its word as the next piece. `words` maps each class to its word, with a leading
+    space if it is written with one (" good"). A template without {text}, or words that begin alike, are an InputError.
     """
 
     def __init__(self, model: Any, tokenizer: Any, words: Mapping[str, str], template: str | None = None) -> None:

@@ -78,16 +78,11 @@ class Outputs:
         asked: Mapping[str, str] | None = None,
         kind: _Kind = "softmax",
     ) -> Outputs:
-        """Match the data's K classes with the model's M outputs: as asked, else by name (without case), else by number.
+        """Match the data's K classes with the model's M outputs: as asked (class → output name or number), else by name (without
+        case), else by number.
 
-        Args:
-            classes: the data's classes.
-            names: of the outputs in index order (the model's `id2label`).
-            asked: class → output name or number.
-            kind: sigmoid if each output is a yes or no of its own; a single output is always single.
-
-        Raises:
-            InputError: the data has more classes than the model has outputs, or what was asked names no output, or one twice.
+        `names` are the outputs' in index order (the model's `id2label`); `kind` is sigmoid if each is a yes or no of its own; a
+        single output is always single. More classes than outputs, or an unusable request, are an InputError.
         """
         names, M, K = tuple(names), len(names), len(classes)
         have = f"the model predicts {listed(names)}, the data is labelled {listed(classes)}"
@@ -383,6 +378,11 @@ class TextSubject:
         """What the model sees of a text."""
         return text
 
+    def in_order(self, words: Ints, window: int) -> Ints:
+        """Some words in the order in which they first occur in a document that contains them."""
+        types = [span[2] for span in self._spans[window]]
+        return np.array(sorted(words.tolist(), key=types.index))
+
     def look(self, at: Ints, attention: object) -> Floats:
         """Logits of some documents."""
         return self._logits([self._texts[k] for k in at])
@@ -407,13 +407,13 @@ class TextSubject:
             texts.append("".join([*out, self._texts[k][at:]]))
         return self._logits(texts)
 
-    def having(self, words: Ints, windows: Ints, places: Floats) -> Floats:
-        """Logits of documents into each of which one word was put."""
+    def having(self, words: Sequence[Ints], windows: Ints, places: Floats) -> Floats:
+        """Logits of documents into each of which some words were inserted."""
         texts = []
-        for s, k, place in zip(words, windows, places, strict=True):
+        for some, k, place in zip(words, windows, places, strict=True):
             text, spans = self._texts[k], self._spans[k]
             at = spans[int(place * len(spans))][0] if spans else 0
-            texts.append(f"{text[:at]}{self._words[s]} {text[at:]}")
+            texts.append(f"{text[:at]}{' '.join(self._words[s] for s in some)} {text[at:]}")
         return self._logits(texts)
 
     def _logits(self, texts: list[str]) -> Floats:

@@ -43,12 +43,10 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """The special tokens around a text, or around and between the two of a pair.
+    """The special tokens around a text (`before`, `after`), and between the two of a pair (`middle`; None for single texts).
 
-    Attributes:
-        before, middle, after: piece ids; middle is None for single texts.
-        segmented: whether the model is given the segment of each piece.
-        prompted: whether the first of two texts is a prompt: read, but never measured.
+    `segmented`: whether the model is given the segment of each piece; `prompted`: whether the first text is a prompt, read but
+    never measured.
     """
 
     before: list[int]
@@ -81,11 +79,9 @@ class Frame:
         return len(self.before) + len(self.after) + len(self.middle or [])
 
     def limit(self, model: Any, tokenizer: Any, asked: int | None) -> int | None:
-        """Pieces that one input may have, special tokens included; None if nothing limits them; an InputError if less than two are
-        left.
-
-        The smallest of what was asked, the tokenizer's `model_max_length` and the model's `max_position_embeddings`. A table
-        of positions with a padding row starts counting behind that row (RoBERTa), which shortens it.
+        """Pieces that one input may have, special tokens included: the smallest of what was asked, the tokenizer's
+        `model_max_length` and the model's `max_position_embeddings` (without a padding row, behind which RoBERTa counts); None if
+        nothing limits them; an InputError if less than two are left for text.
         """
         limits = [asked] if asked is not None else []
         if tokenizer.model_max_length < 10**6:  # a tokenizer without a limit names a larger number than any model has
@@ -260,20 +256,21 @@ class Windows:
         place = kept[: text[0] if self._keep_end else text[-1] + 1].sum()
         return Input(np.insert(left, place, more[::-1] if self._keep_end else more))
 
-    def having(self, window: int, word: int, place: float) -> Input:
-        """One window after putting a word before another, the one at a share `place` of its words. What no longer fits into the
-        longest window falls away: in front of the last piece, from which some models read, or at the beginning."""
+    def having(self, window: int, words: Ints, place: float) -> Input:
+        """One window after putting a word, or the words of a phrase, before another, the one at a share `place` of its words. What
+        no longer fits into the longest window falls away: in front of the last piece, from which some models read, or at the
+        beginning."""
         at = self.at(window)
         pieces, types = self.pieces[at], self.types[at]
         segments = np.zeros(len(pieces), dtype=np.int32) if self.segments is None else self.segments[at]
-        words = np.flatnonzero((types >= 0) & (types != np.r_[SPECIAL, types[:-1]]))
-        if not len(words):
+        places = np.flatnonzero((types >= 0) & (types != np.r_[SPECIAL, types[:-1]]))
+        if not len(places):
             return self.input(window)
-        new, where = self.inner[word], int(words[int(place * len(words))])
-        pieces, types = np.insert(pieces, where, new), np.insert(types, where, np.full(len(new), word))
+        new, where = [piece for word in words for piece in self.inner[word]], int(places[int(place * len(places))])
+        pieces, types = np.insert(pieces, where, new), np.insert(types, where, np.full(len(new), words[0]))
         segments = np.insert(segments, where, np.full(len(new), segments[where]))
         over = max(len(pieces) - int(np.diff(self.starts).max()), 0)
-        old = np.flatnonzero((types != SPECIAL) & (types != word))
+        old = np.flatnonzero((types != SPECIAL) & (types != words[0]))
         gone = old[:over] if self._keep_end else old[max(len(old) - 1 - over, 0) : -1]
         return Input(np.delete(pieces, gone), None if self.segments is None else np.delete(segments, gone))
 
@@ -328,14 +325,12 @@ def _types(
 class PieceSubject:
     """A model on its inputs: W windows, |S| word types, m distinct (word type, input) pairs ordered by input, then by type.
 
-    Args:
-        reader, windows, width: the model (`tokensieve.diagnose.subjects.reader.Reader`, or another with `logits`), its inputs, M.
+    `reader` is a `tokensieve.diagnose.subjects.reader.Reader`, or another with `logits`; `width` is M.
 
     Attributes:
         documents, lengths: document (ascending) and length of each input, shape (W,).
         word_lengths: length of each word alone, shape (|S|,).
         types, windows: word type and input of each pair, shape (m,).
-        layers, differentiable: as of a `Reader`.
     """
 
     def __init__(self, reader: Any, windows: Windows, width: int) -> None:
@@ -390,6 +385,11 @@ class PieceSubject:
                 attention[layer, first:last] = share / max(on_text[layer], 1e-30) / fair
         return np.asarray(logits)
 
+    def in_order(self, words: Ints, window: int) -> Ints:
+        """Some words in the order in which they first occur in an input that contains them."""
+        types = self._windows.types[self._windows.at(window)].tolist()
+        return np.array(sorted(words.tolist(), key=types.index))
+
     def alone(self, at: Ints) -> Floats:
         """Logits of some words as whole inputs, shape (n, M)."""
         return np.asarray(self._reader.logits([self._windows.forms[s] for s in at]))
@@ -422,7 +422,7 @@ class PieceSubject:
             out[whole] = self._reader.logits([one for one in batch if len(one.ids)])
         return out
 
-    def having(self, words: Ints, windows: Ints, places: Floats) -> Floats:
-        """Logits of inputs into each of which one word was inserted, at that fraction of its words, shape (n, M)."""
-        batch = [self._windows.having(w, int(s), x) for s, w, x in zip(words, windows, places, strict=True)]
+    def having(self, words: Sequence[Ints], windows: Ints, places: Floats) -> Floats:
+        """Logits of inputs into each of which some words were inserted, at that fraction of its words, shape (n, M)."""
+        batch = [self._windows.having(w, some, x) for some, w, x in zip(words, windows, places, strict=True)]
         return np.asarray(self._reader.logits(batch), dtype=np.float64)
