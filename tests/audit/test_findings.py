@@ -267,6 +267,7 @@ def test_a_leak_shows_each_copy_with_its_twin_and_formatting_is_marked_where_it_
     assert len(rows) == 4 and [row - 400 for row in rows[::2]] == rows[1::2]
     assert Formatting.place("We paid 5 € or $7.", "⟨sum of money⟩") == (8, 11)
     assert Formatting.place("é! No. Yes!  ", '⟨ends "!"⟩') == (10, 11)
+    assert Formatting.place("Say (@name).", "⟨@name⟩") == (5, 7) and Formatting.place("him.", '⟨ends "."⟩') == (3, 4)
     assert Formatting.place("a! b!", "⟨length 0–5⟩") is None and Formatting.place("a", "⟨no final stop⟩") is None
 
 

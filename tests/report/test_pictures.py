@@ -30,6 +30,8 @@ def test_bin_means_against_a_loop() -> None:
     assert [round(c, 6) for c in found["x"]] == list(expected)
     assert found.select("mean", "low", "high").to_numpy() == pytest.approx(np.array(list(expected.values())))
     assert found["types"].sum() == 400
+    gap = bins_of(pl.DataFrame({"x": [-0.9, -0.85, 0.35, 0.45], "y": [1.0] * 4}), "x", "y")
+    assert gap["run"].n_unique() == 2 and gap["run"][0] != gap["run"][-1] == gap["run"][-2]  # the line is broken there
 
 
 @pytest.mark.slow
@@ -85,6 +87,13 @@ def test_names_lie_beside_each_other_and_inside_the_picture() -> None:
     ends = specification(Picture("compare", "audit-slopes", data, "t"))["datasets"]["ends"]
     places = np.asarray([row["at"] for row in ends])
     assert np.diff(places).min() > 0.49 and abs(places[:4].mean() - 1.015) < 1e-6  # of 8/16, centred on their lines
+    stayed = pl.DataFrame({"token": list("abc"), "before": [3.0, 2.0, 2.01], "after": [0.0, 2.0, 2.01]})
+    kinds = stayed.with_columns(kind=pl.Series(["gone", "no significant change", "no significant change"]))
+    ends = specification(Picture("compare", "audit-slopes", data | {"changes": kinds}, "t"))["datasets"]["ends"]
+    assert [(row["token"], row["at"]) for row in ends] == [
+        ("a", 0.0),
+        ("c", 2.01),
+    ]  # an unchanged one only at its own line
     words = [{"rank": 0, "text": "indistinguishable", "x": 1.0, "low": 0.5, "high": 2.0, "data": "no support"}]
     text = str(specification(Picture("use", "diagnose-use", {"words": words}, "t")))
     end = float(re.search(r"'domain': \[0, ([0-9.]+)\]", text)[1])  # type: ignore[index]

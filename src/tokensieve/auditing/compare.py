@@ -381,7 +381,8 @@ def _report(found: AuditComparison) -> Report:
     drawn = pl.concat(
         [changed.head(16), others.filter(~pl.col("token").is_in(changed["token"].implode())).head(12 * few)]
     )
-    title = "The largest changes" if changed.height else "The strongest predictors, before and after"
+    title = "Changes, and the strongest unchanged tokens" if few else "The largest changes"
+    title = title if changed.height else "The strongest predictors, before and after"
     caption = "None of these differences is significant."
     if changed.height:
         caption = f"The 16 largest of {count(changed.height)} changes." if changed.height > 16 else ""

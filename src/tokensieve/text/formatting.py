@@ -145,9 +145,15 @@ class Formatting:
         end = len(text.rstrip())
         start, end = (max(0, end - 8), end) if kind["where"] == "end" else (0, len(text))
         part, pattern = pl.lit(text[start:end]), str(kind["pattern"])
-        at, found = pl.select(part.str.find(pattern).alias("at"), part.str.extract(pattern, 0).alias("found")).row(0)
-        start += len(text[start:].encode()[: at or 0].decode())  # it is counted in bytes
-        return (start, start + len(found)) if found else None
+        at, found, before = pl.select(
+            at=part.str.find(pattern), found=part.str.extract(pattern, 0), before=part.str.extract(pattern, 1)
+        ).row(0)
+        if not found:
+            return None
+        start += len(text[start:].encode()[:at].decode())  # it is counted in bytes
+        # what such a pattern has before the feature is not part of it
+        context = len(before or "") if pattern.startswith("(^|") else 0
+        return start + context, start + len(found)
 
     def bits(self, texts: pl.Series | StoredTexts) -> Bits:
         """Which of `names` hold for each text, eight to a byte (`np.packbits`), shape (n, ⌈features/8⌉).

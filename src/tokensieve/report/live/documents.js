@@ -54,9 +54,11 @@ const Documents = {
     const focused = tabs.contains(document.activeElement);
     tabs.replaceChildren(...Documents.tabs());
     if (focused) tabs.querySelector("[aria-pressed=true]")?.focus();
-    Dom.id("documents-note").textContent =
-      `${Format.count(Documents.list.length)} of ${Format.count(Documents.test)} test documents are on this page ` +
-      `(${Format.count(total)} characters): some of each kind, and the shortest that contain the most informative tokens.`;
+    const all = Documents.list.length === Documents.test;
+    Dom.id("documents-note").textContent = all
+      ? `All ${Format.count(Documents.test)} test documents are on this page (${Format.count(total)} characters).`
+      : `${Format.count(Documents.list.length)} of ${Format.count(Documents.test)} test documents are on this page ` +
+        `(${Format.count(total)} characters): some of each kind, and the shortest that contain the most informative tokens.`;
     const part = chosen.slice(0, Documents.shown).map((i) => Documents.article(i));
     if (!part.length) part.push(Dom.make("p", { text: "No document on this page." }));
     const left = chosen.length - Documents.shown;

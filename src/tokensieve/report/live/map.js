@@ -55,7 +55,7 @@ const TokenMap = {
     const turn = State.up === "value" ? -1 : 1;
     const flipped = bins.map((b) => {
       const ends = [turn * b.low, turn * b.high];
-      return { x: -b.x, mean: turn * b.mean, low: Math.min(...ends), high: Math.max(...ends), types: b.types };
+      return { x: -b.x, mean: turn * b.mean, low: Math.min(...ends), high: Math.max(...ends), types: b.types, run: b.run };
     });
     return flipped.reverse();
   },
@@ -159,15 +159,16 @@ const TokenMap = {
     return [...down, ...across];
   },
 
-  /** The band and line of the bin means, over bins that hold types, and the line of a token that carries nothing. */
+  /** The band and line of the bin means, broken where bins hold no types, and the line of a token that carries nothing. */
   means() {
     const { left, top, width, height, x, y } = TokenMap.plot;
     const place = (v, w) => [left + x.at(v), top + Math.min(Math.max(y.at(w), 0), height)];
     const inside = (bin) => x.at(bin.x) >= 0 && x.at(bin.x) <= width;
     const [ink, paper] = [Theme.colour("--ink"), Theme.colour("--card")];
     const out = [];
-    const run = TokenMap.bins().filter(inside);
-    if (run.length) {
+    const bins = TokenMap.bins().filter(inside);
+    for (const number of new Set(bins.map((bin) => bin.run))) {
+      const run = bins.filter((bin) => bin.run === number); // no line crosses bins without types
       const up = run.map((bin) => place(bin.x, bin.high));
       const line = run.map((bin) => place(bin.x, bin.mean));
       out.push({ path: [...up, ...run.toReversed().map((bin) => place(bin.x, bin.low))], fill: ink, opacity: 0.13 });

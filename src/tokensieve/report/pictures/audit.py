@@ -71,6 +71,7 @@ CONFIG: Specification = {  # type and colours of every picture
     "legend": {"labelFontSize": 12, "labelColor": INK},
 }
 AXIS = {"format": ",~r", "tickCount": 5}  # of plain numbers
+_UNCHANGED = "no significant change"
 LEGEND = {"title": None, "orient": "bottom", "symbolOpacity": 1}
 _HALO_AND_LETTERS: tuple[Specification, ...] = ({"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}, {"fill": INK})
 
@@ -135,7 +136,7 @@ def sample_with_extremes(tokens: pl.DataFrame, limit: int, columns: tuple[str, .
 
 def bins_of(tokens: pl.DataFrame, across: str, up: str, end: float = 1.0) -> pl.DataFrame:
     """Mean and standard deviation of the column `up` in 20 equal bins of `across` ∈ [−end, end], over the rows where both are
-    finite: columns x (centre), mean, low, high, types."""
+    finite: columns x (centre), mean, low, high, types, run (a number of its own for each row of neighbouring bins that hold types)."""
     pair = tokens.select(across, up).filter(pl.col(across).is_finite() & pl.col(up).is_finite())
     y, edges = pair[up].to_numpy(), np.linspace(-1, 1, 21)
     where = np.digitize(pair[across].to_numpy() / end, edges[1:-1])
@@ -144,7 +145,8 @@ def bins_of(tokens: pl.DataFrame, across: str, up: str, end: float = 1.0) -> pl.
     mean = np.bincount(where, y, 20) / inside
     deviation = np.sqrt(np.bincount(where, (y - mean[where]) ** 2, 20) / inside)
     centre = (edges[:-1] + edges[1:]) / 2 * end
-    columns = {"x": centre, "mean": mean, "low": mean - deviation, "high": mean + deviation, "types": types}
+    run = np.cumsum(types == 0)
+    columns = {"x": centre, "mean": mean, "low": mean - deviation, "high": mean + deviation, "types": types, "run": run}
     return pl.DataFrame(columns).filter(pl.col("types") > 0)
 
 
@@ -204,7 +206,7 @@ def _map(picture: Picture) -> Specification:
         "bins": bins.to_dicts(),
         "neutral": [{"x": data["neutral"]}],
         "marked": marked.select(x="posterior_difference", y=of).to_dicts(),
-        "names": _name_rows(marked if marked.height else points, of, bins, points),
+        "names": _name_rows(points, of, bins, marked),
     }
     others = [c for c in data["classes"] if c != label]
     low, high = _short(others[0], 14) if len(others) == 1 else "other classes", _short(label, 14)
@@ -215,9 +217,9 @@ def _map(picture: Picture) -> Specification:
     palette = {named[category]: colour for category, colour in CATEGORIES.items()}
     layers = [
         _cloud(x, y, max([10, *drawn["documents"]]), palette),
-        layer("bins", "area", {"color": INK, "opacity": 0.13}, x="x", y="low", y2="high"),
-        layer("bins", "line", {"color": PAPER, "strokeWidth": 5}, x="x", y="mean"),
-        layer("bins", "line", {"color": INK, "strokeWidth": 2.2}, x="x", y="mean"),
+        layer("bins", "area", {"color": INK, "opacity": 0.13}, x="x", y="low", y2="high", detail="run"),
+        layer("bins", "line", {"color": PAPER, "strokeWidth": 5}, x="x", y="mean", detail="run"),
+        layer("bins", "line", {"color": INK, "strokeWidth": 2.2}, x="x", y="mean", detail="run"),
         _NEUTRAL_LINE,
         layer("marked", "point", {"size": 150, "strokeWidth": 2.2, "color": INK, "filled": False}, x="x", y="y"),
         *_name_layers(),
@@ -272,7 +274,7 @@ def _slopes(picture: Picture) -> Specification:
     ]
     kinds = dict.fromkeys(row["kind"] for row in rows)
     colours = dict(zip(kinds, (PALE_BLUE, ORANGE, MUTED, INK, BLUE), strict=False))
-    colours |= {kind: GREY for kind in kinds if kind == "no significant change"}
+    colours |= {kind: GREY for kind in kinds if kind == _UNCHANGED}
     side = {"field": "side", "type": "nominal", "sort": [before, after]}
     channels: Specification = {
         "x": side | {"title": None, "axis": {"labelAngle": 0}, "scale": {"padding": 0.6}},
@@ -281,20 +283,24 @@ def _slopes(picture: Picture) -> Specification:
         "color": channel("kind", colours, legend={"title": None, "orient": "bottom", "columns": 3}),
     }
     ends = sorted((row for row in rows if row["side"] == after), key=lambda row: row["y"])
-    heights = [row["y"] for row in ends]
-    gap = (max(heights) - min(heights) or 1.0) / max(len(ends), 16)
+    changed = [row for row in ends if row["kind"] != _UNCHANGED]
+    heights = [row["y"] for row in changed]
+    gap = (max(row["y"] for row in rows) - min(row["y"] for row in rows) or 1.0) / max(len(ends), 16)
     # no name lies on the next: the middle between names pushed up and names pushed down
     pushed_up = accumulate(heights, lambda below, y: max(y, below + gap))
     pushed_down = reversed(list(accumulate(reversed(heights), lambda above, y: min(y, above - gap))))
-    for row, up, down in zip(ends, pushed_up, pushed_down, strict=True):
-        row["at"] = (up + down) / 2
+    named = [row | {"at": (up + down) / 2} for row, up, down in zip(changed, pushed_up, pushed_down, strict=True)]
+    # of the lines that stayed as they were, those with room for a name at their end
+    for row in sorted((row for row in ends if row["kind"] == _UNCHANGED), key=lambda row: -abs(row["y"])):
+        if all(abs(row["y"] - other["at"]) >= gap for other in named):
+            named.append(row | {"at": row["y"]})
     style = {"align": "left", "dx": 9, "fontSize": 12}
     layers = [
         layer("changes", "line", {"strokeWidth": 2.2}, **channels),
         layer("changes", "circle", {"size": 60, "opacity": 1}, **channels),
         *(layer("ends", "text", style | paint, x=side, y="at", text="token") for paint in _HALO_AND_LETTERS),
     ]
-    return finish(layers, {"changes": rows, "ends": ends}, picture.title, [], height=max(260, 18 * len(ends)))
+    return finish(layers, {"changes": rows, "ends": named}, picture.title, [], height=max(260, 18 * len(ends)))
 
 
 def _reliability(picture: Picture) -> Specification:
@@ -333,20 +339,22 @@ def _back_to_front(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_rows(
-    points: pl.DataFrame, of: str, bins: pl.DataFrame | None = None, drawn: pl.DataFrame | None = None
+    points: pl.DataFrame, of: str, bins: pl.DataFrame | None = None, marked: pl.DataFrame | None = None
 ) -> list[Specification]:
     """Where names are written: over or under their point, inwards near the edges, off each other and off the line of `bins`.
 
-    `drawn` are all points of the picture, where only some are named.
+    Marked tokens are named first, in bold, and then fewer of the others, so that those stand out.
     """
     if points.is_empty():
         return []
     strongest = [points.top_k(30, by=pl.col(by).abs()).sort(pl.col(by).abs(), descending=True) for by in ("effect", of)]
-    height = float(np.ptp((points if drawn is None else drawn)[of].to_numpy())) or 1.0
+    first = points[:0] if marked is None else marked
+    height = float(np.ptp(points[of].to_numpy())) or 1.0
     taken: list[tuple[float, float, float]] = []
     out: list[Specification] = []
-    ranked = pl.concat(strongest).unique("token", maintain_order=True).select("token", "posterior_difference", of)
-    for token, x, y in ranked.iter_rows():
+    columns = ("token", "posterior_difference", of)
+    ranked = pl.concat([frame.select(columns) for frame in (first, *strongest)]).unique("token", maintain_order=True)
+    for place, (token, x, y) in enumerate(ranked.iter_rows()):
         text = shown(token, 20)
         half = 0.017 * min(len(text), 24) + 0.02  # of a name: 7 pixels a letter, 210 a unit
         side = "left" if x < -0.6 else "right" if x > 0.6 else "center"
@@ -359,9 +367,10 @@ def _name_rows(
             if near or (means is not None and bool((np.abs(means - at) < 0.035 * height).any())):
                 continue
             taken.append((middle, at, half))
-            out.append({"x": x, "y": y, "side": side, "under": under, "text": text})
+            weight = "bold" if place < first.height or first.is_empty() else "normal"
+            out.append({"x": x, "y": y, "side": side, "under": under, "text": text, "weight": weight})
             break
-        if len(out) == 14:  # more would hide the points
+        if len(out) == (14 if first.is_empty() else 10):  # more would hide the points
             break
     return out
 
@@ -369,7 +378,7 @@ def _name_rows(
 def _name_layers() -> list[Specification]:
     """Each name over or under its point; first the halos, then the letters."""
     place = {"align": {"expr": "datum.side"}, "dy": {"expr": "datum.under ? 19 : -12"}}  # clear of a ring
-    style = place | {"fontSize": 12, "fontWeight": "bold"}
+    style = place | {"fontSize": 12, "fontWeight": {"expr": "datum.weight"}}
     return [layer("names", "text", style | paint, x="x", y="y", text="text") for paint in _HALO_AND_LETTERS]
 
 
