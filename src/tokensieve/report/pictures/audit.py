@@ -136,7 +136,7 @@ def sample_with_extremes(tokens: pl.DataFrame, limit: int, columns: tuple[str, .
 
 def bins_of(tokens: pl.DataFrame, across: str, up: str, end: float = 1.0) -> pl.DataFrame:
     """Mean and standard deviation of the column `up` in 20 equal bins of `across` ∈ [−end, end], over the rows where both are
-    finite: columns x (centre), mean, low, high, types, run (a number of its own for each row of neighbouring bins that hold types)."""
+    finite: columns x (centre), mean, low, high, types, and run, which is the same for neighbouring bins that hold types."""
     pair = tokens.select(across, up).filter(pl.col(across).is_finite() & pl.col(up).is_finite())
     y, edges = pair[up].to_numpy(), np.linspace(-1, 1, 21)
     where = np.digitize(pair[across].to_numpy() / end, edges[1:-1])
