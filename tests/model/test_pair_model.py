@@ -141,7 +141,7 @@ def test_a_model_of_pairs_is_saved_as_one_and_compares_two_texts(tmp_path: objec
         (folder / name).write_bytes(content)
     model = read_model(folder)
     assert model.pairs
-    assert b"model of pairs" in (folder / "table.json").read_bytes()
+    assert b"preference model" in (folder / "table.json").read_bytes()
     first, second = "The plot was red. It is a tapestry.", "The plot was red."
     found = compare(model, first, second)
     f = model.decide(model.count([first, second])[0])[:, 0]

@@ -87,8 +87,8 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
     """The model as a table of numbers per token type that any language can run; its `rule` (`RULE`) says how."""
     model, vocabulary = _with_vocabulary(model)
     pair_rule = (
-        " This is a model of pairs: the first of two texts is preferred with probability 1/(1 + exp(second - first)) of their "
-        "answers; one answer alone means nothing."
+        " This is a preference model: it prefers the first of two texts with probability 1/(1 + exp(second - first)), where first "
+        "and second are their logits. The logit of a single text has no meaning on its own."
     )
     return {
         "format": FORMAT,

@@ -66,9 +66,9 @@ def dataset_card(audit: Audit) -> str:
     inside: list[Block] = [
         Text(
             f"Audited with tokensieve {audit.version}: {source}, {train} training and {test} test documents, "
-            f"{len(audit.classes)} classes, {count(audit.token_types)} token types. A model that sees tokens without their order "
-            f"predicts {percent(audit.test_accuracy)} of the test documents correctly (95% CI {low} to {high}); always naming the "
-            f"largest class, {percent(audit.majority_accuracy)}."
+            f"{len(audit.classes)} classes, {count(audit.token_types)} token types. A model that ignores token order predicts "
+            f"{percent(audit.test_accuracy)} of the test documents correctly (95% CI {low} to {high}); always predicting the "
+            f"largest class gets {percent(audit.majority_accuracy)}."
         ),
         Text(audit.without_shortcuts),
         Section("Findings", tuple(found or [Text("No shortcut, leak or label problem was found.")])),

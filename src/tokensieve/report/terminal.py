@@ -72,9 +72,9 @@ def show_score(score: Score, brief: bool = False) -> None:
     console.print(Line(share, style="bold") + Line(more))
     console.print(f"always the largest class {percent(score.majority_accuracy)}; log loss {plain(score.log_loss, 4)}")
     for name, n in list(score.unknown_labels.items())[:3]:
-        console.print(Line(f"left out, {n:,}: label {shown(name, 30)!r} is none of the model's"))
+        console.print(Line(f"{n:,} left out: the model has no label {shown(name, 30)!r}"))
     if score.unlabelled:
-        console.print(Line(f"left out, {score.unlabelled:,}: no label"))
+        console.print(Line(f"{score.unlabelled:,} left out: no label"))
     if len(score.classes) > 8:
         console.print(Line(f"the confusion matrix of {len(score.classes)} classes is in summary.json"))
         return
