@@ -149,6 +149,8 @@ class SourceTable:
         lower = {column.strip().lower(): column for column in reversed(self.columns)}
         near = get_close_matches(name.strip().lower(), list(lower), n=1)
         hint = f"; did you mean {lower[near[0]]!r}?" if near else ""
+        if "," in name and all(part.strip() in self.columns for part in name.split(",")):
+            hint = "; name one column at a time and repeat the option"
         raise InputError(
             f"{self.name}: there is no column {name!r} for the {what}; the columns are {listed(self.columns)}{hint}"
         )
