@@ -63,14 +63,27 @@ def test_the_example_of_the_documentation_finds_is_shown_and_fails_on_demand(ins
     assert not [finding for finding in quiet.findings if finding.kind == "shouting"]
 
 
+def test_documents_of_a_finding_may_be_a_mask(install: Callable[[str], None]) -> None:
+    install(".arg_true().to_numpy()")
+    found = audit(
+        documents(20), Settings(baseline=False, thorough=False, validation_share=0.0), text="text", label="label"
+    )
+    one = next(finding for finding in found.findings if finding.kind == "shouting")
+    assert one.documents == one.rows.height and one.rows["row"].is_unique().all() and one.rows["row"].max() <= 20
+
+
 def test_without_the_package_its_name_is_unknown() -> None:
     with pytest.raises(InputError, match="'shouting' is not a kind of finding"):
         Budget.parse("shouting=0")
 
 
+def all_checks() -> str:
+    """What docs/checks.md ends with."""
+    return "\n".join(check.entry for check in checks.registry()).strip()
+
+
 def test_the_documentation_lists_every_check_as_it_is() -> None:
-    listed = "\n".join(check.entry for check in checks.registry()).strip()
-    assert listed in PAGE.read_text(), f"docs/checks.md must end with:\n{listed}"
+    assert all_checks() in PAGE.read_text(), "python tests/audit/test_checks.py writes the end of docs/checks.md"
 
 
 def test_every_check_says_what_it_looks_for_and_what_to_do() -> None:
@@ -95,3 +108,8 @@ def test_a_fault_of_another_packages_check_is_said_to_be_its(fault: str, install
     with pytest.raises((InputError, NameError)) as caught:
         audit(documents(20), QUICK, text="text", label="label")
     assert "shouting" in " ".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+
+
+if __name__ == "__main__":
+    start = PAGE.read_text().partition("**Shortcut**")[0]
+    PAGE.write_text(f"{start}{all_checks()}\n")

@@ -45,7 +45,7 @@ class Layout:
         command: that reads it, in the folder of the files.
         detected: what the output names as detected.
         pairs: whether it holds preferences.
-        group: the groups of the documents or pairs, where the layout has them.
+        ties: how many of its pairs are ties.
     """
 
     name: str

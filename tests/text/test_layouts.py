@@ -394,6 +394,19 @@ def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch:
         read_corpus(tmp_path / "sparse.jsonl")
 
 
+def test_a_packed_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    """A cut CSV would otherwise be read as a shorter one."""
+    rng = np.random.default_rng(0)
+    whole = csv_of([{"text": f"{rng.random()} words", "label": "xy"[i % 2]} for i in range(4_000)])
+    for ending, pack in ((".gz", gzip.compress), (".zst", zstandard.compress)):
+        path = tmp_path / f"reviews.csv{ending}"
+        path.write_bytes(pack(whole) + pack(b"last,x\n"))  # packed files may follow each other
+        assert len(read_corpus(path).labels) == 4_001
+        path.write_bytes(pack(whole)[: len(pack(whole)) // 2])
+        with pytest.raises(InputError, match="is damaged"):
+            read_corpus(path)
+
+
 @pytest.mark.parametrize(
     ("name", "line"), [("a.csv", ",".join(f"c{i}" for i in range(30_000))), ("b.csv", "," * 30_000)]
 )

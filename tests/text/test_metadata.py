@@ -82,7 +82,7 @@ def test_rows_without_a_text_stay_out_and_wrong_columns_are_named() -> None:
     assert read_corpus(frame, columns="annotator").intake.counts["missing_text"] == 3
     with pytest.raises(InputError, match=r"there is no column 'anotator' for the columns.*did you mean 'annotator'"):
         read_corpus(frame, columns="anotator")
-    with pytest.raises(InputError, match="'text,age' for the text; .* one column at a time and repeat the option"):
+    with pytest.raises(InputError, match=r"'text,age' for the text; .* one column at a time and repeat the option"):
         read_corpus(frame, text="text,age")
     with pytest.raises(InputError, match="must be different columns"):
         read_corpus(frame, columns="label", label="label")

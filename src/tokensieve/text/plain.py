@@ -43,6 +43,21 @@ _BINARY = {  # how files begin that are no text, whatever their name says
 }
 
 
+def _zstd_blocks(packed: IO[bytes]) -> Iterator[bytes]:
+    """What a zstd file holds, in its one or more frames. `zstandard.open` would end a file that is cut off without an error."""
+    import zstandard
+
+    frame = None
+    while block := packed.read(2**11):  # 2 kB can expand to 64 MB
+        while block:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            yield frame.decompress(block)
+            block = frame.unused_data if frame.eof else b""
+            frame = None if frame.eof else frame
+    if frame is not None:
+        raise zstandard.ZstdError("it ends within a frame")
+
+
 @contextmanager
 def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
     """Turn what the operating system, gzip, zstd or Polars (which takes a file for some kind) say into one line."""
@@ -116,17 +131,15 @@ class PlainText:
     @staticmethod
     def unpacked(path: Path, name: str, folder: Folder, limits: bool) -> Path:
         """A file packed by gzip or zstd, unpacked into a folder, unless it expands beyond what real text does."""
-        import zstandard
-
         out, total = folder.new(), 0
-        with reading(name):
-            opened = gzip.open(path) if path.suffix.lower() == ".gz" else zstandard.open(path, "rb")  # noqa: SIM115
-            with cast("IO[bytes]", opened) as packed, out.open("wb") as file:
-                while block := packed.read(BLOCK):
-                    total += len(block)
-                    PlainText.check_expansion(name, path, total, limits)
-                    with Folder.storing():
-                        file.write(block)
+        gzipped = path.suffix.lower() == ".gz"
+        opener = gzip.open if gzipped else open
+        with reading(name), cast("IO[bytes]", opener(path, "rb")) as packed, out.open("wb") as file:
+            for block in iter(lambda: packed.read(BLOCK), b"") if gzipped else _zstd_blocks(packed):
+                total += len(block)
+                PlainText.check_expansion(name, path, total, limits)
+                with Folder.storing():
+                    file.write(block)
         return out
 
     def _undecodable(self, encoding: str) -> list[bytes] | None:

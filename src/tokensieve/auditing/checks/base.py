@@ -266,7 +266,7 @@ class Check(ABC):
         data: AuditData,
         severity: float,
         headline: str,
-        documents: Ints | Sequence[int] = (),
+        documents: Ints | NDArray[np.bool_] | Sequence[int] = (),
         total: int | None = None,
         **more: Any,
     ) -> Finding:
@@ -276,11 +276,12 @@ class Check(ABC):
             data: what was checked.
             severity: about the fraction of documents whose prediction it puts in doubt.
             headline: one sentence with its number, without a full stop.
-            documents: indices of the training documents concerned.
+            documents: places of the training documents concerned, or a mask with a truth value for each of them.
             total: documents concerned, if there are others.
             more: other fields of `Finding`; `rows`, `examples`, `title` and `action` have defaults.
         """
-        held = np.asarray(documents, dtype=np.int64)
+        held = np.asarray(documents)
+        held = np.flatnonzero(held) if held.dtype == np.bool_ else held.astype(np.int64)
         more.setdefault("rows", data.train.corpus.rows_of(held))
         first, tokens = held[:EXAMPLES].tolist(), more.get("tokens", ())[:1]
         if "examples" not in more:
