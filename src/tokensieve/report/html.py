@@ -33,6 +33,7 @@ from tokensieve.report.pictures import Drawings, draw, themed
 
 FOLDER = Path(__file__).parent
 PAGE_BYTES = 4_950_000
+_CODE = re.compile(r"`([^`]+)`|(?<![\w-])(--[a-z][a-z-]*)")
 SCRIPTS = (  # of the folder live, in order
     "codec format words formatting model state address axis points map hand lines card panel decisions theme table whatif shade "
     "documents box search main"
@@ -218,7 +219,8 @@ def _environment() -> jinja2.Environment:
         "cut": _shortened_passage,
         "peak": lambda passage: max((abs(weight) for _, weight in passage.pieces), default=0.0) or 1.0,
         "one_line": _on_one_line,
-        "code": _with_code,
+        # options such as --seed, and what stands between backticks
+        "code": lambda text: Markup(_CODE.sub(r"<code>\1\2</code>", str(escape(text)))),
         "heading": lambda text: Markup(str(escape(text)).replace("_", "_<wbr>")),  # where a long name may break
         # line breaks and tabs stay, other control characters are made visible
         "piece": lambda text: re.sub(r"[^\n\t]+", lambda part: named(part[0]), text.replace("\r\n", "\n")),
@@ -249,11 +251,6 @@ def _on_one_line(text: str) -> str:
     """Text of a document on one line, with nothing in it that turns the writing direction or cannot be seen."""
     words = named(" ".join(text.split()))
     return f"{' ' * text[:1].isspace()}{words}{' ' * text[-1:].isspace()}" if words else text and " "
-
-
-def _with_code(text: str) -> Markup:
-    """Text with options such as --seed, and what stands between backticks, as code that no line breaks."""
-    return Markup(re.sub(r"`([^`]+)`|(?<![\w-])(--[a-z][a-z-]*)", r"<code>\1\2</code>", str(escape(text))))
 
 
 def _shortened_passage(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:

@@ -135,11 +135,10 @@ class SourceTable:
 
     def base(self, name: str) -> str:
         """The column that a name is or leads into; the name itself where there is none."""
-        if name in self.columns:
-            return name
-        parts = name.split(".")
-        starts = (".".join(parts[:n]) for n in range(len(parts) - 1, 0, -1))
-        return next((start for start in starts if start in self.columns), name)
+        start = name
+        while start and start not in self.columns:
+            start = start.rpartition(".")[0]
+        return start or name
 
     def position(self, name: str, what: str) -> str:
         """The name, if it is a column's or leads into one; else an `InputError` that says what the column was for."""
@@ -151,9 +150,8 @@ class SourceTable:
         hint = f"; did you mean {lower[near[0]]!r}?" if near else ""
         if "," in name and all(part.strip() in self.columns for part in name.split(",")):
             hint = "; name one column at a time and repeat the option"
-        raise InputError(
-            f"{self.name}: there is no column {name!r} for the {what}; the columns are {listed(self.columns)}{hint}"
-        )
+        missing = f"there is no column {name!r} for the {what}"
+        raise InputError(f"{self.name}: {missing}; the columns are {listed(self.columns)}{hint}")
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Every row with all its fields, by name."""
