@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import tokensieve
+from tokensieve.__main__ import _explain
 
 
 @pytest.mark.parametrize("name", [n for n in tokensieve.__all__ if n != "__version__"])
@@ -50,6 +51,12 @@ def test_where_no_folder_can_be_written_kernels_are_kept_in_a_private_one(
     own.rmdir()
     own.symlink_to(tmp_path)
     assert place() not in (own, tmp_path)
+
+
+def test_a_folder_for_kernels_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """NUMBA_CACHE_DIR of another user, for example; the error is Numba's."""
+    assert _explain(RuntimeError("cannot cache function 'f': no locator available for file 'x.py'")) == 2
+    assert capsys.readouterr().err.endswith("set NUMBA_CACHE_DIR to a folder that you can write to\n")
 
 
 def test_help_waits_for_no_library_that_it_does_not_need() -> None:

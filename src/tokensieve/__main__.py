@@ -55,7 +55,7 @@ def main() -> None:
         for number in STATUS:
             signal.signal(number, signal.SIG_IGN)  # all is written or removed: what is left to do is to end
     if stopped:
-        why = {130: "interrupted", 152: "the limit on processor time was reached"}.get(stopped, "terminated")
+        why = {130: "interrupted", 152: "the CPU time limit was reached"}.get(stopped, "terminated")
         _say(f"{why}; no incomplete files were left behind")
     gc.freeze()  # the last garbage collection looks at all that the libraries made: 0.1 to 0.5 s
     sys.exit(stopped or status)
@@ -106,8 +106,8 @@ def _check_address_space(needed: int) -> None:
         from tokensieve.errors import InputError
 
         raise InputError(
-            f"the limit on address space is {limit / 1e9:.1f} GB and at least {needed / 1e9:.1f} are needed: raise it, for example "
-            "with `ulimit -v 4000000`, or limit memory instead"
+            f"the address space is limited to {limit / 1e9:.1f} GB, but at least {needed / 1e9:.1f} GB are needed; raise it, for "
+            "example with `ulimit -v 4000000`, or limit memory instead"
         )
 
 
@@ -125,9 +125,9 @@ def _explain(error: BaseException) -> int:
     elif isinstance(error, MemoryError):
         _say("there is not enough memory; --stream keeps documents in files, --min-documents drops rare tokens")
     elif isinstance(error, OSError):
-        _say(
-            f"the operating system refused: {error}; free space or allow access there, or set TMPDIR to another folder"
-        )
+        _say(f"the operating system refused: {error}; free some space, allow access, or set TMPDIR to another folder")
+    elif isinstance(error, RuntimeError) and "cannot cache function" in str(error):  # Numba's words
+        _say("compiled code cannot be stored; set NUMBA_CACHE_DIR to a folder that you can write to")
     elif os.environ.get("TOKENSIEVE_TRACEBACK"):
         raise error
     else:

@@ -61,11 +61,9 @@ def load(path: Path, mark: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]
         content = read_regular(path, limit=2**31)
         header = parsed(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
         if header["format"] != FORMAT:
-            raise InputError(f"{str(path)!r} is not a checkpoint of tokensieve; {advice}")
+            raise InputError(f"{str(path)!r} is not a tokensieve checkpoint; {advice}")
         if header["mark"] != mark:
-            raise InputError(
-                f"{str(path)!r} is a checkpoint of a run with different data, settings or starting point; {advice}"
-            )
+            raise InputError(f"{str(path)!r} belongs to a run with other data, settings or start; {advice}")
         arrays = unpacked(content)
         if header["sum"] != fingerprint(header["state"], *(part for item in sorted(arrays.items()) for part in item)):
             raise ValueError("its content has changed")

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -45,26 +46,20 @@ def read_regular(path: Path, links: bool = False, limit: int = 2**26) -> bytes:
         raise InputError(f"{str(path)!r} is not a file name: it contains a null character")
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     if (path.is_symlink() and not links) or (path.exists() and not path.is_file()):
-        raise InputError(
-            f"{str(path)!r} cannot be read: a link, device or pipe, not a regular file; copy its content to one"
-        )
+        raise InputError(f"{str(path)!r} cannot be read: it is a link, device or pipe, not a regular file")
     with open(os.open(path, flags | (0 if links else getattr(os, "O_NOFOLLOW", 0))), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{str(path)!r} cannot be read: not a regular file")
         if status.st_size > limit:
             raise InputError(
-                f"{str(path)!r} cannot be read: {status.st_size / 1e6:,.0f} MB is too large for a file of this kind"
+                f"{str(path)!r} cannot be read: {status.st_size / 1e6:,.0f} MB is too large for this kind of file"
             )
         return file.read() if status.st_size else b""  # as those in /proc and /sys, of which some have no end
 
 
 def parsed(content: bytes) -> Any:
-    """UTF-8 JSON, strictly: no NaN, no number too large for a float, no name twice, and no deep nesting.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """UTF-8 JSON, strictly: NaN, numbers too large for a float, a name twice and deep nesting are a ValueError."""
 
     def finite(written: str) -> float:
         if not math.isfinite(float(written)):
@@ -86,9 +81,7 @@ def parsed(content: bytes) -> Any:
 def check_writable(folder: Path, audit: bool = False, model: bool = False) -> None:
     """Make sure, before any work is done, that files can be written into the folder, or it and those that hold it be made.
 
-    Raises:
-        InputError: the folder, or one to hold it, exists as a file, writing is not allowed, or the folder holds an audit or a
-            model and what is to be written is none (`audit`, `model`).
+    It may hold an audit or a model only if that is what will be written (`audit`, `model`).
     """
     if len(folder.parts) > 500 or re.search("[\0\ud800-\udc7f\udd00-\udfff]", str(folder)):
         raise InputError(f"--out {str(folder)[:80]!r} cannot be the name of a folder; name another")
@@ -96,9 +89,7 @@ def check_writable(folder: Path, audit: bool = False, model: bool = False) -> No
         theirs = {"findings.json": "an audit"} if model else {"findings.json": "an audit", "model.json": "a model"}
         for holds, what in theirs.items() if not audit else ():
             if (folder / holds).exists():
-                raise InputError(
-                    f"--out {str(folder)!r} contains {what} whose files would be replaced; name another folder"
-                )
+                raise InputError(f"--out {str(folder)!r} contains {what}, which would be replaced; name another folder")
         home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         if not home.is_dir():
             raise InputError(f"{str(home)!r} is a file; name a folder with --out")
@@ -109,11 +100,7 @@ def check_writable(folder: Path, audit: bool = False, model: bool = False) -> No
 
 
 def check_sums(folder: Path) -> None:
-    """Compare a result with the checksums written with it; a folder without them is left unchecked.
-
-    Raises:
-        InputError: a file is missing, changed or from another run.
-    """
+    """Compare a result with the checksums written with it, if there are any; an `InputError` names the first file that differs."""
     try:
         listed = read_regular(folder / _SUMS).decode(errors="replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
@@ -152,15 +139,12 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
 
     Returns:
         The paths written, in the order of `files`.
-
-    Raises:
-        InputError: the folder cannot be written, the disk is full, a name leads out of the folder or is a folder there.
     """
     check_writable(folder, audit=True)
     for name in files:
         if not _inside(folder, name) or (folder / name).is_dir():
             raise InputError(
-                f"cannot write {name!r} in {str(folder)!r}: it is a folder, or lies outside; use another name"
+                f"cannot write {name!r} in {str(folder)!r}: it is a folder or lies outside; use another name"
             )
     home = folder if folder.is_dir() else folder.parent
     with _writing(folder):
@@ -231,11 +215,7 @@ def _staged(home: Path) -> Iterator[Path]:
 @contextmanager
 def _turn(folder: Path) -> Iterator[None]:
     """Only one process at a time renames files in the folder; others wait, unless the system has no such locks."""
-    try:
-        import fcntl
-    except ImportError:
-        fcntl = None  # type: ignore[assignment]
-    if fcntl is None or not folder.is_dir():
+    if sys.platform == "win32" or not folder.is_dir():
         yield
         return
     path, held = folder / f"{STAGING}turn", False
@@ -250,9 +230,7 @@ def _turn(folder: Path) -> Iterator[None]:
             if not held:
                 os.close(handle)
             if not free:
-                raise InputError(
-                    f"another run has been writing to {str(folder)!r} for a minute: end it, or name another folder with --out"
-                )
+                raise InputError(f"another run keeps writing to {str(folder)!r}; end it, or choose another --out")
         yield
     finally:
         if held:
@@ -264,11 +242,10 @@ def _turn(folder: Path) -> Iterator[None]:
 def _to_the_end(work: Callable[[], None]) -> None:
     """Do what may be done any number of times until it is done; interrupts, of which there may be several, wait for that."""
     interrupt: KeyboardInterrupt | None = None
-    done = False
-    while not done:
+    while True:
         try:
             work()
-            done = True
+            break
         except KeyboardInterrupt as problem:
             interrupt = problem
     if interrupt is not None:

@@ -162,7 +162,7 @@ def test_mask_says_what_is_wrong(run: Run, tmp_path: Path) -> None:
         (["--out", "b.txt", "--token", "good"], "must end in .csv"),
         (["--out", "b.csv"], "no tokens to mask"),
         (["--out", "b.csv", "--token", "good", "--text", "txet"], "txet"),
-        (["--out", "b.csv", "--audit", "."], "is not the folder of an audit"),
+        (["--out", "b.csv", "--audit", "."], "is not an audit folder"),
     ):
         status, _, said = run("mask", "a.csv", *arguments)
         assert status == 2 and expected in said and not (tmp_path / "b.csv").exists()

@@ -264,8 +264,8 @@ def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) 
     (tmp_path / "link" / "summary.json").symlink_to(folders / "after" / "summary.json")
     (tmp_path / "link" / "tokens.csv").symlink_to("/dev/zero")
     for other, message in (
-        ("none", "is not the folder of an audit"),
-        (".", "is not the folder"),
+        ("none", "is not an audit folder"),
+        (".", "is not an audit folder"),
         ("link", "a link"),
         ("a\0b", "null character"),
     ):

@@ -247,7 +247,7 @@ def test_limits_of_the_system_cost_the_pictures_only(
         assert drawn or "no pictures" in done.stderr
         assert {"report.html", "summary.json", "SHA256SUMS", "model.json"} <= set(os.listdir(tmp_path / "o"))
     else:
-        assert "the limit on address space is 1.5 GB" in done.stderr and not (tmp_path / "o").exists()
+        assert "the address space is limited to 1.5 GB" in done.stderr and not (tmp_path / "o").exists()
 
 
 def test_too_little_address_space_is_refused_before_pytorch_aborts(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_too_little_address_space_is_refused_before_pytorch_aborts(tmp_path: Pat
         "; sys.argv = ['tokensieve', 'diagnose', 'm', 'x.csv']; import tokensieve.__main__ as way_in; way_in.main()"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "at least 3.0 are needed" in done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "at least 3.0 GB are needed" in done.stderr
 
 
 def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path) -> None:

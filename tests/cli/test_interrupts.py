@@ -103,7 +103,7 @@ def test_a_closed_terminal_and_a_limit_on_processor_time_end_it_as_an_interrupt_
     done = python(WAITING.format(number=int(signal.SIGHUP)), tmp_path)
     assert (done.stdout, done.returncode, done.stderr.count("\n")) == ("", 129, 1) and "terminated" in done.stderr
     done = python(WAITING.format(number=int(signal.SIGXCPU)), tmp_path)
-    assert (done.stdout, done.returncode, done.stderr.count("\n")) == ("", 152, 1) and "processor time" in done.stderr
+    assert (done.stdout, done.returncode, done.stderr.count("\n")) == ("", 152, 1) and "CPU time limit" in done.stderr
     ignored = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)" + WAITING.format(number=int(signal.SIGHUP))
     assert python(ignored, tmp_path).stdout == "went on\n", "as nohup asks for"
 

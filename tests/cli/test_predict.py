@@ -99,7 +99,7 @@ def test_standard_input_of_every_kind(model: Path, run: Run, monkeypatch: pytest
         (b" \n", [], "standard input is empty"), (b"\x1f\x8bx", [], "or not a gzip file"), (b"\xff\xfe\x00", [], "is not text"),
         (b"id,review\n1,x\n", ["--keep", "other"], "standard input: there is no column 'other'"),
         (b"row,review\n1,x\n", ["--keep", "row"], "the results have a column of this name"),
-        (b"stars,review\n9,x\n", ["--label", "stars"], "contains none of the model's labels"),
+        (b"stars,review\n9,x\n", ["--label", "stars"], "has none of the model's labels"),
         (b"{oops", [], "is not JSON"),
     ],
 )  # fmt: skip

@@ -207,9 +207,7 @@ def test_labels_that_cannot_be_classes() -> None:
     )
     fails(labelled([f"my view of it {i}" for i in range(60)]), "60 different values", "free text", "--label COLUMN")
     fails(labelled([*range(18, 88)] * 10), "70 different values", "continuous numbers")
-    fails(
-        labelled([f"intent {i}" for i in range(201)] * 10), "201 different values", "the 200 classes that are possible"
-    )
+    fails(labelled([f"intent {i}" for i in range(201)] * 10), "201 different values", "the limit of 200 classes")
     fails(labelled([f"intent {i}" for i in range(70)] * 9), "70 different values", "free text")
     fails(([" ", "\t\n"], ["x", "y"]), "all 2 documents are empty")
 
@@ -303,7 +301,7 @@ def test_test_source_is_read_like_training(tmp_path: Path) -> None:
     assert corpus.intake.counts["test_overlap"] == 1 and corpus.test.intake.dropped == {"3": 1}
     listed = read_corpus(path, group=group, drop=["3"], test=(["new"], [5]))
     assert listed.test is not None and listed.test.labels.tolist() == [1]
-    fails(path, "row 1: the training data has no label '4'", "'neg', 'pos'", group=group, drop=["3"], test=(["x"], [4]))
+    fails(path, "row 1: training has no label '4'", "'neg', 'pos'", group=group, drop=["3"], test=(["x"], [4]))
     fails(path, "no column 'body'", group=group, drop=["3"], test=frame(x=["x"], stars=[4]))
     fails(path, "has no rows", group=group, drop=["3"], test=([], []))
 

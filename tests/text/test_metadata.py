@@ -163,7 +163,7 @@ def test_a_column_that_is_the_same_for_both_answers_needs_their_places() -> None
         read_corpus(frame, pairs=("chosen", "rejected"), columns="annotator")
     with pytest.raises(InputError, match="there is no column 'modell' for the columns"):
         read_corpus(battles(40), **BATTLES, columns="modell")
-    with pytest.raises(InputError, match=r"'winner' has another role already"):
+    with pytest.raises(InputError, match=r"'winner' is already used"):
         read_corpus(battles(40), **BATTLES, columns="winner")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -402,17 +403,29 @@ def test_an_endless_line_of_standard_input_ends_before_it_fills_the_disk(
     assert endless.bytes < 30_000_000
 
 
+@pytest.mark.parametrize("source", ["-", "https://example.org/a.csv"])
+def test_lines_without_end_stop_before_they_fill_the_disk(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As from `yes text,label | tokensieve audit -`, or a server that never closes."""
+    endless = Endless(b"good film,p\n")
+    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=endless))
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: contextlib.nullcontext(endless))
+    monkeypatch.setattr("tokensieve.text.sources.COPIED", 20_000_000)
+    with pytest.raises(InputError, match=r"is over 0 GB; save it to a file first, or pass --no-limits"):
+        read_corpus(source)
+    assert endless.bytes < 30_000_000
+
+
 def test_devices_pipes_and_sockets_are_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "zero.csv").symlink_to("/dev/zero")
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(tmp_path / "s.csv"))
         for path in ("pipe.csv", "zero.csv", "s.csv"):
-            fails(tmp_path / path, "is not a regular file")
-    fails("/dev/zero", "is not a regular file")
+            fails(tmp_path / path, "not a regular file")
+    fails("/dev/zero", "not a regular file")
     folder = make_folder(tmp_path / "d", {"pos/1.txt": "a", "neg/1.txt": "b"})
     (folder / "neg" / "2.txt").symlink_to("/dev/zero")
-    fails(folder, "2.txt", "is not a regular file")
+    fails(folder, "2.txt", "not a regular file")
     with pytest.raises(InputError, match="not a regular file"):
         PieceTokenizer(tmp_path / "pipe.csv")
     with pytest.raises(InputError, match="not a regular file"):

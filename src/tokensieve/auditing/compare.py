@@ -103,7 +103,7 @@ class Saved:
             }
         except (FileNotFoundError, NotADirectoryError) as problem:
             missing = f"{Path(str(problem.filename)).name} is missing; create one with `tokensieve audit`"
-            raise InputError(f"{where} is not the folder of an audit: {missing}") from None
+            raise InputError(f"{where} is not an audit folder: {missing}") from None
         except OSError as problem:
             raise InputError(f"{where} cannot be read: {problem.strerror or problem}") from None
         content: dict[str, Any] = {"findings.json": {"findings": []}}
@@ -137,7 +137,7 @@ class Saved:
             share = Share.count(round(accuracy * test), test) if good else Share.count(0, 0)
             low, high = map(float, summary.get("accuracy_interval", (share.low, share.high)))
         except (LookupError, TypeError, AttributeError) as problem:
-            raise InputError(f"{where} is not the folder of an audit: its summary.json lacks {problem!s:.60}") from None
+            raise InputError(f"{where} is not an audit folder: its summary.json lacks {problem!s:.60}") from None
         except (ValueError, OverflowError):  # an interval that is none
             good = False
         if not good or not 0 <= low <= accuracy + 1e-9 or not accuracy - 1e-9 <= high <= 1:

@@ -75,7 +75,7 @@ def _check_workers(client: Any, address: str) -> None:
             if version != own:
                 has = f"no {package}" if isinstance(version, Exception) else f"{package} {version}"
                 raise InputError(
-                    f"the worker at {worker} has {has}, this is {own}: install the same version everywhere"
+                    f"the worker at {worker} runs {has}, this machine {own}; install one version everywhere"
                 )
 
 
@@ -84,7 +84,7 @@ def _watch(client: Any, done: threading.Event, starved: threading.Event) -> None
     seen, paused = set[str](), 0
     while not done.wait(SECONDS):
         workers = client.run_on_scheduler(
-            lambda dask_scheduler: {name: worker.status.name for name, worker in dask_scheduler.workers.items()}
+            lambda dask_scheduler: {n: w.status.name for n, w in dask_scheduler.workers.items()}
         )
         seen |= workers.keys()
         paused = paused + SECONDS if workers and {*workers.values()} == {"paused"} else 0

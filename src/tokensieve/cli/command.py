@@ -277,15 +277,11 @@ def say(quiet: bool, message: str) -> None:
 class TokenOptions:
     """Tokens."""
 
-    tokenizer: str | None = option(
-        None, "Split texts with this Hugging Face tokenizer.json, not into words.", metavar="FILE"
-    )
+    tokenizer: str | None = option(None, "Split texts by this Hugging Face tokenizer.json.", metavar="FILE")
     keep_case: bool = option(False, "Distinguish upper and lower case.")
     pattern: str | None = option(None, "Regular expression (Rust syntax) that matches one token.", metavar="REGEX")
     stop_words: Path | None = option(None, "File of words to ignore, one per line.")
-    html: Literal["skip", "strip", "keep"] = option(
-        "skip", "Skip tags and entities, strip them, or keep them as words."
-    )
+    html: Literal["skip", "strip", "keep"] = option("skip", "Skip tags and entities, strip them, or keep them.")
 
     def build(self) -> Tokenizer:
         """The tokenizer meant; an `InputError` where options contradict each other or a file or pattern is no good."""
@@ -295,9 +291,7 @@ class TokenOptions:
             for name in ("keep_case", "pattern", "stop_words", "html"):
                 if getattr(self, name) != getattr(TokenOptions(), name):
                     flag = "--" + name.replace("_", "-")
-                    raise InputError(
-                        f"{flag} applies to words, but --tokenizer splits texts itself; use one or the other"
-                    )
+                    raise InputError(f"{flag} is for splitting into words; leave it out or --tokenizer")
             return PieceTokenizer(self.tokenizer)
         ignored = () if self.stop_words is None else WordTokenizer.read_stop_words(self.stop_words, not self.keep_case)
         return WordTokenizer(
@@ -331,18 +325,14 @@ def pair_columns(given: str | None, model: Path | None) -> tuple[str, str] | Non
     if given is not None:
         names = [name.strip() for name in given.split(",")]
         if len(names) != 2 or not all(names) or names[0] == names[1]:
-            raise InputError(
-                f"--pairs {given!r} must name two columns, the preferred answer first, such as --pairs chosen,rejected"
-            )
+            raise InputError(f"--pairs {given!r} must name two columns, such as --pairs chosen,rejected")
         return names[0], names[1]
     if model is None:
         return None
     try:
         first, second = map(str, parsed(read_regular(model / "summary.json"))["pairs"]["columns"])
     except (OSError, ValueError, LookupError, TypeError):
-        raise InputError(
-            "this is a model of pairs; name the columns of the two answers: --pairs FIRST,SECOND"
-        ) from None
+        raise InputError("this is a preference model; name two columns with --pairs FIRST,SECOND") from None
     return first, second
 
 

@@ -13,7 +13,7 @@ from tokensieve.options import option
 @command()
 def _demo(
     seed: int = option(0, "Random seed.", low=0, high=2**32 - 1),
-    ngrams: int = option(1, "Longest n-gram, in words.", low=1, high=5),
+    ngrams: int = option(1, "Maximum n-gram length, in words.", low=1, high=5),
     out: Path = out_option("tokensieve-demo"),
     quiet: bool = QUIET,
 ) -> None:

@@ -30,14 +30,14 @@ def _diagnose(
     source: str,
     settings: DiagnoseSettings,
     map_: list[str] | None = option(
-        None, "Match a class to an output of the model (repeatable).", flag="--map", metavar="CLASS=OUTPUT", parse=list
+        None, "Match a class to an output (repeatable).", flag="--map", metavar="CLASS=OUTPUT", parse=list
     ),
     device: str = option("cpu", "cpu, cuda, cuda:1 or mps.", metavar="DEVICE"),
     trust_remote_code: bool = option(False, "Run Python code that comes with the model."),
     fail_on: list[str] | None = option(
         None,
-        "Exit with status 3 if one word has more than this fraction of all use (share=0.2), or more words than this are used "
-        "without support (unsupported=0); repeatable. Of several models the last is judged.",
+        "Exit with status 3 if one word accounts for more than this fraction of all use (share=0.2), or if the model uses more "
+        "than this many words without support (unsupported=0). Repeatable. With several models, only the last is checked.",
         metavar="KIND=LIMIT",
         parse=list,
     ),
@@ -118,7 +118,7 @@ def _reading(settings: DiagnoseSettings) -> tuple[DiagnoseSettings, bool]:
     if settings.pairs is None or prompt is None:
         return settings, False
     if not isinstance(prompt, str) or prompt in settings.columns_of_pairs:
-        raise InputError("with --pairs, --text names the column of the prompt, if the model reads it: pass it once")
+        raise InputError("with --pairs, --text names the column of the prompt; pass it only once")
     return replace(settings, text=None, by=prompt), True
 
 

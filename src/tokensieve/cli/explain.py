@@ -16,7 +16,7 @@ from tokensieve.options import option
 def _explain(
     model: Path,
     text: str,
-    against: str | None = option(None, "The other answer, for a model of pairs.", metavar="TEXT"),
+    against: str | None = option(None, "The other answer, for a preference model.", metavar="TEXT"),
     label: str | None = option(
         None, "Class to explain.", metavar="CLASS", default_text="the second of two classes, else the prediction"
     ),

@@ -35,9 +35,7 @@ def _mask(
         None, "Folder of an audit: remove the tokens that exceeded --fail-on, or else its shortcuts.", metavar="FOLDER"
     ),
     decisions: Path | None = option(None, "Decisions exported from the audit's page."),
-    part: Literal["train", "test"] | None = option(
-        None, "Whether SOURCE was the training or the test file, if the audit had --test."
-    ),
+    part: Literal["train", "test"] | None = option(None, "Whether the audit used SOURCE as training or as test file."),
     pairs: str | None = option(
         None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED"
     ),
@@ -139,11 +137,9 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
     except (OSError, ValueError, LookupError, TypeError) as problem:
         said = f"its {place} lacks {problem}" if isinstance(problem, LookupError | TypeError) else str(problem)
         said = f"no {place}" if isinstance(problem, FileNotFoundError) else said
-        raise InputError(f"--audit {str(folder)!r} is not the folder of an audit: {said}") from None
+        raise InputError(f"--audit {str(folder)!r} is not an audit folder: {said}") from None
     if not over and must:
-        raise InputError(
-            f"the audit in {str(folder)!r} found no token that is a shortcut or over a limit; name tokens with --token"
-        )
+        raise InputError(f"the audit in {str(folder)!r} found no shortcut and no token over a limit; use --token")
     return list(dict.fromkeys(over)), [column]
 
 
@@ -158,8 +154,8 @@ def _rows(
         numbers = {number for one in named for number in wrong.get(str(one), ())}
         if beyond := [number for number in numbers if number > len(mine)]:
             raise InputError(
-                f"{source}: there is no {side + ' ' if side else ''}row {min(beyond)}, which --decisions names; pass the source of "
-                "the audit, and --part train or --part test if the audit had --test"
+                f"{source}: --decisions refers to {side + ' ' if side else ''}row {min(beyond)}, which does not exist; pass the "
+                "audited file, and --part train or --part test if the audit used --test"
             )
         places |= {len(rows) + number - 1 for number in numbers}
         rows += [row | {"split": side} for row in mine] if side else mine
@@ -173,9 +169,7 @@ def _texts(source: str, rows: list[dict[str, Any]], column: str) -> pl.Series:
     values = [row.get(column) for row in rows]
     for i, value in enumerate(values, 1):
         if not (value is None or isinstance(value, str)):
-            raise InputError(
-                f"{source}: row {i}: {column!r} is {value!r:.40}, not text; name the text column with --text"
-            )
+            raise InputError(f"{source}: row {i}: {column!r} is {value!r:.40}, not text; choose another with --text")
     return text_series(values)
 
 

@@ -30,7 +30,7 @@ def _predict(
     model: Path,
     source: str,
     reading: SourceSettings,
-    pairs: str | None = option(None, "Columns of two answers, for a model of pairs.", metavar="FIRST,SECOND"),
+    pairs: str | None = option(None, "Columns of two answers, for a preference model.", metavar="FIRST,SECOND"),
     label: str | None = option(
         None, "Column of the true labels, to score.", metavar="COLUMN", default_text="that of training"
     ),
@@ -56,9 +56,7 @@ def _predict(
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
     sides = pair_columns(pairs, model) if classifier.pairs and not text else None
     if pairs and not sides:
-        raise InputError(
-            "--pairs is for preference models, but this model classifies single texts; name their column with --text"
-        )
+        raise InputError("--pairs is for preference models; for this one name the text column with --text")
     fields, known, final = _training(model, classifier)
     likely = [*(sides or text or fields), *(keep or []), label or "", *TEXT_NAMES]
     table = open_source(source, reading, labelled=False, columns=likely).held_out
@@ -82,7 +80,7 @@ def _predict(
         frame, found = _classified(classifier, rows, final if label is not None else None)
         if given and found is None:
             raise InputError(
-                f"{table.name}: column {label!r} contains none of the model's labels; choose another with --label"
+                f"{table.name}: column {label!r} has none of the model's labels; choose another with --label"
             )
         summary = {"documents": len(frame), "missing_texts": rows["text"].null_count()}
         summary["score"] = found and found.to_dict()

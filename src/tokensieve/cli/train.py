@@ -19,9 +19,7 @@ def _train(
     source: list[str],
     settings: TrainSettings,
     tokenizing: TokenOptions,
-    formatting: bool | None = option(
-        None, "Treat formatting (length, spaces, marks) as tokens too.", default_text="on for --pairs only"
-    ),
+    formatting: bool | None = option(None, "Treat formatting and length as tokens.", default_text="for --pairs only"),
     cluster: str | None = option(
         None, "Train on the Dask cluster at tcp://HOST:PORT, or on all cores of this machine: local.", metavar="ADDRESS"
     ),

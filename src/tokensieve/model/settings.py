@@ -31,7 +31,7 @@ class TrainSettings(ReadSettings):
         InputError: a value is outside its range.
     """
 
-    ngrams: int = option(1, "Longest n-gram, in words.", low=1, high=100)
+    ngrams: int = option(1, "Maximum n-gram length, in words.", low=1, high=100)
     min_documents: int | None = option(
         None,
         "A token must occur in at least this many documents.",

@@ -82,22 +82,16 @@ class Intake:
     def lines(self) -> list[str]:
         """One plain sentence for each thing that a reader should know; nothing for what did not occur."""
         notes = [(note, self.counts[key]) for key, note in _NOTES[self.pairs].items()]
-        notes += [
-            ("document{s} labelled " + repr(name) + ", dropped as requested", n) for name, n in self.dropped.items()
-        ]
-        aside = "neither for training nor for testing, left aside"
-        notes += [("document{s} in " + repr(name) + f", {aside}", n) for name, n in self.ignored.items()]
-        moved = {old: found for old, found in self.groups.items() if old != found[0]}
-        notes += [("document{s} labelled " + f"{old!r}, counted as {new!r}", n) for old, (new, n) in moved.items()]
+        of, aside = "document{s} labelled ", "in neither the training nor the test split, left out"
+        notes += [(f"{of}{name!r}, dropped as requested", n) for name, n in self.dropped.items()]
+        notes += [("document{s} in " + f"{name!r}, {aside}", n) for name, n in self.ignored.items()]
+        notes += [(f"{of}{old!r}, counted as {new!r}", n) for old, (new, n) in self.groups.items() if old != new]
         spellings: dict[str, list[str]] = {}
         for name in dict.fromkeys(new for new, _ in self.groups.values()):
             spellings.setdefault(name.casefold(), []).append(name)
-        alike = [
-            f"the classes {listed(same)} differ only in case; to merge them, pass "
-            + option("--group", f"{same[0]}={','.join(same)}")
-            for same in spellings.values()
-            if len(same) > 1
-        ]
+        merged = {listed(same): f"{same[0]}={','.join(same)}" for same in spellings.values() if len(same) > 1}
+        differ = "differ only in case; to merge them, pass"
+        alike = [f"the classes {names} {differ} {option('--group', group)}" for names, group in merged.items()]
         return [*self.detected, *alike, *(f"{n:,} {note.replace('{s}', 's' * (n > 1), 1)}" for note, n in notes if n)]
 
     def check_kept(self, name: str) -> None:
@@ -106,11 +100,9 @@ class Intake:
         if self.counts["kept"]:
             return
         if not rows:
-            raise InputError(f"{name}: has no rows")
+            raise InputError(f"{name} has no rows")
         if empty == rows:
-            raise InputError(
-                f"{name}: all {rows:,} documents are empty (white space only); choose another --text COLUMN"
-            )
+            raise InputError(f"{name}: all {rows:,} documents are empty; choose another --text COLUMN")
         raise InputError(
             f"{name}: no document is left; of {rows:,} rows {self.counts['missing_text']:,} have no text, "
             f"{self.counts['missing_label']:,} no label, {empty:,} are empty, {sum(self.dropped.values()):,} were dropped; "
@@ -275,11 +267,8 @@ class Corpus:
         """The classes of labels with their documents in order, numbers by size first.
 
         For messages, `column` is what to call the label column, and `single` has for the label of one document that label as it was
-        before grouping and the row.
-
-        Raises:
-            InputError: they cannot be classes: fewer than two, more than 200, or one with a single document; or more than 50 with
-                fewer than ten documents each on average, or of numbers that do not count from 0 or 1.
+        before grouping and the row. Labels that cannot be classes are an `InputError`: fewer than two, more than 200, or one with a
+        single document; or more than 50 with fewer than ten documents each, or of numbers that do not count from 0 or 1.
         """
         names, n = tuple(sorted(sizes, key=Corpus.in_order)), sum(sizes.values())
         if len(names) > 50:
@@ -291,7 +280,7 @@ class Corpus:
             if not many or len(names) > 200:
                 rows = not text and len(names) == n and all(x.is_integer() for x in numbers)
                 looks = f"looks like {'free text or an identifier' if text else 'row numbers' if rows else 'continuous numbers'}"
-                looks = "is more than the 200 classes that are possible" if many else looks
+                looks = "exceeds the limit of 200 classes" if many else looks
                 raise InputError(
                     f"{column} has {len(names):,} different values in {n:,} documents, which {looks}; choose another with "
                     "--label COLUMN, join values with --group, or leave some out with --drop"
@@ -440,9 +429,7 @@ def _assemble(
         column = f"{name}: the label column {columns[1]!r}"
         classes = Corpus.classes_of(dict(kept["label"].value_counts().iter_rows()), column, first)
     for label, row in kept.filter(~pl.col("label").is_in(list(classes))).select("label", "row").iter_rows():
-        raise InputError(
-            f"{name}: row {row}: the training data has no label {label!r}; its labels are {listed(classes)}"
-        )
+        raise InputError(f"{name}: row {row}: training has no label {label!r}; its labels are {listed(classes)}")
     if stored is not None:
         mask = np.zeros(everything.height, dtype=bool)
         mask[kept["at"].to_numpy()] = True

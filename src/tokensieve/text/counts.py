@@ -54,11 +54,7 @@ class Counts:
         classes: Sequence[str] = ("-1", "+1"),
         tokens: Sequence[str] | None = None,
     ) -> Counts:
-        """Build from any SciPy sparse or dense matrix of non-negative counts.
-
-        Raises:
-            InputError: a negative or non-finite count, or shapes that do not agree.
-        """
+        """Build from any SciPy sparse or dense matrix of non-negative counts; an `InputError` where shapes do not agree."""
         csr = sp.csr_array(matrix, dtype=np.float64, copy=True)
         csr.sum_duplicates()
         csr.eliminate_zeros()
@@ -68,7 +64,7 @@ class Counts:
         names = np.asarray([str(s) for s in range(csr.shape[1])] if tokens is None else tokens, dtype=object)
         if y.shape != (csr.shape[0],) or names.shape != (csr.shape[1],):
             raise InputError(
-                f"{csr.shape[0]} documents of {csr.shape[1]} types, but {y.size} labels and {names.size} names"
+                f"{csr.shape[0]} documents, {csr.shape[1]} types, but {y.size} labels and {names.size} names"
             )
         if y.size and (y.min() < 0 or y.max() >= len(classes)):
             raise InputError(f"labels must be class indices 0 … {len(classes) - 1}")
@@ -104,11 +100,7 @@ class Counts:
 
     @cached_property
     def signs(self) -> Floats:
-        """y^k = ±1, shape (n,); +1 for class index 1.
-
-        Raises:
-            InputError: there are not exactly two classes.
-        """
+        """y^k = ±1, shape (n,); +1 for class index 1. An `InputError` where there are not exactly two classes."""
         if self.n_classes != 2:
             raise InputError(f"labels ±1 need two classes, this data has {self.n_classes}")
         return np.where(self.labels == 1, 1.0, -1.0)
@@ -161,11 +153,7 @@ class Counts:
 
     def merged(self, units: Ints) -> tuple[Counts, Ints]:
         """One document for every group and label that occur together, in order of group and label, its counts sums; and the number
-        of documents that each is made of.
-
-        Raises:
-            InputError: there is not one group for each document, shape (n,).
-        """
+        of documents that each is made of. `units` has the group of each document, shape (n,)."""
         if units.shape != (self.n_documents,):
             raise InputError(f"{self.n_documents} documents, but {units.size} groups: one is needed for each document")
         cells = units * np.int64(self.n_classes) + self.labels
@@ -177,30 +165,30 @@ class Counts:
     @cached_property
     def present(self) -> Ints:
         """Documents of each class that contain each type, shape (|S|, K)."""
-        out = np.zeros((self.n_types, self.n_classes), dtype=np.int64)
-        for part in self.blocks():
-            labels = np.repeat(part.labels, np.diff(part.matrix.indptr))
-            types = part.matrix.indices * np.int64(self.n_classes) + labels
-            out += np.bincount(types, minlength=out.size).reshape(out.shape)
-        return out
+        return self._documents_by_class(None).astype(np.int64)
 
     @cached_property
     def weighed(self) -> tuple[Ints | Floats, Ints | Floats]:
         """`present` and `class_sizes`, each document counted as often as it weighs: shapes (|S|, K) and (K,)."""
         if self.weights is None:
             return self.present, self.class_sizes
-        k, out = self.n_classes, np.zeros(self.n_types * self.n_classes)
+        return self._documents_by_class(self.weights), np.bincount(self.labels, self.weights, self.n_classes)
+
+    def _documents_by_class(self, weights: Floats | None) -> Floats:
+        """Documents of each class that contain each type, or the sums of their weights, shape (|S|, K)."""
+        out = np.zeros(self.n_types * self.n_classes)
         for part in self.blocks():
             entries = np.diff(part.matrix.indptr)
-            types = part.matrix.indices * np.int64(k) + np.repeat(part.labels, entries)
-            out += np.bincount(types, np.repeat(np.asarray(part.weights), entries), out.size)
-        return out.reshape(self.n_types, k), np.bincount(self.labels, self.weights, k)
+            types = part.matrix.indices * np.int64(self.n_classes) + np.repeat(part.labels, entries)
+            weight = None if part.weights is None or weights is None else np.repeat(part.weights, entries)
+            out += np.bincount(types, weight, out.size)
+        return out.reshape(self.n_types, self.n_classes)
 
     def weighing(self) -> tuple[Counts, Ints]:
         """The documents of positive weight, with weights of mean 1 (None where all are equal), and which they are."""
-        kept = np.arange(self.n_documents) if self.weights is None else np.flatnonzero(self.weights)
         if self.weights is None:
-            return self, kept
+            return self, np.arange(self.n_documents)
+        kept = np.flatnonzero(self.weights)
         part = self if len(kept) == self.n_documents else self.rows(kept)
         weights = np.asarray(part.weights)
         return replace(part, weights=None if np.ptp(weights) == 0 else weights / weights.mean()), kept
@@ -246,28 +234,20 @@ class Counts:
         return out
 
     @staticmethod
-    def checked_weights(
-        values: object, documents: int, what: str = "sample_weight", rows: Ints | None = None
-    ) -> Floats:
+    def checked_weights(values: object, n: int, what: str = "sample_weight", rows: Ints | None = None) -> Floats:
         """What documents weigh in training, of which only the ratios matter: one number for each, shape (n,).
 
-        Args:
-            values: n numbers, or one for all of them.
-            documents: n.
-            what, rows: for messages, what to call them, and the documents' rows in their source.
-
-        Raises:
-            InputError: there are more or fewer than n, one is no number from 0 to 1e100, or all are 0.
+        `values` are n numbers from 0 to 1e100, not all of them 0, or one for all; anything else is an `InputError`, for which
+        `what` names them and `rows` has the documents' rows in their source.
         """
         try:
             weights = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError(f"{what}: must be numbers, one for each document") from None
-        if weights.ndim == 0:
-            weights = np.full(documents, float(weights))
-        if weights.shape != (documents,):
+        weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
+        if weights.shape != (n,):
             given = f"{len(weights):,}" if weights.ndim == 1 else f"an array of shape {weights.shape}"
-            raise InputError(f"{what}: {given} for {documents:,} documents: pass one number for each of them")
+            raise InputError(f"{what}: {given} for {n:,} documents: pass one number for each of them")
         wrong = np.flatnonzero(~((weights >= 0) & (weights <= 1e100)))  # sums and products stay finite
         if len(wrong):
             place = f"place {wrong[0]}" if rows is None else f"row {rows[wrong[0]]}"

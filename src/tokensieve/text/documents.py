@@ -59,9 +59,8 @@ def collect(
     found, row = set[str](), 1
     others = () if columns is None else columns.names
     verdict = table.verdict()
-    for batch in table.read(
-        list(dict.fromkeys([*texts, label, *more.values(), *others, *(name for name in (part, verdict) if name)]))
-    ):
+    wanted = [*texts, label, *more.values(), *others, part, verdict]
+    for batch in table.read(list(dict.fromkeys(name for name in wanted if name))):
         joined, replaced = _joined(table, batch, texts, row, settings.role, columns)
         train.counts["replaced_surrogates"] += replaced
         if settings.having is not None:
@@ -108,12 +107,12 @@ class _Collected:
     def add(self, frame: pl.DataFrame) -> None:
         has_text, has_name = pl.col("text").is_not_null(), pl.col("label").is_not_null()
         blank = pl.col("text").str.contains(BLANK)
-        found = frame.select(
-            rows=pl.len(),
-            missing_text=(~has_text).sum(),
-            missing_label=(has_text & ~has_name).sum(),
-            empty=(has_text & has_name & blank).sum(),
-        )
+        unusable = {
+            "missing_text": ~has_text,
+            "missing_label": has_text & ~has_name,
+            "empty": has_text & has_name & blank,
+        }
+        found = frame.select(rows=pl.len(), **{name: rows.sum() for name, rows in unusable.items()})
         self.counts.update(found.row(0, named=True))
         usable = frame.filter(has_name & ~blank)
         usable = usable.with_columns(key=digests(usable["text"]))
@@ -127,12 +126,7 @@ class _Collected:
 
 
 def _joined(
-    table: SourceTable,
-    batch: Batch,
-    texts: Sequence[str],
-    row: int,
-    role: str | None,
-    columns: ColumnTokens | None = None,
+    table: SourceTable, batch: Batch, texts: Sequence[str], row: int, role: str | None, columns: ColumnTokens | None
 ) -> tuple[pl.Series, int]:
     """The text of each row, and how many lone surrogates were replaced."""
     found = [table.as_texts(batch[column], column, row, role) for column in texts]
@@ -180,7 +174,7 @@ def read_rows(
         frames.append(pl.DataFrame(values).with_row_index("row", row))
         row += len(frames[-1])
     if row == 1:
-        raise InputError(f"{table.name}: has no rows")
+        raise InputError(f"{table.name} has no rows")
     return pl.concat(frames).with_columns(pl.col("row").cast(pl.Int64))
 
 
@@ -259,7 +253,7 @@ def _label_sets(
             yield cell, {label for entry in entries if (label := label_name(entry)) is not None}
         except TypeError:
             raise InputError(
-                f"{name}: row {row}: the labels are a {type(cell).__name__}, not a list; for text pass --label-separator"
+                f"{name}: row {row}: the labels are a {type(cell).__name__}, not a list; pass --label-separator"
             ) from None
 
 
@@ -287,8 +281,7 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
         return [(table.position(name, "label"), replace(settings, label=name)) for name in names], {}
     taken = [c for c in (settings.split, settings.by, settings.environments) if c is not None]
     column = table.labelled_columns(settings.text, names[0] if names else None, taken)[1]
-    rows, split, several, found = 0, False, False, Counter[str]()
-    number = 1
+    rows, number, split, several, found = 0, 1, False, False, Counter[str]()
     for batch in table.read([column]):
         first = table.as_list(batch[column][:200]) if number == 1 and separator is None else [[]]
         if not any(isinstance(cell, list) for cell in first):
@@ -301,17 +294,13 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
                 several |= separator is not None or len(labels) != 1
                 found.update(labels)
     if not split:
-        raise InputError(
-            f"{table.name}: column {column!r} never contains the separator {separator!r}: check --label-separator"
-        )
+        raise InputError(f"{table.name}: column {column!r} never contains {separator!r}; check --label-separator")
     if not several:  # a list of one label in every row
         return [], {}
     order = sorted(found, key=lambda name: (-found[name], name))
     kept = [name for name in order if LEAST <= found[name] <= rows - LEAST][:50]
     if not kept:
-        raise InputError(
-            f"{table.name}: no label in column {column!r} has {LEAST} documents with it and {LEAST} without: "
-            f"there are {listed(order)}"
-        )
+        least = f"has {LEAST} documents with it and {LEAST} without"
+        raise InputError(f"{table.name}: no label in column {column!r} {least}: there are {listed(order)}")
     asked = [(name, replace(settings, label=column, having=name)) for name in kept]
     return asked, {name: found[name] for name in order if name not in kept}

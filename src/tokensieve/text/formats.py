@@ -54,11 +54,11 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
 
     def check() -> None:
         if state() != before:
-            raise InputError(f"{name}: has changed while it was read; run the command again")
+            raise InputError(f"{name} has changed while it was read; run the command again")
 
     before = state()
     if not before[1]:  # also those in /proc and /sys, of which some have no end
-        raise InputError(f"{name}: is empty; it has no rows")
+        raise InputError(f"{name} is empty; it has no rows")
     table = _table_by_kind(path, name, settings)
     table.check_same = check
     return table
@@ -69,13 +69,13 @@ def _table_by_kind(path: Path, name: str, settings: SourceSettings) -> SourceTab
     unpack = re.search(r"\.(zip|tar|tgz|7z|rar|tar\.(gz|zst|bz2|xz))$", path.name.lower())
     if unpack:
         command = {"zip": "unzip", "7z": "7z x", "rar": "unrar x"}.get(unpack[1], "tar -xf")
-        raise InputError(f"{name}: is an archive; unpack it first: {command} {shlex.quote(str(path))}")
+        raise InputError(f"{name} is an archive; unpack it first: {command} {shlex.quote(str(path))}")
     if not suffix:
         return _unnamed_table(path, name, settings)
-    if suffix not in (".csv", ".tsv") and (settings.separator is not None or not settings.header):
-        raise InputError(f"{name}: --separator and --no-header are for .csv and .tsv files: leave them out")
     if suffix in (".csv", ".tsv"):
         return _delimited_table(PlainText(path, name, settings), settings, "," if suffix == ".csv" else "\t")
+    if settings.separator is not None or not settings.header:
+        raise InputError(f"{name}: --separator and --no-header are for .csv and .tsv files: leave them out")
     if suffix in (".jsonl", ".ndjson", ".json"):
         return _json_table(PlainText(path, name, settings), suffix == ".json")
     folder = Folder() if path.suffix.lower() in PACKED else None
@@ -130,14 +130,14 @@ def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> S
     _, mark, skip = _layout(start, settings, usual)
     columns = [name.strip() for name in next(_delimited_records(text, mark, header, skip), [])[: MOST_COLUMNS + 1]]
     if not columns:
-        raise InputError(f"{text.name}: is empty; the first line must name the columns")
+        raise InputError(f"{text.name} is empty; the first line must name the columns")
     if not header or columns.count("") > 1:
         columns = [name * header or f"column {i}" for i, name in enumerate(columns, 1)]
     place = {name: i for i, name in enumerate(columns)}
 
     @cache
     def trusted() -> pl.LazyFrame | None:
-        with one_line(f"{text.name}: is not a readable CSV file"):
+        with one_line(f"{text.name} is not a readable CSV file"):
             return _polars_frame(text, mark, columns, header) if text.is_utf8 and not skip else None
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
@@ -202,11 +202,9 @@ def _polars_frame(text: PlainText, mark: str, columns: Sequence[str], header: bo
 def _check_table(name: str, start: Sequence[str]) -> None:
     """Refuse what is text but no table of texts."""
     if start and re.match(r"[+-]?\d+(\.\d+)?( \d+:[\d.eE+-]+)+\s*$", start[0]):
-        raise InputError(f"{name}: contains numbers of features (SVMlight), not text")
+        raise InputError(f"{name} contains numbers of features (SVMlight), not text")
     if start and re.match(r"\s*<(!doctype|html|\?xml)", start[0].lower()):
-        raise InputError(
-            f"{name}: is a page of HTML or XML, not a table; download the file itself, or export it as CSV"
-        )
+        raise InputError(f"{name} is a page of HTML or XML, not a table; download the file itself, or export it as CSV")
 
 
 def _first_lines(text: PlainText) -> list[str]:
@@ -273,12 +271,12 @@ def _delimited_records(text: PlainText, mark: str, header: bool, skip: int) -> I
             except StopIteration:
                 return
             except csv.Error as problem:
-                said = str(problem)
-                reason = f'broken quoting ({said}); put each field that contains quotes in double quotes, with inner quotes as ""'
+                said, inside = str(problem), 'inside quotes write each quote as ""'
+                reason = f"broken quoting ({said}); put each field that contains quotes in double quotes; {inside}"
                 if "end of data" in said:
-                    reason = 'a double quote is opened and never closed; close it, or write a quote inside a quoted field as ""'
+                    reason = f"a double quote is opened and never closed; close it; {inside}"
                 if "expected after" in said:
-                    reason = 'stray characters after a closing double quote; inside quotes write each quote as ""'
+                    reason = f"stray characters after a closing double quote; {inside}"
                 raise InputError(f"{where} (line {first}): {reason}") from None
             except PlainText.Bad as problem:
                 line, reason = problem.args
@@ -366,7 +364,7 @@ def _json_rows(name: str, whole: Any) -> list[Any] | None:
     if len(columns) > 1 and len({len(values) for values in columns.values()}) == 1 and plain:
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     if {"train", "test"} <= set(objects):
-        raise InputError(f"{name}: contains the parts {', '.join(map(repr, objects))}: write each to a file of its own")
+        raise InputError(f"{name} contains the parts {', '.join(map(repr, objects))}: write each to a file of its own")
     usual = [key for key in ("data", "rows", "items", "examples", "records", "results") if key in objects]
     found = usual[:1] if len(objects) > 1 else list(objects)
     if found:
@@ -393,7 +391,7 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTab
             PlainText.check_expansion(name, path, size, limits)
             yield batch
 
-    with reading(name, kind), one_line(f"{name}: is not a readable {kind} file"):
+    with reading(name, kind), one_line(f"{name} is not a readable {kind} file"):
         columns = scan().collect_schema().names()
     return SourceTable(name, columns, read)
 
@@ -402,7 +400,7 @@ def _guarded(scan: Callable[[], pl.LazyFrame], names: Sequence[str], name: str, 
     """Batches of a frame; standard error is silenced only while Polars works, not while a batch is used."""
     batches: Iterator[Batch] | None = None
     while True:
-        with reading(name, kind), one_line(f"{name}: is not a readable {kind} file"):
+        with reading(name, kind), one_line(f"{name} is not a readable {kind} file"):
             batches = batches or SourceTable.frame_batches(scan(), names)
             batch = next(batches, None)
         if batch is None:
@@ -434,17 +432,12 @@ def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
     given = [sys.executable, "-P", str(child), str(path), str(out), *(_WORKBOOK if limits else "00")]
     done = subprocess.run(given, capture_output=True)
     if done.returncode:  # Rust ends the process where it gets no memory
-        raise InputError(
-            f"{name}: reading this workbook takes more than 4 GB of memory or a minute; export it as CSV, or pass --no-limits"
-        )
+        raise InputError(f"{name} takes over 4 GB of memory or a minute; export it as CSV, or pass --no-limits")
     sheets = json.loads(done.stdout)
     if isinstance(sheets, str):
-        raise InputError(f"{name}: is not a readable workbook: {sheets[:200]}")
-    frame = pl.scan_ipc(out, glob=False)
-    notes = () if len(sheets) == 1 else (f"sheet {sheets[0]!r}, the first of {len(sheets)}",)
-    columns = frame.collect_schema().names()
-    table = SourceTable(
-        name, columns, lambda names: SourceTable.frame_batches(frame, names), first_line=True, notes=notes
-    )
-    table.kept = folder
+        raise InputError(f"{name} is not a readable workbook: {sheets[:200]}")
+    table = SourceTable.of_frame(pl.scan_ipc(out, glob=False), name)
+    assert table is not None, "it is a frame"
+    table.first_line, table.kept = True, folder
+    table.notes = () if len(sheets) == 1 else (f"sheet {sheets[0]!r}, the first of {len(sheets)}",)
     return table

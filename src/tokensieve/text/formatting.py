@@ -26,8 +26,6 @@ from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 Bits = NDArray[np.uint8]
 _STARTS = "(^|\n)"  # of a line: \n alone ends one, in every language
 _CLOSING = "[\"')\\]»”’*_]*$"
-
-
 _ENDS = {  # looked for in the end of a text
     'ends "..."': r"(\.\.\.|…)" + _CLOSING,
     'ends "."': r"(^|[^.])\.$",
@@ -96,13 +94,9 @@ def _features() -> dict[str, dict[str, Any]]:
     lengths = [0, 5, 10, 20, 50, 100, 200, 400, 800, 1600, None]  # words, separated by white space
     for least, below in pairwise(lengths):
         found[f"⟨length {least}–{below}⟩" if below else f"⟨length {least}+⟩"] = {"words": [least, below]}
-    for where, patterns in (("end", _ENDS), ("text", _PATTERNS)):
-        for name, pattern in patterns.items():
-            found[f"⟨{name}⟩"] = {
-                "pattern": pattern,
-                "where": where,
-                "absent": name in ("no final stop", "no capitals"),
-            }
+    for name, pattern in (_ENDS | _PATTERNS).items():
+        where, absent = "end" if name in _ENDS else "text", name in ("no final stop", "no capitals")
+        found[f"⟨{name}⟩"] = {"pattern": pattern, "where": where, "absent": absent}
     return found
 
 
@@ -161,6 +155,7 @@ class Formatting:
         A text of white space only has its length and its spaces, and no end.
         """
         text, expressions = pl.col("text"), []
+        end, words = text.str.tail(200).str.strip_chars_end().str.tail(8), text.str.count_matches(r"\S+")
         for name, kind in FEATURES.items():
             if "words" in kind:
                 least, below = cast("tuple[int, int | None]", kind["words"])
@@ -172,13 +167,10 @@ class Formatting:
         for batch in [texts] if isinstance(texts, pl.Series) else texts.batches():
             for start in range(0, len(batch), 4096):
                 chunk = batch[start : start + 4096]
-                parts = []
-                for part in _parts(chunk, self.fields) if self.fields else [chunk]:
-                    frame = pl.LazyFrame({"text": part}).with_columns(
-                        end=text.str.tail(200).str.strip_chars_end().str.tail(8), words=text.str.count_matches(r"\S+")
-                    )
-                    parts.append(frame.select(expressions).collect().to_numpy())
-                blocks.append(np.packbits(np.hstack(parts), axis=1))
+                parts = _parts(chunk, self.fields) if self.fields else [chunk]
+                frames = [pl.LazyFrame({"text": part}).with_columns(end=end, words=words) for part in parts]
+                held = [frame.select(expressions).collect().to_numpy() for frame in frames]
+                blocks.append(np.packbits(np.hstack(held), axis=1))
         return np.concatenate(blocks)
 
 

@@ -147,7 +147,7 @@ class _Side:
         """What was collected; an `InputError` where no pair is usable."""
         counts, columns, n = self.counts, reader.columns, len(self._pairs)
         if not counts["rows"]:
-            raise InputError(f"{self.name}: has no rows")
+            raise InputError(f"{self.name} has no rows")
         if not n:
             raise InputError(
                 f"{self.name}: no pair is left; of {counts['rows']:,} rows {counts['missing_text']:,} lack an answer, "
@@ -279,9 +279,7 @@ class _PairReader:
                 continue
             self.table.position(name, "columns")
             if name in (*self.columns, *self.judged, self.by, self.how.split):
-                raise InputError(
-                    f"{self.table.name}: the column {name!r} has another role already; leave it out of --columns"
-                )
+                raise InputError(f"{self.table.name}: the column {name!r} is already used; leave it out of --columns")
             # the same value on both sides says nothing, but with the answer's place it does: who prefers the first?
             if len(self.columns) == 2 and not self.judged:
                 raise InputError(
@@ -462,7 +460,7 @@ class _PairReader:
         found = {float(number) for number in numbers}
         if min(found) >= 0 and max(found) <= 1 and not found <= {0, 1}:  # chances of winning, such as p_a_wins
             if len(sides) != 1:
-                what = f"{self.table.name}: {self.how.winner!r} looks like a chance of winning, but does not say of which answer"
+                what = f"{self.table.name}: {self.how.winner!r} looks like a win probability, but it is unclear for which answer"
                 raise InputError(f"{what}; rename it, for example p_{ends[0]}_wins")
             meaning = {value: TIE if value == 0.5 else abs((value < 0.5) - sides[0]) for value in found}
         elif min(found) < 0:  # a scale such as HelpSteer's −3 to 3: below zero the first answer is better

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -28,18 +29,18 @@ LONGEST = 100_000_000  # bytes of a line or cell; the longest real documents (bo
 EXPANSION = 200  # ordinary text packs 3 to 20 times
 LARGE = 500_000_000  # bytes; smaller results are harmless whatever the ratio
 _BINARY = {  # how files begin that are no text, whatever their name says
-    b"PK\x03\x04": "a workbook or ZIP archive: name a workbook .xlsx, or unpack the archive",
-    b"\xd0\xcf\x11\xe0": "a workbook of old Excel: name it .xls",
-    b"PAR1": "Parquet: name it .parquet",
-    b"ARROW1": "Arrow: name it .arrow",
-    b"\x1f\x8b": "gzip: name it .gz, after the name of its kind",
-    b"\x28\xb5\x2f\xfd": "zstd: name it .zst, after the name of its kind",
-    b"%PDF": "PDF: export its text as CSV",
+    b"PK\x03\x04": "a workbook or ZIP archive; rename a workbook to end in .xlsx, or unpack the archive",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook; rename it to end in .xls",
+    b"PAR1": "a Parquet file; rename it to end in .parquet",
+    b"ARROW1": "an Arrow file; rename it to end in .arrow",
+    b"\x1f\x8b": "a gzip file; rename it to end in .gz after its own extension, such as data.csv.gz",
+    b"\x28\xb5\x2f\xfd": "a zstd file; rename it to end in .zst after its own extension, such as data.csv.zst",
+    b"%PDF": "a PDF; export its text as CSV",
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
-    b"SQLite format 3": "a database: export the table as CSV",
-    b"version https://git-lfs": "a pointer of Git LFS: fetch the file with git lfs pull",
-    b"BZh": "bzip2: unpack it with bunzip2",
+    b"SQLite format 3": "a database; export the table as CSV",
+    b"version https://git-lfs": "a Git LFS pointer; fetch the file with git lfs pull",
+    b"BZh": "a bzip2 file; unpack it with bunzip2",
 }
 
 
@@ -66,16 +67,16 @@ def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
     try:
         yield
     except UnicodeError as problem:  # encodings of more than one byte a character, where bad bytes cannot be marked
-        raise InputError(f"{name}: is not in the encoding given ({problem}); check --encoding") from None
+        raise InputError(f"{name} is not in the encoding given ({problem}); check --encoding") from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(f"{name}: is damaged or not a gzip file; create or download it again") from None
+        raise InputError(f"{name} is damaged or not a gzip file; create or download it again") from None
     except zstandard.ZstdError:
-        raise InputError(f"{name}: is damaged or not a zstd file; create or download it again") from None
+        raise InputError(f"{name} is damaged or not a zstd file; create or download it again") from None
     except OSError as problem:
         raise InputError(f"cannot read {name!r}: {problem.strerror or problem}") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
         reason = (str(problem).splitlines() or ["damaged"])[0][:200]
-        raise InputError(f"{name}: is not a readable {kind} file ({reason})") from None
+        raise InputError(f"{name} is not a readable {kind} file ({reason})") from None
 
 
 class PlainText:
@@ -85,8 +86,10 @@ class PlainText:
         """A line that is no text: (line number, what is wrong); whoever counts rows adds the row."""
 
     def __init__(self, path: Path, name: str, settings: SourceSettings) -> None:
-        self.name, self.path, self._limits, self.notes = name, path, settings.limits, tuple[str, ...]()
         PlainText.check_regular(path)
+        with reading(name):
+            path = path if path.stat().st_size else Path(os.devnull)  # in /proc and /sys some of size 0 have no end
+        self.name, self.path, self._limits, self.notes = name, path, settings.limits, tuple[str, ...]()
         encoding = self._encoding = settings.encoding or "utf-8"
         if path.suffix.lower() in PACKED:
             self._folder = Folder()  # lives as long as this object
@@ -100,7 +103,7 @@ class PlainText:
                 start = file.read(64)
             kind = next((kind for begins, kind in _BINARY.items() if start.startswith(begins)), None)
             if kind is not None:
-                raise InputError(f"{name}: is not text but {kind}")
+                raise InputError(f"{name} is not text but {kind}")
             odd = self._undecodable("utf-8") if encoding.lower() == "utf-8" else []
             self.is_utf8 = odd is None
             found = None if settings.encoding or odd is None else _detected_encoding(start, odd)
@@ -111,22 +114,20 @@ class PlainText:
     def check_regular(path: Path) -> None:
         """Make sure that reading comes to an end."""
         if path.exists() and not path.is_file():
-            raise InputError(
-                f"{str(path)[-80:]!r} is not a regular file but a device, pipe or socket: copy it to a file"
-            )
+            raise InputError(f"{str(path)[-80:]!r} is a device, pipe or socket, not a regular file; copy it to one")
 
     @staticmethod
     def check_expansion(name: str, path: Path, size: float, limits: bool) -> None:
         """Refuse a file that expands beyond what real text does."""
         if limits and size > LARGE and size > EXPANSION * path.stat().st_size:
             raise InputError(
-                f"{name}: expands more than {EXPANSION}-fold, to over {size / 1e9:.1f} GB: if that is intended, pass --no-limits"
+                f"{name} expands more than {EXPANSION}-fold, to over {size / 1e9:.1f} GB; pass --no-limits to allow it"
             )
 
     @staticmethod
     def endless(name: str) -> InputError:
         """What is said of a line that is longer than any document."""
-        return InputError(f"{name}: a line is over {LONGEST / 1e6:,.0f} MB: if it is one document, pass --no-limits")
+        return InputError(f"{name}: a line is over {LONGEST / 1e6:,.0f} MB; if it is one document, pass --no-limits")
 
     @staticmethod
     def unpacked(path: Path, name: str, folder: Folder, limits: bool) -> Path:

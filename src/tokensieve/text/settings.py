@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Literal, Self
 
 from tokensieve.errors import InputError
@@ -34,6 +35,10 @@ def _columns_from(given: str | Sequence[str]) -> str | tuple[str, ...]:
     return names[0] if len(names) == 1 else names
 
 
+_column = partial(option, metavar="COLUMN")
+_columns = partial(option, metavar="COLUMN,…", parse=_names_from)
+
+
 class Pairs:
     """Columns of preference data, for the `pairs` of `read_corpus`: `Pairs("response_a", "response_b", winner="winner")`.
 
@@ -59,12 +64,12 @@ class SourceSettings:
     `docs/reads.md` lists what is recognised without any of these.
     """
 
-    text: str | Sequence[str] | None = option(
-        None, "Column of the text; repeat it for several fields.", metavar="COLUMN", parse=_columns_from
+    text: str | Sequence[str] | None = _column(
+        None, "Column of the text; repeat it for several fields.", parse=_columns_from
     )
     role: str | None = option(None, "In chat messages, read only this role (assistant, user).", metavar="ROLE")
-    label: str | Sequence[str] | None = option(
-        None, "Column of the label, or of lists of labels (repeatable).", metavar="COLUMN", parse=_columns_from
+    label: str | Sequence[str] | None = _column(
+        None, "Column of the label, or of lists of labels (repeatable).", parse=_columns_from
     )
     label_separator: str | None = option(None, "Separates several labels of one document, such as '|'.", metavar="MARK")
     group: Mapping[str, Sequence[str]] | None = option(
@@ -142,31 +147,21 @@ class ReadSettings(SourceSettings):
     """
 
     having: str | None = option(None, "", flag="")
-    split: str | None = option(None, "Column with train or test for each row.", metavar="COLUMN")
+    split: str | None = _column(None, "Column with train or test for each row.")
     test: Any = option(None, "Test documents.", metavar="SOURCE", default_text="a seeded random fifth")
     duplicates: Literal["keep", "drop"] = option("keep", "Keep or drop repeated texts with the same label.")
-    by: str | None = option(None, "Column that groups documents (author, prompt).", metavar="COLUMN")
+    by: str | None = _column(None, "Column that groups documents (author, prompt).")
     sample_weight: Any = option(None, "Column of training weights (0 or more).", flag="--weight", metavar="COLUMN")
-    environments: str | None = option(
-        None, "Column that says where documents come from (site, month, judge).", metavar="COLUMN"
-    )
-    columns: Sequence[str] = option(
-        (), "Other columns to test for shortcuts: source,annotator,date.", metavar="COLUMN,…", parse=_names_from
-    )
+    environments: str | None = _column(None, "Column that says where documents come from (site, month, judge).")
+    columns: Sequence[str] = _columns((), "Other columns to test for shortcuts: source,annotator,date.")
     stream: bool = option(False, "For data larger than memory: keep documents and counts in files under $TMPDIR.")
     pairs: Sequence[str] | Pairs | None = option(
         None, "Columns of two answers, the preferred one first.", metavar="CHOSEN,REJECTED", parse=_names_from
     )
-    winner: str | None = option(None, "With --pairs: column with the winner.", metavar="COLUMN")
-    scores: Sequence[str] = option(
-        (), "With --pairs: columns of the answers' scores.", metavar="COLUMN,…", parse=_names_from
-    )
-    ranks: Sequence[str] = option(
-        (), "With --pairs: columns of the answers' ranks, best first.", metavar="COLUMN,…", parse=_names_from
-    )
-    ties: Literal["half", "drop"] = option(
-        "half", "With --pairs: count a tie as half a win for each answer, or drop it."
-    )
+    winner: str | None = _column(None, "With --pairs: column with the winner.")
+    scores: Sequence[str] = _columns((), "With --pairs: columns of the answers' scores.")
+    ranks: Sequence[str] = _columns((), "With --pairs: columns of the answers' ranks, best first.")
+    ties: Literal["half", "drop"] = option("half", "With --pairs: count a tie as half a win for each, or drop it.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -215,9 +210,7 @@ class ReadSettings(SourceSettings):
     def uses(self, name: str) -> bool:
         """Whether an option names this column."""
         roles = (self.text, self.label, self.by, self.environments, self.sample_weight, self.columns, self.pairs)
-        return any(
-            name == role if isinstance(role, str) else isinstance(role, list | tuple) and name in role for role in roles
-        )
+        return any(name == role or (isinstance(role, list | tuple) and name in role) for role in roles)
 
     @property
     def columns_of_pairs(self) -> tuple[str, ...]:

@@ -28,19 +28,16 @@ if TYPE_CHECKING:
 # also what gives Arrow data (`__arrow_c_stream__`: PyArrow, DuckDB, …), and a Dataset or DatasetDict of the datasets library
 Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pandas.DataFrame | ArrowStreamExportable"
 Source: TypeAlias = "str | Path | Sequence[Any] | Frame | Mapping[str, Any]"
-NAMED = {
-    "imdb": "stanfordnlp/imdb",
-    "yelp": "Yelp/yelp_review_full",
-}  # data sets by name: their ids on Hugging Face's hub
+COPIED = 10_000_000_000  # bytes of standard input or of a URL that are copied to a temporary file
+# data sets by name: their ids on Hugging Face's hub
+NAMED = {"imdb": "stanfordnlp/imdb", "yelp": "Yelp/yelp_review_full"}
 
 
 class _Opened:
     """A source: the rows to learn from, its own test rows if any, and parts without labels → documents left aside there."""
 
-    def __init__(
-        self, train: SourceTable, test: SourceTable | None = None, ignored: Mapping[str, int] | None = None
-    ) -> None:
-        self.train, self.test, self.ignored = train, test, dict(ignored or {})
+    def __init__(self, train: SourceTable, test: SourceTable | None = None, ignored: Mapping[str, int] = {}) -> None:
+        self.train, self.test, self.ignored = train, test, dict(ignored)
 
     def split_column(self, how: ReadSettings) -> str | None:
         """The column that marks each row as train or test: --split, else one that is named so and contains nothing else.
@@ -52,9 +49,8 @@ class _Opened:
         for name in self.train.columns:
             if name.strip().lower() not in ("split", "set", "fold", "partition", "subset") or how.uses(name):
                 continue
-            values = {
-                str(v).strip().lower() for batch in self.train.read([name]) for v in SourceTable.as_list(batch[name])
-            }
+            found = (value for batch in self.train.read([name]) for value in SourceTable.as_list(batch[name]))
+            values = {str(value).strip().lower() for value in found}
             if values <= {*TRAIN_NAMES, *TEST_NAMES} and values & {*TRAIN_NAMES} and values & {*TEST_NAMES}:
                 self.train.notes += (f"column {name!r} marks training and test rows (detected)",)
                 return name
@@ -128,9 +124,7 @@ def _concatenated(tables: Sequence[SourceTable]) -> SourceTable:
     columns = list(dict.fromkeys(column for table in tables for column in table.columns))
     for table in tables[1:]:
         if not set(table.columns) & set(tables[0].columns):
-            raise InputError(
-                f"{tables[0].name} and {table.name} have no column in common: read files of one kind together"
-            )
+            raise InputError(f"{tables[0].name} and {table.name} have no column in common; read them one by one")
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for table in tables:
@@ -173,11 +167,10 @@ def _open_folder(path: Path, how: SourceSettings, labelled: bool) -> _Opened:
         test = _folder_table(parts["test"], test_files, how) if test_files else None
         return _Opened(_folder_table(train, files, how), test, ignored)
     if table:
-        test_data = _data_files(parts["test"]) if train != path and "test" in parts else []
-        held = _concatenated([file_table(file, how) for file in test_data]) if test_data else None
-        return (
-            _Opened(_concatenated([file_table(file, how) for file in table]), held) if held else _open_files(table, how)
-        )
+        if not (train != path and "test" in parts and (test_data := _data_files(parts["test"]))):
+            return _open_files(table, how)
+        own, held = (_concatenated([file_table(file, how) for file in some]) for some in (table, test_data))
+        return _Opened(own, held)
     if len(below) == 1:  # a folder that holds nothing else
         return _open_folder(below[0], how, labelled)
     raise InputError(
@@ -247,18 +240,8 @@ def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str])
     packings = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}
     binaries = {b"PAR1": ".parquet", b"ARRO": ".arrow", b"PK\x03\x04": ".xlsx"}
 
-    def blocks() -> Iterator[bytes]:
-        start, line = b"", 0
-        while block := sys.stdin.buffer.read(2**22):
-            start = start or block[:4]
-            if how.limits and start[:2] not in packings and start not in binaries:
-                # an endless line ends here, before it fills the disk
-                line = len(block) - block.rfind(b"\n") - 1 if b"\n" in block else line + len(block)
-                if line > LONGEST:
-                    raise PlainText.endless(name)
-            yield block
-
-    path = folder.save(blocks())
+    blocks = iter(lambda: sys.stdin.buffer.read(2**22), b"")
+    path = folder.save(_limited(blocks, name, how.limits, (*packings, *binaries)))
     start = _beginning(path)
     if not start.strip():
         raise InputError("standard input is empty: pipe texts into the command, or name a file")
@@ -285,6 +268,19 @@ def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str])
     return table
 
 
+def _limited(blocks: Iterable[bytes], name: str, limits: bool, packed: tuple[bytes, ...] = ()) -> Iterator[bytes]:
+    """The blocks of what has no size, until they or one of their lines are too large: before they fill the disk."""
+    start, line, total = b"", 0, 0
+    for block in blocks:
+        start, total = start or block[:4], total + len(block)
+        if limits and total > COPIED:
+            raise InputError(f"{name} is over {COPIED / 1e9:,.0f} GB; save it to a file first, or pass --no-limits")
+        line = len(block) - block.rfind(b"\n") - 1 if b"\n" in block else line + len(block)
+        if limits and line > LONGEST and not start.startswith(packed):
+            raise PlainText.endless(name)
+        yield block
+
+
 def _beginning(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(2**16)
@@ -303,7 +299,7 @@ def _address_table(address: str, how: SourceSettings) -> SourceTable:
     kind = kind_of(name)
     if kind not in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".ipc", ".feather"):
         raise InputError(
-            f"{name}: an address must be of a .csv .tsv .jsonl .parquet or .arrow file; download others first"
+            f"{name}: only .csv, .tsv, .jsonl, .parquet and .arrow files can be read from a URL; download it"
         )
     scan = pl.scan_parquet if kind == ".parquet" else pl.scan_ipc
 
@@ -322,7 +318,7 @@ def _address_table(address: str, how: SourceSettings) -> SourceTable:
     try:
         if kind in (".csv", ".tsv", ".jsonl", ".ndjson"):
             folder = Folder()
-            copy = folder.save(_downloaded(address, name))
+            copy = folder.save(_limited(_downloaded(address, name), name, how.limits))
             table = file_table(copy.rename(f"{copy}{kind}"), how, name)
             table.kept = folder
             return table
@@ -339,7 +335,7 @@ def _downloaded(address: str, name: str) -> Iterator[bytes]:
         from urllib.request import urlopen
 
         if name.lower().endswith(PACKED):
-            raise InputError(f"{name}: compressed files cannot be read from an address; download it first")
+            raise InputError(f"{name}: compressed files cannot be read from a URL; download it first")
         with urlopen(address, timeout=60) as response:
             yield from iter(lambda: response.read(2**22), b"")
         return
@@ -356,9 +352,7 @@ def _open_named(name: str) -> _Opened:
     try:
         import datasets
     except ImportError:
-        raise InputError(
-            f"the data set {name!r} needs the datasets library: pip install 'tokensieve[datasets]'"
-        ) from None
+        raise InputError(f"the data set {name!r} needs datasets: pip install 'tokensieve[datasets]'") from None
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     try:
@@ -366,9 +360,7 @@ def _open_named(name: str) -> _Opened:
     # the loader fails in many libraries' own ways (network, hub, disk, format); each is a reason to stop
     except Exception as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
-        raise InputError(
-            f"cannot load the data set {name!r} ({NAMED[name]}): {reason}; check the network, or pass a file"
-        ) from None
+        raise InputError(f"cannot load the data set {name!r} ({NAMED[name]}): {reason}; check the network") from None
     return _splits(splits, name)
 
 

@@ -57,9 +57,7 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
     left = np.bincount(corpus.labels[~in_test], minlength=len(corpus.classes))
     if not left.all():
         name = corpus.classes[int(left.argmin())]
-        raise InputError(
-            f"with a test share of {share} no training document of class {name!r} is left; take a smaller share"
-        )
+        raise InputError(f"a test share of {share} leaves no training document of class {name!r}; take less")
     return replace(corpus.filter(~in_test), test=corpus.filter(in_test))
 
 
@@ -89,12 +87,9 @@ def stratified(labels: Ints, size: int, seed: int) -> tuple[Ints, Ints]:
     sizes = np.array([len(members) for members in of_class])
     stay = shares(sizes, len(labels) - size)
     drawn = shares(sizes - stay, size)
-    kept: list[Ints] = []
-    taken: list[Ints] = []
-    for members, first, second in zip(of_class, stay, drawn, strict=True):
-        order = members[rng.permutation(len(members))]
-        kept.append(order[:first])
-        taken.append(order[first : first + second])
+    orders = [members[rng.permutation(len(members))] for members in of_class]
+    kept = [order[:first] for order, first in zip(orders, stay, strict=True)]
+    taken = [order[first : first + n] for order, first, n in zip(orders, stay, drawn, strict=True)]
     return rng.permutation(np.concatenate(kept)), rng.permutation(np.concatenate(taken))
 
 

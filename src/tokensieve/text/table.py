@@ -57,7 +57,7 @@ class SourceTable:
         notes: Sequence[str] = (),
     ) -> None:
         if len(columns) > MOST_COLUMNS:
-            raise InputError(f"{name}: has over {MOST_COLUMNS:,} columns; write a file with those that are needed")
+            raise InputError(f"{name} has over {MOST_COLUMNS:,} columns; write a file with those that are needed")
         twice = sorted(column for column, n in Counter(columns).items() if n > 1)
         if twice:
             raise InputError(f"{name}: the column name {twice[0][:80]!r} occurs more than once; rename one of them")
@@ -73,7 +73,7 @@ class SourceTable:
         """A table of JSON objects; its columns are the keys of the first `sample` of them (None: of all)."""
         keys = {key: None for record in islice(records(), sample) for key in record}
         if not keys:
-            raise InputError(f"{name}: has no rows; write JSON objects {{…}} with named fields")
+            raise InputError(f"{name} has no rows; write JSON objects {{…}} with named fields")
 
         def read(names: Sequence[str]) -> Iterator[Batch]:
             remaining = records()
@@ -157,9 +157,10 @@ class SourceTable:
         """Every row with all its fields, by name."""
         if self._records is not None:
             yield from self._records()
-        for batch in self._read(self.columns) if self._records is None else ():
-            for row in zip(*map(SourceTable.as_list, batch.values()), strict=True):
-                yield dict(zip(batch, row, strict=True))
+        else:
+            for batch in self._read(self.columns):
+                for row in zip(*map(SourceTable.as_list, batch.values()), strict=True):
+                    yield dict(zip(batch, row, strict=True))
         self.check_same()
 
     def height(self) -> int:
@@ -171,12 +172,11 @@ class SourceTable:
         """The first values of every column, no more than guessing needs; an `InputError` if there are no rows."""
         for batch in self._read(self.columns):
             out = {name: SourceTable.as_list(values[:200]) for name, values in batch.items()}
-            n = len(next(iter(out.values()), []))
-            if n:
+            if n := len(next(iter(out.values()), [])):
                 size = sum(len(value) for values in out.values() for value in values if isinstance(value, str))
-                kept = n if size <= 10**6 else max(1, n * 10**6 // size)
+                kept = max(1, n * 10**6 // max(size, 10**6))
                 return {name: values[:kept] for name, values in out.items()}
-        raise InputError(f"{self.name}: has no rows")
+        raise InputError(f"{self.name} has no rows")
 
     @staticmethod
     def frame_batches(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str]) -> Iterator[Batch]:
@@ -248,10 +248,8 @@ class SourceTable:
             text = self.chat_text(value, role) if isinstance(value, list) else value
             if not isinstance(text, str):
                 if not missing(text):
-                    raise InputError(
-                        f"{self.name}: row {row}: column {column!r} contains {type(value).__name__} values, not text; "
-                        f"choose another with {flag}"
-                    )
+                    holds = f"column {column!r} contains {type(value).__name__} values, not text"
+                    raise InputError(f"{self.name}: row {row}: {holds}; choose another with {flag}")
                 text = None
             elif not text.isascii():
                 text, found = SURROGATE.subn("\ufffd", text)
@@ -295,24 +293,23 @@ class SourceTable:
         self, text: str | Sequence[str] | None, label: str | None, taken: Sequence[str]
     ) -> tuple[tuple[str, ...], str]:
         """The columns of the text (None: the one that it can only be) and that of the label, which are none of those taken."""
-        texts = self.text_columns(text) if text else None
+        texts = self.text_columns(text) if text else ()
         if label is not None:
             label = self.position(label, "label")
-        if texts is None or label is None:
-            sample, guessed = self.sample, []
-            command = self.pair_options()
-            if label is None and command:
-                raise InputError(f"{self.name}: this looks like preference data; for pairs of answers pass {command}")
-            if texts is None:
-                left = [c for c in self.columns if c not in (label, *taken)]
-                texts = (_guessed_text(self, sample, left, "" if label else " --label COLUMN"),)
-                guessed.append(texts[0])
-            if label is None:
-                bases = {self.base(name) for name in texts}
-                left = [c for c in self.columns if c not in bases and c not in taken]
-                label = _guessed_label(self, sample, left, texts)
-                guessed.append(label)
-            _check_header(self, sample, guessed)
+        guessed = list[str]()
+        if label is None and (command := self.pair_options()):
+            raise InputError(f"{self.name}: this looks like preference data; for pairs of answers pass {command}")
+        if not texts:
+            left = [c for c in self.columns if c not in (label, *taken)]
+            texts = (_guessed_text(self, self.sample, left, "" if label else " --label COLUMN"),)
+            guessed += texts
+        if label is None:
+            bases = {self.base(name) for name in texts}
+            left = [c for c in self.columns if c not in bases and c not in taken]
+            label = _guessed_label(self, self.sample, left, texts)
+            guessed.append(label)
+        if guessed:
+            _check_header(self, self.sample, guessed)
         if label in texts:
             raise InputError(f"{self.name}: text, label and split must be different columns")
         return texts, label

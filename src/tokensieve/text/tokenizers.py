@@ -128,7 +128,7 @@ class WordTokenizer:
             said = re.search(r"(?m)^error: (.*)$", str(problem))
             reason = said[1] if said else "it cannot be read"
             raise InputError(
-                f"the pattern {self.pattern[:80]!r} is not a valid regular expression (Rust syntax): {reason}; check --pattern"
+                f"the pattern {self.pattern[:80]!r} is not a valid regular expression: {reason}; check --pattern"
             ) from None
         if "" in found.explode().to_list():
             raise InputError(f"the pattern {self.pattern[:80]!r} matches empty text; it must match a character")
@@ -194,7 +194,7 @@ class WordTokenizer:
         lines = [line.strip() for line in whole.splitlines()]
         words = {line.lower() if lowercase else line for line in lines if line and not line.startswith("#")}
         if not words:
-            raise InputError(f"{path.name}: contains no stop words; write one per line")
+            raise InputError(f"{path.name} contains no stop words; write one per line")
         return tuple(sorted(words))
 
 
@@ -323,9 +323,8 @@ class FieldTokenizer:
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""
         kinds = {name: list(kind) if isinstance(kind, tuple) else kind for name, kind in self.columns}
-        return {"kind": "fields", "fields": list(self.fields), "base": self.base.to_dict()} | (
-            {"columns": kinds} if kinds else {}
-        )
+        settings = {"kind": "fields", "fields": list(self.fields), "base": self.base.to_dict()}
+        return settings | ({"columns": kinds} if kinds else {})
 
     @staticmethod
     def over(
@@ -335,9 +334,7 @@ class FieldTokenizer:
         if not fields or isinstance(tokenizer, FieldTokenizer):
             return tokenizer
         if not isinstance(tokenizer, WordTokenizer | PieceTokenizer):
-            raise InputError(
-                f"texts of several fields are split into words or pieces, not by a {type(tokenizer).__name__}"
-            )
+            raise InputError(f"texts of several fields are not split by a {type(tokenizer).__name__}")
         return FieldTokenizer(tokenizer, fields, tuple((columns or {}).items()))
 
     @staticmethod
@@ -383,11 +380,11 @@ def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
             raise ValueError("columns that are not fields")
         return FieldTokenizer(base, tuple(fields), tuple(columns.items()))
     if kind != "words":
-        raise ValueError(f"no settings of a tokenizer of the kind {kind!r:.40}")
+        raise ValueError(f"unknown tokenizer kind {kind!r:.40}")
     try:
         return msgspec.convert({"html": False} | settings, WordTokenizer)
     except msgspec.ValidationError as problem:
-        raise ValueError(f"no settings of a tokenizer: {problem}") from None
+        raise ValueError(f"invalid tokenizer settings: {problem}") from None
 
 
 _COMPONENTS = {
@@ -426,30 +423,29 @@ class PieceTokenizer:
             self._pieces = Pieces.from_str(json.dumps(_checked(json.loads(content)), ensure_ascii=False))
             self._pieces.no_padding()
             self._pieces.no_truncation()
-        with one_line(f"{name} fails on ordinary text"):
-            self._encoded(_SENTENCES, 8)
+        self._encoded(_SENTENCES, 8, f"{name} fails on ordinary text")
 
-    def _encoded(self, texts: Sequence[str], seconds: float) -> list[Any]:
+    def _encoded(
+        self, texts: Sequence[str], seconds: float = 60, what: str = "the tokenizer fails on a text"
+    ) -> list[Any]:
         """The library's encodings, made in a thread: a pattern may backtrack for hours, and an interrupt would wait for it."""
-        encoded = beside(lambda: self._pieces.encode_batch(texts, add_special_tokens=False))
-        if not wait([encoded], seconds).done:
-            raise ValueError(f"it needs more than {seconds:,.0f} seconds for {len(texts):,} texts")
-        return list(encoded.result())
+        seconds += sum(map(len, texts)) / 10_000  # tokenizers read a hundred times as fast
+        with one_line(what):
+            encoded = beside(lambda: self._pieces.encode_batch(texts, add_special_tokens=False))
+            if not wait([encoded], seconds).done:
+                raise ValueError(f"it needs more than {seconds:,.0f} seconds for {len(texts):,} texts")
+            return list(encoded.result())
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's pieces in order."""
-        whole = texts.to_list()
-        with one_line("the tokenizer fails on a text"):
-            # tokenizers read a hundred times as fast
-            encoded = self._encoded(whole, 60 + sum(map(len, whole)) / 10_000)
+        encoded = self._encoded(texts.to_list())
         pieces = pl.Series([e.tokens for e in encoded], dtype=pl.List(pl.String))
         return pieces.list.eval(pl.element().str.replace_all(r"\s", "_"))  # a space joins the words of an n-gram
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's pieces with their place."""
         text = text_series([text])[0]
-        with one_line("the tokenizer fails on a text"):
-            (e,) = self._encoded([text], 60 + len(text) / 10_000)
+        (e,) = self._encoded([text])
         tokens = pl.Series(e.tokens, dtype=pl.String).str.replace_all(r"\s", "_")
         return [(start, end, token) for (start, end), token in zip(e.offsets, tokens, strict=True)]
 

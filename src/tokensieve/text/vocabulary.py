@@ -252,15 +252,11 @@ def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_
     """All n-grams of up to `ngrams` words that occur in at least `min_documents` documents.
 
     An n-gram is at most as frequent as the words in it, so rare words are left out before n-grams are formed. Document
-    frequencies that do not fit into memory are added up in files (`tokensieve.text.spill.Frequencies`).
-
-    Raises:
-        InputError: ngrams or min_documents below one, or nothing is frequent enough.
+    frequencies that do not fit into memory are added up in files (`tokensieve.text.spill.Frequencies`). Where nothing is frequent
+    enough, that is an `InputError`.
     """
     if not all(isinstance(number, int | np.integer) and number >= 1 for number in (ngrams, min_documents)):
-        raise InputError(
-            f"n-grams and minimum documents must be whole numbers of at least 1, not {ngrams!r} and {min_documents!r}"
-        )
+        raise InputError(f"ngrams and min_documents must be whole numbers from 1, not {ngrams!r} and {min_documents!r}")
     frequent = partial(Frequencies.frequent, minimum=min_documents)
     words = tuple(chunks.total(_word_frequencies, then=frequent).to_list())
     if not words:
@@ -362,9 +358,7 @@ class CountedCorpus(_Counted):
         """What a reader should know of the groups of training and test documents, and of classes with few of the latter."""
         notes, train, groups = list[str](), self.corpus.groups, test.corpus.groups
         if train is not None:
-            notes.append(
-                f"training documents belong to {train.n_unique():,} groups; statistics count groups, not documents"
-            )
+            notes.append(f"training documents are in {train.n_unique():,} groups, which statistics count")
             shared = 0 if groups is None else int(groups.is_in(train.unique().implode()).sum())
             notes += [f"{shared:,} test documents belong to groups that are also in training"] * bool(shared)
         sizes = zip(test.counts.classes, test.counts.class_sizes, strict=True)
@@ -390,19 +384,15 @@ def count_texts(
         tokenizer, ngrams, min_documents: for learning one (`learn_vocabulary`); the tokenizer is words if None.
         formatting: learn which features of formatting are types, too: those of at least `min_documents` texts, but not of all.
         progress: called with the number of documents tokenised.
-
-    Raises:
-        InputError: no token is frequent enough.
     """
     splitter = vocabulary.tokenizer if vocabulary else tokenizer or WordTokenizer()
     stream = tokenize(texts, splitter, progress)
     if stream.n_tokens == 0 and vocabulary is None:
         raise InputError("the texts contain no words, only punctuation or white space: check --text or --pattern")
-    bits = None
     if vocabulary is None:
         vocabulary = learn_vocabulary(stream, splitter, ngrams, min_documents)
-        if formatting:
-            bits = Formatting(splitter).bits(texts)
+        bits = Formatting(splitter).bits(texts) if formatting else None
+        if bits is not None:
             held = np.unpackbits(bits, axis=1).sum(axis=0, dtype=np.int64)
             vocabulary = vocabulary.with_formatting(held, len(bits), min_documents)
     else:
@@ -414,8 +404,7 @@ def count_texts(
 def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options: Any) -> CountedCorpus:
     """`count_texts` of labelled documents, with the same options; fields are told apart."""
     if vocabulary is None and corpus.fields:
-        options["tokenizer"] = FieldTokenizer.over(
-            options.get("tokenizer") or WordTokenizer(), corpus.fields, corpus.columns
-        )
+        splitter = options.get("tokenizer") or WordTokenizer()
+        options["tokenizer"] = FieldTokenizer.over(splitter, corpus.fields, corpus.columns)
     found = count_texts(corpus.texts, vocabulary, **options)
     return CountedCorpus(found.matrix, found.vocabulary, found.unknown, found.stream, corpus)

@@ -26,7 +26,7 @@ class VerifySettings(SourceSettings):
         resume: file that keeps the state of the flow; a flow found there is continued.
     """
 
-    ngrams: int = option(1, "Longest n-gram, in words.", low=1, high=5)
+    ngrams: int = option(1, "Maximum n-gram length, in words.", low=1, high=5)
     min_documents: int = option(20, "Ignore tokens that occur in fewer documents.", low=1)
     documents: int = option(200, "Number of generated documents.", low=1)
     types: int = option(70, "Number of generated token types |S|.", low=1)

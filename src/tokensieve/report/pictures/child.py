@@ -4,6 +4,7 @@ It writes name → ending → base64 of the file.
 """
 
 import json
+import re
 import sys
 from base64 import b64encode
 
@@ -12,7 +13,10 @@ import vl_convert
 if __name__ == "__main__":
     asked, out = json.load(sys.stdin.buffer), {}
     for name, spec in asked["specs"].items():
-        svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+        try:
+            svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+        except ValueError:  # Vega may cut a long label within a character of two UTF-16 units, such as an emoji
+            svg = vl_convert.vegalite_to_svg(re.sub("[\U00010000-\U0010ffff]", "\ufffd", spec), allowed_base_urls=[])
         files = {"svg": svg.encode()}
         if "png" in asked["also"]:
             files["png"] = vl_convert.svg_to_png(svg, scale=2)
