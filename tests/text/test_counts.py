@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
+from tokensieve.model.attention import answers
 from tokensieve.text.counts import Counts
 
 MATRIX = np.array([[1, 0, 2], [0, 0, 0], [0, 3, 1]])
@@ -87,6 +89,41 @@ def test_what_is_found_is_where_it_lies(keys: list[int], seed: int) -> None:
     wanted = np.concatenate([rng.permutation(keys), rng.integers(-3, 2**62, 20)]).astype(np.int64)
     place = {key: i for i, key in enumerate(keys)}
     assert Counts.find(np.array(keys, dtype=np.int64), wanted).tolist() == [place.get(int(key), -1) for key in wanted]
+
+
+@pytest.mark.parametrize("large", [1, 2**53])
+def test_document_frequencies_are_those_of_each_document_by_itself(large: int) -> None:
+    rng = np.random.default_rng(1)
+    starts = np.concatenate([[0], np.cumsum(rng.integers(0, 9, 300))]).astype(np.int64)
+    keys = np.where(rng.random(starts[-1]) < 0.2, -1, rng.integers(0, 50, starts[-1]) * large)
+    expected: Counter[int] = Counter()
+    for k in range(300):
+        expected.update({int(key) for key in keys[starts[k] : starts[k + 1]] if key >= 0})
+    found, sizes = Counts.document_frequencies(keys, starts)
+    assert list(zip(found.tolist(), sizes.tolist(), strict=True)) == sorted(expected.items())
+    for nothing in (np.empty(0, np.int64), np.full(5, -1)):
+        assert not len(Counts.document_frequencies(nothing, np.array([0, len(nothing)]))[0])
+
+
+def test_any_number_of_threads_counts_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    starts = np.concatenate([[0], np.cumsum(rng.integers(0, 200, 1_500))]).astype(np.int64)
+    n = int(starts[-1])
+    words = (rng.pareto(1, n) * 20).astype(np.int32) % 5_000
+    words[rng.random(n) < 0.1] = -1
+    known = np.unique(rng.integers(0, 5_000**2, 5_000))
+    counts = Counts.from_matrix(Counts.tally(words[:, None], starts, 5_000), np.arange(1_500) % 2)
+    u, w = rng.standard_normal(5_000), rng.standard_normal((5_000, 1))
+    monkeypatch.setattr("tokensieve.model.attention.BLOCK", 50_000)  # several blocks
+    found = []
+    for cores in (1, 2, 4):
+        for module in ("tokensieve.text.counts", "tokensieve.model.attention"):
+            monkeypatch.setattr(f"{module}.cpu_count", lambda cores=cores: cores)
+        keys = Counts.gram_keys(words, words, starts, 5_000)
+        matrix = Counts.tally(np.column_stack([words, Counts.find(known, keys)]), starts, 5_000)
+        parts = (keys, *Counts.document_frequencies(keys, starts), matrix.indptr, matrix.indices, matrix.data)
+        found.append([*(part.tobytes() for part in parts), answers(counts.matrix, u, w).tobytes()])
+    assert found[0] == found[1] == found[2]
 
 
 def test_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

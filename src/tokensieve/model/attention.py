@@ -26,16 +26,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
+from joblib import cpu_count
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import BLOCK, Counts, Floats, Ints
 from tokensieve.text.values import text_series
 from tokensieve.text.vocabulary import TokenStream, Vocabulary
 
@@ -132,11 +134,18 @@ def answers(matrix: sp.csr_array, u: Floats, w: Floats) -> Floats:
         u: scores, shape (|S|,), or with the sink's (|S|+1,).
         w: values, shape (|S|,) or (|S|, H), likewise.
     """
-    w, out = _outputs(w), [np.empty((0, _outputs(w).shape[1]))]
-    for m in _blocks(matrix):
+    w, cores = _outputs(w), cpu_count()
+
+    def some(rows: slice) -> Floats:
+        m = matrix[rows]
         full = with_sink(m) if len(u) > m.shape[1] else m
-        out.append(_weighted(full, attention(full, u)) @ w)
-    return np.concatenate(out)
+        return np.asarray(_weighted(full, attention(full, u)) @ w)
+
+    blocks = list(Counts.row_blocks(matrix.indptr, BLOCK // cores))  # together as large as one of `_blocks`
+    if len(blocks) < 2:
+        return some(slice(None))
+    with ThreadPoolExecutor(cores) as pool:
+        return np.concatenate(list(pool.map(some, blocks)))
 
 
 def with_sink(matrix: sp.csr_array) -> sp.csr_array:

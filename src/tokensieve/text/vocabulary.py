@@ -276,21 +276,8 @@ def _word_frequencies(stream: TokenStream) -> Frequencies:
 
 def _gram_frequencies(stream: TokenStream, known: Vocabulary) -> Frequencies:
     """The number of documents that contain each n-gram one word longer than those of `known`."""
-    documents = np.repeat(np.arange(stream.n_documents), np.diff(stream.starts))
-    keys, found = _document_frequencies(known.longer(stream), documents, stream.n_documents)
+    keys, found = Counts.document_frequencies(known.longer(stream), stream.starts)
     return Frequencies(pl.Series(keys, dtype=pl.Int64), found)
-
-
-def _document_frequencies(keys: Ints, documents: Ints, n: int) -> tuple[Ints, Ints]:
-    """Distinct non-negative keys of tokens, and how many of the n documents each occurs in."""
-    values, distinct = keys[keys >= 0], None
-    if len(values) and int(values.max()) >= (2**63 - 1) // n - 1:  # too large to join with the document
-        distinct, values = np.unique(values, return_inverse=True)
-    pairs = np.sort(values * n + documents[keys >= 0])  # several times as fast as hashing
-    found = pairs[np.diff(pairs, prepend=-1) > 0] // max(n, 1)
-    starts = np.flatnonzero(np.diff(found, prepend=-1))
-    kept = found[starts]
-    return kept if distinct is None else distinct[kept], np.diff(starts, append=len(found))
 
 
 @dataclass(frozen=True, eq=False)
