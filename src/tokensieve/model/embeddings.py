@@ -65,9 +65,6 @@ def initialise(n_types: int, d: int, heads: int = 1, seed: int = 0) -> Start:
         d: embedding dimension, at least the number of heads.
         heads: 1 for two classes with one output vector, K for K classes.
         seed: the same seed gives the same bits.
-
-    Raises:
-        InputError: a size below one, or more heads than dimensions.
     """
     if n_types < 1 or heads < 1 or d < heads:
         raise InputError(
@@ -95,9 +92,6 @@ class TrainingSettings:
         dtype: "float32" or "float64", of E and its moments.
         record_every: steps between two records of the trajectory; start and end are always recorded.
         seed: order of the documents.
-
-    Raises:
-        InputError: a value outside its range.
     """
 
     optimizer: Literal["adam", "gd"] = "adam"
@@ -177,8 +171,7 @@ def train_embeddings(
         checkpoint: file that holds the state on the way; a run found there is resumed to the same bits.
         progress: called with a text and the share done.
 
-    Raises:
-        InputError: shapes that do not agree, no documents, training that overflows, or a checkpoint of another run.
+    An `InputError` where training overflows, or the checkpoint is of another run.
     """
     others = others or {}
     _check_shapes(counts, start, others)

@@ -48,9 +48,6 @@ class Explanation:
             matrix: counts of n documents over the model's |S| types.
             unknown: unknown words of each document, shape (n,).
             label: the class to explain; if None, the second of two classes, or the predicted one of more.
-
-        Raises:
-            InputError: `label` is none of the classes.
         """
         classes = model.classes.tolist()
         if label is not None and label not in classes:
@@ -113,11 +110,7 @@ class PairExplanation:
 
 
 def compare(model: Model, first: str, second: str) -> PairExplanation:
-    """Both sides of a comparison as exact sums.
-
-    Raises:
-        InputError: the model was not trained on pairs.
-    """
+    """Both sides of a comparison as exact sums; the model must have been trained on pairs."""
     if not model.pairs:
         raise InputError("this model classifies single texts; to compare two, train one with --pairs")
     a, b = Explanation.of(model, *model.count([first, second]))

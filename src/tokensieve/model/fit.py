@@ -77,9 +77,6 @@ def fit(
         units: the group of each document (or pair), where they belong together: none is both learned from and held out,
             shape (n,).
         pairs: rows 2i (preferred) and 2i + 1 are a pair (`tokensieve.model.attention`).
-
-    Raises:
-        InputError: the weights leave no document of a class.
     """
     settings, tell = (settings or TrainSettings()).of_documents(counts.n_documents), progress or silent
     if units is not None and units.shape != (counts.n_documents // (1 + pairs),):
@@ -119,14 +116,8 @@ def fit(
 
 
 def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
-    """Scores and values learned from `counts`, as fast and in as many passes over them as `model` took over its documents.
-
-    Args:
-        counts: documents over any token types, of the same classes.
-        model: whose length of training is taken over, so that none has to be chosen again.
-        of: documents that it was trained on.
-        settings: with which it was.
-    """
+    """Scores and values learned from `counts`, of documents over any token types, as fast and in as many passes as `model`
+    took over its `of` documents with these settings, so that no length of training has to be chosen again."""
     if counts.weights is not None:
         counts = counts.weighing()[0]
     n = counts.n_documents
@@ -135,16 +126,8 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
     schedule = schedule if model.score_rate is None else replace(schedule, score_rate=model.score_rate)
     stop = min(schedule.steps, max(1, round(model.steps * (n / of if model.steps > LEAST_STEPS else 1))))
     steps, u, w = next(train(counts, *_first_table(counts, prior, 1.0, model.pairs), schedule, stop))
-    return replace(
-        model,
-        scores=u[:-1],
-        values=w[:-1],
-        sink=float(u[-1]),
-        prior=prior,
-        tokens=counts.tokens,
-        vocabulary=None,
-        steps=steps,
-    )
+    found = replace(model, scores=u[:-1], values=w[:-1], sink=float(u[-1]), prior=prior)
+    return replace(found, tokens=counts.tokens, vocabulary=None, steps=steps)
 
 
 def best_scale(f: Floats, prior: Floats, labels: Ints, weights: Floats | None = None, caution: float = 0.0) -> float:

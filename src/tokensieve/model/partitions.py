@@ -210,10 +210,8 @@ class Piece:
     def of(sources: Sequence[str | Path], least: int = 1, each: Callable[..., Iterable[int]] = map) -> list[Piece]:
         """Paths, globs and addresses in pieces of some ten megabytes, at least `least` of them where the files allow it.
 
-        `each` calls a function of every piece; a cluster does so where the pieces are read.
-
-        Raises:
-            InputError: there is no such file, or it is large and cannot be cut; the message has the command that converts it.
+        `each` calls a function of every piece; a cluster does so where the pieces are read. An `InputError` has the command that
+        converts a file that is large and cannot be cut.
         """
         paths: list[str] = []
         for one in map(str, sources):

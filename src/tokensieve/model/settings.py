@@ -26,9 +26,6 @@ class TrainSettings(ReadSettings):
         batch_size: documents (of pairs, pairs) per step.
         validation_share: as there; of at most 2,000 documents each is held out once, in five parts, and the strength of the start
             is chosen, too (without enough documents of each class, half of it is taken).
-
-    Raises:
-        InputError: a value is outside its range.
     """
 
     ngrams: int = option(1, "Maximum n-gram length, in words.", low=1, high=100)

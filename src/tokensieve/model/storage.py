@@ -106,11 +106,7 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
 
 
 def read_model(path: str | Path) -> Model:
-    """Read a model from its folder, or from the path of one of its two files.
-
-    Raises:
-        InputError: it is missing, truncated, altered, of another format version, or no model.
-    """
+    """Read a model from its folder, or from the path of one of its two files; an `InputError` where it is not sound."""
     folder = Path(path)
     if folder.name in (NUMBERS, DESCRIPTION):
         folder = folder.parent

@@ -261,7 +261,7 @@ class _OnCluster(Labels):
     """Labelled documents on a cluster: sums and models are of all of them; only those of the parts are here."""
 
     def __init__(self, learned: Learned, parts: Sequence[CountedCorpus]) -> None:
-        self.learned, self.parts, self.left_out = learned, parts, ("curve",)
+        self.learned, self.held_out_here, self.left_out = learned, parts[1], ("curve",)
         if sum(part.counts.n_documents for part in parts) < learned.sizes.sum():
             # documents that share rare words are hardly ever in a sample together
             self.left_out, self.counted = ("curve", "groups"), learned.copies
@@ -270,7 +270,7 @@ class _OnCluster(Labels):
         return Labels, ()  # what the workers need of it
 
     def total(self, part: CountedCorpus, of: Callable[..., Any], *given: object) -> Any:
-        side = self.learned.test if part is self.parts[1] else self.learned.train
+        side = self.learned.test if part is self.held_out_here else self.learned.train
         assert side is not None
         return side.total(of, *given)
 
@@ -305,11 +305,8 @@ class _OnCluster(Labels):
 def train_remote(
     client: Any, source: Any, settings: TrainSettings, tokenizer: Tokenizer | None, progress: Progress, clock: Clock
 ) -> CorpusModel:
-    """Read, count, learn and test on a cluster, for an audit; arguments and errors are those of `learn_on`.
-
-    The client is the default one if None, the settings have a test set or a fraction for one, and `clock` keeps the seconds of the
-    stages.
-    """
+    """Read, count, learn and test on a cluster, for an audit, with the arguments of `learn_on`; the client is the default one if
+    None. The settings have a test set or a fraction for one, and `clock` keeps the seconds of the stages."""
     if client is None:
         from dask.distributed import get_client
 

@@ -82,12 +82,28 @@ class Task(ABC):
         """A tenth of the items, on which the strength of `baseline` is chosen, shape (items,)."""
 
     @abstractmethod
-    def out_of_fold(self, train: CountedCorpus, model: Model, settings: TrainSettings) -> Floats | None:
-        """Probabilities of each document's classes, shape (n, K), by models that never saw its group; None if the documents do
-        not allow a split.
+    def parts(self, train: CountedCorpus, seed: int) -> list[NDArray[np.bool_]]:
+        """Parts of the items, each shape (items,), of which each is held out once; none if the documents do not allow a split."""
 
-        Their scale, one number that was chosen for `model`, trained on all documents, alone, is that of least loss over all.
+    def out_of_fold(self, train: CountedCorpus, model: Model, settings: TrainSettings) -> Floats | None:
+        """Probabilities of each document's classes, shape (n, K), by models that never saw its group.
+
+        Their scale, one number that was chosen for `model`, trained on all documents, alone, is that of least loss over all. Both
+        documents of a pair get the same probability.
         """
+        counts, parts = train.counts, self.parts(train, settings.seed)
+        f = np.zeros((counts.n_documents, model.values.shape[1]))
+        for part in parts:
+            held = np.repeat(part, self.size)
+            other = refit(counts.rows(~held), model, counts.n_documents, settings)
+            f[held] = self.decide(other, counts.rows(held).matrix)
+        if self.classifies:
+            prior = prior_of(counts.weighed[1])
+            scale = best_scale(f, prior, counts.labels, counts.weights)
+        else:
+            prior = np.zeros(1)
+            scale = best_scale(f[::2], prior, np.ones(len(f) // 2, dtype=np.int64))
+        return probabilities(prior + scale * (f - prior)) if parts else None
 
     def folds(
         self, train: CountedCorpus, model: Model, settings: TrainSettings
@@ -211,31 +227,25 @@ class Labels(Task):
         n = train.counts.n_documents
         return np.isin(np.arange(n), np.random.default_rng(seed).permutation(n)[: max(n // 10, 1)])
 
-    def out_of_fold(self, train: CountedCorpus, model: Model, settings: TrainSettings) -> Floats | None:
+    def parts(self, train: CountedCorpus, seed: int) -> list[NDArray[np.bool_]]:
         counts, units = train.counts, train.corpus.units
         # A model of one part can know every class only if each has that many documents, of that many groups.
         pairs = counts.labels if units is None else np.unique(np.stack([counts.labels, units]), axis=1)[0]
         least = int(np.bincount(pairs, minlength=counts.n_classes)[counts.class_sizes > 0].min())
         k = 5 if counts.n_documents <= 5_000 and least >= 5 else 2  # five folds of so few documents take seconds
         if least < k:
-            return None
-        f = np.zeros((counts.n_documents, model.values.shape[1]))
-        if units is None:  # the parts of scikit-learn's StratifiedKFold, without its second of imports
-            rng, part, done = np.random.RandomState(settings.seed), np.empty(counts.n_documents, dtype=np.int64), 0
-            for label in counts.labels[np.sort(np.unique(counts.labels, return_index=True)[1])]:
-                inside = counts.labels == label
-                turns = np.sort((done + np.arange(np.count_nonzero(inside))) % k)
-                rng.shuffle(turns)
-                part[inside], done = turns, done + len(turns)
-            parts = [part == i for i in range(k)]
-        else:
+            return []
+        if units is not None:
             every = np.arange(counts.n_documents)
-            parts = [np.isin(every, outside) for _, outside in folds(counts.labels, k, settings.seed, units)]
-        for held in parts:
-            other = refit(counts.rows(~held), model, counts.n_documents, settings)
-            f[held] = other.decide(counts.rows(held).matrix)
-        prior = prior_of(counts.weighed[1])
-        return probabilities(prior + best_scale(f, prior, counts.labels, counts.weights) * (f - prior))
+            return [np.isin(every, outside) for _, outside in folds(counts.labels, k, seed, units)]
+        # the parts of scikit-learn's StratifiedKFold, without its second of imports
+        rng, part, done = np.random.RandomState(seed), np.empty(counts.n_documents, dtype=np.int64), 0
+        for label in counts.labels[np.sort(np.unique(counts.labels, return_index=True)[1])]:
+            inside = counts.labels == label
+            turns = np.sort((done + np.arange(np.count_nonzero(inside))) % k)
+            rng.shuffle(turns)
+            part[inside], done = turns, done + len(turns)
+        return [part == i for i in range(k)]
 
     def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
         part = counts.rows(documents)
@@ -277,19 +287,10 @@ class Preferences(Task):
     def held_out(self, train: CountedCorpus, seed: int) -> NDArray[np.bool_]:
         return draw_units(self.units(train.corpus), 0.1, seed)
 
-    def out_of_fold(self, train: CountedCorpus, model: Model, settings: TrainSettings) -> Floats | None:
-        """As for labels, of two halves of the groups; the margin of a pair gives both of its documents the same probability."""
-        units, counts = self.units(train.corpus), train.counts
-        names = np.random.default_rng(settings.seed).permutation(np.unique(units))
-        if len(names) < 2:
-            return None
-        m = np.zeros(len(units))
-        for fold in range(2):
-            outside = np.isin(units, names[fold::2])
-            inside, held = (counts.rows(np.repeat(part, 2)) for part in (~outside, outside))
-            m[outside] = refit(inside, model, counts.n_documents, settings).margins(held.matrix)
-        m *= best_scale(m[:, None], np.zeros(1), np.ones(len(m), dtype=np.int64))
-        return probabilities(np.column_stack([m, -m]).reshape(-1, 1))
+    def parts(self, train: CountedCorpus, seed: int) -> list[NDArray[np.bool_]]:
+        units = self.units(train.corpus)
+        names = np.random.default_rng(seed).permutation(np.unique(units))
+        return [np.isin(units, names[half::2]) for half in range(2)] if len(names) > 1 else []
 
     def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
         """The tokens that take most from the margin of each pair, whichever answer holds them."""
