@@ -15,6 +15,8 @@ import json
 import os
 import sys
 import time
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +69,8 @@ def main() -> None:
 
     if not options.seconds:
         type(model).forward = counted
-        try:
-            from tokensieve.diagnose import run
-        except ImportError:  # 0.2, whose budget is a constant
-            pass
-        else:
+        if find_spec("tokensieve.diagnose.run"):  # the budget of 0.2, which has no such module, is a constant
+            run = import_module("tokensieve.diagnose.run")
             run._passes = lambda known, some, settings, seconds: passes(WEIGHTS[options.layers], some, seconds)
     start = time.process_time()
     diagnose(model, tokenizer, texts[: options.documents], labels[: options.documents], DiagnoseSettings(max_length=64))

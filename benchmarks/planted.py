@@ -378,7 +378,7 @@ def covered(source: str, classes: int, family: str, seed: int, data: Path) -> li
         measured = Measured(opened.subject, opened.outputs, Work(64, 0, 0, None, "", silent))
         measured.read()
         measured.subject.differentiable = False  # nothing but the answers is needed
-        measured.measure(opened.outputs, np.zeros(len(measured.logits)))
+        measured.measure(opened.outputs, np.zeros(len(measured.logits)), np.empty(0, dtype=np.int64))
         place = {word: s for s, word in enumerate(opened.sample.words)}
         words = np.sort([place[word] for word in found.uses["token"]])
         words = np.setdiff1d(words, np.array(sorted(measured.companions(words)), dtype=np.int64))
@@ -409,7 +409,7 @@ def coverage(options: argparse.Namespace) -> None:
     """
     torch.set_num_threads(1)
     if options.budget == "small":
-        run_module._passes = lambda *_: 0.0
+        run_module._passes = lambda *_: 1.0
     start, report = FIRST_SEED[options.part] + options.skip, options.part == "report"
     rows = []
     for seed in range(start, start + options.seeds):

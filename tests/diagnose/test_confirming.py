@@ -11,10 +11,11 @@ import pytest
 from diagnose_models import framed, train_tokenizer
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, diagnose
+from tokensieve.diagnose import run as run_module
 from tokensieve.diagnose.effects import confirming
 from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.subjects.recognise import TextSubject
-from tokensieve.diagnose.subjects.windows import SEPARATOR, Frame, Windows
+from tokensieve.diagnose.subjects.windows import SEPARATOR, Frame, PieceSubject, Windows
 from tokensieve.progress import silent
 from tokensieve.text.tokenizers import WordTokenizer
 
@@ -153,3 +154,26 @@ def test_short_inputs_are_read_in_larger_batches() -> None:
     seen.clear()
     work.batches("words alone", np.full(300, 5), seen.append)
     assert [len(at) for at in seen] == [80, 80, 80, 60] and len(np.unique(np.concatenate(seen))) == 300
+
+
+@pytest.mark.slow
+def test_a_slow_model_is_screened_in_some_documents(
+    trained: Any, reviews: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Effects of all words in all documents were a third of the work, only to choose which words to confirm."""
+    seen: list[int] = []
+    integrate = PieceSubject.integrate
+
+    def counted(self: PieceSubject, at: Any, *given: Any) -> None:
+        seen.extend(at.tolist())
+        integrate(self, at, *given)
+
+    monkeypatch.setattr(PieceSubject, "integrate", counted)
+    monkeypatch.setattr(run_module, "_passes", lambda *_: 1.0)
+    monkeypatch.setattr(run_module, "_SCREENED", 50)
+    settings = DiagnoseSettings(min_documents=5, batch_size=32, untrained=False)
+    found = diagnose(*trained, reviews.texts.to_list()[:120], reviews.labels[:120].tolist(), settings)
+    assert len(seen) == 50 + len(found.passages) and len(set(seen[:50])) == 50
+    assert found.used["token"][0] == "tablet"
+    # the documents that are shown have the effects of their words, screened or not
+    assert all(any(effect != 0 for _, effect in passage.pieces) for passage in found.passages)

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from tokensieve.diagnose.subjects.reader import Reader
 
 _PROBED = 48, 12  # documents whose form is changed: at most so many, and this part of those that the model reads
-_UNTRAINED = 100, 4  # documents that the untrained model reads, likewise
+_UNTRAINED = 64, 4  # documents that the untrained model reads, likewise
+_SCREENED = 256  # documents in which a slow model's effects of all words choose those to confirm
 
 
 def diagnose(
@@ -204,7 +205,7 @@ def _open_pieces(
             subject = PieceSubject(Reader(other, outputs, frame), inputs, outputs.width)
             measured = Measured(subject, outputs, work, "untrained model")
             measured.read()
-            measured.measure(outputs, np.zeros(len(inputs)))
+            measured.measure(outputs, np.zeros(len(inputs)), np.arange(len(inputs)))
             return measured
 
     with Reader.prepared(model, pad):
@@ -236,15 +237,15 @@ def _passes(known: RecognisedModel, texts: Sequence[str], settings: DiagnoseSett
     return float(seconds * 5e10 / (2.0 * weights * float(pieces) + 1e6))
 
 
-def _estimate_pieces(opened: OpenModel, settings: DiagnoseSettings, budget: int) -> float:
-    """Pieces that all passes read; words are confirmed in `budget` passes."""
+def _estimate_pieces(opened: OpenModel, settings: DiagnoseSettings, budget: int, screened: int) -> float:
+    """Pieces that all passes read; words are confirmed in `budget` passes, and screened in so many documents."""
     subject, n = opened.subject, len(opened.sample.read)
     passes, alone = n + budget + _sample_size(_PROBED, n) * (len(FORMS) + 1), float(subject.word_lengths.sum())
     if not subject.differentiable:
         containing = np.bincount(subject.types, minlength=len(subject.word_lengths))
         passes += int(np.minimum(containing, settings.deletions).sum())
     else:
-        passes += 2 * n
+        passes += 2 * screened
         if settings.untrained:
             passes, alone = passes + 3 * _sample_size(_UNTRAINED, n), 2 * alone
     return passes * float(subject.lengths.sum()) / max(n, 1) + alone
@@ -254,9 +255,11 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     """Every pass through the model and through its untrained twin, and what they mean."""
     known, subject, sample, n = opened.known, opened.subject, opened.sample, len(opened.sample.read)
     minute = _passes(known, sample.texts.to_list()[:500], settings, 60)
-    # words are confirmed in proportion to the documents, or for a minute by a fast model
-    budget = max(200 + n, int(min(minute * min(n / 250, 1), 6_000)))
-    work.pieces, work.longest = _estimate_pieces(opened, settings, budget), int(subject.lengths.max())
+    # words are confirmed in proportion to the documents, or for a minute by a fast model, which is screened in all documents
+    budget = max(200 + n // 2, int(min(minute * min(n / 250, 1), 6_000)))
+    screened = min(n, max(_SCREENED, int(minute / 3)))
+    work.pieces = _estimate_pieces(opened, settings, budget, screened)
+    work.longest = int(subject.lengths.max())
     minutes = work.pieces / float(subject.lengths.mean()) / minute
     if minutes > 1:
         work.progress(f"the model reads {n:,} documents; expect about {minutes:.0f} min on one core", 0.0)
@@ -273,15 +276,12 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
         offset = answers[sample.partner, 0]
     elif outputs.kind == "single":
         offset = np.full(n, np.quantile(answers[:, 0], 1 - float(np.mean(sample.labels == 1))))
-    measured.measure(outputs, offset[subject.documents])
-    screened = np.flatnonzero(~sample.frequent)
-    kept = np.union1d(np.flatnonzero(sample.frequent), Trials.rare_candidates(measured, screened, budget))
+    inputs = np.flatnonzero(np.isin(subject.documents, sample.order[:screened]))
+    measured.measure(outputs, offset[subject.documents], inputs)
+    infrequent = np.flatnonzero(~sample.frequent)
+    kept = np.union1d(np.flatnonzero(sample.frequent), Trials.rare_candidates(measured, infrequent, budget))
     sample, measured = sample.of_words(kept), measured.of_words(kept)
     rare = np.flatnonzero(~sample.frequent)
-    picked = np.array(list(measured.most_confident(sample.labels)), dtype=np.int64)
-    if subject.differentiable and len(picked):
-        # these documents are read one by one: more draws of their effects
-        measured.subject.integrate(picked, measured.heads[picked], measured.effect, 16)
     clock.lap("model")
     found, first = token_importance(sample.counts), measured.use(sample.labels[subject.documents])
     trials = Trials.confirm(measured, first, found, rare, budget)
@@ -299,7 +299,7 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     coverage = {
         "words": len(kept) - len(rare),
         "rescued": [sample.words[s] for s in rare],
-        "rare": len(screened) - len(rare),
+        "rare": len(infrequent) - len(rare),
         "distinct": sample.distinct,
         "min_documents": settings.min_documents,
     }

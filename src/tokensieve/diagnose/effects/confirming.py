@@ -73,8 +73,9 @@ class Trials:
         measures."""
         S, most = len(measured.value), round(6 * _scale(budget))
         value = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
-        held = np.bincount(measured.types, minlength=S)
-        effect = np.bincount(measured.types, np.nan_to_num(np.abs(measured.effect)), S) / np.maximum(held, 1)
+        held, known = np.bincount(measured.types, minlength=S), np.isfinite(measured.effect)
+        sums = np.bincount(measured.types[known], np.abs(measured.effect[known]), S)
+        effect = sums / np.maximum(np.bincount(measured.types[known], minlength=S), 1)
         unlike = np.where(held >= 2, _unlike_others(measured), 0.0)
         return np.unique(np.concatenate([rare[_largest(score[rare], most)] for score in (value, effect, unlike)]))
 

@@ -140,9 +140,9 @@ class Measured:
         self.attention = None if received is None else received[:, :-1]
         self.on_special = None if received is None else received[:, -1] / max(W, 1)
 
-    def measure(self, outputs: Outputs, offset: Floats) -> None:
-        """The passes after the first; a decision takes the offset from the answers, shape (W,): a single output's threshold, the
-        partner's answer in a preference pair, else 0."""
+    def measure(self, outputs: Outputs, offset: Floats, screened: Ints) -> None:
+        """The passes after the first, with the effects of all words in some inputs; a decision takes the offset from the answers,
+        shape (W,): a single output's threshold, the partner's answer in a preference pair, else 0."""
         subject, work, name = self.subject, self.work, self.name
         self.outputs, self.answers = outputs, np.asarray(outputs.answers(self.logits))
         self.decisive, H = self.answers - offset[:, None], outputs.heads
@@ -155,12 +155,13 @@ class Measured:
             self.value[at] = outputs.answers(subject.alone(at))
 
         def integrate(at: Ints) -> None:
-            subject.integrate(at, self.heads[at], effect)
+            subject.integrate(screened[at], self.heads[screened[at]], effect)
 
         work.batches(f"{name}: words alone", subject.word_lengths, alone)
         if subject.differentiable:
             self.method = "integrated gradients"
-            work.batches(f"{name}: effects", subject.lengths, integrate, 2.0)
+            work.batches(f"{name}: effects", subject.lengths[screened], integrate, 2.0)
+            self.effect = np.where(np.isin(self.windows, screened), effect, np.nan)
             return
         self.method, self.effect = "leave-one-out", np.full(len(self.types), np.nan)
         self.chosen = self.choose(np.arange(len(self.value)), work.removals)
@@ -241,8 +242,11 @@ class Measured:
     def passages(self, sample: Sample, unsupported: Sequence[str]) -> list[Passage]:
         """The documents of `most_confident` with the effect of each of their words, for people to read."""
         predicted, out, classes = decide(self.decisive), [], sample.corpus.classes
-        words = {word: sample.words.index(word) for word in unsupported}
-        for w, why in self.most_confident(sample.labels, words).items():
+        picked = self.most_confident(sample.labels, {word: sample.words.index(word) for word in unsupported})
+        if self.subject.differentiable and picked:
+            # these documents are read one by one: more draws of their effects
+            self.subject.integrate(np.array(list(picked)), self.heads[list(picked)], self.effect, 8)
+        for w, why in picked.items():
             here, k = self.windows == w, int(self.subject.documents[w])
             # effects are towards the class predicted; the smallest are not shown
             sign = -1.0 if self.answers.shape[1] == 1 and predicted[w] == 0 else 1.0

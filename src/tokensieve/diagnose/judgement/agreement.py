@@ -126,8 +126,8 @@ class Evidence:
             return out[0], out[1:]
 
         known = np.isfinite(measured.effect) & ~np.isin(measured.types, some)
-        e, where = measured.effect[known], cell[known]
-        by_head = where * H + measured.heads[measured.windows[known]]
+        e = measured.effect[known]
+        by_head = cell[known] * H + measured.heads[measured.windows[known]]
         removed, value = cell[chosen], measured.value.copy()
         value[some] = np.nan
         parts = {"value": (value, [value] * n_groups)}
@@ -136,8 +136,11 @@ class Evidence:
         deletion = np.stack([sums(column, removed) for column in lost.T], axis=-1)
         parts["deletion"] = means(deletion, sums(np.ones(len(removed)), removed)[..., None])
         if measured.attention is not None:
-            held = sums(np.ones(len(e)), where)
-            received = [means(sums(layer[known].astype(np.float64), where), held) for layer in measured.attention]
+            frequent = ~np.isin(measured.types, some)
+            held = sums(np.ones(int(frequent.sum())), cell[frequent])
+            received = [
+                means(sums(layer[frequent].astype(np.float64), cell[frequent]), held) for layer in measured.attention
+            ]
             parts["attention"] = received[-1]
             parts |= {f"attention_layer_{i + 1}": layer for i, layer in enumerate(received[:-1])}
         return parts
