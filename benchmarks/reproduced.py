@@ -54,8 +54,8 @@ table says otherwise, its dimension d = 2048.
   its size. *V-shaped* scores are higher for words typical of either class. *Spread* is the standard deviation within bins.
 - **Reproduced** means that more than half of the seeds met every criterion. The criteria are ours, fixed on {fixed}, when only
   version 0.1's figures for seed 0 were known; so seed 0 is the least independent of them.
-- **Reproduced under a reading** means that they met them with another choice where the paper leaves one open. A reading *added
-  later* was added after the first results had been seen.
+- **Reproduced under another interpretation** means that they met them with another choice where the paper leaves one open. One
+  *added later* was added after the first results had been seen.
 - In the sections, rows named *values* or *scores* are rank correlations. Brackets give the range over seeds, and ✗ marks a
   criterion missed in at least half of them.
 """
@@ -159,9 +159,11 @@ def verdict(result: ExperimentResult | None, long: bool = False) -> str:
     if result.verdict == EXPLAINED:
         late = ", added later" * later(result.experiment, name)
         seeds = (
-            f"{result.met(name).counted} seeds; {first} as first read" if long else f"{result.met(name).counted}{late}"
+            f"{result.met(name).counted} seeds; {first} under the default"
+            if long
+            else f"{result.met(name).counted}{late}"
         )
-        return f"**reproduced under reading** *{name}* ({seeds})"
+        return f"**reproduced under interpretation** *{name}* ({seeds})"
     if result.verdict == NOT_REPRODUCED:
         return f"**not reproduced** ({first}{' seeds' * long})" + (f": {missed(result)}" if not long else "")
     return f"**{result.verdict}** ({first}{' seeds' * long})"
@@ -184,7 +186,9 @@ def missed(result: ExperimentResult) -> str:
 def tally(study: Reproduction) -> str:
     """How many experiments are reproduced, and on how many seeds that rests."""
     counts = [
-        f"{n} {'reproduced under a reading' if name == EXPLAINED else name}" for name, n in study.tally().items() if n
+        f"{n} {'reproduced under another interpretation' if name == EXPLAINED else name}"
+        for name, n in study.tally().items()
+        if n
     ]
     left = len(WORDS) - len(study.results)
     counts += [f"{left} not run"] * bool(left)
@@ -219,11 +223,11 @@ def section(id: str, studies: list[Reproduction]) -> str:
     for scale, result, _ in ran:
         for name in list(result.runs)[1:]:
             if result.verdict == EXPLAINED and name == result.explained_by:
-                items.append(f"Reading *{name}*: {reading(e, name)}")
+                items.append(f"Interpretation *{name}*: {reading(e, name)}")
             else:
                 others.append(f"*{name}* {result.met(name).counted} ({scale.lower()})")
     items = list(dict.fromkeys(items))
-    items += ["Seeds that meet every criterion under other readings: " + ", ".join(others) + "."] * bool(others)
+    items += ["Seeds that meet every criterion under other interpretations: " + ", ".join(others) + "."] * bool(others)
     items += [*([words["note"]] if "note" in words else []), *more_of(id, ran), *restarts(id)]
     items += scale_of_table_a() if id == "key-query" else []
     picture = f"![{words['name']}: {words['shows']}]({picture_name(ran[0][2], ran[0][1])}.svg)"
@@ -293,7 +297,7 @@ def reviewers(studies: list[Reproduction]) -> str:
             outcome = " / ".join(result.verdict if result else "not run" for result in there)
             title = next(result for result in there if result is not None)
             ours = f"[{WORDS[one['experiment']]['name']}](#{anchor(title)}): " + outcome.replace(
-                EXPLAINED, "under a reading"
+                EXPLAINED, "under another interpretation"
             )
         lines.append(f"| {one['who']} | {one['question']} | {one['answer']} | {ours} |")
     return "\n".join(lines)
@@ -364,7 +368,7 @@ def more_of(id: str, ran: list[tuple[str, ExperimentResult, Reproduction]]) -> l
 
 def readings(studies: list[Reproduction]) -> str:
     """What each reading that was run changes, and whether it was added after figures had been seen."""
-    lines = ["## Readings", "", "| Experiment | Reading | What it changes | Added |", "|---|---|---|---|"]
+    lines = ["## Interpretations", "", "| Experiment | Interpretation | What it changes | Added |", "|---|---|---|---|"]
     for id, words in WORDS.items():
         ran = {name: None for study in studies if (one := found(study, id)) for name in list(one.runs)[1:]}
         experiment = next(one for study in studies if (one := found(study, id))).experiment

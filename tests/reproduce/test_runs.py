@@ -141,12 +141,12 @@ def test_another_reading_explains_and_never_reproduces(tmp_path: Path) -> None:
     [every] = go(tmp_path, made, readings=("all",), seeds=2)
     assert every.verdict == "explained" and every.explained_by == "better"
     assert every.runs["better"][0].settings["d"] == 9 and every.to_dict()["settings"]["d"] == 4
-    assert every.verdict_in_words.startswith("reproduced under reading “better” (why) in 2 of 2 seeds")
-    assert "as first read in 0 of 2 seeds" in every.verdict_in_words
+    assert every.verdict_in_words.startswith("reproduced under interpretation “better” (why) in 2 of 2 seeds")
+    assert "under the default in 0 of 2 seeds" in every.verdict_in_words
     [good] = go(tmp_path / "good", experiment(calls, readings=readings), readings=("all",))
     assert good.verdict == "reproduced"
     with pytest.raises(
-        InputError, match=r"no reading 'best' of these experiments .available: all, longer, narrow, wide"
+        InputError, match=r"no interpretation 'best' of these experiments .available: all, longer, narrow, wide"
     ):
         Experiment.select(["mlp"], ["best"])
 

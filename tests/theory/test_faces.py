@@ -408,7 +408,7 @@ def test_a_prediction_is_compared_where_the_steps_of_the_curve_are_long() -> Non
 def opposed(held: list[list[int]], labels: list[int], E: list[list[float]], w: list[float]) -> tuple[FlowLimit, Counts]:
     """The limit from p = 0 on documents some of which are equal and have different labels."""
     counts = Counts.from_matrix(held, labels)
-    return limit_of(counts, np.array(E), np.array(w), np.zeros(len(E[0])), max_norm=1e4), counts
+    return limit_of(counts, np.array(E), np.array(w), np.zeros(len(E[0])), max_norm=1e4, tolerance=1e-5), counts
 
 
 def test_p_converges_to_a_point_of_a_surface_of_minima() -> None:

@@ -266,3 +266,16 @@ def test_values_too_large_to_follow_are_refused() -> None:
     E = np.eye(12)
     with pytest.raises(InputError, match="smaller step size"):
         gradient_flow(counts, E, np.full(12, 301.0), np.zeros(12))
+
+
+def test_entries_without_influence_are_left_out_and_change_no_slope() -> None:
+    """Where gaps are long most entries weigh next to nothing; what is left out is reported once it matters."""
+    counts, E, w, p = random_problem(3, 30.0)
+    land = Landscape(counts, E, w)
+    few = land.live(p, 0.0, 25.0)
+    assert few.counts.matrix.nnz < 0.8 * counts.matrix.nnz and few.counts.n_documents == counts.n_documents
+    for whole, part in zip(land.slope(p), few.slope(p), strict=True):
+        np.testing.assert_allclose(part, whole, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(few.hessian(p)[0], land.hessian(p)[0], rtol=1e-7, atol=1e-7)
+    assert few.overlooked(p) < -24 < few.overlooked(p / 4)
+    assert land.live(p / 100, 0.0, 25.0) is land and land.overlooked(p) == -math.inf

@@ -54,7 +54,7 @@ def test_a_point_far_from_the_line_is_not_proved_and_the_inequality_says_by_how_
 def test_a_value_of_another_document_breaks_the_proof(exact: Verification) -> None:
     """With the values of selected and unselected tokens exchanged, tight pairs pull."""
     wrong = prove(exact.limit, exact.counts, exact.embeddings, -exact.values)
-    assert wrong.unproved == "a tight pair pulls"
+    assert wrong.unproved == "an active constraint works against convergence"
 
 
 def test_finite_score_gaps_are_certified_and_the_reason_for_no_proof_is_said() -> None:

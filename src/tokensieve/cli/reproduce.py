@@ -41,7 +41,7 @@ def _reproduce(
     def done(id: str, reading: str, found: SeedRun, taken_over: bool) -> None:
         met = found.problem or ("every criterion met" if found.passed else "not every criterion met")
         how = "from an earlier run" if taken_over else f"{found.seconds:.0f} s"
-        under = "" if reading == "default" else f", reading {reading}"
+        under = "" if reading == "default" else f", interpretation {reading}"
         say(quiet, f"{id}{under}, seed {found.seed}: {met} ({how})")
 
     with progress_bar(quiet) as progress:

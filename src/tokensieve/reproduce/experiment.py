@@ -48,7 +48,7 @@ class ReproduceSettings:
     )
     readings: tuple[str, ...] = option(
         (),
-        "Also run this reading of what the paper leaves open, or all of them (repeatable; see --list).",
+        "Also run this interpretation of details that the paper leaves open, or all of them (repeatable; see --list).",
         flag="--reading",
         metavar="NAME",
         parse=tuple,
@@ -113,7 +113,7 @@ class Experiment:
     def why(self, reading: str) -> str:
         """What a reading of this name changes, and whether it was thought of before the runs."""
         [found] = [one for one in self.readings if one["name"] == reading]
-        later = " (added after figures of the default reading had been seen)" if "later" in found else ""
+        later = " (added after figures of the default had been seen)" if "later" in found else ""
         return f"{found['why']}{later}"
 
     @property
@@ -144,5 +144,7 @@ class Experiment:
         theirs = dict.fromkeys(["all", *(reading["name"] for experiment in chosen for reading in experiment.readings)])
         for name in readings:
             if name not in theirs:
-                raise InputError(f"there is no reading {name!r} of these experiments (available: {', '.join(theirs)})")
+                raise InputError(
+                    f"there is no interpretation {name!r} of these experiments (available: {', '.join(theirs)})"
+                )
         return chosen

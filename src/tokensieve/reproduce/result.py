@@ -26,9 +26,9 @@ from tokensieve.wording import subscripts
 REPRODUCED, EXPLAINED, NOT_REPRODUCED, NOT_RUN = "reproduced", "explained", "not reproduced", "not run"
 _PAPER = "Attention with Trained Embeddings Provably Selects Important Tokens (Wu et al., NeurIPS 2025)"
 HOW_TO_READ = (
-    f"Criteria and readings were written down on {FIXED}, when only version 0.1's figures for seed 0 were known; a reading that "
-    "was added later is marked. An experiment is reproduced when every criterion is met in more than half of the seeds. Figures "
-    "are medians over seeds, with the least and the largest in brackets.",
+    f"The criteria and interpretations were fixed on {FIXED}, when only version 0.1's results for seed 0 were known. "
+    "Interpretations added later are marked. An experiment counts as reproduced if more than half of the seeds meet every "
+    "criterion. Figures are medians over seeds, with the minimum and maximum in brackets.",
     "The posterior difference P(1|s) − P(0|s) of a token type is how much more often it occurs in documents of the second class. "
     "E_sᵀv, its value, is what it adds to the prediction where it is attended to; E_sᵀp, its score, decides how much it is "
     "attended to. Bins are the paper's own; bins of fewer than three types count only for table C.",
@@ -112,7 +112,7 @@ class ExperimentResult:
         """The verdict for a table: "reproduced (4 of 5 seeds)"."""
         if self.verdict == EXPLAINED:
             name = str(self.explained_by)
-            return f"reproduced under reading “{name}” ({self._seeds(name)}; {self._seeds()} as first read)"
+            return f"reproduced under interpretation “{name}” ({self._seeds(name)}; {self._seeds()} under the default)"
         return NOT_RUN if self.verdict == NOT_RUN else f"{self.verdict} ({self._seeds()})"
 
     def _seeds(self, reading: str = DEFAULT) -> str:
@@ -130,7 +130,7 @@ class ExperimentResult:
         if self.verdict == EXPLAINED:
             name = str(self.explained_by)
             why = self.experiment.why(name)
-            return f"reproduced under reading “{name}” ({why}) {seeds(name)}; as first read {seeds(DEFAULT)}"
+            return f"reproduced under interpretation “{name}” ({why}) {seeds(name)}; under the default {seeds(DEFAULT)}"
         if self.verdict == NOT_REPRODUCED:
             return f"{NOT_REPRODUCED}: every criterion is met {seeds(DEFAULT)}"
         return f"{self.verdict} {seeds(DEFAULT)}" if self.finished() else NOT_RUN
@@ -186,7 +186,7 @@ class ExperimentResult:
         said.append(Text(subscripts(f"{verdict[0].upper()}{verdict[1:]}. We see {self.in_words()}."), style))  # type: ignore[arg-type]
         name = str(self.explained_by)
         if self.verdict == EXPLAINED and self.in_words(name) != self.in_words():
-            said.append(Text(subscripts(f"Under reading “{name}” we see {self.in_words(name)}.")))
+            said.append(Text(subscripts(f"Under interpretation “{name}” we see {self.in_words(name)}.")))
         said.append(Text(subscripts(f"Criterion: {e.criterion}.")))
         rows: list[tuple[object, ...]] = []
         for one, values, passed in self.over_seeds():
@@ -198,8 +198,8 @@ class ExperimentResult:
         blocks: list[Block] = [*said, *self.pictures(), Table("What decides", columns, rows, only=("html",))]
         if len(self.runs) > 1:
             rows = [(name, subscripts(e.why(name)), self._seeds(name)) for name in list(self.runs)[1:]]
-            heads = (Column("Reading"), Column("What changes"), Column("Reproduced in"))
-            blocks.append(Table("Other readings of what the paper leaves open", heads, rows))
+            heads = (Column("Interpretation"), Column("What changes"), Column("Reproduced in"))
+            blocks.append(Table("Other interpretations of what the paper leaves open", heads, rows))
         blocks += [Text(subscripts(note), "note") for note in e.notes]
         blocks.append(Text(f"Every bin and every seed: tables/{e.id}-*.csv and runs/{e.id}/.", "note"))
         return Section(e.title, tuple(blocks), anchor=e.id, only=("html", "markdown"))
@@ -308,7 +308,7 @@ class Reproduction:
             )
             said += [Text(f"{e.id}: {e.title}. Needs {needs}; {takes} a seed.", "lead")]
             said += [Text(f"The paper: {e.claim}; {e.paper}."), Text(f"Criterion, fixed on {FIXED}: {e.criterion}.")]
-            said += [Text(f"Reading {one['name']}: {e.why(one['name'])}.") for one in e.readings]
+            said += [Text(f"Interpretation {one['name']}: {e.why(one['name'])}.") for one in e.readings]
         blocks = tuple(Text(subscripts(text.text), text.style) for text in said)
         return Report("reproduce", _PAPER, f"{len(experiments)} experiments.", blocks)
 
@@ -357,7 +357,7 @@ class Reproduction:
 
     def _headline(self) -> str:
         tally = {verdict: n for verdict, n in self.tally().items() if n}
-        said = {EXPLAINED: "reproduced under another reading"}
+        said = {EXPLAINED: "reproduced under another interpretation"}
         names = [f"{'was' if n == 1 else 'were'} {said.get(verdict, verdict)}" for verdict, n in tally.items()]
         parts = [f"{n} {name}" for n, name in zip(tally.values(), names, strict=True)]
         total = sum(tally.values())

@@ -122,6 +122,8 @@ class Claim:
         add("every document contains at least two token types", held.min() > 1, f"{lone}, of {n:,}", held < 2)
         common = np.bincount(lengths.astype(np.int64)).argmax()
         span = f"lengths {lengths.min():.0f} to {lengths.max():.0f}, most often {common}"
+        if np.ptp(lengths) == 0:
+            span = f"all documents have {common} tokens"
         add("all documents have the same length T", bool(np.ptp(lengths) == 0), span, lengths != common)
         sides = counts.one_sided
         relevant = np.bincount(document, m.data * (sides != 0)[m.indices], n)
@@ -144,9 +146,9 @@ class Claim:
         add("all other tokens are irrelevant (α = 0 exactly)", not bad.any(), words, holders, types)
         d, left = step.start.p.size, step.relative_remainder
         ratio = d / math.log(max(counts.n_types, 2))
-        words = f"d = {d} is {ratio:.1f} · log|S|; initial scores span ±{step.score_range:.3g}, answers ±{step.answer_range:.3g}"
+        words = f"d = {d} is {ratio:.1f} · log|S|; initial scores span ±{step.score_range:.3g}, logits ±{step.answer_range:.3g}"
         add("d ≥ 20 log|S| (initial scores and logits are small)", ratio >= 20, words)
-        words = f"the remainder of the step is {left:.3g} of the predicted step, its bound {step.bound:.3g}"
+        words = f"the remainder is {left:.3g} of the predicted step; the bound known in advance is {step.bound:.3g}"
         add("the first step is mostly (η/2) α v (remainder below one half)", left < 0.5, words)
         # η₀ is large enough when the value of a document's important token beats every other in the direction of its label.
         signed = counts.signs[document] * (step.start.E @ step.start.v + step.alignment)[m.indices]
@@ -154,7 +156,7 @@ class Claim:
         best, other = (counts.highest(np.where(which, signed, -np.inf)) for which in (important, ~important))
         concerned = np.isfinite(best)
         short = concerned & (best <= other)
-        words = f"in {concerned.sum() - short.sum()} of the {concerned.sum()} documents with such a token its value is the best"
+        words = f"in {concerned.sum() - short.sum()} of the {concerned.sum()} documents with such a token its value is the largest"
         name = "η₀ is large enough: the important token has the best value of its document"
         add(name, bool(concerned.any() and not short.any()), f"{words} for the label", short)
         return out
@@ -167,9 +169,9 @@ class Claim:
         # Assumption 1 and a first step that is large enough: the hypotheses of Lemmas 4.4 and 4.5 and of Theorem 4.3.
         refuted: Outcome = "fails" if choice and one_relevant and irrelevant and large_step else "hypothesis not met"
         words = (
-            f"(E¹−E⁰)ᵀv against α: slope {step.slope:.4g} (expected {step.expected_slope:.4g}), R² {step.r2:.4f}; remainder "
-            f"{step.relative_remainder:.3g} of the predicted step, bound {step.bound:.3g} "
-            f"{'holds' if step.bound_holds else 'FAILS'}"
+            f"(E¹−E⁰)ᵀv against α: slope {step.slope:.4g}, {abs(step.slope / step.expected_slope - 1):.1%} from the expected "
+            f"{step.expected_slope:.4g}; R² {step.r2:.4f}; remainder {step.relative_remainder:.3g} of the predicted step, "
+            f"{'within' if step.bound_holds else 'NOT within'} its bound {step.bound:.3g}"
         )
         flow = limit.flow
         undecided: _Found = ("needs a longer run", limit.reason)
@@ -198,7 +200,7 @@ class Claim:
 def _selected_tokens(limit: FlowLimit, found: Attended, refuted: Outcome) -> tuple[_Found, _Found]:
     """Lemmas 4.4 and 4.5 where the selection is known; `refuted`: what a claim is that the limit contradicts."""
     matter: _Found
-    words = f"predictions are within {found.limit_error:.3g} of the mean value of selected tokens"
+    words = f"predictions are within {max(found.limit_error, 1e-15):.3g} of the mean value of selected tokens"
     if limit.fate == "converges to a point":
         matter = ("hypothesis not met", "p does not diverge: every token keeps some of the attention")
     elif limit.face is not None and limit.face.dimension:

@@ -8,6 +8,8 @@ import scipy.sparse as sp
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Floats, Ints
 
+# What documents are called that `single_token` makes for `verify`.
+GENERATED = "generated documents that satisfy Assumption 1"
 # In a table of the types that each document holds: a place that is left empty.
 _EMPTY = -1
 

@@ -11,6 +11,7 @@ from tokensieve import __version__
 from tokensieve.blocks import Block, Column, Medium, Picture, Report, Section, Style, Table, Terms, Text
 from tokensieve.escape import shown
 from tokensieve.theory.claims import Outcome
+from tokensieve.theory.generators import GENERATED
 
 if TYPE_CHECKING:
     from tokensieve.theory.verify import Verification
@@ -24,18 +25,40 @@ _OUTCOMES: dict[Outcome, tuple[Style, str, str]] = {
     "needs a longer run": ("warning", "needs a longer run", "need a longer run"),
 }
 _MEANS = {
-    "converges to a point": "Attention settles at fixed weights and every token keeps some of it: p stops growing.",
-    "diverges along p̂ with finite gaps": "Attention ends up on a few selected tokens of each document, in fixed proportions, "
-    "and all others lose theirs: p grows without end.",
-    "diverges, Theorem 4.3": "Attention ends up on the selected tokens of each document alone: p grows without end and "
-    "separates them from all others by the largest margin, as Theorem 4.3 states.",
-    "not settled": "This run could not settle where attention ends up.",
+    "converges to a point": "With longer training, attention settles at fixed weights, and every token keeps some of it.",
+    "diverges along p̂ with finite gaps": "With longer training, attention ends up on a few selected tokens of each document, "
+    "in fixed proportions.",
+    "diverges, Theorem 4.3": "With longer training, attention ends up on one selected token of each document.",
+    "not settled": "This run could not settle where attention ends up with longer training.",
 }
+# The same in the terms of the theory.
+_IN_THEORY = {
+    "converges to a point": "The vector p, which decides the scores, stops growing.",
+    "diverges along p̂ with finite gaps": "The vector p, which decides the scores, grows without end: gaps between tokens that "
+    "are selected together settle, and all others grow like log t.",
+    "diverges, Theorem 4.3": "The vector p, which decides the scores, grows without end and separates the selected tokens from "
+    "all others by the largest margin, as Theorem 4.3 states.",
+    "not settled": "",
+}
+# The claims for people who have not read the paper, in the order of `Claim.of_theory`.
+_PLAIN = (
+    "one training step already gives each token a value in proportion to how one-sided it is (Lemma 4.1)",
+    "attention keeps concentrating for as long as training lasts (Lemma 4.2)",
+    "in the end only the selected tokens decide a prediction (Lemma 4.4)",
+    "the tokens that predict the label are among the selected ones (Lemma 4.5)",
+    "the selected tokens are separated by the largest possible margin (Theorem 4.3)",
+)
 _TERMS = (
     (
-        "p, v, α",
+        "p, v, α, η",
         "The products of the vector p with the embeddings are the attention scores; those of v are the values. "
-        "α is a token's average signed frequency: the mean over documents of y times the token's fraction of the document.",
+        "α is a token's average signed frequency: the mean over documents of y times the token's fraction of the document. "
+        "η is the size of the first training step.",
+    ),
+    (
+        "Assumption 1",
+        "Of the paper: each document contains exactly one token that occurs only in its class, and all others are equally "
+        "frequent in both classes.",
     ),
     (
         "Score and value",
@@ -45,10 +68,10 @@ _TERMS = (
         "Positive, negative, irrelevant",
         "By the sign of α. Completely positive tokens occur only in documents with y = +1.",
     ),
-    ("Selected", "The tokens of a document that keep attention as |p| grows."),
+    ("Selected", "The tokens of a document that keep attention as ‖p‖, the norm of p, grows."),
     (
         "Finite gap",
-        "The difference between the scores of two tokens that are selected together. It converges while |p| grows.",
+        "The difference between the scores of two tokens that are selected together. It converges while ‖p‖ grows.",
     ),
     ("log t", "The logarithm of the time of gradient flow. Growing gaps grow in proportion to it."),
     ("Hypothesis not met", "The claim does not apply to this data; the page states what is true instead."),
@@ -77,7 +100,7 @@ _TERMS = (
 
 def report_of(found: Verification) -> Report:
     """Verdicts, hypotheses, pictures and certificates of a verification."""
-    counts, step, limit = found.counts, found.step, found.limit
+    counts, limit = found.counts, found.limit
     total = len(found.claims)
     sizes = {one: sum(claim.outcome == one for claim in found.claims) for one in _OUTCOMES}
     hold = sizes.pop("holds")
@@ -86,9 +109,13 @@ def report_of(found: Verification) -> Report:
     ]
     parts += [f"{n} {_OUTCOMES[one][1 if n == 1 else 2]}" for one, n in sizes.items() if n]
     first, second = (shown(name, 40) for name in counts.classes)
-    lead = f"{counts.n_documents:,} documents, {counts.n_types:,} token types, dimension {step.start.p.size:,}, η = {step.eta:,.5g}"
+    lead = (
+        "One training step was taken on random embeddings; then a vector p was trained for as long as it takes to see where "
+        "attention ends up. A token's score is the product of p with its embedding, and a document's attention is the softmax "
+        f"of its scores. {counts.n_documents:,} documents, {counts.n_types:,} token types"
+    )
     if counts.classes != ("-1", "+1"):
-        lead += f"; y = +1 means {second}, y = −1 means {first}"
+        lead += f"; positive means {second}, negative means {first}"
     start: list[Block] = [Text(f"{lead}.", "lead")]
     if limit.fate == "not settled" and "--max-seconds" in limit.reason:
         words = "The time limit ended this run before a limit was certified. Next, allow more time with --max-seconds; "
@@ -97,17 +124,23 @@ def report_of(found: Verification) -> Report:
     pictures = _pictures(found)
     on_top = pictures[-1] if pictures[-1].name == "selected" else pictures[0]
     start.append(on_top)
-    start += [Text(f"{one.outcome}: {one.name}", _OUTCOMES[one.outcome][0], only=("html",)) for one in found.claims]
+    for one, plain in zip(found.claims, _PLAIN, strict=True):
+        start.append(Text(f"{one.outcome}: {plain}", _OUTCOMES[one.outcome][0], only=("html",)))
     words = "Next: read where attention ends up, and check certificate.npz with the script in docs/theory.md."
     start += [Text(words, only=("html",))] * (limit.fate != "not settled")
     start += [Text(f"{shown(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes]
-    ends: list[Block] = [Text(_MEANS[limit.fate], "lead", only=_PAGE)]
+    ends: list[Block] = [Text(f"{_MEANS[limit.fate]} {_IN_THEORY[limit.fate]}".strip(), "lead", only=_PAGE)]
     ends += [Text(shown(line, 600)) for line in _limit_lines(found)]
     gaps = found.finite_gaps().head(20)
     if gaps.height:
         columns = (Column("Token", "token"), Column("stays above", "token"), Column("by (nats)", "plain", 3))
         rows = gaps.select("token", "below", "gap", "documents").rows()
         ends.append(Table("Finite score gaps", (*columns, Column("Documents", "count")), rows, only=_PAGE))
+    # What decided nothing here is left out: how generated documents are made, or how texts are counted.
+    generated = found.name == GENERATED
+    idle = {"ngrams", "min_documents"} if generated else {"documents", "types", "relevant", "length"}
+    idle |= set() if limit.face is not None and limit.face.dimension else {"max_log_time"}
+    used = {name: x for name, x in found.settings_used().items() if name not in idle}
     return Report(
         command="verify",
         title=f"The theory's claims on {shown(found.name)}",
@@ -121,7 +154,7 @@ def report_of(found: Verification) -> Report:
             Section("Words", (Terms(_TERMS),), "words", folded=True, only=_PAGE),
         ),
         about={"version": __version__, "seed": found.settings.seed}
-        | found.settings_used()
+        | {name: f"{x:g}" if isinstance(x, float) else x for name, x in used.items()}
         | {"seconds": found.seconds},
     )
 
@@ -228,34 +261,39 @@ def _pictures(found: Verification) -> list[Picture]:
     said = "Each dot is a token type. One gradient step moves its embedding along v in proportion to α."
     words = f"Movement of each embedding along v against α: {slope}."
     add("alignment", data, "One step aligns embeddings with v", said, words)
-    said, steps = f"|p| = {flow.norm[-1]:,.5g} at the end", f"{curve.height - 1:,} steps of gradient flow"
+    said = f"{flow.norm[-1]:,.5g} at the end, after {curve.height - 1:,} steps of gradient flow"
+    caption = "Where p diverges, its norm grows in proportion to log t."
     words = f"Norm of p against the logarithm of time: {said}."
-    add("norm", {"curve": curve, "said": said}, "Norm of p under gradient flow", steps, words)
+    add("norm", {"curve": curve, "said": said}, "Norm of p under gradient flow", caption, words)
     if found.agreement is not None:
         angle, exponent, error = found.agreement
         said = f"{angle:.3g} rad at the end"
         if math.isfinite(exponent):
-            said += f", falling like |p| to the {exponent:.2f} ± {error:.2f} (dashed)"
+            said += f", falling like ‖p‖ to the {exponent:.2f} ± {error:.2f} (dashed)"
         said = said.replace("-", "−")
         data, words = (
             {"curve": curve, "exponent": exponent, "said": said},
             f"Angle between p and the limit direction: {said}.",
         )
-        add("angle", data, "Direction of p against its limit", said, words)
+        add("angle", data, "Direction of p against its limit", "The theory expects ‖p‖ to the −1.", words)
     gaps = found.gap_curves()
     if gaps.height:
         begun, _, error = found.limit.compared
         said = f"prediction (dashed) from log t = {begun:.3g}; distance to its path {error:.1e}"
         pairs = ", ".join(shown(pair, 60) for pair in gaps["pair"].unique(maintain_order=True))
         words = f"Score gaps against log t, {said}: {pairs}."
-        add("gaps", {"gaps": gaps, "said": said}, "Finite and growing score gaps", said, words)
+        title = "Finite and growing score gaps" if "finite" in gaps["kind"] else "Growing score gaps"
+        caption = "Tight gaps grow like log t, the slowest that grow."
+        caption += " Finite gaps settle." * ("finite" in gaps["kind"])
+        add("gaps", {"gaps": gaps, "said": said}, title, caption, words)
     for when, row in (("before", 0), ("after", -1)):
-        said, title = f"at |p| = {float(flow.norm[row]):,.5g}", f"Scores {when} the flow of p"
+        said, title = f"at ‖p‖ = {float(flow.norm[row]):,.5g}", f"Scores {when} the flow of p"
         data = cloud | {"of": f"score_{when}", "said": said}
-        add(f"score-{when}", data, title, said, f"{title}, {said}, against α.", "scores")
+        caption = "A document attends to the tokens of highest score." if row else "The random start, after one step."
+        add(f"score-{when}", data, title, caption, f"{title}, {said}, against α.", "scores")
     if found.attended is not None:
         top = tokens.filter(pl.col("selected_in") > 0)
         said = f"{top.height:,} token types are selected in some document"
-        words = "Documents that select each token; pale bars show documents that contain it."
+        words = "Documents that select each token, beside the documents that contain it."
         add("selected", {"tokens": top}, "Tokens selected most often", said, words)
     return out

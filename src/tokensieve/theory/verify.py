@@ -28,7 +28,7 @@ from tokensieve.text.sources import Source
 from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.claims import Attended, Claim
 from tokensieve.theory.flow.solve import FINITE, UNDECIDED, Flow, gradient_flow
-from tokensieve.theory.generators import single_token
+from tokensieve.theory.generators import GENERATED, single_token
 from tokensieve.theory.limit.certify import FlowLimit
 from tokensieve.theory.limit.margin import Margin
 from tokensieve.theory.limit.proof import prove
@@ -382,7 +382,7 @@ def _data(
         tokens = n * settings.length
         _check_memory(60 * tokens + 200 * types, f"{tokens:,} tokens of {types:,} types")
         counts = single_token(n, types, settings.length, settings.relevant, seed=settings.seed)[0]
-        return "generated documents that satisfy Assumption 1", counts, np.arange(1, n + 1), []
+        return GENERATED, counts, np.arange(1, n + 1), []
     if isinstance(source, Counts):
         return "documents", source, np.arange(1, source.n_documents + 1), []
     if len(source.classes) != 2:

@@ -169,7 +169,8 @@ def alpha_cloud(tokens: pl.DataFrame, of: str, title: str, seed: int) -> tuple[l
     names = [row | {"x": row["x"] * largest} for row in _name_rows(points, of)]
     axes: Specification = {"scale": {"zero": False, "padding": 16}, "axis": AXIS}
     x, y = channel("x", title="average signed frequency α", **axes), channel("y", title=title, **axes)
-    circles = _cloud(x, y, max(10, *tokens["documents"]), SIDES)
+    present = {name: colour for name, colour in SIDES.items() if name in rows["category"]}
+    circles = _cloud(x, y, max(10, *tokens["documents"]), present)
     said = f"{rows.height:,} of {tokens.height:,} token types shown"
     return [circles, *_name_layers()], {"points": rows.to_dicts(), "names": names}, said
 
@@ -323,7 +324,7 @@ def _reliability(picture: Picture) -> Specification:
 
 def _cloud(x: Specification, y: Specification, most_documents: int, palette: dict[str, str]) -> Specification:
     """Circles of the rows in "points", coloured by category, their area by documents."""
-    legend = LEGEND | {"columns": 3, "columnPadding": 26, "symbolSize": 70, "labelLimit": 140}
+    legend = LEGEND | {"columns": 3, "columnPadding": 26, "symbolSize": 70, "labelLimit": 140, "symbolOpacity": 0.6}
     colour = channel("category", palette, legend=legend)
     areas = {"type": "log", "domain": [1, most_documents], "range": [4, 160]}
     size = channel("documents", legend=None, scale=areas)

@@ -60,8 +60,8 @@ def _scores(picture: Picture) -> Specification:
 def _norm(picture: Picture) -> Specification:
     """‖p‖ against log t. Data: curve (`flow.csv`)."""
     curve = picture.data["curve"].select(x="log_time", y="norm").drop_nulls()
-    line = _line(channel("x", title="log t", axis=AXIS), channel("y", title="|p|", axis=AXIS))
-    return finish([line], {"curve": curve.to_dicts()}, picture.title, [picture.data["said"], picture.caption])
+    line = _line(channel("x", title="log t", axis=AXIS), channel("y", title="norm of p", axis=AXIS))
+    return finish([line], {"curve": curve.to_dicts()}, picture.title, [picture.data["said"]])
 
 
 def _angle(picture: Picture) -> Specification:
@@ -78,7 +78,7 @@ def _angle(picture: Picture) -> Specification:
     for values in (rows["x"], rows["y"]):  # ticks at powers of ten only, where there are two or more
         powers = [10.0**k for k in range(math.ceil(np.log10(values.min())), math.floor(np.log10(values.max())) + 1)]
         axes.append({"format": ",~r", "values": powers} if len(powers) > 1 else AXIS)
-    x = channel("x", title="|p|", scale=scale, axis=axes[0])
+    x = channel("x", title="norm of p", scale=scale, axis=axes[0])
     layers = [_line(x, channel("y", title="angle to the limit direction (rad)", scale=scale, axis=axes[1]))]
     if math.isfinite(exponent):
         end = data["curve"][-1]
@@ -91,15 +91,15 @@ def _gaps(picture: Picture) -> Specification:
     """Score gaps against log t: the flow in wide pale lines, the prediction dashed on top of them. Data: gaps (`gaps.csv`)."""
     rows = picture.data["gaps"].rename({"log_time": "x", "gap": "y"})
     x, y = channel("x", title="log t", axis=AXIS), channel("y", title="score gap (nats)", axis=AXIS)
-    kind = channel("kind", {"finite": SIDES["negative"], "tight": PALE_BLUE})
+    colours = {"finite": SIDES["negative"], "tight": PALE_BLUE}
+    kind = channel("kind", {name: colour for name, colour in colours.items() if name in rows["kind"]})
     styles: dict[str, Specification] = {
         "flow": {"strokeWidth": 5, "opacity": 0.35},
         "prediction": {"strokeWidth": 1.5, "strokeDash": [6, 4]},
     }
     layers = [layer(name, "line", style, x=x, y=y, color=kind, detail="pair") for name, style in styles.items()]
     data = {name: rows.filter(pl.col("source") == name).to_dicts() for name in styles}
-    subtitle = [picture.data["said"], f"{rows['pair'].n_unique()} pairs of tokens"]
-    return finish(layers, data, picture.title, subtitle)
+    return finish(layers, data, picture.title, [picture.data["said"], f"{rows['pair'].n_unique()} pairs of tokens"])
 
 
 def _selected(picture: Picture) -> Specification:
@@ -114,7 +114,8 @@ def _selected(picture: Picture) -> Specification:
         )
     ]
     y = {"field": "rank", "type": "ordinal", "axis": None}
-    color = channel("category", SIDES, legend=LEGEND | {"columns": 3, "columnPadding": 40})
+    present = {name: colour for name, colour in SIDES.items() if name in top["category"]}
+    color = channel("category", present, legend=LEGEND | {"columns": 3, "columnPadding": 40})
     most = max((row["held"] for row in rows), default=1)
     across = channel("held", title="documents", scale={"domain": [0, 1.5 * most], "nice": False}, axis=AXIS)
     layers = [
@@ -122,7 +123,9 @@ def _selected(picture: Picture) -> Specification:
         layer("bars", "bar", {"height": {"band": 0.75}}, x="chosen", y=y, color=color),
         layer("bars", "text", _BESIDE, x="held", y=y, text="text", color={"value": INK}),
     ]
-    said = "documents that select the token; pale: that only contain it"
+    said = "documents that select the token"
+    if any(row["held"] > row["chosen"] for row in rows):
+        said += "; pale: documents that contain it but do not"
     shown_of = f"{len(rows):,} of {tokens.height:,} token types that any document selects"
     return finish(layers, {"bars": rows}, picture.title, [said, shown_of], height=18 * max(len(rows), 4))
 

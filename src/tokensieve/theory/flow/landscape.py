@@ -18,6 +18,7 @@ import contextlib
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numba
@@ -41,7 +42,9 @@ _LIVE, _STALE, _SPOILT = 25.0, 15.0, 5.0
 STEEP = 300.0
 # Log t up to which a Jacobian in single precision serves: later its rounding error, times e^τ, makes Newton's method fail.
 _ROUGH = 15.0
-# SciPy ends Newton's method at √rtol of the error that a step may have. Ten times that, 0.03 at 1e-5, is as accurate and faster.
+# Entries that are too weak are left out where that leaves out at least this fraction, looked for once per so much of the clock.
+_WEAK, _LOOK = 0.2, 0.5
+# SciPy ends Newton's method at √rtol of the error that a step may have. Ten times that, 0.1 at 1e-4, is as accurate and faster.
 _LOOSER = 10.0
 
 
@@ -156,6 +159,23 @@ class Landscape:
         self._equal = equal[self._contradicted]
         self._longest = float(np.linalg.norm(self.E, axis=1).max(initial=0.0)) or 1.0
 
+        self._last: tuple[Floats, _Terms] | None = None
+
+    def live(self, p: Floats, clock: float, margin: float) -> Landscape:
+        """L without entries that are too weak to matter; itself where these are few."""
+        kept = self.strong(p, clock, margin)
+        return self if kept.mean() > 1 - _WEAK else _Live(self, kept)
+
+    def strong(self, p: Floats, clock: float, margin: float) -> NDArray[np.bool_]:
+        """The entries whose weight could move something by e^{−margin} within e^clock of time, shape (nnz,)."""
+        terms, document = self.at(p), self.counts.entry_documents
+        with np.errstate(divide="ignore"):
+            # An entry moves its document's logit by q (w − f), and w − f is at most the range of values.
+            bound = (np.log(terms.q) - np.logaddexp(0.0, terms.answer)[document]) + math.log(np.ptp(self.w) or 1.0)
+        bound -= math.log(self.counts.n_documents)
+        strongest = float(self.logarithms(terms).max(initial=-math.inf))
+        return np.asarray(bound > min(-max(clock, 0.0), strongest) - margin)
+
     def split(self, p: Floats) -> Floats:
         """p is its own coordinates."""
         return p
@@ -163,8 +183,24 @@ class Landscape:
     joined = split
 
     def overlooked(self, p: Floats) -> float:
-        """No force is left out."""
+        """Logarithm of the largest force that is left out: of none."""
         return -math.inf
+
+    def log_forces(self, p: Floats) -> Floats:
+        """Logarithm of the force of each entry on its type's score, shape (nnz,)."""
+        return self.logarithms(self.at(p))
+
+    def logarithms(self, terms: _Terms) -> Floats:
+        """The same from the terms."""
+        with np.errstate(divide="ignore"):
+            forces = np.log(np.abs(terms.g[self.counts.entry_documents] * terms.t))
+        return np.asarray(forces + (terms.shift - math.log(self.counts.n_documents)))
+
+    def at(self, p: Floats) -> _Terms:
+        """The terms at a point, kept until another point is asked for."""
+        if self._last is None or not np.array_equal(self._last[0], p):
+            self._last = p.copy(), self.terms(self.E @ p)
+        return self._last[1]
 
     def top_types(self, p: Floats) -> Ints:
         """The type of highest score of each document, shape (n,); −1 for a document without types."""
@@ -174,18 +210,17 @@ class Landscape:
 
     def slope(self, p: Floats) -> tuple[Floats, float]:
         """−∇L/‖∇L‖ and log‖∇L‖."""
-        _, log_size, downhill = self._gradient(self.terms(self.E @ p))
+        _, log_size, downhill = self._gradient(self.at(p))
         return downhill, log_size
 
     def point(self, p: Floats) -> tuple[float, float, float]:
         """L, log‖∇L‖, and ‖∇L‖ over the sum of the sizes of its terms: near rounding its direction is lost."""
-        terms = self.terms(self.E @ p)
+        terms = self.at(p)
         size, log_size, _ = self._gradient(terms)
         loss = float(np.mean(np.logaddexp(0.0, -terms.answer)))
         if size == 0:
             return loss, -math.inf, 0.0
-        m = self.counts.matrix
-        parts = sp.csr_array((np.abs(terms.t), m.indices, m.indptr), shape=m.shape) @ np.ones(m.shape[1])
+        parts = np.bincount(self.counts.entry_documents, np.abs(terms.t), self.counts.n_documents)
         return loss, log_size, size / (float(np.abs(terms.g) @ parts) * self._longest)
 
     def hessian(self, p: Floats, rough: bool = False) -> tuple[Floats, Floats, float]:
@@ -193,7 +228,7 @@ class Landscape:
 
         `rough`: in single precision, relative to its norm, which takes half as long.
         """
-        terms = self.terms(self.E @ p)
+        terms = self.at(p)
         size, log_size, downhill = self._gradient(terms)
         log_size = log_size if size else terms.shift - math.log(self.counts.n_documents)
         out = self.curvature(terms, self.E.astype(np.float32) if rough else self.E).astype(np.float64)
@@ -248,33 +283,52 @@ class Landscape:
         return size, math.log(size / self.counts.n_documents) + terms.shift, -slope / size
 
 
+class _Live(Landscape):
+    """A landscape with some of its entries, shape (nnz,), and with the types of these alone."""
+
+    def __init__(self, whole: Landscape, kept: NDArray[np.bool_]) -> None:
+        counts, m = whole.counts, whole.counts.matrix
+        self.types, where = np.unique(m.indices[kept], return_inverse=True)
+        starts = np.concatenate([[0], np.cumsum(kept)])[m.indptr].astype(m.indptr.dtype)
+        parts = (m.data[kept], where.astype(m.indices.dtype), starts)
+        matrix = sp.csr_array(parts, shape=(m.shape[0], len(self.types)))
+        few = replace(counts, matrix=matrix, tokens=counts.tokens[self.types])
+        super().__init__(few, whole.E[self.types], whole.w[self.types])
+        self._contradicted, self._equal = whole._contradicted, whole._equal
+        self._whole, self._left_out = whole, ~kept
+
+    def overlooked(self, p: Floats) -> float:
+        return float(self._whole.log_forces(p)[self._left_out].max(initial=-math.inf))
+
+
 class SplitLandscape:
     """L in the coordinates (ζ, q) of a face and of the pairs that are live at p (see `split`), with the interface of `Landscape`;
     forces `margin` nats weaker than those that move something, at e^clock of time, are left out."""
 
     def __init__(self, land: Landscape, face: Face, p: Floats, clock: float, margin: float) -> None:
-        counts = land.counts
-        self.land, self.face = land, face
-        self._open = np.flatnonzero(~face.mask)
-        self._open_documents = counts.entry_documents[self._open]
-        ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
-        self._A, F = land.E @ face.inside, land.E[face.lead] @ face.outside
-        q = face.outside.T @ p
-        terms = land.terms(self._A @ (face.inside.T @ p) + (F @ q)[face.group])
-        with np.errstate(divide="ignore"):
-            level = np.log(np.abs(self._force(terms))) + terms.shift - math.log(counts.n_documents)
-        self._live = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
-        self._last: tuple[Floats, _Terms, Floats] | None = None
-        numbers, self._pair = np.unique(ends @ [len(F), 1], return_inverse=True)
-        self._pairs = np.stack(np.divmod(numbers, len(F)), axis=1)
-        live = np.zeros(len(numbers), bool)
-        live[self._pair[self._live]] = True
-        pairs = self._pairs[live]
+        A, F, q = land.E @ face.inside, land.E[face.lead] @ face.outside, face.outside.T @ p
+        exact = land.terms(A @ (face.inside.T @ p) + (F @ q)[face.group])
+        level = np.where(face.mask, -math.inf, land.logarithms(exact))
+        moves = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
+        kept = moves | face.mask | land.strong(p, clock, margin)
+        self.land, self.face, self._whole, self._idle = _Live(land, kept), face, land, ~(moves | face.mask)
+        types, m, documents = self.land.types, self.land.counts.matrix, self.land.counts.entry_documents
+        self._is_open = ~face.mask[kept]
+        self._open = np.flatnonzero(self._is_open)
+        self._open_documents = documents[self._open]
+        present, self._group = np.unique(face.group[types], return_inverse=True)
+        self._own = np.minimum(np.searchsorted(present, face.own), max(len(present) - 1, 0))
+        ends = np.stack([self._own[self._open_documents], self._group[m.indices[self._open]]], axis=1)
+        numbers, self._pair = np.unique(ends @ [len(present), 1], return_inverse=True)
+        self._pairs = np.stack(np.divmod(numbers, len(present)), axis=1)
+        pairs = present[self._pairs[np.unique(self._pair[moves[kept][self._open]])]]
         inside = span_of(F[pairs[:, 0]] - F[pairs[:, 1]])
         self._W = face.outside @ inside
         self._rest = face.outside @ (q - inside @ (inside.T @ q))
-        self._F = np.ascontiguousarray(F @ inside)
-        self._base = (land.E[face.lead] @ self._rest)[face.group]
+        base, F = (land.E[face.lead] @ self._rest)[face.group], np.ascontiguousarray(F @ inside)
+        self._all = base, A, F, face.group
+        self._base, self._A, self._F = base[types], A[types], F[present]
+        self._last: tuple[Floats, _Terms, Floats] | None = None
 
     def split(self, p: Floats) -> Floats:
         return np.concatenate([self.face.inside.T @ p, self._W.T @ p])
@@ -284,8 +338,8 @@ class SplitLandscape:
         return np.asarray(self.face.inside @ x[:k] + self._W @ x[k:] + self._rest)
 
     def overlooked(self, x: Floats) -> float:
-        terms = self._at(x)[0]
-        return self._log(float(np.abs(self._force(terms)[~self._live]).max(initial=0.0)), terms)
+        terms = self._whole.terms(self._scores(x, *self._all))
+        return float(self._whole.logarithms(terms)[self._idle].max(initial=-math.inf))
 
     def slope(self, x: Floats) -> tuple[Floats, float]:
         terms, downhill = self._at(x)
@@ -323,11 +377,17 @@ class SplitLandscape:
     def _at(self, x: Floats) -> tuple[_Terms, Floats]:
         """The terms at a point, and −∇L relative to e^{shift}/n; kept until another point is asked for."""
         if self._last is None or not np.array_equal(self._last[0], x):
-            k, m, face = self.face.dimension, self.land.counts.matrix, self.face
-            terms = self.land.terms(self._base + self._A @ x[:k] + (self._F @ x[k:])[face.group])
-            node = _node_forces(m.indptr, m.indices, ~face.mask, face.own, face.group, terms.g, terms.t, len(self._F))
+            m, own, group = self.land.counts.matrix, self._own, self._group
+            terms = self.land.terms(self._scores(x, self._base, self._A, self._F, group))
+            node = _node_forces(m.indptr, m.indices, self._is_open, own, group, terms.g, terms.t, len(self._F))
             self._last = x.copy(), terms, np.concatenate([-(self._A.T @ terms.a), node @ self._F])
         return self._last[1:]
+
+    @staticmethod
+    def _scores(x: Floats, base: Floats, A: Floats, F: Floats, group: Ints) -> Floats:
+        """u of each type; those of one group agree to the last digit beyond V."""
+        k = A.shape[1]
+        return np.asarray(base + A @ x[:k] + (F @ x[k:])[group])
 
     def _force(self, terms: _Terms) -> Floats:
         """Of each unselected entry, relative to e^{shift}/n."""
@@ -374,9 +434,9 @@ class Integrator:
         self._coordinates, self._tolerance, self.last_step = coordinates, tolerance, step
         # log(e^{log_time} − e^{clock}): what has passed before the clock was last set back.
         self._offset = log_time + math.log1p(-math.exp(clock - log_time)) if clock < log_time else -math.inf
-        self._followed, self._margin = False, _LIVE
+        self._followed = False
         self._solver: BDF | None = None
-        self.here = coordinates(p, clock, _LIVE)
+        self._choose()
 
     @property
     def x(self) -> Floats:
@@ -407,12 +467,14 @@ class Integrator:
             grown = self.here.overlooked(solver.y) + max(float(solver.t), 0.0)
             if grown <= -_SPOILT or self._margin > 1e6:
                 break
-            self._margin *= 4
-            self.here, self._solver = self._coordinates(self.p, self.clock, self._margin), None
+            self._choose(4 * self._margin)
         self.p, self.clock, self._followed = self.here.joined(solver.y), float(solver.t), True
         self.last_step = float(solver.h_abs)
-        if grown > -_STALE:
-            self.here, self._solver, self._margin = self._coordinates(self.p, self.clock, _LIVE), None, _LIVE
+        if isinstance(self.here, Landscape):  # p is its own coordinates, and the solver goes on
+            if grown > -_STALE or self.clock > self._chosen + _LOOK:
+                self._choose(keep=self._solver)
+        elif grown > -_STALE:
+            self._choose()
         return True
 
     def restart(self, p: Floats | None = None, passed: float = -math.inf) -> bool:
@@ -421,8 +483,8 @@ class Integrator:
             return False
         self._offset = float(np.logaddexp(self.log_time, passed))
         self.p = self.p if p is None else p
-        self.clock, self._solver, self._followed, self.last_step = -math.inf, None, False, 0.1
-        self.here, self._margin = self._coordinates(self.p, self.clock, _LIVE), _LIVE
+        self.clock, self._followed, self.last_step = -math.inf, False, 0.1
+        self._choose()
         return True
 
     def back_to(self, rises: Callable[[Floats], float]) -> None:
@@ -438,15 +500,20 @@ class Integrator:
             self.clock = float(brentq(rise, low, high, xtol=1e-13 * max(1.0, abs(high))))
             self.p, self._solver = self.here.joined(inside(self.clock)), None
 
+    def _choose(self, margin: float = _LIVE, keep: BDF | None = None) -> None:
+        """Choose coordinates anew at p."""
+        self.here, self._solver = self._coordinates(self.p, self.clock, margin), keep
+        self._margin, self._chosen = margin, self.clock
+
     def _begin(self) -> BDF:
         loss = self.here
 
         def curve(tau: float, x: Floats) -> Floats:
-            downhill, log_size = loss.slope(x)
+            downhill, log_size = self.here.slope(x)
             return downhill * math.exp(min(tau + log_size, STEEP))
 
         def jacobian(tau: float, x: Floats) -> Floats:
-            H, _, log_size = loss.hessian(x, rough=tau < _ROUGH)
+            H, _, log_size = self.here.hessian(x, rough=tau < _ROUGH)
             return -math.exp(min(tau + log_size, STEEP)) * H
 
         clock, x = self.clock, loss.split(self.p)

@@ -248,7 +248,12 @@ class SplitFlow:
     def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
         land, face, tolerance = self._land, self.face, (self._tolerance, self._tolerance)
         return Integrator(
-            lambda *at: land if face is None else SplitLandscape(land, face, *at), p, clock, log_time, tolerance, step
+            lambda *at: land.live(*at) if face is None else SplitLandscape(land, face, *at),
+            p,
+            clock,
+            log_time,
+            tolerance,
+            step,
         )
 
 
@@ -334,7 +339,7 @@ class _Curve:
                 return FINITE, words
         # Ties that have settled meanwhile may explain why the curve is stuck.
         if stuck and not flow.look():
-            return UNDECIDED, f"the gradient has sunk to the rounding error of score gaps that have settled {at}"
+            return UNDECIDED, f"the score gaps have settled and the gradient is down to rounding error {at}"
         self._failed = False
         if time.monotonic() - self._started > settings.max_seconds or steps >= settings.max_steps:
             return UNDECIDED, f"neither divergence nor a limit was seen up to {steps} steps, {at}"

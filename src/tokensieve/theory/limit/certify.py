@@ -146,7 +146,7 @@ class _Prediction:
 
     def _local(self, deadline: float) -> None:
         """The true flow in local time, until its ties have settled."""
-        flow = SplitFlow(self._land, self._z, -math.inf, self._log_time, 1e-5, self.phases[-1].face)
+        flow = SplitFlow(self._land, self._z, -math.inf, self._log_time, 1e-4, self.phases[-1].face)
         looked, self._settled, began = flow.looked, None, self._log_time
         while flow.solver.clock < 40.0 and flow.step():
             solver = flow.solver
@@ -159,7 +159,7 @@ class _Prediction:
                 looked, self._settled = flow.looked, self._settled_ties(flow.face)
                 if self._settled is not None:
                     return
-        self.trouble = f"a type came near at log t = {began:.4g}, and the ties did not settle"
+        self.trouble = f"another token came close to a tie at log t = {began:.4g}, and the ties did not settle"
 
     def _settled_ties(self, face: Face) -> tuple[Face, Equilibrium, Exponentials] | None:
         """The ties at a point with their finite part and slow loss, where all have settled and no other type is near; else None."""
@@ -384,7 +384,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     if prediction.trouble:
         return limit
     if len(phi.pairs) and (phi.idle.all() or _second_order(land, phase)):
-        words = "documents with the same tied tokens differ in a token on which their forces cancel"
+        words = "two documents have the same tied tokens but differ in a token whose forces cancel"
         return replace(limit, reason=f"{words}; second-order terms act on it and are not followed")
     if not len(phi.pairs) or phase.end == "still":
         norm = math.hypot(float(np.linalg.norm(phase.points[-1])), float(np.linalg.norm(flow.rest)))
@@ -426,7 +426,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     if balance.slowest <= 1 - _CERTIFIED:
         words += f"; gaps on which no force acts grow more slowly, one like {balance.slowest:.3g} log t"
     elif not is_max_margin:
-        words += "; p̂ is not the max-margin direction: a pair that pulls keeps the flow away from it"
+        words += "; p̂ is not the max-margin direction: an active constraint works against convergence to it"
     return replace(
         limit,
         fate="diverges, Theorem 4.3"

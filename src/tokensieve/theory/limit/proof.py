@@ -158,9 +158,9 @@ def _inequality(
         return "an unselected token has the value of the selected one"
     which = which.ravel()
     if any(k.a <= 0 for k, j in zip(K, which, strict=True) if tight[j]):
-        return "a tight pair pulls"
+        return "an active constraint works against convergence"
     if not tree.balanced(iv, K, which, tight):
-        return "the forces of the tight pairs do not balance p̂"
+        return "the active constraints do not balance p̂"
     start, below = tree.start(p, tau)
     # The inequality itself.
     size = tree.size
