@@ -19,7 +19,7 @@ from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.flow.landscape import STEEP
+from tokensieve.theory.flow.integrator import STEEP
 from tokensieve.theory.flow.solve import Flow
 from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.limit.margin import Margin, max_margin

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +60,7 @@ class Data:
         lacking = [file for file in _FILES[name] if self.folder is None or not (self.folder / file).is_file()]
         if not lacking:
             return ""
-        where = "no data folder is named"
-        if self.folder is not None:
-            where = f"there is no {lacking[0]} in {str(self.folder)!r}"
+        where = f"there is no {lacking[0]} in {str(self.folder)!r}" if self.folder else "no data folder is named"
         return f"{where}; {_HOW_TO_GET[name]}, and name the folder with --data or TOKENSIEVE_DATA"
 
     def mark(self, name: str) -> str:
@@ -72,13 +69,8 @@ class Data:
         return "" if self.missing(name) else fingerprint(*(np.fromfile(file, np.uint8) for file in files))
 
     def imdb(self, types: int, documents: int | None = None, seed: int = 0) -> Split:
-        """IMDB as it is split: 25,000 reviews to learn from (a tenth of them for validation) and 25,000 to test.
-
-        Args:
-            types: how many token types are kept: those that occur in most training documents.
-            documents: how many of the learning part, and of the test part, drawn by the seed; None for all.
-            seed: of the draw.
-        """
+        """IMDB as it is split: 25,000 reviews to learn from (a tenth of them for validation) and 25,000 to test, or so many
+        `documents` of each, drawn by the seed; over the `types` types that occur in most training documents."""
         (train, learn), (test, held) = (
             self._tokens("imdb", f"imdb_{part}.parquet", "label") for part in ("train", "test")
         )
@@ -93,12 +85,7 @@ class Data:
         """Yelp with equally large classes: reviews drawn from the larger ones, a fifth to test, a tenth of the rest to validate.
 
         Two classes: 1–2 stars against 4–5 stars, 3 left out. Four, of five ratings: two are joined or one is left out; the
-        paper does not say how it came to four.
-
-        Args:
-            types, seed: as for `imdb`.
-            documents: how many in all, drawn by the seed; None for as many as equal classes allow.
-            groups: a name of `_GROUPS`.
+        paper does not say how it came to four. `documents` counts all of them, and `groups` is a name of `_GROUPS`.
         """
         corpus, stream = self._tokens("yelp", "yelp.parquet", "stars")
         into = {star: k for k, stars in enumerate(_GROUPS[groups].values()) for star in stars}
@@ -106,11 +93,9 @@ class Data:
         classes = tuple(_GROUPS[groups])
         chosen = self._draw(labels, documents, np.random.default_rng(seed), len(classes))
         test = round(len(chosen) * 0.2)
-        validation = test + round((len(chosen) - test) * 0.1)
-        count = _counter(stream, chosen[validation:], types, classes)
-        parts = (chosen[validation:], chosen[test:validation], chosen[:test])
-        first, second, third = (count(stream, labels, rows) for rows in parts)
-        return first, second, third
+        held, validation, train = np.split(chosen, [test, test + round((len(chosen) - test) * 0.1)])
+        count = _counter(stream, train, types, classes)
+        return count(stream, labels, train), count(stream, labels, validation), count(stream, labels, held)
 
     def _draw(self, labels: Ints, documents: int | None, rng: np.random.Generator, classes: int = 2) -> Ints:
         """Equally many documents of each class, in random order, so that every stretch of them is a random sample."""
@@ -158,8 +143,7 @@ class Bench:
         data: the real data sets.
         settings: the experiment's settings at its scale, under its reading.
         seed: of every draw.
-        tell: receives what is being done and the fraction of this experiment that is done.
-        folder: keeps states on the way, so that an interrupted run goes on; an empty or fitting one.
+        folder: keeps states on the way, so that an interrupted run goes on.
         start_seed: of the model's random start; the seed, unless a reading holds it fixed.
     """
 
@@ -179,9 +163,8 @@ class Bench:
     @staticmethod
     def halves(counts: Counts, n: int) -> Split:
         """n documents to learn from, and the rest in halves."""
-        ends = (0, n, n + (counts.n_documents - n) // 2, counts.n_documents)
-        train, validation, test = (counts.rows(np.arange(low, high)) for low, high in pairwise(ends))
-        return train, validation, test
+        middle = n + (counts.n_documents - n) // 2
+        return counts.rows(slice(n)), counts.rows(slice(n, middle)), counts.rows(slice(middle, None))
 
     def start(self, counts: Counts, d: int | None = None) -> Start:
         """The paper's random start, of the settings' d unless another is given."""
@@ -189,10 +172,7 @@ class Bench:
         return initialise(counts.n_types, d or self.settings["d"], outputs, self.start_seed)
 
     def fit(self, split: Split, label: str, tell: Progress, start: Start | None = None, **changes: Any) -> Training:
-        """Train the one-layer model, resumable under its label, from the paper's random start unless another is given.
-
-        The trajectory measures validation and test too; `changes` are to the `TrainingSettings`.
-        """
+        """Train the one-layer model, resumable under its label; `changes` are to the `TrainingSettings`."""
         steps = self.settings["steps"]
         how = {"learning_rate": self.settings["learning_rate"], "steps": steps, "seed": self.seed}
         how |= {"record_every": max(1, steps // 20)} | changes

@@ -116,16 +116,10 @@ class DeepTraining:
     ) -> DeepTraining:
         """Train a deep model on all its parameters and read its score and value of each token type after every epoch.
 
-        Each epoch goes once through the documents in a new random order, in batches; the loss is that of
-        `tokensieve.model.attention`. The same seed gives the same numbers up to rounding, which depends on the device and on
-        the number of PyTorch's threads. Memory: a few |S| × d arrays and about eight arrays of a chunk's size.
-
-        Args:
-            counts: n ≥ 1 training documents over |S| types.
-            settings: which model, and how it is trained.
-            others: name → documents that are measured after every epoch; "validation" stops training with `patience`.
-            progress: called with the kind of model and the fraction of all epochs done.
-            checkpoint: a safetensors file, written about once a minute; where it exists, training goes on from it.
+        Each epoch goes once through the documents in a new random order, in batches; `others` are measured after it, and
+        "validation" among them stops training with `patience`. The same seed gives the same numbers up to rounding, which
+        depends on the device and on the number of PyTorch's threads. The checkpoint, a safetensors file, is written about once
+        a minute; where it exists, training goes on from it.
 
         Raises:
             InputError: no documents, documents over other types or classes, training that diverges, or a checkpoint that is

@@ -91,15 +91,8 @@ class Measurement(NamedTuple):
     def beside_the_paper(
         table: pl.DataFrame, of: str, row: str, fewest: int = FEWEST, judged: bool = True
     ) -> list[Measurement]:
-        """Our bin means beside the paper's, in its own bins: correlation, judged against its ceiling, and the ratio of scales.
-
-        Args:
-            table: bins with {of}_mean and paper_{of}.
-            of: "value" or "score".
-            row: the paper's row, for the name of the figure.
-            fewest: types that a bin needs to count.
-            judged: whether the correlation decides.
-        """
+        """Our bin means beside the paper's, in its own bins of `fewest` types and more: correlation, judged against its ceiling,
+        and the ratio of scales. `table` has {of}_mean and paper_{of}; `row` names the paper's row."""
         rows = table.filter(pl.col("types") >= fewest)
         ours, theirs = rows[f"{of}_mean"].to_numpy(), rows[f"paper_{of}"].to_numpy()
         top = max(_ceilings(rows["x"].to_numpy(), theirs, of).values())
@@ -112,12 +105,7 @@ class Measurement(NamedTuple):
 
 
 def token_table(counts: Counts, score: Floats, value: Floats) -> pl.DataFrame:
-    """One row per type: token, documents, posterior_difference P(1|s) − P(0|s), score E_sᵀp and value E_sᵀv.
-
-    Args:
-        counts: training documents of two classes.
-        score, value: shape (|S|,).
-    """
+    """One row per type: token, documents, posterior_difference P(1|s) − P(0|s), score E_sᵀp and value E_sᵀv."""
     found = token_importance(counts)
     return pl.DataFrame(
         {

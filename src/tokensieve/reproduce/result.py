@@ -110,8 +110,7 @@ class ExperimentResult:
     @property
     def verdict_cell(self) -> str:
         """The verdict for a table: "reproduced (4 of 5 seeds)"."""
-        if self.verdict == EXPLAINED:
-            name = str(self.explained_by)
+        if name := self.explained_by if self.verdict == EXPLAINED else "":
             return f"reproduced under interpretation “{name}” ({self._seeds(name)}; {self._seeds()} under the default)"
         return NOT_RUN if self.verdict == NOT_RUN else f"{self.verdict} ({self._seeds()})"
 
@@ -356,20 +355,20 @@ class Reproduction:
         return Report("reproduce", _PAPER, self._headline(), blocks, about)
 
     def _headline(self) -> str:
-        tally = {verdict: n for verdict, n in self.tally().items() if n}
-        said = {EXPLAINED: "reproduced under another interpretation"}
-        names = [f"{'was' if n == 1 else 'were'} {said.get(verdict, verdict)}" for verdict, n in tally.items()]
-        parts = [f"{n} {name}" for n, name in zip(tally.values(), names, strict=True)]
-        total = sum(tally.values())
-        if len(parts) == 1:
-            return f"All {total} experiments {names[0]}." if total > 1 else f"The experiment {names[0]}."
-        return f"Of {total} experiments, {', '.join(parts[:-1])} and {parts[-1]}."
+        said, total = {EXPLAINED: "reproduced under another interpretation"}, len(self.results)
+        parts = [
+            f"{n} {'was' if n == 1 else 'were'} {said.get(verdict, verdict)}"
+            for verdict, n in self.tally().items()
+            if n
+        ]
+        if len(parts) > 1:
+            return f"Of {total} experiments, {', '.join(parts[:-1])} and {parts[-1]}."
+        name = parts[0].partition(" ")[2]
+        return f"All {total} experiments {name}." if total > 1 else f"The experiment {name}."
 
     def reviewers(self) -> Section:
         """Each question of the reviewers, the authors' answer, and ours."""
-        asked = tomllib.loads(files("tokensieve.reproduce").joinpath("reviews.toml").read_text(encoding="utf-8"))[
-            "asked"
-        ]
+        asked = tomllib.loads(files("tokensieve.reproduce").joinpath("reviews.toml").read_text("utf-8"))["asked"]
         by_id = {result.id: result for result in self.results}
         rows = []
         for one in asked:
@@ -424,14 +423,9 @@ def _join_seeds(tables: list[tuple[int, pl.DataFrame]], name: str) -> pl.DataFra
 
 def _figure_row(one: Measurement, values: list[float], passed: int) -> dict[str, object]:
     """A figure's row in the summary; `value` is the median over seeds."""
-    row: dict[str, object] = {
-        "name": one.name,
-        "value": _finite(float(np.median(values))),
-        "asked": one.bounds,
-        "paper": one.paper,
-    }
-    row |= {"ceiling": one.ceiling, "passed": passed == len(values), "values": [_finite(x) for x in values]}
-    return row | {"passed_seeds": passed}
+    row: dict[str, object] = {"name": one.name, "value": _finite(float(np.median(values))), "asked": one.bounds}
+    row |= {"paper": one.paper, "ceiling": one.ceiling, "passed": passed == len(values)}
+    return row | {"values": [_finite(x) for x in values], "passed_seeds": passed}
 
 
 def _finite(x: float) -> float | None:

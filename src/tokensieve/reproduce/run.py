@@ -25,7 +25,6 @@ from tokensieve.files import Content, check_sums, csv_table, parsed, read_regula
 from tokensieve.progress import Progress, silent
 from tokensieve.reproduce.bench import Bench, Data
 from tokensieve.reproduce.experiment import DEFAULT, Experiment, ReproduceSettings
-from tokensieve.reproduce.measures import Measurement
 from tokensieve.reproduce.result import ExperimentResult, Reproduction, SeedRun
 
 
@@ -77,11 +76,9 @@ class _Task:
                 return None
             check_sums(self.place)
             tables = {name: _table(self.place / f"{name}.csv") for name in kept["tables"]}
-            measured, accuracy = (
-                msgspec.convert(kept[of], tuple[Measurement, ...]) for of in ("measurements", "accuracy")
-            )
-            seconds, megabytes = (msgspec.convert(kept[of], float) for of in ("seconds", "megabytes"))
-            return SeedRun(measured, tables, accuracy, self.seed, self.settings, seconds, megabytes)
+            names = ("measurements", "accuracy", "seconds", "megabytes")
+            found = msgspec.convert({"tables": tables} | {name: kept[name] for name in names}, SeedRun)
+            return replace(found, tables=tables, seed=self.seed, settings=self.settings)
         except (OSError, ValueError, KeyError, TypeError, msgspec.MsgspecError, pl.exceptions.PolarsError):
             return None  # damaged: run again
 
@@ -96,14 +93,8 @@ def reproduce(
     """Run experiments over seeds and readings; each run is written to `out` when it ends.
 
     A run found there with the same settings, data and version is taken over; one with others is replaced. States on the way lie
-    under out/unfinished, in a folder named for what they belong to, and are removed when their run is done.
-
-    Args:
-        experiments: what to run, in this order (see `Experiment.select`).
-        settings: how.
-        out: where results are kept, made if missing.
-        tell: receives a text with the time left and the fraction done of all.
-        done: called with each experiment's name and reading, its run, and whether that was taken over.
+    under out/unfinished and are removed when their run is done. `done` is called with each experiment's name and reading, its
+    run, and whether that was taken over.
     """
     began = time.perf_counter()
     # why an experiment cannot be run, and what to do; empty where it can

@@ -31,8 +31,8 @@ class Attended:
     Attributes:
         mask: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,).
         ties: documents that select more than one type.
-        all_share, any_share: fractions of the `important_documents`, with important types, that select all, and any, of them.
-        one_sided_share: fraction of the documents with completely positive or negative types that select one.
+        all_share, any_share: fractions of the `important_documents`, with important types, that select all, and any, of them;
+            one_sided_share: that select any of their completely positive or negative types.
         final_from: log t from which on every document's highest type is one that it selects in the limit; nan if never.
         limit_error: largest distance of a prediction from the mean value of the document's selected tokens: zero in the limit of
             Lemma 4.4 where nothing is tied.

@@ -54,9 +54,8 @@ def single_token(
     relevant ones.
 
     Args:
-        n: documents; every relevant type is used, so at least n_relevant.
+        n, length: documents, at least n_relevant because every relevant type is used; and T, tokens in each paired document.
         n_types: |S| = n_relevant + irrelevant types (+ 1 for the negator of label_rule "negation").
-        length: T, tokens in each paired document.
         n_relevant: even; half positive, half negative. With "xor": half in the first group, half in the second.
         relevant_per_document: m ≥ 1 distinct relevant tokens; 1 in Assumption 1.
         leak: chance, in [0, 0.5), that a relevant token is drawn from the other sign, which makes types partly relevant.

@@ -35,15 +35,11 @@ class OneStep:
         alpha: average signed frequency, shape (|S|,), or (|S|, K) with K heads.
         a, b: ∂L/∂u, shape (|S|,), and ∂L/∂w, the shape of alpha, at the start.
         alignment: (E¹_s − E⁰_s)ᵀv, the shape of alpha.
-        slope: least-squares slope of alignment against alpha (with intercept, all heads together); nan if alpha is constant.
-        expected_slope: η/2 for two classes, η for K heads.
-        r2: squared correlation of alignment and alpha; nan if alpha is constant.
-        remainder_norms: ‖R_s‖ of each type, shape (|S|,).
-        bound_norms: the a-priori bound on ‖R_s‖, shape (|S|,); see `one_step`.
-        relative_remainder: ‖R‖_F / ‖E¹ − E⁰ − R‖_F; inf if every alpha is zero.
-        bound: the same ratio with bound_norms in the numerator.
-        score_range: U = (max_s u_s − min_s u_s)/2 ≤ max|u|, which the bound uses.
-        answer_range: F = max_X |f_X|, over all heads.
+        slope, r2: least-squares slope of alignment against alpha (with intercept, all heads together) and squared correlation; nan
+            if alpha is constant. expected_slope is η/2 for two classes, η for K heads.
+        remainder_norms, bound_norms: ‖R_s‖ of each type, and the a-priori bound on it (see `one_step`), shape (|S|,).
+        relative_remainder, bound: ‖R‖_F / ‖E¹ − E⁰ − R‖_F, inf if every alpha is zero; and with bound_norms in the numerator.
+        score_range, answer_range: U = (max_s u_s − min_s u_s)/2, which the bound uses, and F = max_X |f_X| over all heads.
     """
 
     start: Start

@@ -42,8 +42,7 @@ class Verification:
 
     Attributes:
         name, notes: the source, for people, and what was unusual about the data as read.
-        counts: the documents; of its two classes the second is y = +1.
-        rows: row number of each document in its source, from 1, shape (n,).
+        counts, rows: the documents, of whose classes the second is y = +1, and the row number of each from 1, shape (n,).
         settings: as given, with the dimension and first step that were used.
         step, embeddings: the first gradient step, and E¹, shape (|S|, d).
         limit: what becomes of p, with the flow.
@@ -70,7 +69,6 @@ class Verification:
 
     @property
     def flow(self) -> Flow:
-        """The curve."""
         return self.limit.flow
 
     @property

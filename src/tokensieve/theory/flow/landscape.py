@@ -7,27 +7,18 @@ With embeddings E and values w = E v fixed, L(p) = mean_X log(1 + e^{−y f_X}) 
 
 Once the softmax is nearly one-hot, t_X is as small as e^{−‖p‖}. Each document therefore keeps t_X relative to its own scale
 e^{m_X}, the documents are summed relative to the largest |g_X| e^{m_X}, and the logarithm of that scale travels with the result.
-
-`Integrator` follows the flow of any such loss in the clock log t. Where it moves faster than double precision resolves (a gap that
-is pulled shut), the clock is set back to zero: from there on it shows local time, and log t is the logarithm of the sum.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
-import warnings
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.integrate import BDF
-from scipy.linalg import LinAlgError, LinAlgWarning, solve
-from scipy.optimize import brentq
 
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.geometry import laplacian_form, span_of
@@ -35,17 +26,8 @@ from tokensieve.theory.geometry import laplacian_form, span_of
 if TYPE_CHECKING:
     from tokensieve.theory.flow.split import Face
 
-# A force counts when, times the time passed, it exceeds e^{−LIVE}. Coordinates without it are chosen anew when it exceeds
-# e^{−STALE}, and a step after which it exceeds e^{−SPOILT} is taken back.
-_LIVE, _STALE, _SPOILT = 25.0, 15.0, 5.0
-# e^{STEEP} is as steep as a right-hand side needs to be for a step to be rejected.
-STEEP = 300.0
-# Log t up to which a Jacobian in single precision serves: later its rounding error, times e^τ, makes Newton's method fail.
-_ROUGH = 15.0
-# Entries that are too weak are left out where that leaves out at least this fraction, looked for once per so much of the clock.
-_WEAK, _LOOK = 0.2, 0.5
-# SciPy ends Newton's method at √rtol of the error that a step may have. Ten times that, 0.1 at 1e-4, is as accurate and faster.
-_LOOSER = 10.0
+# Entries that are too weak are left out where that leaves out at least this fraction.
+_WEAK = 0.2
 
 
 @numba.njit(cache=True, parallel=True)
@@ -164,7 +146,7 @@ class Landscape:
     def live(self, p: Floats, clock: float, margin: float) -> Landscape:
         """L without entries that are too weak to matter; itself where these are few."""
         kept = self.strong(p, clock, margin)
-        return self if kept.mean() > 1 - _WEAK else _Live(self, kept)
+        return self if kept.mean() > 1 - _WEAK else _LiveEntries(self, kept)
 
     def strong(self, p: Floats, clock: float, margin: float) -> NDArray[np.bool_]:
         """The entries whose weight could move something by e^{−margin} within e^clock of time, shape (nnz,)."""
@@ -283,7 +265,7 @@ class Landscape:
         return size, math.log(size / self.counts.n_documents) + terms.shift, -slope / size
 
 
-class _Live(Landscape):
+class _LiveEntries(Landscape):
     """A landscape with some of its entries, shape (nnz,), and with the types of these alone."""
 
     def __init__(self, whole: Landscape, kept: NDArray[np.bool_]) -> None:
@@ -311,7 +293,7 @@ class SplitLandscape:
         level = np.where(face.mask, -math.inf, land.logarithms(exact))
         moves = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
         kept = moves | face.mask | land.strong(p, clock, margin)
-        self.land, self.face, self._whole, self._idle = _Live(land, kept), face, land, ~(moves | face.mask)
+        self.land, self.face, self._whole, self._idle = _LiveEntries(land, kept), face, land, ~(moves | face.mask)
         types, m, documents = self.land.types, self.land.counts.matrix, self.land.counts.entry_documents
         self._is_open = ~face.mask[kept]
         self._open = np.flatnonzero(self._is_open)
@@ -395,140 +377,3 @@ class SplitLandscape:
 
     def _log(self, size: float, terms: _Terms) -> float:
         return math.log(size / self.land.counts.n_documents) + terms.shift if size > 0 else -math.inf
-
-
-class _Coordinates(Protocol):
-    """A loss in coordinates x of p; `overlooked` is the logarithm of the largest force that they leave out."""
-
-    def slope(self, x: Floats, /) -> tuple[Floats, float]: ...
-    def hessian(self, x: Floats, /, rough: bool = False) -> tuple[Floats, Floats, float]: ...
-    def split(self, p: Floats, /) -> Floats: ...
-    def joined(self, x: Floats, /) -> Floats: ...
-    def overlooked(self, x: Floats, /) -> float: ...
-
-
-class Integrator:
-    """The flow dp/dt = −∇L(p): `step` and look, until an event or an end that the caller decides on.
-
-    Forces that are too weak to move anything yet are left out of the coordinates, which are chosen anew when one has grown.
-
-    Args:
-        coordinates: of a point, the log of the time passed there, and how many nats weaker a force may be to be left out.
-        p: where to begin, shape (r,).
-        clock: log t there, counted from where the clock was last set back; −∞ to set it back here.
-        log_time: the same, counted from the start of the whole curve.
-        tolerance: relative and absolute local error of a step.
-        step: first step of the clock.
-    """
-
-    def __init__(
-        self,
-        coordinates: Callable[[Floats, float, float], _Coordinates],
-        p: Floats,
-        clock: float,
-        log_time: float,
-        tolerance: tuple[float, float],
-        step: float = 0.1,
-    ) -> None:
-        self.p, self.clock = p, clock
-        self._coordinates, self._tolerance, self.last_step = coordinates, tolerance, step
-        # log(e^{log_time} − e^{clock}): what has passed before the clock was last set back.
-        self._offset = log_time + math.log1p(-math.exp(clock - log_time)) if clock < log_time else -math.inf
-        self._followed = False
-        self._solver: BDF | None = None
-        self._choose()
-
-    @property
-    def x(self) -> Floats:
-        """The coordinates of p."""
-        return self.here.split(self.p) if self._solver is None else np.asarray(self._solver.y)
-
-    @property
-    def log_time(self) -> float:
-        """log t, counted from the start of the whole curve."""
-        return float(np.logaddexp(self._offset, self.clock))
-
-    def step(self) -> bool:
-        """One step; False where the clock does not resolve it, and nothing has moved."""
-        while True:
-            if self._solver is None:
-                self._solver = self._begin()
-            solver = self._solver
-            # BDF differences rows of its table that it has not filled yet; a trial step that is much too long overflows.
-            with np.errstate(invalid="ignore", over="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore", LinAlgWarning)
-                try:
-                    solver.step()
-                except (ValueError, LinAlgError):
-                    solver.status = "failed"
-            if solver.status == "failed" or not np.isfinite(solver.y).all():
-                self._solver = None
-                return False
-            grown = self.here.overlooked(solver.y) + max(float(solver.t), 0.0)
-            if grown <= -_SPOILT or self._margin > 1e6:
-                break
-            self._choose(4 * self._margin)
-        self.p, self.clock, self._followed = self.here.joined(solver.y), float(solver.t), True
-        self.last_step = float(solver.h_abs)
-        if isinstance(self.here, Landscape):  # p is its own coordinates, and the solver goes on
-            if grown > -_STALE or self.clock > self._chosen + _LOOK:
-                self._choose(keep=self._solver)
-        elif grown > -_STALE:
-            self._choose()
-        return True
-
-    def restart(self, p: Floats | None = None, passed: float = -math.inf) -> bool:
-        """Set the clock back to zero, here or at a p reached after e^{passed} of time; False if nothing was followed since."""
-        if not self._followed and self.clock == -math.inf and p is None:
-            return False
-        self._offset = float(np.logaddexp(self.log_time, passed))
-        self.p = self.p if p is None else p
-        self.clock, self._followed, self.last_step = -math.inf, False, 0.1
-        self._choose()
-        return True
-
-    def back_to(self, rises: Callable[[Floats], float]) -> None:
-        """Return to where, within the last step, a function of p rose through zero; stay where it did not."""
-        if self._solver is None:
-            return
-        inside, low, high = self._solver.dense_output(), float(self._solver.t_old), float(self._solver.t)
-
-        def rise(at: float) -> float:
-            return rises(self.here.joined(inside(at)))
-
-        if rise(low) < 0 < rise(high):
-            self.clock = float(brentq(rise, low, high, xtol=1e-13 * max(1.0, abs(high))))
-            self.p, self._solver = self.here.joined(inside(self.clock)), None
-
-    def _choose(self, margin: float = _LIVE, keep: BDF | None = None) -> None:
-        """Choose coordinates anew at p."""
-        self.here, self._solver = self._coordinates(self.p, self.clock, margin), keep
-        self._margin, self._chosen = margin, self.clock
-
-    def _begin(self) -> BDF:
-        loss = self.here
-
-        def curve(tau: float, x: Floats) -> Floats:
-            downhill, log_size = self.here.slope(x)
-            return downhill * math.exp(min(tau + log_size, STEEP))
-
-        def jacobian(tau: float, x: Floats) -> Floats:
-            H, _, log_size = self.here.hessian(x, rough=tau < _ROUGH)
-            return -math.exp(min(tau + log_size, STEEP)) * H
-
-        clock, x = self.clock, loss.split(self.p)
-        if clock == -math.inf:  # begin with a gradient step that is small against the curvature
-            H, downhill, log_size = loss.hessian(x)
-            first = 1e-3
-            bend = max(float(np.linalg.norm(H)), 1 / (1 + float(np.linalg.norm(x))))
-            clock = math.log(first / bend) - log_size
-            x = x + first / bend * downhill
-        relative, absolute = self._tolerance
-        solver = BDF(curve, clock, x, math.inf, rtol=relative, atol=absolute, jac=jacobian, first_step=self.last_step)
-        solver.newton_tol *= _LOOSER
-        # BDF first predicts an explicit Euler step. Where gaps have settled, e^τ times their rounding error would throw them far
-        # from the minimum, and no later trial finds back. A linearly implicit one is the same where nothing is stiff.
-        with contextlib.suppress(LinAlgError, ValueError), warnings.catch_warnings():
-            warnings.simplefilter("ignore", LinAlgWarning)
-            solver.D[1] = solve(np.eye(len(x)) - solver.h_abs * solver.J, solver.D[1])
-        return solver

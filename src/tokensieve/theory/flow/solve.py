@@ -24,7 +24,8 @@ from tokensieve import checkpoint as checkpoints
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.flow.landscape import STEEP, Integrator, Landscape, SplitLandscape
+from tokensieve.theory.flow.integrator import STEEP, Integrator
+from tokensieve.theory.flow.landscape import Landscape, SplitLandscape
 from tokensieve.theory.flow.split import Equilibrium, Face
 from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.settings import VerifySettings
@@ -47,11 +48,10 @@ class Flow:
 
     Attributes:
         verdict, reason: whether p converges, and why.
-        coordinates: points of the curve in an orthonormal basis of the span of E, shape (m, r).
+        coordinates, basis: points of the curve in an orthonormal basis of the span of E, shape (m, r), and that basis, shape (d, r),
+            or None when they are p itself.
         arc, log_time, loss: length, log t (−∞ at the start) and L, shape (m,).
         log_gradient: log‖∇L‖, shape (m,); where ties have settled, of its part along V^⊥.
-        seconds: wall time spent on them.
-        basis: of the coordinates, shape (d, r), or None when they are p itself.
         rest: the part of p outside the span of E, which never moves, shape (d,).
         limit: the finite point that p converges to, shape (d,), or None.
     """
@@ -154,10 +154,7 @@ def gradient_flow(
     """Follow gradient flow of p until ‖p‖ reaches settings.max_norm, p converges, its ties have settled, or the budget ends.
 
     Args:
-        counts: documents of two classes.
-        E: embeddings, shape (|S|, d).
-        w: values E v, shape (|S|,).
-        p: the start, shape (d,).
+        counts, E, w, p: documents of two classes, embeddings, shape (|S|, d), values E v, shape (|S|,), and the start, shape (d,).
         settings: the budget.
         checkpoint: file that keeps the curve, written every `LEG` steps; a curve found there is continued (its budget may
             have been another).
@@ -240,10 +237,9 @@ class SplitFlow:
         return before is not None or face.dimension > 0
 
     def outside(self) -> tuple[float, float, float]:
-        """L, and what `SplitLandscape.outside` says of the gradient along V^⊥."""
-        split = self.solver.here
-        assert isinstance(split, SplitLandscape)
-        return split.outside(self.solver.x)
+        """What `SplitLandscape.outside` says at the last point."""
+        assert isinstance(self.solver.here, SplitLandscape)
+        return self.solver.here.outside(self.solver.x)
 
     def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
         land, face, tolerance = self._land, self.face, (self._tolerance, self._tolerance)
@@ -282,12 +278,10 @@ class _Curve:
 
     @property
     def z(self) -> Floats:
-        """The last point."""
         return self.rows[-1][0]
 
     @property
     def log_time(self) -> float:
-        """log t there."""
         return self.rows[-1][2]
 
     def columns(self) -> dict[str, Floats]:
@@ -295,7 +289,6 @@ class _Curve:
         return {name: np.array(column) for name, column in zip(_COLUMNS, zip(*self.rows, strict=True), strict=True)}
 
     def norm(self, z: Floats) -> float:
-        """‖p‖ at a point."""
         return math.hypot(float(np.linalg.norm(z)), self._rest)
 
     def step(self) -> None:

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.flow.landscape import Integrator, Landscape
+from tokensieve.theory.flow.integrator import Integrator
+from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.geometry import laplacian_form, span_of
 
 # A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the product is about one.
@@ -372,7 +373,9 @@ class Exponentials:
         Returns:
             Why the slow flow was left; its points, shape (m, r − k); log t at them, shape (m,); and the clock at the last point.
         """
-        solver = Integrator(lambda q, clock, margin: _Live(self, q, clock, margin), q, clock, log_time, (1e-9, 1e-5))
+        solver = Integrator(
+            lambda q, clock, margin: _LivePairs(self, q, clock, margin), q, clock, log_time, (1e-9, 1e-5)
+        )
         points, times, before = [q], [log_time], self.nearness(q)
         end: End = "steps"
         fresh = np.zeros(len(self.pairs), bool)
@@ -410,7 +413,7 @@ class Exponentials:
         return end, np.array(points), np.array(times), solver.clock
 
 
-class _Live:
+class _LivePairs:
     """Φ on the span of the pairs whose force matters yet; the rest of q stands still."""
 
     def __init__(self, phi: Exponentials, q: Floats, clock: float, margin: float) -> None:

@@ -22,7 +22,8 @@ import numpy as np
 
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.flow.landscape import STEEP, Landscape
+from tokensieve.theory.flow.integrator import STEEP
+from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.flow.solve import FINITE, Flow, SplitFlow, gradient_flow
 from tokensieve.theory.flow.split import NEAR, End, Equilibrium, Exponentials, Face
 from tokensieve.theory.geometry import coordinates, laplacian_form, span_of
@@ -69,7 +70,8 @@ class _Phase:
 class _Prediction:
     """The phases from a point of a flow on, given in r coordinates; `extend` follows them further.
 
-    `phases` is what was followed so far, `trouble` why it ended too early, or "".
+    `phases` is what was followed so far, `trouble` why it ended too early, or ""; `points` are p in r coordinates, shape (m, r), and
+    `log_time` is log t at them, shape (m,).
     """
 
     def __init__(self, land: Landscape, z: Floats, log_time: float) -> None:
@@ -81,12 +83,10 @@ class _Prediction:
 
     @property
     def log_time(self) -> Floats:
-        """log t of all points, shape (m,)."""
         return np.concatenate([phase.log_time for phase in self.phases])
 
     @property
     def points(self) -> Floats:
-        """p in r coordinates, shape (m, r)."""
         return np.concatenate([phase.points for phase in self.phases])
 
     @property

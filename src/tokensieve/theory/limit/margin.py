@@ -46,13 +46,11 @@ class Margin:
     Attributes:
         status: "solved"; "infeasible" (no p separates the selection: `farkas` proves it); "nothing to separate" (every
             document selects all of its types, so p_∞ = 0); "stopped early" (figures are of the last iterate).
-        p: p_∞, shape (d,); zeros unless status is "solved" or "stopped early".
-        margin: 1/‖p_∞‖; 0 when infeasible, inf with nothing to separate.
+        p, margin: p_∞, shape (d,), and 1/‖p_∞‖; zeros and 0 when infeasible, zeros and inf with nothing to separate.
         pairs, multipliers: types (s, r), shape (m, 2), and λ ≥ 0 of the pairs that carry a multiplier; of an infeasible problem
             these are the Farkas multipliers, which sum to one.
-        primal: ½‖p‖² after scaling p up until every constraint holds: an upper bound on the optimum.
-        dual: (Σλ)²/(2‖Dᵀλ‖²): a lower bound on it for any λ ≥ 0.
-        duality_gap: (primal − dual)/primal.
+        primal, dual: ½‖p‖² after scaling p up until every constraint holds, an upper bound on the optimum; and
+            (Σλ)²/(2‖Dᵀλ‖²), a lower bound on it for any λ ≥ 0. duality_gap is (primal − dual)/primal.
         kkt_residual: largest of ‖p − Dᵀλ‖/‖p‖, the shortfall max(0, 1 − smallest margin), Σ λ_i |D_i p − 1| / Σ λ_i.
         smallest_margin: min of pᵀ(E_s − E_r) over every constraint of every document.
         farkas: for an infeasible problem ‖Dᵀλ‖ / max‖E_s‖ with Σλ = 1, λ ≥ 0: zero up to rounding, while every p would need
@@ -93,8 +91,7 @@ def max_margin(
     """Solve the max-margin problem of a selection.
 
     Args:
-        counts: n documents over |S| types.
-        E: embeddings, shape (|S|, d); any d.
+        counts, E: n documents over |S| types, and embeddings, shape (|S|, d); any d.
         selected: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,);
             types selected together have equal scores. Documents with nothing selected constrain nothing.
         near: a direction to begin with, shape (d,), such as the end of a flow; it saves rounds and changes no result.
