@@ -48,8 +48,8 @@ class Flow:
 
     Attributes:
         verdict, reason: whether p converges, and why.
-        coordinates, basis: points of the curve in an orthonormal basis of the span of E, shape (m, r), and that basis, shape (d, r),
-            or None when they are p itself.
+        coordinates, basis: points of the curve in an orthonormal basis of the span of E, shape (m, r), and that basis, shape
+            (d, r), or None when they are p itself.
         arc, log_time, loss: length, log t (−∞ at the start) and L, shape (m,).
         log_gradient: log‖∇L‖, shape (m,); where ties have settled, of its part along V^⊥.
         rest: the part of p outside the span of E, which never moves, shape (d,).

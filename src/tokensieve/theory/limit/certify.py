@@ -70,8 +70,8 @@ class _Phase:
 class _Prediction:
     """The phases from a point of a flow on, given in r coordinates; `extend` follows them further.
 
-    `phases` is what was followed so far, `trouble` why it ended too early, or ""; `points` are p in r coordinates, shape (m, r), and
-    `log_time` is log t at them, shape (m,).
+    `phases` is what was followed so far, `trouble` why it ended too early, or ""; `points` are p in r coordinates, shape
+    (m, r), and `log_time` is log t at them, shape (m,).
     """
 
     def __init__(self, land: Landscape, z: Floats, log_time: float) -> None:
