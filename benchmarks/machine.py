@@ -8,12 +8,18 @@ import math
 import os
 import platform
 import sys
+import tempfile
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import tokensieve
 
+# of programs that are timed: byte code is kept, as an installation has it, also where the environment says not to write any
+BYTE_CODE = {
+    "PYTHONDONTWRITEBYTECODE": "",
+    "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "tokensieve-byte-code"),
+}
 DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 

@@ -1,13 +1,15 @@
 """What users would pick instead, side by side with ours: text classification, auditing, and the max-margin problem.
 
-    python benchmarks/peers.py classify [--data imdb|yelp|yelp5] [--ngrams 1 2 3] [--runs 3] [--methods NAME …]
+    python benchmarks/peers.py classify [--data imdb|tweets|yelp|yelp5] [--ngrams 1 2 3] [--runs 3] [--methods NAME …]
+                                        [--stored-settings] [--name peers-classify]
     python benchmarks/peers.py audit [--runs 3] [--scattertext PYTHON]
     python benchmarks/peers.py margin [--seconds 120]
 
 `classify`: nine rows. TF-IDF + logistic regression, TF-IDF + linear SVM, NB-SVM (Wang & Manning 2012), fastText and Vowpal
 Wabbit at their defaults and at their best setting, and `AttentionClassifier`, likewise. Every method's setting is chosen on the
 same tenth of the training documents, once, and then each is timed in a process of its own from the raw file to the test
-predictions, with that setting, in turns (the search for the setting is not in the seconds); its peak memory is that process's.
+predictions, with that setting, in turns (the search for the setting is not in the seconds; `--stored-settings` takes those that
+an earlier run found); its peak memory is that process's.
 Vowpal Wabbit learns with logistic loss on hashed n-grams in one thread, five passes at its defaults. fastText is that of
 `pip install fasttext-wheel` (builds of other packages, 0.9.2 and 0.9.3, ended runs on single words with "Encountered NaN", for
 the same settings and data now and then). A peer that is not installed is left out, and the output names it.
@@ -25,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -40,9 +43,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from machine import DATA, described, store
+from machine import BYTE_CODE, DATA, described, store
 
-TASKS = {"imdb": "IMDB", "yelp": "Yelp 1,2 / 4,5", "yelp5": "Yelp five stars"}
+TASKS = {"imdb": "IMDB", "tweets": "10,000 tweets", "yelp": "Yelp 1,2 / 4,5", "yelp5": "Yelp five stars"}
+RESULTS = Path(__file__).with_name("results") / "peers-classify.json"
 WORDS = r"(?u)\w+(?:['’]\w+)*"
 OURS = "ours, defaults"
 GRIDS: dict[str, list[dict[str, Any]]] = {
@@ -71,6 +75,10 @@ def load(task: str) -> tuple[pl.DataFrame, pl.DataFrame]:
             pl.read_parquet(DATA / f"imdb_{part}.parquet").select("text", "label") for part in ("train", "test")
         )
         return parts[0], parts[1]
+    if task == "tweets":  # short texts
+        tweets = pl.read_parquet(DATA / "tweets.parquet").select("text", pl.col("label").cast(pl.String))
+        tweets = tweets[np.random.default_rng(0).permutation(len(tweets))]
+        return tweets[:10_000], tweets[10_000:]
     yelp = pl.read_parquet(DATA / "yelp.parquet").rename({"stars": "label"})
     if task == "yelp":
         yelp = yelp.filter(pl.col("label") != 3).with_columns(pl.col("label") > 3)
@@ -254,7 +262,7 @@ def child(what: str, task: str, n: int, method: str, **more: Any) -> dict[str, A
         method,
         *map(str, options),
     ]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=os.environ | BYTE_CODE)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -267,11 +275,13 @@ def classify(options: argparse.Namespace) -> None:
         print(f"not installed and left out: {', '.join(sorted(lacking))}\n")
     print(f"| data | words | method | setting | validation | test accuracy | seconds | {' | '.join(STAGES)} | GB |")
     print("|---|---|---|---|---|---|---|" + "---|" * (len(STAGES) + 1), flush=True)
-    kept = []
-    verdicts = []
+    kept, verdicts, known = [], [], dict[tuple[str, int, str], dict[str, Any]]()
+    if options.stored_settings:
+        for row in json.loads(RESULTS.read_text())["figures"]:
+            known[row["data"], row["ngrams"], row["method"]] = {name: row[name] for name in ("setting", "score")}
     for task in options.data:
         for n in options.ngrams:
-            chosen = {m: child("choose", task, n, m) for m in methods}
+            chosen = {m: known.get((task, n, m)) or child("choose", task, n, m) for m in methods}
             runs: dict[str, list[dict[str, float]]] = {m: [] for m in methods}
             for seed in range(options.runs):
                 for m in methods if seed % 2 == 0 else methods[::-1]:
@@ -282,7 +292,7 @@ def classify(options: argparse.Namespace) -> None:
             if {OURS} < set(methods):
                 verdicts.append(_verdict(task, n, runs))
     print("\n" + "\n".join(verdicts))
-    store("peers-classify", kept, described("scikit-learn", "fasttext-wheel", "vowpalwabbit"))
+    store(options.name, kept, described("scikit-learn", "fasttext-wheel", "vowpalwabbit"))
 
 
 def _row(task: str, n: int, method: str, chosen: dict[str, Any], runs: list[dict[str, float]]) -> str:
@@ -362,7 +372,9 @@ def audit(options: argparse.Namespace) -> None:
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in tools}
     for k in range(options.runs):
         for name in tools if k % 2 == 0 else tools[::-1]:
-            done = subprocess.run(commands[name], stdout=subprocess.PIPE, text=True, check=True)
+            done = subprocess.run(
+                commands[name], stdout=subprocess.PIPE, text=True, check=True, env=os.environ | BYTE_CODE
+            )
             runs[name].append(json.loads(done.stdout.splitlines()[-1]))
     print(described("cleanlab", "scikit-learn") + "\n")
     print("| tool | what it finds | found | seconds | GB |\n|---|---|---|---|---|")
@@ -431,6 +443,10 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=list(TASKS), choices=TASKS)
     parser.add_argument("--ngrams", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument(
+        "--stored-settings", action="store_true", help="those of results/peers-classify.json, if it has them"
+    )
+    parser.add_argument("--name", default=RESULTS.stem, help="of the results of classify")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--method", choices=METHODS)

@@ -22,7 +22,7 @@ from typing import Any
 
 import polars as pl
 
-from machine import DATA, described, store
+from machine import BYTE_CODE, DATA, described, store
 
 HEAD = """Medians of {runs} runs in seconds, from the file to the finished folder, each in a
 process of its own. {machine}. Load while it ran: {load:.1f} processes on {cores} cores.
@@ -31,7 +31,7 @@ process of its own. {machine}. Load while it ran: {load:.1f} processes on {cores
 
 def run(source: Path, ngrams: int, threads: int | None) -> dict[str, Any]:
     """Seconds by stage, peak memory, and a hash of the token table."""
-    env = dict(os.environ)
+    env = os.environ | BYTE_CODE
     if threads:
         names = ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         env |= dict.fromkeys(names, str(threads))

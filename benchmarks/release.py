@@ -1,10 +1,10 @@
 """This version beside the last release: seconds of what users run, side by side, and a failure where something became slower.
 
-    python benchmarks/release.py [--base REF] [--runs 3] [--only NAME …] [--most 1.15]      (or: make bench)
+    python benchmarks/release.py [--base REF] [--runs 3] [--only NAME …] [--most 1.15] [--name release]      (or: make bench)
 
 The release is checked out into a temporary folder; the same Python runs both, in turns, each command in a process of its own after
 one that is not counted (it compiles). The ratio is that of the medians. The exit status is 1 where a ratio exceeds 1.15.
-Figures go to benchmarks/results/release.json. Data: see machine.py.
+Figures go to benchmarks/results/release.json (--name). Data: see machine.py.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from pathlib import Path
 
 import polars as pl
 
-from machine import DATA, described, store
+from machine import BYTE_CODE, DATA, described, store
 
 ROOT = Path(__file__).resolve().parents[1]
 IMDB = [str(DATA / "imdb_train.parquet"), "--test", str(DATA / "imdb_test.parquet")]
+SNLI = [str(DATA / "snli_train.parquet"), "--test", str(DATA / "snli_test.parquet"), "--text", "hypothesis"]
 JOBS: dict[str, list[str]] = {
     "help": ["--help"],
     "train IMDB, words": ["train", *IMDB, "--ngrams", "1", "--out", "OUT/model", "-q"],
     "train IMDB, bigrams": ["train", *IMDB, "--ngrams", "2", "--out", "OUT/model", "-q"],
     "train IMDB, trigrams": ["train", *IMDB, "--ngrams", "3", "--out", "OUT/model", "-q"],
     "train banking (short texts, 77 classes)": ["train", str(DATA / "banking.parquet"), "--out", "OUT/model", "-q"],
+    "train SNLI, one column": ["train", *SNLI, "--out", "OUT/model", "-q"],
+    "train SNLI, two columns": ["train", *SNLI, "--text", "premise", "--out", "OUT/model", "-q"],
     "audit 2,000 reviews": ["audit", "OUT/reviews.parquet", "--out", "OUT/audit", "-q"],
     "audit IMDB, bigrams": ["audit", *IMDB, "--ngrams", "2", "--out", "OUT/audit", "-q"],
     "reproduce synthetic": ["reproduce", "synthetic", "--seeds", "1", "--out", "OUT/reproduce", "-q"],
@@ -46,7 +49,7 @@ def seconds(source: Path, arguments: list[str]) -> float:
         begun = time.perf_counter()
         subprocess.run(
             [sys.executable, "-m", "tokensieve", *command],
-            env=os.environ | {"PYTHONPATH": str(source)},
+            env=os.environ | BYTE_CODE | {"PYTHONPATH": str(source)},
             stdout=subprocess.DEVNULL,
             check=True,
         )
@@ -61,6 +64,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=JOBS, default=list(JOBS), metavar="NAME")
     parser.add_argument("--most", type=float, default=1.15, help="the largest ratio that passes")
+    parser.add_argument("--name", default="release", help="of the file in results/")
     options = parser.parse_args()
     base = options.base or _last_release()
     rows = []
@@ -85,7 +89,7 @@ def main() -> int:
                 rows.append({"command": name, **sides, "ratio": after / before})
         finally:
             subprocess.run(["git", "-C", str(ROOT), "worktree", "remove", "--force", str(there)], check=True)
-    store("release", {"base": base, "rows": rows, "gigabytes": _children_peak()}, described("polars", "numba"))
+    store(options.name, {"base": base, "rows": rows, "gigabytes": _children_peak()}, described("polars", "numba"))
     slower = [row["command"] for row in rows if row["ratio"] > options.most]
     if slower:
         print(f"\nslower than {options.most:.2f} times the release: {', '.join(slower)}")
