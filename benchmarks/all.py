@@ -43,7 +43,7 @@ JOBS = {
     "text": ("Raw text to a model, in memory and streamed", "scale.py text --most 6"),
     "larger": ("A file larger than the memory allowed", "scale.py larger"),
     "spill": ("Document frequencies that go to files", "scale.py spill"),
-    "cluster": ("One process and four Dask workers", "scale.py cluster --ngrams 2"),
+    "cluster": ("One process and four Dask workers", "averaging.py --ngrams 2"),
     "predict": ("Documents answered per second", "scale.py predict --ngrams 2"),
     "fidelity": ("A transformer's words beside captum and shap", "diagnose.py fidelity"),
     "curve": ("Checkpoints of a transformer", "diagnose.py curve"),

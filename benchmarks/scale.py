@@ -1,4 +1,4 @@
-"""Size: how time and memory grow, what a cluster would take, and how fast documents are answered.
+"""Size: how time and memory grow, and how fast documents are answered.
 
     python benchmarks/scale.py growth --most 6    importance of 10³ … 10^6 generated documents of 100 tokens, and the exponent
     python benchmarks/scale.py types --most 6     the same of 300,000 documents (--documents) while |S| grows from 10³ to 10^6
@@ -6,14 +6,12 @@
                                                   from JSONL, CSV and Parquet; whether all results are the same to the byte
     python benchmarks/scale.py larger             `train --stream` of a file of 1.5 GB with at most 1.25 GB of own memory (--cap)
     python benchmarks/scale.py spill              bigrams of 500,000 documents: document frequencies in files and in memory
-    python benchmarks/scale.py cluster            IMDB averaged over 2, 8 and 32 partitions beside one machine; the rates of
-                                                  a worker, and 10^9 documents on 100 workers projected (results/cluster.json)
     python benchmarks/scale.py audits             `tokensieve audit` of 300,000 documents (--documents) and a tenth of them by two
                                                   workers of 2 GB (--memory), and with --stream (unless --no-stream); seconds by
                                                   stage, memory of the client
     python benchmarks/scale.py predict            documents per second: Python, the two-number table alone
 
-Every figure is measured when it is printed, in a process of its own except for `cluster` and `predict`. Peak memory is that of the
+Every figure is measured when it is printed, in a process of its own except for `predict`. Peak memory is that of the
 process: "own" without the pages of files that the system holds for it and takes back when others need room.
 """
 
@@ -33,7 +31,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import polars as pl
@@ -42,11 +39,9 @@ from machine import DATA, described, memory, store
 from tokensieve.evidence.importance import importance_of as from_sums
 from tokensieve.evidence.sums import TokenSums
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.partitions import BUCKETS
 from tokensieve.text import spill as spill_files
-from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import Chunks, TokenStream, Vocabulary, learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import Chunks, TokenStream, learn_vocabulary
 
 LENGTH, TYPES, BATCH = 100, 50_000, 20_000
 REQUIRED = {"seconds": 600.0, "gigabytes": 4.0, "exponent": 1.05}
@@ -349,135 +344,6 @@ def _in_process(job: str, **arguments: Any) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def cluster(options: argparse.Namespace) -> None:
-    """IMDB averaged over 2, 8 and 32 partitions beside one machine, the rates of a worker, and 10⁹ documents projected.
-
-    Stored in results/cluster.json.
-    """
-    from dask.delayed import delayed
-    from dask.distributed import Client, LocalCluster
-
-    from tokensieve.task.cluster import learn_on
-
-    train, test = (pl.read_parquet(DATA / f"imdb_{part}.parquet") for part in ("train", "test"))
-    goal = test["label"].to_numpy()
-    found: dict[str, list[float]] = {}
-    rounds, tasks = [], 0.0
-    print("| partitions | seed | rounds | test accuracy | seconds |\n|---|---|---|---|---|")
-    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
-        submit = client.submit
-        for seed in range(options.seeds):
-            mixed = train.sample(fraction=1.0, shuffle=True, seed=seed)
-            for n in (1, 2, 8, 32):
-                start = time.perf_counter()
-                if n == 1:
-                    model = AttentionClassifier(ngrams=options.ngrams, random_state=seed)
-                    model.fit(mixed["text"], mixed["label"].to_list())
-                else:
-                    parts = [delayed(mixed[p::n]) for p in range(n)]
-                    client.submit = Mock(side_effect=submit)
-                    learned = learn_on(client, parts, ngrams=options.ngrams, seed=seed)
-                    tasks = client.submit.call_count / n - math.ceil(n / 8) + BUCKETS  # of each of many partitions
-                    model, taken = learned.model, learned.rounds
-                    # choosing the number of rounds goes at most two rounds beyond the best
-                    rounds.append(taken + len(learned.validation))
-                seconds = time.perf_counter() - start
-                found.setdefault(str(n), []).append(float(np.mean(model.predict(test["text"]) == goal)))
-                shown = "one machine" if n == 1 else n
-                print(
-                    f"| {shown} | {seed} | {0 if n == 1 else taken} | {found[str(n)][-1]:.4f} | {seconds:.0f} |",
-                    flush=True,
-                )
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
-        link, scheduling = _network(client), _scheduling(client)
-    _rates(train[:1000], options.ngrams, link)  # compiles
-    rates = _rates(train, options.ngrams, link)
-    plan = projected(rates | {"scheduling": scheduling, "tasks": tasks}, 1e9, 100, max(rounds, default=16))
-    print(json.dumps({"rates of one worker": rates, "10^9 documents, 100 workers": plan}, indent=1))
-    figures = {"accuracy": found, "rounds": rounds, "rates": rates, "projection": plan}
-    print(store("cluster", figures, described("polars", "dask")))
-
-
-def projected(rates: dict[str, float], documents: float, workers: int, rounds: int) -> dict[str, Any]:
-    """Seconds of each stage and gigabytes, with documents spread evenly and 100,000 in a partition; sums go up a binary tree.
-
-    The first bottleneck is what reaches its limit with the fewest documents: workers of 2 GB that keep all they hold in memory, a
-    day of work, or a day of scheduling. What the client holds does not grow.
-    """
-    each, types = documents / workers, rates["token types"]
-    partitions, depth = documents / 1e5, math.ceil(math.log2(workers))
-    table = 8.0 * types * 2
-    sums = 8.0 * types * 32  # of importance, with two classes
-    passes = min(math.ceil(math.sqrt(partitions)), 2_000 // math.ceil(1e5 / 64))  # as the training has it
-    moved = 2 * depth * (table / rates["network"] + table / 8 / rates["adding"])
-    seconds = {
-        "tokenizing": each / rates["tokenizing"],
-        "counting": each / rates["counting"],
-        "importance": each / rates["importance"] + depth * (sums / rates["network"] + sums / 8 / rates["adding"]),
-        "training": rounds
-        * (passes * each / rates["training"] + moved + partitions / workers * table / 8 / rates["adding"]),
-    }
-    use = {
-        "memory of the workers (2 GB each; Dask spills beyond)": rates["bytes"] * each / 2e9,
-        "time (24 hours)": sum(seconds.values()) / 86_400,
-        "scheduling (24 hours)": partitions * rates["tasks"] / rates["scheduling"] / 86_400,
-    }
-    first = max(use, key=use.__getitem__)
-    return {
-        "seconds": {name: round(x) for name, x in seconds.items()},
-        "scheduling, seconds": round(partitions * rates["tasks"] / rates["scheduling"]),
-        "worker, GB": rates["bytes"] * each / 1e9,
-        "first bottleneck": f"{first}, from {documents / use[first]:,.0f} documents on",
-    }
-
-
-def _network(client: Any, length: int = 4_000_000) -> float:
-    """Bytes per second of one array from one worker process to another."""
-    source, goal = list(client.nthreads())[:2]
-    seconds = []
-    for _ in range(3):
-        made = client.submit(np.ones, length, workers=[source], pure=False)
-        made.result()
-        start = time.perf_counter()
-        client.submit(np.ndarray.sum, made, workers=[goal], pure=False).result()
-        seconds.append(time.perf_counter() - start)
-    return 8 * length / statistics.median(seconds)
-
-
-def _scheduling(client: Any, tasks: int = 2_000) -> float:
-    """Tasks per second of a scheduler whose workers have nothing to compute."""
-    start = time.perf_counter()
-    client.gather([client.submit(abs, i, pure=False) for i in range(tasks)])
-    return tasks / (time.perf_counter() - start)
-
-
-def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> dict[str, float]:
-    """Of one worker: documents by stage and numbers added, each per second of processor time; bytes per second of a link; and bytes
-    of a document that it holds (tokens and counts)."""
-    from tokensieve.model.adam import Schedule
-    from tokensieve.model.adam import train as adam
-    from tokensieve.model.fit import initial_table, prior_of
-
-    splitter, n, cpu = WordTokenizer(), len(frame), time.process_time
-    stream, tokenizing = _timed(lambda: tokenize(frame["text"], splitter), cpu)
-    vocabulary: Vocabulary = learn_vocabulary(stream, splitter, ngrams, 3)
-    (matrix, _), counting = _timed(lambda: vocabulary.count(stream), cpu)
-    labels = (frame["label"] == frame["label"].max()).to_numpy().astype(np.int64)
-    counts = Counts(matrix, labels, ("-1", "+1"), vocabulary.tokens)
-    _, importance = _timed(lambda: TokenSums.of(counts.matrix, counts.labels, counts.n_classes), cpu)
-    u, w = initial_table(*counts.weighed, prior_of(counts.class_sizes))
-    _, training = _timed(lambda: next(adam(counts, u, w, Schedule(n // 64), n // 64)), cpu)
-    _, adding = _timed(lambda: np.ones(10**7) + np.ones(10**7), cpu)
-    held = stream.ids.nbytes + matrix.data.nbytes + matrix.indices.nbytes
-    out = {
-        "tokenizing": n / tokenizing,
-        "counting": n / counting,
-        "importance": n / importance,
-        "training": n / training,
-    }
-    return out | {"adding": 1e7 / adding, "network": network, "token types": counts.n_types, "bytes": held / n}
-
-
 def _timed(job: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> tuple[Any, float]:
     start = clock()
     out = job()
@@ -523,7 +389,7 @@ def predict(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    jobs = {job.__name__: job for job in (growth, types, text, audits, larger, spill, cluster, predict)}
+    jobs = {job.__name__: job for job in (growth, types, text, audits, larger, spill, predict)}
     parts = {
         "importance": importance_of,
         "train_text": train_text,
@@ -539,7 +405,6 @@ def main() -> None:
     parser.add_argument("--name", default="", help="ending of the stored results of audits")
     parser.add_argument("--cap", type=float, default=1.25, help="gigabytes for larger")
     parser.add_argument("--ngrams", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=3, help="of cluster")
     parser.add_argument("--job", dest="inner", choices=parts, help=argparse.SUPPRESS)
     parser.add_argument("--arguments", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
