@@ -83,7 +83,7 @@ def _run() -> int:
             from tokensieve.errors import InputError
 
             raise InputError(f"the environment variable {name} is {value[:20]!r}, not a number from 1: unset it")
-    _check_address_space(3 * 10**9 if sys.argv[1:2] == ["diagnose"] else 2 * 10**9)
+    _check_limits(3 * 10**9 if sys.argv[1:2] == ["diagnose"] else 2 * 10**9)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter shows its number
@@ -95,12 +95,28 @@ def _run() -> int:
     return status
 
 
-def _check_address_space(needed: int) -> None:
-    """Refuse a limit on address space in which Polars (measured: at 1.8 GB, not 2.0) or PyTorch (at 2.5, not 3.0) aborts."""
+def _check_limits(needed: int) -> None:
+    """Refuse limits in which libraries end the process: of address space Polars (measured: at 1.8 GB, not 2.0) or PyTorch (at 2.5,
+    not 3.0), of processes OpenBLAS."""
     try:
         import resource
     except ImportError:  # not on Windows
         return
+    import threading
+
+    end = threading.Event()
+    try:
+        if (
+            0 <= resource.getrlimit(resource.RLIMIT_NPROC)[0] < 4096
+        ):  # of all processes of the user: only a try can tell
+            for _ in range(4 * (os.cpu_count() or 1) + 8):
+                threading.Thread(target=end.wait, daemon=True).start()
+    except RuntimeError:
+        from tokensieve.errors import InputError
+
+        raise InputError("the limit on processes leaves no room for threads; raise it with `ulimit -u`") from None
+    finally:
+        end.set()
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY and limit < needed:
         from tokensieve.errors import InputError

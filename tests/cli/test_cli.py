@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -257,6 +259,18 @@ def test_too_little_address_space_is_refused_before_pytorch_aborts(tmp_path: Pat
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "at least 3.0 GB are needed" in done.stderr
+
+
+def test_too_few_processes_for_threads_are_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenBLAS would write five lines and interrupt the program."""
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (5, 5) if kind == resource.RLIMIT_NPROC else (-1, -1))
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    status, _, err = run("audit", "a.csv")
+    assert (status, err.count("\n")) == (2, 1) and "the limit on processes" in err
 
 
 def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path) -> None:

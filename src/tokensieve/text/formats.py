@@ -323,7 +323,7 @@ def _decoded(where: str, content: str, form: str) -> object:
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as problem:
-            raise InputError(f"{where} is not JSON ({problem}); {form}") from None
+            raise InputError(f"{where} is not JSON ({str(problem).partition(';')[0]}); {form}") from None
 
 
 def _object(record: object, where: str, form: str) -> dict[str, Any]:
