@@ -376,6 +376,14 @@ def test_a_file_without_a_header_is_refused_or_read_whole(tmp_path: Path) -> Non
     fails(path, "row 2 (line 2): 1 fields where the first row has 2", header=False)
 
 
+def test_a_text_within_objects_is_proposed_by_its_path(tmp_path: Path) -> None:
+    """A column named review holds objects here, as JSON often does."""
+    rows = [{"review": {"title": "x", "body": t}, "rating": y} for t, y in zip(TEXTS, LABELS, strict=True)]
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    fails(tmp_path / "a.json", "Pass --text review.body --label rating")
+    assert read_corpus(tmp_path / "a.json", text="review.body").frame.height == len(TEXTS)
+
+
 # ---- files that are none
 
 

@@ -401,7 +401,8 @@ def _known(columns: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def _guessed_text(table: SourceTable, sample: Sample, columns: Sequence[str], more: str) -> str:
-    known = _known(columns, TEXT_NAMES)
+    objects = [c for c in columns if any(isinstance(value, dict) for value in sample[c])]  # the text lies within
+    known = _known([c for c in columns if c not in objects], TEXT_NAMES)
     prose = [c for c in columns if _is_prose(sample[c])]
     if len(known) > 1 and len(set(known) & set(prose)) == 1:
         known = [c for c in known if c in prose]
