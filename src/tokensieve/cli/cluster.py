@@ -29,14 +29,13 @@ def connected(address: str, quiet: bool, settings: ReadSettings) -> Iterator[Any
         from dask.distributed import Client, KilledWorker, LocalCluster
         from distributed.client import ClosedClientError
         from distributed.comm.core import CommClosedError
-        from joblib import cpu_count
     except ImportError:
         raise InputError("--cluster needs Dask: pip install 'tokensieve[dask]'") from None
     for name in ("distributed", "distributed.client", "distributed.nanny", "distributed.scheduler"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # they log a traceback where one line will follow
     where: Any = address
     if address == "local":
-        where = LocalCluster(n_workers=cpu_count(), threads_per_worker=1, dashboard_address=":0")  # type: ignore[no-untyped-call]
+        where = LocalCluster(n_workers=polars.thread_pool_size(), threads_per_worker=1, dashboard_address=":0")  # type: ignore[no-untyped-call]
     try:
         client = Client(where, timeout=SECONDS)  # type: ignore[no-untyped-call]
     except (OSError, TypeError, ValueError) as problem:

@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
-from joblib import cpu_count
 from numpy.typing import NDArray
+from polars import thread_pool_size as cpu_count
 from scipy.special import expit
 
 from tokensieve.text.counts import BLOCK, Counts, Floats, Ints

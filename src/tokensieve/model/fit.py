@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import cpu_count
+from polars import thread_pool_size as cpu_count
 from scipy.sparse.csgraph import connected_components
 
 from tokensieve.errors import InputError

@@ -12,8 +12,8 @@ from typing import TypeVar
 import numba
 import numpy as np
 import scipy.sparse as sp
-from joblib import cpu_count
 from numpy.typing import NDArray
+from polars import thread_pool_size as cpu_count
 
 from tokensieve.errors import InputError
 
