@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
-from machine import described
+from machine import described, store
 
 HERE = Path(__file__).resolve().parents[1] / "src"
 Times = list[tuple[float, float]]
@@ -29,7 +29,7 @@ Times = list[tuple[float, float]]
 
 def timed(command: Sequence[str], source: Path, kernels: Path) -> tuple[float, float]:
     """Wall and processor seconds of a process that imports tokensieve from `source` and keeps compiled kernels in `kernels`."""
-    settings = os.environ | {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(kernels)}
+    settings = os.environ | {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(kernels), "PYTHONDONTWRITEBYTECODE": ""}
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     subprocess.run([sys.executable, *command], env=settings, check=True, stdout=subprocess.DEVNULL)
     wall, after = perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -55,18 +55,21 @@ def middle(times: Times) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure and print both tables."""
+    """Measure, print both tables, and keep their figures in results/start.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, metavar="FOLDER", help="source of another version")
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
+    figures: dict[str, dict[str, Times | tuple[float, float]]] = {}
     sides = {"now": HERE} | ({"before": options.before.resolve()} if options.before else {})
     print(described("numba", "polars", "scikit-learn") + "\n")
     print("| | first demo, s | second demo, s | ratio |\n|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for name, source in sides.items():
-            cold, warm = (middle(times) for times in demos(name, source, options.runs, folder))
+            demo = demos(name, source, options.runs, folder)
+            figures[f"demo, {name}"] = dict(zip(("first", "second"), demo, strict=True))
+            cold, warm = map(middle, demo)
             ratio = f"{cold[0] / warm[0]:.2f} ({cold[1] / warm[1]:.2f})"
             print(f"| {name} | {cold[0]:.1f} ({cold[1]:.1f}) | {warm[0]:.1f} ({warm[1]:.1f}) | {ratio} |", flush=True)
         table = folder / "reviews.csv"
@@ -86,8 +89,10 @@ def main() -> None:
                 for name, source in sides.items():
                     found = timed(command, source, folder / f"{name}-kernels")
                     times[name] += [found] if run else []  # the first fills the caches
+            figures[what] = {name: middle(of) for name, of in times.items()}
             cells = (middle(of) for of in times.values())
             print(f"| {what} | {' | '.join(f'{wall:.2f} ({cpu:.2f})' for wall, cpu in cells)} |", flush=True)
+    store("start", figures, described("numba", "polars"))
 
 
 if __name__ == "__main__":
