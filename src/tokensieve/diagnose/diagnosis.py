@@ -24,21 +24,18 @@ from tokensieve.files import Content, csv_table
 class Diagnosis:
     """Everything that a diagnosis found.
 
-    Attributes: name, model: of the source and the model. classes: class names; with two, the second is y = +1. documents: {"all":
-    …, "read": by the model, "by class": of all}. settings: of the measurement, by name. skill: accuracy, AUC and confusion matrix
-    on the documents read, and what removing words takes from the correct answer. reading: how the model was read, by name: family;
-    method ("integrated gradients" or "leave-one-out"); reads (where its prediction comes from: "first", "last", "mean" or None);
-    layers (0 without attention); on_special (mean fraction of attention on special tokens, each layer and last the rollout);
-    truncated_documents, long_documents, windows, lost_pieces, all_pieces; warning (another order of the outputs fits far better;
-    else empty); coverage (words: frequent ones; rescued: rare ones that stood out; rare: those that did not; distinct: of all
-    documents; min_documents). agreement: correlations with importance in the data: "model", "untrained" and "frequency" hold a
+    With two classes, the second is y = +1. documents: {"all": …, "read": by the model, "by class": of all}. reading: how the model
+    was read: family; method ("integrated gradients" or "leave-one-out"); reads (where its prediction comes from: "first", "last",
+    "mean" or None); layers (0 without attention); on_special (mean fraction of attention on special tokens, each layer and last the
+    rollout); truncated_documents, long_documents, windows, lost_pieces, all_pieces; warning (another order of the outputs fits far
+    better; else empty); coverage (words: frequent ones; rescued: rare ones that stood out; rare: those that did not; distinct: of
+    all documents; min_documents). agreement: correlations with importance in the data: "model", "untrained" and "frequency" hold a
     `Correlation` each for value_importance, gradient_importance, deletion_importance, attention_importance (rolled out) and
     attention_layer_<l>_importance, as far as they exist; "shuffled" the middle 95 % under random orders of the labels. tokens: a
     row per word and class (`Importance.to_frame`), then importance, value, gradient, deletion, deleted_from, attention,
-    attention_layer_<l>, quadrant, the numbers of `tokensieve.diagnose.effects.measuring`, and status. uses: the words confirmed by
-    removing them, in the order of `tokensieve.diagnose.judgement.status.judge`. forms: what the form of whole
-    documents does (`tokensieve.diagnose.effects.forms`). learning, notes, passages: whether it has learned where the label is; what
-    was odd; documents with their words' effects. seconds: wall time of each stage.
+    attention_layer_<l>, quadrant, the numbers of `tokensieve.diagnose.effects.measuring`, and status. uses: the words confirmed, as
+    `tokensieve.diagnose.judgement.status.judge` returns them. forms: as `tokensieve.diagnose.effects.forms`. passages: documents
+    with their words' effects. seconds: wall time of each stage.
     """
 
     name: str

@@ -42,7 +42,6 @@ class Trials:
         self.lost = self.gained = np.empty((0, heads))
 
     def add(self, chosen: Ints, lost: Floats, types: Ints, windows: Ints, gained: Floats) -> None:
-        """More of both."""
         self.chosen, self.lost = np.r_[self.chosen, chosen], np.vstack([self.lost, lost])
         self.types, self.windows = np.r_[self.types, types], np.r_[self.windows, windows]
         self.gained = np.vstack([self.gained, gained])
@@ -84,10 +83,8 @@ class Trials:
         S, w, types = len(measured.value), measured.windows[self.chosen], measured.types[self.chosen]
         before, heads = measured.decisive[w], measured.heads[w]
         effect = self.lost[np.arange(len(w)), heads]
-        if before.shape[1] == 1:
-            helps = np.where(labels[w] == 1, effect, -effect)
-        else:
-            helps = self.lost[np.arange(len(w)), labels[w]]
+        of_true = np.hstack([-self.lost, self.lost]) if before.shape[1] == 1 else self.lost
+        helps = of_true[np.arange(len(w)), labels[w]]
         flipped = (decide(before) != decide(before - np.nan_to_num(self.lost))).astype(float)
         # windows of one document are not independent: one row per word and document
         key, at = np.unique(np.column_stack([types, measured.subject.documents[w]]), axis=0, return_inverse=True)
@@ -118,14 +115,12 @@ class Trials:
         lost, w = self.lost[there], measured.windows[self.chosen[there]]
         if not len(lost):
             return np.nan, np.nan, np.nan
-        mine = (
-            np.where(labels[w] == 1, 1, -1) * lost[:, 0] if lost.shape[1] == 1 else lost[np.arange(len(w)), labels[w]]
-        )
+        of_true = np.hstack([-lost, lost]) if lost.shape[1] == 1 else lost
         _, at = np.unique(measured.subject.documents[w], return_inverse=True)
-        means = np.bincount(at, mine) / np.bincount(at)
-        n, middle = len(means), float(means.mean())
-        half = float(stats.t.isf(0.025, max(n - 1, 1))) * float(means.std(ddof=1 if n > 1 else 0)) / float(np.sqrt(n))
-        return middle, middle - half, middle + half
+        means = np.bincount(at, of_true[np.arange(len(w)), labels[w]]) / np.bincount(at)
+        n, mean = len(means), float(means.mean())
+        half = float(stats.t.isf(0.025, max(n - 1, 1)) * means.std(ddof=int(n > 1)) / np.sqrt(n))
+        return mean, mean - half, mean + half
 
 
 def _scale(budget: int) -> float:

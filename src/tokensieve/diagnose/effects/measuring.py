@@ -107,18 +107,14 @@ class Measured:
 
     Attributes:
         types, windows: word type and input of every pair, ordered by input, shape (m,).
-        logits: of each input, shape (W, M).
+        logits, answers: of each input, shapes (W, M) and (W, H); `decisive` are the answers less what a decision takes from them.
         attention: that the word receives, relative to an equal share for every piece of text in the input; each layer and
-            last the rollout, shape (L+1, m); None if the model gives none.
-        on_special: mean share of attention that goes to special tokens, each layer and the rollout, shape (L+1,), or None.
-        answers: to each input, shape (W, H).
-        decisive: less what a decision takes from them, shape (W, H): what `tokensieve.model.attention.decide` takes.
+            last the rollout, shape (L+1, m); `on_special`: mean share of special tokens, shape (L+1,); None if there is none.
         heads: the answer that `effect` is about: the predicted class's, shape (W,).
         value: answer to each word alone, shape (|S|, H).
         effect: what the input's answer owes to the word, shape (m,); nan if it was not measured.
-        method: "integrated gradients" or "leave-one-out".
-        chosen, lost: with the latter, the pairs of which the word was removed, shape (D,), and what all answers lost, shape
-            (D, H); else empty.
+        method: "integrated gradients" or "leave-one-out"; with the latter `chosen` are the pairs of which the word was removed,
+            shape (D,), and `lost` what all answers lost, shape (D, H).
     """
 
     def __init__(self, subject: PieceSubject | TextSubject, outputs: Outputs, work: Work, name: str = "model") -> None:

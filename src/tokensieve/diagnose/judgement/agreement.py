@@ -36,22 +36,11 @@ from tokensieve.evidence.intervals import Z95
 from tokensieve.model.attention import decide
 from tokensieve.text.counts import Counts, Floats, Ints
 
-MEASURES = {
-    "value_importance": "its prediction for a word alone",
-    "gradient_importance": "the effect of a word in its document (integrated gradients)",
-    "deletion_importance": "the effect of removing a word from its document",
-}
-
 Parts = dict[str, tuple[Floats, list[Floats]]]
-"""What a model does with each word, by measure: the mean over all documents and those without each of G groups of them; nan where
-nothing was measured. H answers, L layers:
-
-    value                 its answer to the word alone, (|S|, H)
-    gradient              the word's effects, (|S|, H); not there if they were not integrated. With K > 2 classes an input counts
-                          for the class predicted
-    deletion              what removing it took, (|S|, H)
-    attention             what it received, (|S|,), rolled out; and attention_layer_<l>; not there if the model gives none
-"""
+"""How a model uses each word, by measure: the mean over all documents, and the means with each of G groups left out; nan if nothing
+was measured, no entry if nothing could be. `value` (prediction for the word alone), `gradient` (integrated gradients; with K > 2
+classes an input counts towards its predicted class) and `deletion` (effect of removing the word) have shape (|S|, H), `attention`
+(rollout) and `attention_layer_<l>` shape (|S|,)."""
 
 
 @dataclass(frozen=True)
@@ -205,14 +194,11 @@ def _fisher(rho: float) -> float:
 
 @dataclass(frozen=True)
 class Skill:
-    """How well the model answers, with 95 % intervals (accuracy: Wilson's; AUC: jackknife over groups).
+    """How well the model predicts, with 95 % intervals (accuracy: Wilson's; AUC, the mean over classes: jackknife over groups).
 
-    Attributes:
-        majority: share of the largest class (of pairs: one half).
-        auc: area under the ROC curve, mean over classes against the rest; `auc_random` is what random weights of the words reach.
-        documents: n (of pairs: their number).
-        confusion: documents by true class (row) and prediction (column), shape (K, K).
-        removal: mean loss of the true class's margin when a word that matters is removed, with its 95 % interval.
+    `majority` is the fraction of the largest class, `auc_random` what random weights of the words reach, `documents` counts pairs
+    of preference data once, `confusion` has true classes as rows, and `removal` is the mean loss of the true class's margin when a
+    word that matters is removed, with its interval.
     """
 
     accuracy: float
@@ -310,7 +296,8 @@ class Learning(StrEnum):
         words do, *and* its words matter: removing words takes from the right answer, or a word is used that predicts the label or
         helps, or what it does with a word agrees with importance (`Correlation.stands_out`). Barely if all hold but the second.
         """
-        known = [name for name in MEASURES if name in correlation and math.isfinite(correlation[name].low)]
+        measures = "value_importance", "gradient_importance", "deletion_importance"
+        known = [name for name in measures if name in correlation and math.isfinite(correlation[name].low)]
         if skill.above_chance and not known and not math.isfinite(skill.removal[0]):
             return cls.OPEN
         passed = any(correlation[name].stands_out(by_chance.get(name), untrained.get(name)) for name in known)
