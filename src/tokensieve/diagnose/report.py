@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -213,15 +212,15 @@ class DiagnosisReport:
         out = [f"{said}: {numbers}, {auc}."]
         if not self.found.learned:
             return out
-        if math.isfinite(skill.removal[0]):
-            mean, low, high = skill.removal
+        mean, low, high = skill.removal
+        if low > 0 or high < 0:
             taken = f"{signed(-mean)} {interval(-high, -low)}"
             out.append(f"Removing a word that it uses changes the log-odds of the true class by {taken} on average.")
-        used, leaning = self.found.used.sort("use", descending=True), self.found.leaning["token"].to_list()
+        used, leaning = self.found.used, self.found.leaning["token"].to_list()
         if used.height:
             rows = used.select("token", "use").head(5).iter_rows()
             names = ", ".join(f"“{shown(token, 30)}” ({plain(use)})" for token, use in rows)
-            out.append(f"The words that it uses most, in log-odds: {names}.")
+            out.append(f"The words that it relies on most, with their use in log-odds: {names}.")
         rare = used.filter(
             pl.col("token").is_in(self.found.reading["coverage"]["rescued"]) & pl.col("inserted").is_finite()
         )
@@ -250,32 +249,33 @@ class DiagnosisReport:
             return "Put the names in config.json into the right order, or set the order with --map, and run this again."
         if not self.found.learned:
             return "Check that the model, the labels and the documents belong together before you read on."
-        if self.found.leaning.height:
-            return "Look at the training documents that contain these words, then train without them and compare both models."
-        if dominating_words(self.found.used) or self._followed_form() is not None:
-            return "If not, collect documents in which it is unrelated to the label, and diagnose the model on them."
+        if n := self.found.leaning.height:
+            words, them = ("this word", "it") if n == 1 else ("these words", "them")
+            return f"Look at the training documents that contain {words}, then train without {them} and compare both models."
+        top = dominating_words(self.found.used)
+        if top or self._followed_form() is not None:
+            what = "they are" if len(top) > 1 else "it is"
+            return f"If not, collect documents in which {what} unrelated to the label, and diagnose the model on them."
         return (
             "Check the top words for any that should not matter. To examine rarer words, lower --min-documents or use more "
             "documents."
         )
 
     def _most_used(self) -> Picture:
-        top = self.found.used.sort("use", descending=True).head(14)
+        top = self.found.used.select("token", "use", "use_low", "use_high", "status").head(14)
         rows = [
             {"rank": rank, "text": shown(token, 24), "x": use, "low": low, "high": high, "data": _SAID[status][0]}
-            for rank, (token, use, low, high, status) in enumerate(
-                top.select("token", "use", "use_low", "use_high", "status").iter_rows()
-            )
+            for rank, (token, use, low, high, status) in enumerate(top.iter_rows())
         ]
         listing = ", ".join(f"{row['text']} {plain(row['x'])}" for row in rows)
         return Picture(
             "use",
             "diagnose-use",
             {"words": rows},
-            "What this model uses most",
-            "Change of the prediction in log-odds when the word is removed, with 95% intervals. Colours show what the data "
-            "supports.",
-            f"Words used most, in log-odds: {listing}.",
+            "What this model relies on most",
+            "Change of the prediction in log-odds when the word is removed, with 95% intervals, in the order of the table. Colours "
+            "show what the data supports.",
+            f"Use of the words that it relies on most, in log-odds: {listing}.",
         )
 
     @staticmethod
@@ -339,7 +339,7 @@ class DiagnosisReport:
         cells = self.cells(forms.filter("visible"), "form class mean/mean_low/mean_high flipped before after")
         n = max(forms["documents"].to_list(), default=0)
         blocks.append(Table(f"The same {count(n)} documents in other forms", columns, cells, only=_PAGE))
-        hidden = ", ".join(forms.filter(~pl.col("visible"))["form"])
+        hidden = " and ".join(forms.filter(~pl.col("visible"))["form"])
         if hidden:
             blocks.append(
                 Text(f"Documents {hidden} are identical to the model: the tokenizer returns the same tokens.")
@@ -369,6 +369,8 @@ class DiagnosisReport:
         elif windows:
             inputs = f"{count(reading['windows'])} inputs in all"
             length += f" are longer than one input and were read in windows, {inputs}; nothing was truncated"
+        elif not long:
+            length = "no document was truncated"
         else:
             lost = f"{count(reading['lost_pieces'])} of {count(pieces)} word pieces"
             length += f" were truncated, which lost {lost} ({percent(reading['lost_pieces'] / pieces)})"
