@@ -180,7 +180,7 @@ def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
     assert found.to_dict()["learning"] == "learned"
     little = diagnose(linear(noise | {"good": 0.3, "bad": -0.3}), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert (
-        "no better than random weights" in DiagnosisReport(little).sentences()[0]
+        "no better than random word weights" in DiagnosisReport(little).sentences()[0]
         and "barely" in DiagnosisReport(little).headline()
         and little.leaning.is_empty()
     )

@@ -158,7 +158,7 @@ def test_a_language_model_answers_with_words(few: Any) -> None:
     assert found.passages and isinstance(float(z[good] - z[bad]), float)
     direct = words(ids, torch.ones_like(ids)).logits[0].detach()
     assert float(direct[1] - direct[0]) == pytest.approx(float(z[good] - z[bad]), abs=1e-5)
-    with pytest.raises(InputError, match="do not begin with pieces of their own"):
+    with pytest.raises(InputError, match="begin with the same piece"):
         LabelWords(model, tokenizer, {"0": " bad", "1": " bad"})
     with pytest.raises(InputError, match="LabelWords"):
         diagnose(model, tokenizer, *few, QUICK)
