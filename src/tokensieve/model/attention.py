@@ -423,8 +423,6 @@ class Model:
                 lost[top] = np.where(entries.sizes[held] > 1, -q[top] * rest, level[held] - float(self.prior[h]))
                 sums[:, h] += _sum_by_type(full, lost)
         n = np.where(documents > 0, documents, np.nan)
-        means = {
-            "contribution": w[:n_types] * (received[:n_types] / n)[:, None],
-            "deletion": sums[:n_types] / n[:, None],
-        }
-        return {"documents": documents, "attention": relative / n} | means
+        contribution, deletion = w[:n_types] * (received[:n_types] / n)[:, None], sums[:n_types] / n[:, None]
+        means = {"attention": relative / n, "contribution": contribution, "deletion": deletion}
+        return {"documents": documents} | means

@@ -55,9 +55,8 @@ class Explanation:
         f = model.decide(matrix)
         p, best, mirrored = probabilities(f), decide(f), both(f)
         u, w = model.table
-        matrix, names = (
-            (matrix, model.tokens) if model.sink is None else (with_sink(matrix), np.append(model.tokens, SINK))
-        )
+        names = np.append(model.tokens, SINK)
+        matrix = matrix if model.sink is None else with_sink(matrix)
         q = attention(matrix, u)
         out: list[Self] = []
         for i in range(len(f)):
@@ -102,11 +101,9 @@ class PairExplanation:
 
     def to_dict(self) -> dict[str, object]:
         """All of it as JSON values."""
-        first, second = (
-            {"answer": side.answer, "unknown": side.unknown, "tokens": side.table.to_dicts()}
-            for side in (self.first, self.second)
-        )
-        return {"answer": self.answer, "probability": self.probability, "first": first, "second": second}
+        names = "answer", "unknown", "tokens"
+        sides = {side: {name: getattr(self, side).to_dict()[name] for name in names} for side in ("first", "second")}
+        return {"answer": self.answer, "probability": self.probability, **sides}
 
 
 def compare(model: Model, first: str, second: str) -> PairExplanation:

@@ -150,9 +150,8 @@ class Partitions(Chunks):
         given, tests = len(pieces), [] if how.test is None else cls.of(client, how.test).parts
         reader, tokenizer = _reader(pieces, how, tokenizer)
         # What is for testing: where a column says so (None), a fraction by digest, all of a piece, or none of it
-        rule = (
-            False if tests or not (how.split or how.test_share) else None if how.split else (how.test_share, how.seed)
-        )
+        drawn_share = None if how.split else (how.test_share, how.seed)
+        rule = False if tests or not (how.split or how.test_share) else drawn_share
         rules = [rule] * given + [True] * len(tests)
         read = cls(client, [*pieces, *tests]).each(_read, reader, rules, numbered=True)
         found = read.each(operator.itemgetter(1, 2)).here()
@@ -180,10 +179,9 @@ class Partitions(Chunks):
         drawn = frames.each(lambda frame: frame.filter(cls.numbers(frame[by], "sample") < rate * 2**32))
         if how.by is not None:  # documents are sent to the partition of their group
             sides = [cls(client, some) for some in (frames.parts[:given], frames.parts[given:])]
-            grouped = [
-                one.regrouped(lambda frame: cls.numbers(frame["group"], "bucket"), len(one.parts)) for one in sides
-            ]
-            frames.parts = [part for one in grouped for part in one.parts]
+            for one in sides:
+                one.parts = one.regrouped(lambda frame: cls.numbers(frame["group"], "bucket"), len(one.parts)).parts
+            frames.parts = [part for one in sides for part in one.parts]
         train, held = (
             cls(client, some).each(_side, test, tokenizer.to_dict(), how.formatting)
             for test, some in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))

@@ -107,9 +107,8 @@ class Learned:
         model = replace(self.trained(tell=tell), vocabulary=self.vocabulary, tokens=self.vocabulary.tokens)
         self.model = AttentionClassifier.of(model, tokenizer=tokenizer)
         tell("attention", 0.0)
-        self.attention_sums: Floats = self.train.total(
-            lambda part, u: attention_sums(part.counts.matrix, u), model.scores
-        )
+        attended = self.train.total(lambda part, u: attention_sums(part.counts.matrix, u), model.scores)
+        self.attention_sums: Floats = attended
         self.attention = self.attention_sums[2] / np.maximum(self.importance.documents, 1)
         tell("testing", 0.0)
         self.tested: tuple[Ints, int, int] = np.zeros(len(self.classes), np.int64), 0, 0
@@ -351,9 +350,8 @@ def train_remote(
             f"are from a sample of {train.counts.n_documents:,} of {n[0]:,} training and {held.counts.n_documents:,} of "
             f"{n[1]:,} test documents"
         )
-    notes.append(
-        "not computed on a cluster: learning curve" + ", groups that no column names" * ("groups" in task.left_out)
-    )
+    groups = ", groups that no column names" * ("groups" in task.left_out)
+    notes.append(f"not computed on a cluster: learning curve{groups}")
     model = found.model.trained_
     f = model.decide(held.counts.matrix)
     clock.lap("sample")
