@@ -144,7 +144,7 @@ def test_rows_belong_to_their_side(run: Run) -> None:
         ({"documents": [{"part": "train", "row": True, "decision": "keep"}]}, "`$.documents[0].row`"),
         ({"documents": [{"part": "train", "row": 0, "decision": "keep"}]}, "`$.documents[0].row`"),
         ({"documents": [{"part": "train", "row": 1, "decision": "mask"}]}, "`$.documents[0].decision`"),
-        ({"documents": [{"part": "train", "row": 9, "decision": "wrong label"}]}, "there is no row 9"),
+        ({"documents": [{"part": "train", "row": 9, "decision": "wrong label"}]}, "row 9, which does not exist"),
         ({}, "no tokens to mask"),
     ],
 )  # fmt: skip

@@ -71,7 +71,7 @@ def test_what_columns_alone_predict_is_a_finding_and_the_text_alone_is_none() ->
     told = frame.with_columns(source=source)
     found = audit(read_corpus(told, columns=["source", "site"]), Settings(baseline=False)).findings
     (alone,) = [finding for finding in found if finding.kind == "alone"]
-    assert alone.headline.startswith("The metadata (source, site) alone predicts") and "source:forum" in alone.tokens
+    assert alone.headline.startswith("The column source alone predicts") and "source:forum" in alone.tokens
     assert any("all fields together reach" in line for line in alone.details)
     found = audit(read_corpus(frame, columns="site"), Settings(baseline=False)).findings
     assert not [finding for finding in found if finding.kind == "alone"]

@@ -31,11 +31,7 @@ class Quadrant(StrEnum):
 
         A type carries the label if it does for any class (q < 0.05). "Without evidence" is more than a lack of significance: for
         every class its interval is tight around zero (`Category.IRRELEVANT`). What is neither is too rare to tell, however much
-        attention it receives.
-
-        Args:
-            importance: of |S| types and K classes.
-            attention: mean attention relative to an equal share, shape (|S|,); more than 1 is "attended".
+        attention it receives. Mean attention relative to an equal share, shape (|S|,), of more than 1 is "attended".
         """
         carries = importance.q_value.min(axis=1) < LEVEL
         settled = (importance.category() == Category.IRRELEVANT.value).all(axis=1)
@@ -47,12 +43,7 @@ QUADRANTS = tuple(quadrant.value for quadrant in Quadrant)
 
 
 def token_table(importance: Importance, model: Model, attention: Floats) -> pl.DataFrame:
-    """The one table of `Audit.tokens`.
-
-    Args:
-        importance, model: of the training documents.
-        attention: mean relative attention of each type, shape (|S|,) (`tokensieve.model.attention.effects`).
-    """
+    """The one table of `Audit.tokens`; `attention` is the mean relative attention of each type, shape (|S|,)."""
     k, which = len(importance.classes), Quadrant.places(importance, attention)
     table = importance.to_frame().with_columns(
         score=pl.Series(np.tile(model.scores, k)),

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NotRequired, TypedDict
 import msgspec
 import numpy as np
 import polars as pl
-from scipy.stats import false_discovery_control, norm
+from scipy.special import ndtr
 
 from tokensieve import __version__
 from tokensieve.auditing.checks import registry
@@ -35,7 +35,7 @@ from tokensieve.auditing.settings import CHANGES, CompareSettings
 from tokensieve.blocks import Block, Column, Facts, Picture, Report, Section, Table, Text
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
-from tokensieve.evidence.intervals import LEVEL, Z95
+from tokensieve.evidence.intervals import LEVEL, Z95, combined, false_discovery
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, check_sums, csv_table, parsed, read_regular
 from tokensieve.task.tasks import Labels, Preferences
@@ -90,11 +90,7 @@ class Saved:
 
     @classmethod
     def read(cls, folder: str | Path) -> Saved:
-        """From the folder that `tokensieve audit` or `save` wrote.
-
-        Raises:
-            InputError: it is no folder of an audit, or its files are damaged.
-        """
+        """From the folder that `tokensieve audit` or `save` wrote; an `InputError` for another, or damaged files."""
         path, where = Path(folder), repr(str(folder)[-80:])
         names = ["summary.json", "tokens.csv", *["findings.json"] * (path / "findings.json").exists()]
         try:
@@ -174,7 +170,7 @@ class Saved:
         always = predicts[0] & predicts[1]
         kinds = [~predicts[0] & predicts[1], predicts[0] & ~predicts[1]]  # in the order of CHANGES
         kinds += [always & (e * f < 0), always & (abs(f) > abs(e)), always]
-        q = false_discovery_control(p) if len(p) else p
+        q = false_discovery(p[:, None])[:, 0]
         change = pl.Series(np.where(q < LEVEL, np.select(kinds, list(CHANGES), ""), ""), dtype=pl.String)
         columns: dict[str, object] = {"token": both["token"], "class": both["class"], "change": change}
         columns |= {"effect_before": both["effect"], "effect_after": both["effect_after"]}
@@ -187,13 +183,11 @@ class Saved:
     @staticmethod
     def mover(before: Floats, after: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """after − before with its interval, and p (module formula); each side holds estimates, low and high ends, shape (3, …)."""
-        (e, low, high), (f, lower, higher) = before, after
-        delta = f - e
-        down = np.hypot(np.maximum(f - lower, 0.0), np.maximum(high - e, 0.0))
-        up = np.hypot(np.maximum(higher - f, 0.0), np.maximum(e - low, 0.0))
+        sides = (np.stack(ends, axis=-1) for ends in zip(before, after, strict=True))
+        delta, low, high = (x[..., 0] for x in combined(np.array([[-1.0], [1.0]]), *sides))
         with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.where(delta == 0, 0.0, Z95 * np.abs(delta) / np.where(delta > 0, down, up))
-        return delta, delta - down, delta + up, 2 * norm.sf(z)
+            z = np.where(delta == 0, 0.0, Z95 * np.abs(delta) / np.where(delta > 0, delta - low, high - delta))
+        return delta, low, high, 2 * ndtr(-z)
 
 
 def _damaged(where: str, what: str) -> InputError:
@@ -334,11 +328,7 @@ class AuditComparison:
 def compare_audits(
     before: Audit | str | Path, after: Audit | str | Path, settings: CompareSettings | None = None
 ) -> AuditComparison:
-    """What changed from one audit to another: before and after cleaning, two data sets, two months.
-
-    Args:
-        before, after: audits, or folders that `tokensieve audit` or `save` wrote.
-        settings: limits of what may change.
+    """What changed from one audit to another (or folders that `save` wrote): before and after cleaning, two data sets, two months.
 
     Raises:
         InputError: a limit has the wrong form, a folder holds no audit or a damaged one, or the two share no two classes.
@@ -439,6 +429,10 @@ def _verdict(found: AuditComparison) -> str:
             parts.append(
                 f"{quoted(tokens) if len(tokens) < 3 else count(len(tokens), 'token')} {one if len(tokens) == 1 else many}"
             )
+    # masking a word can leave the rest of its phrase, which gives the label away as well
+    remaining = next((headline for title, headline, _ in found.after.headlines if title.lower() == "shortcut"), "")
+    if remaining:
+        accuracy += f" The later audit {'still ' * ('shortcut' in found.before.findings)}finds a shortcut: {remaining}."
     if not parts:
         return f"No token's association with the label changed significantly. {accuracy}"
     verdict = f"{', '.join(parts[:-1])}{' and ' * (len(parts) > 1)}{parts[-1]}. {accuracy}"

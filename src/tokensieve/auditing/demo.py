@@ -81,10 +81,10 @@ class Reviews:
                 rows.append((word, true, None, "not in the data"))
                 continue
             ends = row["posterior_low"], row["posterior_high"]
-            found += row["q_value"] < 0.05
-            inside += ends[0] <= true <= ends[1]
-            said = "found" if row["q_value"] < 0.05 else f"missed (q = {wording.chance(row['q_value'])})"
-            said += "; outside the interval" * (not ends[0] <= true <= ends[1])
+            predicts, covered = row["q_value"] < 0.05, ends[0] <= true <= ends[1]
+            found, inside = found + predicts, inside + covered
+            said = "found" if predicts else f"missed (q = {wording.chance(row['q_value'])})"
+            said += "; outside the interval" * (not covered)
             rows.append((word, true, (row["posterior_difference"], *ends), said))
         first = next((audit.maskable(one)[0] for one in audit.findings if audit.maskable(one)), None)
         verdict = "is the first suspicious token" if first == self.shortcut else f"was not found first (first: {first})"

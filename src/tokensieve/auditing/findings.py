@@ -17,6 +17,8 @@ from tokensieve.text.tokenizers import Tokenizer
 
 ROWS = {"token": pl.String, "part": pl.String, "row": pl.Int64, "label": pl.String}
 
+Place = tuple[int, int]  # of characters
+
 
 @dataclass(frozen=True)
 class Excerpt:
@@ -38,12 +40,7 @@ class Excerpt:
 
     @classmethod
     def of(
-        cls,
-        corpus: Corpus,
-        document: int,
-        tokens: Sequence[str],
-        tokenizer: Tokenizer,
-        place: tuple[int, int] | None = None,
+        cls, corpus: Corpus, document: int, tokens: Sequence[str], tokenizer: Tokenizer, place: Place | None = None
     ) -> Excerpt:
         """The first of the tokens in a document (at `place`, in characters, if that is known) with 70 characters on either side;
         the document's start, or its end, where none is a word of it."""
@@ -59,7 +56,7 @@ class Excerpt:
         form = next(filter(Formatting.includes, tokens), "")
         place = place or Formatting.place(text, form)
         if place is None:
-            last = "final" in form and len(text) > 2 * around
+            last = ("final" in form or "⟨ends" in form) and len(text) > 2 * around
             return cls(row, label, "", "", f"…{text[-2 * around :]}" if last else text[: 2 * around])
         start, end = place
         low, high = max(0, start - around), min(len(text), end + around)
@@ -135,8 +132,10 @@ def form_clause(token: str) -> str:
         least, _, below = name.removeprefix("length ").removesuffix("+").partition("–")
         size = f"{least} to {int(below) - 1:,}" if below else f"{int(least):,} or more"
         clause = f"are {size} words long"
-    elif name.startswith("ends "):
-        clause = "end in " + re.sub('"(.+)"', r"“\1”", name.removeprefix("ends ").removeprefix("with "))
+    elif name.startswith(("ends ", 'starts "')):
+        verb, _, what = name.partition("s ")
+        what = re.sub('"(.+)"', r"“\1”", what.removeprefix("with "))
+        clause = f"{verb} {'in' if verb == 'end' else 'with'} {what}"
     elif name in _WITH_ARTICLE:
         clause = f"contain {'an' if name[0] in 'aei@' else 'a'} {name}"
     else:
@@ -155,6 +154,12 @@ _CLAUSES = {
     "starts in lower case": "start in lower case",
     "starts with a quote": "start with a quotation mark",
     "starts with a digit": "start with a digit",
+    "starts with a symbol": "start with a symbol",
+    "nothing but capitals": "are written in capitals",
+    "Every Word Capitalized": "capitalize every word",
+    "… character": "contain the single character “…”",
+    "symbol": "contain a symbol such as | or ~",
+    "row of signs": "contain a row of signs such as --- or ***",
     "ALL CAPS": "contain a word in capitals",
     "no capitals": "contain no capital letter",
     "2 spaces": "contain double spaces",

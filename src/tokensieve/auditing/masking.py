@@ -24,18 +24,12 @@ GLUE = ("-", "_", "/", "#", ":")  # bind the letters and the number of a code
 def mask_fields(
     texts: Mapping[str, pl.Series], tokens: Sequence[str], tokenizer: Tokenizer, alike: bool = False
 ) -> tuple[dict[str, pl.Series], int, list[str]]:
-    """`mask_texts` for the columns of one table, each with the tokens of its own field where there are several.
+    """`mask_texts` for the columns of one table, with nulls where a row has no text: the texts, how many rows were changed, and
+    warnings of what the cut leaves readable.
 
-    Args:
-        texts: column → n texts, String, null where a row has none.
-        tokens: token types; with several columns each word is written `column:word` (`FieldTokenizer`).
-        alike: the columns are no fields but the two sides of pairs, and every token is cut from both.
-
-    Returns:
-        The texts, how many rows were changed, and warnings of what the cut leaves readable.
-
-    Raises:
-        InputError: no token, one that the tokenizer would never write, or one of no field.
+    Each column is a field with tokens of its own, whose words are written `column:word` (`FieldTokenizer`) where there are several;
+    `alike` are the two sides of pairs, and every token is cut from both. An `InputError` for no token, one that the tokenizer
+    would never write, or one of no field.
     """
     base = tokenizer.base if isinstance(tokenizer, FieldTokenizer) else tokenizer
     own = {column: list(tokens) for column in texts}
@@ -65,23 +59,12 @@ def mask_fields(
 
 
 def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) -> tuple[pl.Series, int]:
-    """Cut every occurrence of the tokens out of the texts, n-grams as runs of words, until none is left.
+    """Cut every occurrence of the tokens, written as the tokenizer writes them, out of texts without nulls, n-grams as runs of
+    words, until none is left; and how many texts were changed.
 
-    Of a code such as INV-38977 the number goes with its letters.
-
-    The place stays empty: a word put there would carry the label as well as the one that was cut. Around it nothing is left that
-    shows where it was (`_Seam`); all else stays as it is.
-
-    Args:
-        texts: String, without nulls.
-        tokens: token types as the tokenizer writes them, words of an n-gram joined by one space.
-
-    Returns:
-        The texts, and how many of them were changed.
-
-    Raises:
-        InputError: no token, or one that the tokenizer would never write.
-    """
+    Of a code such as INV-38977 the number goes with its letters. The place stays empty: a word put there would carry the label
+    as well as the one that was cut. Around it nothing is left that shows where it was (`_Seam`); all else stays as it is. An
+    `InputError` for no token, or one that the tokenizer would never write."""
     if not tokens:
         raise InputError("no tokens to mask; name one with --token, or pass an audit that found some with --audit")
     wanted = {tuple(token.split(" ")) for token in tokens}
@@ -258,11 +241,7 @@ class _Decisions(msgspec.Struct):
 
 def read_decisions(path: Path) -> tuple[list[str], list[str], dict[str, frozenset[int]]]:
     """What someone decided about an audit, as the page exports it: tokens to mask, tokens to keep, and part ("train" or "test") →
-    rows whose label is wrong, counted from 1 in their source.
-
-    Raises:
-        InputError: the file cannot be read, or holds something else.
-    """
+    rows whose label is wrong, counted from 1 in their source; an `InputError` for another file."""
     name = f"--decisions {path.name!r}"
     try:
         found = msgspec.convert(parsed(read_regular(path)), _Decisions)

@@ -87,19 +87,22 @@ def audit_report(audit: Audit) -> Report:
     other = bool(audit.findings and not audit.maskable(audit.findings[0]))  # the command is about other findings
     if other:
         screen.append(Text(audit.findings[0].action, style="next", only=PAGE))
+        first_masked = next(
+            (i for i, f in enumerate(audit.findings) if f.kind == "shortcut" and audit.maskable(f)), None
+        )
+        ahead = dict.fromkeys(f.title for f in audit.findings[1:first_masked])
+        if ahead:
+            screen.append(Text(f"Then go through {quoted(tuple(ahead))} below, in this order.", only=PAGE))
     gone = list(dict.fromkeys(token for f in audit.findings if f.kind == "shortcut" for token in audit.maskable(f)))
     if gone:
-        named = (
-            f"the shortcut{'s' * (len(gone) > 1)} {quoted(gone)}"
-            if len(gone) < 4
-            else f"all {len(gone)} shortcut tokens"
-        )
+        named = f"all {len(gone)} shortcut tokens"
+        named = f"the shortcut{'s' * (len(gone) > 1)} {quoted(gone)}" if len(gone) < 4 else named
         purpose = f"{'Also remove' if other else 'Remove'} {named}{where}, then audit again:"
         screen.append(Command(_mask_command(audit, gone, whole=audit.over_budget.is_empty()), purpose))
     else:
         screen.append(Text("Next, go through the strongest predictors with someone who knows the data.", only=PAGE))
-    none = Text("There are no test documents to show.")
-    documents = Passages("", tuple(audit.examples), short=False) if audit.examples else none
+    documents: Block = Text("There are no test documents to show.")
+    documents = Passages("", tuple(audit.examples), short=False) if audit.examples else documents
     both, ignored = audit.quadrants[Quadrant.BOTH], audit.quadrants[Quadrant.DATA]
     predictive = Text(
         f"{count(both + ignored)} of {count(audit.token_types, 'token type')} predict the label (q < 0.05). {count(both)} of them "
@@ -126,11 +129,7 @@ def audit_report(audit: Audit) -> Report:
             _data(audit),
             Section("How to read the numbers", (terms,), anchor="columns", folded=True, only=PAGE),
         ),
-        about={
-            "version": audit.version,
-            "seed": audit.seed,
-            "settings": audit.to_dict()["settings"],
-        },
+        about={"version": audit.version, "seed": audit.seed, "settings": audit.to_dict()["settings"]},
     )
 
 
@@ -231,12 +230,9 @@ def _verdict(audit: Audit) -> str:
         return f"{count(n, 'token')} exceed{'s' * (n == 1)} the limit {audit.settings.budget}."
     where = shown(audit.name, 60, path=True)
     if audit.quadrants[Quadrant.BOTH] + audit.quadrants[Quadrant.DATA] == 0:  # then none could have been found
-        units = audit.learned.train.corpus.units
-        of = (
-            ""
-            if units is None
-            else f" (training documents form {count(np.unique(units).size, 'group')}, which count as one each)"
-        )
+        units, of = audit.learned.train.corpus.units, ""
+        if units is not None:
+            of = f" (training documents form {count(np.unique(units).size, 'group')}, which count as one each)"
         return f"No token of {where} predicts the label beyond chance{of}, so this audit cannot assess shortcuts."
     return f"No shortcut, leak or label problem found in {where}."
 
@@ -305,10 +301,8 @@ def _card(audit: Audit, finding: Finding, i: int) -> Section:
     blocks += [Text(_sentence(line), style="note", only=PAGE) for line in lines]
     if finding.examples:
         labels = finding.kind == "labels"
-        passages = []
-        twins = (
-            ("test document", "training document") if finding.kind == "leak" and len(finding.examples) > 1 else ("",)
-        )
+        passages, both = [], finding.kind == "leak" and len(finding.examples) > 1
+        twins = ("test document", "training document") if both else ("",)
         for place, one in enumerate(finding.examples[: {"labels": 3, "leak": 4}.get(finding.kind, 2)]):
             pieces = ((one.before[-400:], 0.0), (one.token, 1.0), (one.after[:400], 0.0))
             note = f"looks like {shown(one.looks_like, 30)}" if one.looks_like else twins[place % len(twins)]
@@ -366,10 +360,8 @@ def _class_tables(audit: Audit) -> list[Block]:
 
 
 def _rows(table: pl.DataFrame) -> list[tuple[object, ...]]:
-    effects, posteriors = (
-        ("effect", "effect_low", "effect_high"),
-        ("posterior_difference", "posterior_low", "posterior_high"),
-    )
+    effects = "effect", "effect_low", "effect_high"
+    posteriors = "posterior_difference", "posterior_low", "posterior_high"
     quadrant = pl.col("quadrant").replace(dict(zip(QUADRANTS, MARKS, strict=True)))  # as the page says it
     per_1000 = table.with_columns(pl.col(effects) * 1000, quadrant)
     return _cells(per_1000, "token", effects, "documents", posteriors, "attention", "quadrant")
@@ -437,13 +429,10 @@ def _map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = (
 def _disagreements(audit: Audit) -> Section:
     """Where what the data shows and what the model attends to differ."""
     out: list[Block] = []
-    ignored = "Predictive, but below-average attention"
+    alarming, ignored = "High attention without evidence", "Predictive, but below-average attention"
+    nobody = "No frequent token receives high attention without evidence."
     for quadrant, title, nothing in (
-        (
-            Quadrant.MODEL,
-            "High attention without evidence",
-            "No frequent token receives high attention without evidence.",
-        ),
+        (Quadrant.MODEL, alarming, nobody),
         (Quadrant.DATA, ignored, "No frequent predictor is ignored."),
     ):
         found = audit.disagreement(quadrant, 15)

@@ -224,11 +224,7 @@ class Audit:
 
     def top(self, label: object = None, rows: int = 10) -> pl.DataFrame:
         """The strongest predictors of a class, given by name (1 is "1"), or of any class: q < 0.05, in at least 5 documents,
-        ordered by the conservative bound of their posterior difference.
-
-        Raises:
-            InputError: there is no such class.
-        """
+        ordered by the conservative bound of their posterior difference; an `InputError` if there is no such class."""
         if label is not None and str(label) not in self.classes:
             names = ", ".join(repr(name) for name in self.classes[:10])
             raise InputError(f"{label!r:.60} is not a class of this audit; its classes are {names}")
@@ -327,11 +323,7 @@ class Audit:
         return files
 
     def save(self, folder: str | Path, pictures: bool = True) -> list[Path]:
-        """Write the files of `tokensieve audit` into a folder (`tokensieve.save`): all, or none.
-
-        Raises:
-            InputError: the folder cannot be written.
-        """
+        """Write the files of `tokensieve audit` into a folder (`tokensieve.save`): all, or none."""
         import tokensieve
 
         return tokensieve.save(self, folder, pictures)

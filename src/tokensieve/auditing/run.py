@@ -44,8 +44,6 @@ def audit(
 
     Args:
         corpus: with its test set (else a seeded, stratified fraction is set aside), or what `read_corpus` reads: a frame, a file, …
-        settings: `Settings()` if None.
-        tokenizer: words if None.
         progress: called with (stage, fraction done).
         seconds: times of earlier stages, to be reported with the others.
         client: a `dask.distributed.Client`, whose workers read the source (`learn_on`); for a Dask bag or data frame the default
@@ -53,8 +51,7 @@ def audit(
         options: fields of `Settings` by name, such as text, label, pairs or ngrams, in place of those in `settings`.
 
     Raises:
-        InputError: the source cannot be read or the corpus be split, or no token is frequent enough.
-    """
+        InputError: the source cannot be read or the corpus be split, or no token is frequent enough."""
     if not isinstance(settings, Settings | None):
         raise InputError(
             "the second argument must be Settings(…); pass texts and labels as a pair: audit((texts, labels))"
@@ -196,14 +193,8 @@ class LabelAudits:
 
     def report(self) -> Report:
         """A row for each label; their audits are in folders of their own."""
-        columns = (
-            Column("Label"),
-            Column("Base rate", "percent"),
-            Column("Accuracy", "percent"),
-            Column("Findings", "count"),
-            Column("Most serious"),
-            Column("Report", "link"),
-        )
+        columns: tuple[Column, ...] = (Column("Label"), Column("Base rate", "percent"), Column("Accuracy", "percent"))
+        columns += (Column("Findings", "count"), Column("Most serious"), Column("Report", "link"))
         rows = []
         for row in self.rows:
             headline = shown(row["headline"], 200) if row["headline"] else "–"

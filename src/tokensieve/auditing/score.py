@@ -46,14 +46,10 @@ class Score:
 
     @classmethod
     def of(cls, f: Floats, labels: pl.Series, classes: Sequence[str]) -> Score | None:
-        """Score decision values; None where no document has a label of the model's.
+        """Score decision values f, shape (n, H), against labels as text, null where a document has none; None where no document has
+        a label of the model's.
 
             log loss = −(1/n) Σ_X log P(label of X | X)
-
-        Args:
-            f: decision values, shape (n, H).
-            labels: the label of each document as text, null where it has none.
-            classes: the K class names, in the model's order.
         """
         place = {name: k for k, name in enumerate(classes)}
         index = np.array([-2 if name is None else place.get(name, -1) for name in labels], dtype=np.int64)
@@ -107,14 +103,7 @@ class ModelCard:
 
     @classmethod
     def of(cls, f: Floats, test: Counts, train_sizes: Ints, curve: pl.DataFrame | None = None) -> ModelCard:
-        """The card of a classifier from its predictions.
-
-        Args:
-            f: decision values of the test documents, shape (n,) for two classes, (n, K) otherwise.
-            test: these documents.
-            train_sizes: training documents of each class, shape (K,).
-            curve: `learning_curve`, where wanted.
-        """
+        """The card of a classifier from its decision values of the test documents, shape (n,) for two classes, else (n, K)."""
         k, n = len(test.classes), test.n_documents
         p, predicted = probabilities(f), decide(f)
         right = predicted == test.labels

@@ -72,10 +72,7 @@ class Budget:
     def parse(cls, written: str) -> Budget:
         """`0.9@1%`, `0.9@0.01` or `0.9` alone (then 1% of all documents); or a limit per kind of finding,
         `leak=0,labels=1%`, where `leak` alone is `leak=0`; in `shortcut=0.9@3%` the fraction is one of the class's documents.
-
-        Raises:
-            InputError: not of that form, a difference of 1 or more, or a fraction above 1.
-        """
+        An `InputError` for anything else, a difference of 1 or more, or a fraction above 1."""
         given: dict[str, str] = {"shortcut": written}
         if re.search("[A-Za-z_=]", written):
             from tokensieve.auditing.checks import registry
@@ -178,11 +175,7 @@ class CompareSettings:
     @property
     def limits(self) -> dict[str, float]:
         """How many tokens may appear, vanish, change sign, become stronger or weaker; and by how much accuracy may fall, which it
-        does only where the interval of the difference lies beyond.
-
-        Raises:
-            InputError: `fail_on` is not of the form appeared=0,sign=0,accuracy=1%.
-        """
+        does only where the interval of the difference lies beyond; an `InputError` for what is not of that form."""
         written = self.fail_on
         given = {} if written is None else _given(written, [*CHANGES, "accuracy"], "change")
         limits = {name: _limit(name, amount, str(written)) for name, amount in given.items()}

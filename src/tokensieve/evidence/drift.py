@@ -20,20 +20,12 @@ from tokensieve.text.counts import Counts
 
 
 def drift(before: Counts, after: Counts, features: int = 0, sums: tuple[Sums, Sums] | None = None) -> pl.DataFrame:
-    """How the share of each type changed, in O(nonzeros + |S| K), one row per type in the order of the vocabulary.
+    """How the share of each type changed between two sets of documents over the same types and classes, in O(nonzeros + |S| K).
 
-    Args:
-        before, after: two sets of documents over the same |S| types and K classes; without labels, all of class 0.
-        features: how many of the types, the last ones, are formatting: presences, in units of one token of a document of mean
-            length (`tokensieve.evidence.importance`).
-        sums: `TokenSums.of_counts` of both, where the two sets are larger than what is here of them.
-
-    Returns:
-        Columns: token; documents_before, documents_after, that contain it; share_before, share_after, mean c/T at the common mix of
-        labels; difference with its 95 % interval (difference_low, difference_high); p_value; q_value (Benjamini–Hochberg).
-
-    Raises:
-        InputError: types or classes differ, or no label occurs in both sets.
+    The last `features` types are formatting: presences, in units of one token of a document of mean length. `sums` are
+    `TokenSums.of_counts` of both, where the sets are larger than what is here of them. A row per type: token; documents_before,
+    documents_after, that contain it; share_before, share_after, mean c/T at the common mix of labels; difference with its 95 %
+    interval; p_value; q_value (Benjamini–Hochberg). An `InputError` if types or classes differ, or no label occurs in both sets.
     """
     if before.matrix.shape[1] != after.matrix.shape[1] or before.classes != after.classes:
         raise InputError(
@@ -49,7 +41,7 @@ def drift(before: Counts, after: Counts, features: int = 0, sums: tuple[Sums, Su
         # groups: the documents before and after of each label in turn
         sizes = np.concatenate([one.sizes for one in strata])
         mix = np.array([one.documents for one in strata]) / sizes.sum()
-        first, second = (np.concatenate(x, axis=1) for x in zip(*((s.first, s.second) for s in strata), strict=True))
+        first, second = (np.concatenate([getattr(s, name) for s in strata], axis=1) for name in ("first", "second"))
         inverse = np.concatenate([s.inverse for s in strata])
         documents = np.sum([s.present for s in strata], axis=0)
         means = mean_interval(first, second, sizes, inverse, documents.sum(axis=1))

@@ -26,12 +26,8 @@ Hashes = NDArray[np.uint32]
 
 
 def near_duplicates(streams: Iterable[TokenStream], threshold: float = 0.8) -> Ints:
-    """For each document the first whose word triples agree with its own, itself where there is none, shape (n,).
-
-    Args:
-        streams: tokens of n documents, in one part or in several, one after the other: training and test, say.
-        threshold: least estimated Jaccard similarity of two documents that are joined, chains included; candidates are sought
-            for 0.7 and above.
+    """For each document, of one stream after the other, the first whose word triples agree with its own, itself where there is
+    none, shape (n,); documents of an estimated Jaccard similarity from `threshold` on are joined, chains included.
     """
     made = [MinHash.signatures(part) for part in streams]
     signatures = np.concatenate([np.empty((0, HASHES), np.uint32), *(s for s, _ in made)])

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -33,6 +34,8 @@ from tokensieve.evidence.pairs import pair_importance
 from tokensieve.evidence.sums import Sums, TokenSums
 from tokensieve.text.counts import Counts, Floats, Ints
 
+Within: TypeAlias = tuple[Importance | None, ...]
+
 
 @dataclass(frozen=True)
 class Environments:
@@ -46,11 +49,11 @@ class Environments:
         q_statistic: Cochran's Q, shape (|S|, K).
         degrees: its degrees of freedom, shape (|S|,).
         p_value, q_value: of "the ratio is the same everywhere"; q over the types of each class, shape (|S|, K).
-        stability: "stable", "unstable" or "unknown" for each type and class, shape (|S|, K).
+        stability: "stable", "unstable", "one environment" or "unknown" for each type and class, shape (|S|, K).
     """
 
     names: tuple[str, ...]
-    within: tuple[Importance | None, ...]
+    within: Within
     ratio: Floats
     q_statistic: Floats
     degrees: Ints
@@ -62,25 +65,17 @@ class Environments:
     def of_sums(cls, sums: Sequence[Sums], names: tuple[str, ...], overall: Importance) -> Environments:
         """Whether each type's ratio of rates is the same in every environment, in O(|S| K E).
 
-        Args:
-            sums: of each environment, `TokenSums.of_counts` and the documents of each class that contain each type, (|S|, K).
-            names: the E environments.
-            overall: importance in all of them together.
-
-        Returns:
-            A type is "unstable" where q < 0.05; "stable" where it is not, its overall q is, at least two environments contain it,
-            and it has the same direction in each with enough documents to tell; otherwise unknown.
-
-        Raises:
-            InputError: fewer than two environments have documents of two classes.
-        """
+        `sums` are, of each environment, `TokenSums.of_counts` and the documents of each class that contain each type, (|S|, K).
+        A type is "unstable" where q < 0.05; "stable" where it is not, its overall q is, at least two environments contain it,
+        and it has the same direction in each with enough documents to tell; of "one environment" where nine tenths of its
+        documents are in one that has at most seven tenths of all; otherwise unknown. An `InputError` if fewer than two
+        environments have documents of two classes."""
         usable = [np.count_nonzero(words.class_sizes) >= 2 for words, *_ in sums]
         if sum(usable) < 2:
             raise InputError("fewer than two environments have documents of two classes; check --environments")
+        tokens, classes = overall.tokens, overall.classes
         within = tuple(
-            replace(importance_of(words, overall.tokens, overall.classes, marks), class_documents=present)
-            if ok
-            else None
+            replace(importance_of(words, tokens, classes, marks), class_documents=present) if ok else None
             for (words, marks, present), ok in zip(sums, usable, strict=True)
         )
         kept = [of for of, ok in zip(sums, usable, strict=True) if ok]
@@ -134,7 +129,7 @@ class Environments:
     def _judged(
         cls,
         names: tuple[str, ...],
-        within: tuple[Importance | None, ...],
+        within: Within,
         ratio: Floats,
         statistic: Floats,
         degrees: Ints,
@@ -151,7 +146,12 @@ class Environments:
             if found is not None:
                 opposed |= (found.p_value < LEVEL) & (np.sign(found.effect) != np.sign(overall.effect))
         stability = np.full(p.shape, "unknown", dtype=object)
-        stability[known[:, None] & (overall.q_value < LEVEL) & ~opposed] = "stable"
+        present = np.stack([x.documents for x in within if x is not None])  # (E, |S|)
+        sizes, first = present.max(axis=1), present.argmax(axis=0)  # the most frequent type stands for all documents
+        alone = present.max(axis=0) >= 0.9 * np.maximum(overall.documents, 5)
+        alone &= (sizes <= 0.7 * sizes.sum())[first]
+        stability[alone[:, None] & (overall.q_value < LEVEL)] = "one environment"
+        stability[(known & ~alone)[:, None] & (overall.q_value < LEVEL) & ~opposed] = "stable"
         stability[q < LEVEL] = "unstable"
         return cls(names, within, ratio, statistic, degrees, p, q, stability)
 
@@ -159,24 +159,16 @@ class Environments:
         """One row per type and class: token, class, effect overall, ratio, q_statistic, degrees, p_value, q_value, stability, and
         for each environment its posterior difference less what even spread gives there (missing where it has no such class)."""
         s, k = self.ratio.shape
-        frame = pl.DataFrame(
-            {
-                "token": pl.Series(np.tile(overall.tokens.astype(object), k).tolist(), dtype=pl.String),
-                "class": pl.Series(np.repeat(np.asarray(overall.classes, dtype=object), s).tolist(), dtype=pl.String),
-                "effect": overall.effect.T.ravel(),
-                "ratio": self.ratio.T.ravel(),
-                "q_statistic": self.q_statistic.T.ravel(),
-                "p_value": self.p_value.T.ravel(),
-                "q_value": self.q_value.T.ravel(),
-                "degrees": np.tile(self.degrees, k),
-                "stability": pl.Series(self.stability.T.ravel().tolist(), dtype=pl.String),
-            }
-        )
-        leans = {
-            f"lean in {name}": pl.lit(None, pl.Float64) if x is None else pl.Series(x.lean.T.ravel())
-            for name, x in zip(self.names, self.within, strict=True)
-        }
-        return frame.with_columns(**leans)
+        columns: dict[str, Any] = {"token": [str(token) for token in overall.tokens] * k}
+        columns |= {"class": np.repeat(overall.classes, s).tolist(), "effect": overall.effect.T.ravel()}
+        for name in ("ratio", "q_statistic", "p_value", "q_value"):
+            columns[name] = getattr(self, name).T.ravel()
+        columns |= {"degrees": np.tile(self.degrees, k), "stability": self.stability.T.ravel().tolist()}
+        for name, x in zip(self.names, self.within, strict=True):
+            columns[f"lean in {name}"] = (
+                pl.Series([None] * (s * k), dtype=pl.Float64) if x is None else x.lean.T.ravel()
+            )
+        return pl.DataFrame(columns, nan_to_null=False)
 
 
 def _heterogeneity(sums: list[TokenSums]) -> tuple[Floats, Floats, Ints]:

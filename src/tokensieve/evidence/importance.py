@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -104,43 +105,20 @@ class Importance:
     units: Ints | None = None
 
     @classmethod
-    def of_columns(
-        cls,
-        tokens: Tokens,
-        classes: tuple[str, ...],
-        class_documents: Ints,
-        class_count: Floats,
-        neutral: Floats,
-        intervals: Sequence[Interval],
-        reach: Floats,
-        p_value: Floats,
-    ) -> Importance:
+    def of_columns(cls, intervals: Sequence[Interval], reach: Floats, p_value: Floats, **others: Any) -> Importance:
         """From the intervals of posterior difference, alpha and effect, reach and p of each class, or of the second of two classes,
-        which the first mirrors."""
+        which the first mirrors; and the `others` of the attributes as they are."""
         q_value = false_discovery(p_value)
-        if len(classes) == 2:
+        if len(others["classes"]) == 2:
             intervals = [
                 (np.hstack([-middle, middle]), np.hstack([-high, low]), np.hstack([-low, high]))
                 for middle, low, high in intervals
             ]
             reach, p_value, q_value = (np.repeat(x, 2, axis=1) for x in (reach, p_value, q_value))
-        posterior, alpha, effect = intervals
-        return cls(
-            tokens=tokens,
-            classes=classes,
-            class_documents=class_documents,
-            class_count=class_count,
-            posterior_difference=posterior[0],
-            posterior_interval=posterior[1:],
-            neutral=neutral,
-            alpha=alpha[0],
-            alpha_interval=alpha[1:],
-            effect=effect[0],
-            effect_interval=effect[1:],
-            reach=reach,
-            p_value=p_value,
-            q_value=q_value,
-        )
+        for name, (middle, low, high) in zip(("posterior", "alpha", "effect"), intervals, strict=True):
+            estimate = "posterior_difference" if name == "posterior" else name
+            others |= {estimate: middle, f"{name}_interval": (low, high)}
+        return cls(reach=reach, p_value=p_value, q_value=q_value, **others)
 
     @property
     def documents(self) -> Ints:
@@ -179,25 +157,15 @@ class Importance:
     def to_frame(self) -> pl.DataFrame:
         """One row per type and class: all types of class 0, then of class 1, …"""
         k, s = len(self.classes), len(self.tokens)
-        of_types = {"documents": self.documents, "count": self.count}
-        of_classes = {
-            "class_documents": self.class_documents,
-            "count_difference": 2 * self.class_count - self.count[:, None],
-            "posterior_difference": self.posterior_difference,
-            "posterior_low": self.posterior_interval[0],
-            "posterior_high": self.posterior_interval[1],
-            "alpha": self.alpha,
-            "alpha_low": self.alpha_interval[0],
-            "alpha_high": self.alpha_interval[1],
-            "effect": self.effect,
-            "effect_low": self.effect_interval[0],
-            "effect_high": self.effect_interval[1],
-            "p_value": self.p_value,
-            "q_value": self.q_value,
-        }
-        columns = {name: np.tile(x, k) for name, x in of_types.items()} | {
-            name: x.T.ravel() for name, x in of_classes.items()
-        }
+        of_classes: dict[str, NDArray[Any]] = {"class_documents": self.class_documents}
+        of_classes["count_difference"] = 2 * self.class_count - self.count[:, None]
+        for estimate in ("posterior_difference", "alpha", "effect"):
+            name = estimate.removesuffix("_difference")
+            low, high = getattr(self, f"{name}_interval")
+            of_classes |= {estimate: getattr(self, estimate), f"{name}_low": low, f"{name}_high": high}
+        of_classes |= {"p_value": self.p_value, "q_value": self.q_value}
+        columns = {"documents": np.tile(self.documents, k), "count": np.tile(self.count, k)}
+        columns |= {name: x.T.ravel() for name, x in of_classes.items()}
         if self.units is not None:
             columns["units"] = np.tile(self.units, k)
         tokens = pl.Series("token", self.tokens.astype(object), dtype=pl.String).gather(np.tile(np.arange(s), k))
@@ -207,16 +175,11 @@ class Importance:
 
 
 def token_importance(counts: Counts, features: int = 0, units: Ints | None = None) -> Importance:
-    """All statistics of every type and class, in O(nonzeros + |S| K), a block of documents at a time.
+    """All statistics of every type and class, in O(nonzeros + |S| K), a block of documents at a time; an `InputError` where fewer
+    than two classes have documents.
 
-    Args:
-        counts: n documents; the last columns may be formatting.
-        features: how many of them.
-        units: the group of each document, if documents belong together: every statistic but the numbers of documents and
-            occurrences is then over groups.
-
-    Raises:
-        InputError: fewer than two classes have documents.
+    The last `features` columns are formatting. With `units`, the group of each document, every statistic but the numbers of
+    documents and occurrences is over groups.
     """
     sums, marks = TokenSums.of_counts(counts, features, units)
     present = None if units is None else counts.present
@@ -231,13 +194,10 @@ def importance_of(
     sizes: Ints | None = None,
     present: Ints | None = None,
 ) -> Importance:
-    """All statistics of every type and class, from sums over documents; q-values are over words and formatting together.
+    """All statistics of every type and class, from sums over words and over the presences of formatting (`marks`), words first;
+    q-values are over both together.
 
     Args:
-        sums: of the words and K classes.
-        tokens: the types as text, words first, shape (|S|,).
-        classes: the K class names.
-        marks: of formatting, as presences.
         sizes: documents of each class, shape (K,): α, effect and reach of a presence are divided by the mean length T̄ of a
             document, or by nothing if None.
         present: where the sums are over groups, documents of each class that contain each type, shape (|S|, K).
@@ -255,14 +215,13 @@ def importance_of(
     *intervals, rest = zip(*(_statistics(part, columns, scale) for part, scale in parts), strict=True)
     reach, p = (np.concatenate(x) for x in zip(*rest, strict=True))
     found = Importance.of_columns(
-        tokens,
-        classes,
-        np.concatenate([part.present for part, _ in parts]),
-        np.concatenate([part.count for part, _ in parts]),
-        2 * sums.sizes / sums.documents - 1,
         [_joined(interval, 0) for interval in intervals],
-        reach,
-        p,
+        *(reach, p),
+        tokens=tokens,
+        classes=classes,
+        neutral=2 * sums.sizes / sums.documents - 1,
+        class_documents=np.concatenate([part.present for part, _ in parts]),
+        class_count=np.concatenate([part.count for part, _ in parts]),
     )
     if sizes is None or present is None:
         return found

@@ -99,21 +99,13 @@ def agreeing(estimate: Floats, low: Floats, high: Floats, p: Floats) -> tuple[Fl
 def share_interval(
     inside: Floats, outside: Floats, squares: tuple[Floats, Floats], t: Floats, shared: Floats | float = 0.0
 ) -> tuple[Floats, Floats, Floats]:
-    """2P − 1 for the share P = A/N of a type's occurrences, N = A + B, that fall into a class; 95 % interval.
+    """2P − 1 for the share P = A/N of a type's occurrences, N = A + B, that fall into a class, with its 95 % interval in [−1,
+    1]; for a type in no document 0, −1 and 1.
 
-    Wilson's, with N replaced by N/w. To first order Var P̂ = ((1−P)² Σ_in c² + P² Σ_out c²)/N², which is P(1−P) w/N with
-    w = (1−P) Σ_in c²/A + P Σ_out c²/B; P and each ratio are taken with one typical document more. Where documents
-    inside and outside belong together in units, c is the sum over a unit, and w is less by 2 Σ_u c_in c_out/N.
-
-    Args:
-        inside, outside: A, B: occurrences in and outside the class, shape (|S|, C).
-        squares: Σc² over the documents inside and outside it.
-        t: quantiles, broadcast against (|S|, C).
-        shared: Σ_u c_in c_out over units that have both.
-
-    Returns:
-        difference, low, high in [−1, 1]; 0, −1, 1 for a type in no document.
-    """
+    Wilson's, with N replaced by N/w. To first order Var P̂ = ((1−P)² Σ_in c² + P² Σ_out c²)/N², which is P(1−P) w/N with w =
+    (1−P) Σ_in c²/A + P Σ_out c²/B; P and each ratio are taken with one typical document more. Where documents inside and
+    outside belong together in units, c is the sum over a unit, and w is less by 2 Σ_u c_in c_out/N (`shared`). `inside`,
+    `outside` are A and B, and `squares` Σc² of both, shape (|S|, C); quantiles t are broadcast against them."""
     total = inside + outside
     seen = np.where(total > 0, total, 1.0)
     typical = np.where(total > 0, (squares[0] + squares[1]) / seen, 1.0)
@@ -141,10 +133,7 @@ def permutation_p(strata: Sequence[TokenSums], columns: Ints, weights: Sequence[
     truth is Σ_in 1/T · r/m² + Σ_out 1/T · r/(n − m)²: a rare class of short documents varies more. Without this excess, such a
     class gives p < 0.05 to every fifth type of equal rates. It is never below 1, so that p only grows.
 
-    Args:
-        strata: sums of |S| types, one for each set of documents within which labels are exchanged.
-        columns: the classes that are wanted, shape (C,).
-        weights: one for each stratum.
+    A stratum is a set of documents within which labels are exchanged; `columns` are the classes that are wanted, shape (C,).
     """
     shape = len(strata[0].count), len(columns)
     deviation, below, above, variance, third, corrected = np.zeros((6, *shape))

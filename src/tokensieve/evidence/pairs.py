@@ -61,30 +61,24 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
     squares = _column(sides[0].power(2).sum(axis=0)), _column(sides[1].power(2).sum(axis=0))
     shared = _column(sides[0].multiply(sides[1]).sum(axis=0))
     return Importance.of_columns(
-        counts.tokens,
-        counts.classes,
-        counts.present,
-        np.concatenate([outside, inside], axis=1),
-        np.zeros(2),
         [share_interval(inside, outside, squares, t[:, None], shared), effect, effect],
-        _column(shares.sum(axis=0)) / (2 * n),
-        p[:, None],
+        reach=_column(shares.sum(axis=0)) / (2 * n),
+        p_value=p[:, None],
+        tokens=counts.tokens,
+        classes=counts.classes,
+        neutral=np.zeros(2),
+        class_documents=counts.present,
+        class_count=np.concatenate([outside, inside], axis=1),
     )
 
 
 def win_rates(counts: Counts, units: Ints, log_ratio: Floats) -> pl.DataFrame:
-    """How often the side that alone contains a type wins, and how often at equal length (module docstring).
+    """How often the side that alone contains a type wins, and how often at equal length (module docstring), given 2n documents,
+    preferred side first, the unit of each pair and its Δ log length, shape (n,).
 
-    Args:
-        counts: 2n documents, preferred side first.
-        units: unit of each pair, shape (n,).
-        log_ratio: Δ log length, shape (n,).
-
-    Returns:
-        One row per type that some pair has on one side alone: token, pairs, wins (pairs where that is the preferred side),
-        win_rate = σ(θ) with its 95 % interval low and high, p_value of "it has no part in the preference" and q_value; the last
-        five again at equal length, with the prefix "equal_length_".
-    """
+    A row per type that some pair has on one side alone: token, pairs, wins (pairs where that is the preferred side),
+    win_rate = σ(θ) with its 95 % interval low and high, p_value of "it has no part in the preference" and q_value; the last
+    five again at equal length, with the prefix "equal_length_"."""
     present = sp.csr_array(
         (np.ones(counts.matrix.nnz), counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
     )
@@ -111,11 +105,8 @@ def _length_features(log_ratio: Floats) -> Floats:
 
 
 def _length_weights(features: Floats) -> Floats:
-    """β of P(A preferred) = σ(B β), with half a win and half a loss of each feature alone added: finite for any data.
-
-    Args:
-        features: B, shape (n, r).
-    """
+    """β of P(A preferred) = σ(B β), B of shape (n, r), with half a win and half a loss of each feature added: finite for any
+    data."""
     n, r = features.shape
     x, weights = np.vstack([features, np.eye(r), -np.eye(r)]), np.append(np.ones(n), np.full(2 * r, 0.5))
     beta = np.zeros(r)

@@ -60,14 +60,9 @@ class TokenSums:
 
     @classmethod
     def of(cls, matrix: Any, labels: Ints, classes: int, lengths: Floats | None = None) -> TokenSums:
-        """The sums over the rows of a matrix, in O(nonzeros).
+        """The sums over documents, the rows of a matrix of counts c (CSR, float64), with their class indices, in O(nonzeros).
 
-        Args:
-            matrix: counts c, CSR, shape (n, |S|), float64.
-            labels: class index of each document, shape (n,).
-            classes: K.
-            lengths: T in tokens, shape (n,), at least every c of the row; the row sums if None.
-        """
+        `lengths` are T in tokens, shape (n,), at least every c of the row; the row sums if None."""
         out = cls.zero(matrix.shape[1], classes)
         if lengths is None:
             lengths = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
@@ -81,12 +76,9 @@ class TokenSums:
 
     @staticmethod
     def of_counts(counts: Counts, features: int = 0, units: Ints | None = None) -> Sums:
-        """Sums over the words of documents, or of their groups, and over their formatting, a block of documents at a time.
-
-        Args:
-            counts: n documents; the last `features` columns are formatting, of which a document has lengths of one.
-            units: the group of each document, shape (n,); a feature's share of a group is that of its documents.
-        """
+        """Sums over the words of documents, or of their groups (`units`), and over their formatting, the last `features`
+        columns, of which a document has lengths of one and a group the share of its documents; a block of documents at a
+        time."""
         words, k = counts.n_types - features, counts.n_classes
         sums, marks = TokenSums.zero(words, k), TokenSums.zero(features, k)
         whole, sizes = (counts, np.ones(counts.n_documents, np.int64)) if units is None else counts.merged(units)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tokensieve.errors import InputError
 from tokensieve.escape import option, shown
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.documents import ColumnTokens, Usable, collect, digests
+from tokensieve.text.documents import ColumnTokens, Grouping, Usable, collect, digests
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
@@ -69,6 +69,7 @@ class Intake:
         groups: original label → (final label, documents kept).
         detected: what was found out about the source, such as its separator.
         pairs: whether `rows` counts pairs, and `kept` texts.
+        grouping: a column that nobody named whose values look like groups (`ColumnTokens.likely_groups`).
     """
 
     counts: Counter[str]
@@ -78,6 +79,7 @@ class Intake:
     groups: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     detected: tuple[str, ...] = ()
     pairs: bool = False
+    grouping: Grouping | None = None
 
     def lines(self) -> list[str]:
         """One plain sentence for each thing that a reader should know; nothing for what did not occur."""
@@ -390,8 +392,11 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     if len(corpora) > 1:
         corpus.intake.counts["test_overlap"] = int(corpora[1].keys.is_in(corpus.keys.implode()).sum())
         corpus = replace(corpus, test=corpora[1])
-    detected = (*table.notes, *others.notes)
-    return replace(corpus, intake=replace(corpus.intake, ignored=opened.ignored, detected=detected))
+    found = replace(corpus.intake, ignored=opened.ignored, detected=(*table.notes, *others.notes))
+    if how.by is None and not how.stream:
+        taken = {*texts, label, part, *more.values(), *others.names}
+        found = replace(found, grouping=others.likely_groups(table, taken, corpus.rows, corpus.labels))
+    return replace(corpus, intake=found)
 
 
 def _assemble(

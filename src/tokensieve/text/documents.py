@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -13,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.text.counts import Ints
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
@@ -21,6 +23,11 @@ from tokensieve.text.tokenizers import BLANK, ColumnKind, FieldTokenizer
 from tokensieve.text.values import label_name, listed, missing, text_series
 
 R = TypeVar("R", bound=ReadSettings)
+# a column, its groups, how often two documents of one share a label, and how often they would by chance, documents in them
+Grouping: TypeAlias = tuple[str, int, float, float, int]
+_IDENTIFIER = re.compile(
+    r"(^|_|\b)(id|user|author|speaker|writer|account|thread|source|file|session)s?($|_|\b)", re.IGNORECASE
+)
 _DATE = r"^\s*(\d{4})-(\d{1,2})-\d{1,2}([T ].*)?\s*$"
 _NULL = pl.Series([None], dtype=pl.String)
 # the documents, without the column "text" where their texts are in a file; that file; and counts of the rows
@@ -230,6 +237,35 @@ class ColumnTokens:
 
     def _as_text(self, name: str, values: Values) -> pl.Series:
         return self._table.as_names(values, 1, f"column {name!r} (--columns) contains", "leave it out")
+
+    @staticmethod
+    def likely_groups(table: SourceTable, taken: Collection[str | None], rows: Ints, labels: Ints) -> Grouping | None:
+        """Of the columns that nobody named, the one whose values look like authors, threads or identifiers of documents (in these
+        `rows`) that share a label: at least ten groups of two or more documents, none with over a fifth of all, half of the
+        documents in them, and a label in common 10 points more often than by chance and than in any of twenty shuffles."""
+        best, n, classes = None, len(labels), int(labels.max()) + 1
+        shuffled = [labels, *(np.random.default_rng(seed).permutation(labels) for seed in range(20))]
+        for name, values in table.sample.items():
+            kinds = {type(value) for value in values if value is not None}
+            if name in taken or not (kinds == {str} or (kinds == {int} and _IDENTIFIER.search(name))):
+                continue
+            cells = [value for batch in table.read([name]) for value in table.as_list(batch[name])]
+            held = pl.DataFrame({"value": pl.Series(cells, dtype=pl.String, strict=False).gather(rows - 1)})
+            held = held.with_row_index("i").drop_nulls().filter(pl.len().over("value") >= 2)
+            group = held["value"].rank("dense").to_numpy().astype(np.int64) - 1
+            sizes = np.bincount(group)
+            if len(sizes) < max(10, 2 * classes) or sizes.sum() < n / 2 or sizes.max() > n / 5:
+                continue
+            chances = []  # that two documents of a group share a label, the mean over groups; the first is that of the labels
+            for given in shuffled:
+                inside = np.zeros((len(sizes), classes))
+                np.add.at(inside, (group, given[held["i"]]), 1)
+                chances.append(float(((inside * (inside - 1)).sum(axis=1) / (sizes * (sizes - 1))).mean()))
+            found, expected = chances[0], float(np.mean(chances[1:]))
+            beyond = found >= expected + 0.1 and found > max(chances[1:])
+            if beyond and (best is None or found - expected > best[2] - best[3]):
+                best = name, len(sizes), found, expected, int(sizes.sum())
+        return best
 
 
 # ---- several labels for one document

@@ -35,6 +35,7 @@ _ENDS = {  # looked for in the end of a text
     'ends ","': ",$",
     "ends with a quote": "[\"'”’»]$",
     "ends with a digit": r"\d$",
+    "ends with a symbol": "[^\\p{L}\\p{M}\\p{N}\\s.!?…。！？‽,:\"')\\]»”’]$",
     "no final stop": "[.!?…。！？‽]" + _CLOSING,
 }
 _PATTERNS = {  # looked for in the whole text
@@ -44,15 +45,18 @@ _PATTERNS = {  # looked for in the whole text
     "starts in lower case": r"^\s*\p{Ll}",
     "starts with a quote": "^\\s*[\"'“‘«]",
     "starts with a digit": r"^\s*\d",
-    "ALL CAPS": "[A-Z]{4}[A-Z]*([^0-9A-Za-z_]|$)",
+    "starts with a symbol": "^\\s*[^\\p{L}\\p{M}\\p{N}\\s\"'“‘«¿¡]",
+    "ALL CAPS": r"\p{Lu}{4}\p{Lu}*([^\p{L}\p{N}_]|$)",
+    "nothing but capitals": r"^[^\p{Ll}]*(\p{Lu}[^\p{Ll}]*){5}$",
+    "Every Word Capitalized": r"^[^\p{L}]*(\p{Lu}[\p{L}\p{M}'’]*([^\p{L}\p{M}'’]+|$)){3,}$",
     "no capitals": r"\p{Lu}",
     "2 spaces": "(^|[^ ])  ([^ ]|$)",
     "3+ spaces": "   ",
     "tab": "\t",
     "line break": "\n",
     "blank line": "\n[ \t\r]*\n",
-    "no-break space": "\u00a0",
-    "invisible character": "[\u200b\u200c\u200d\u2060\ufeff\u00ad]",
+    "no-break space": "[\u00a0\u202f]",
+    "invisible character": "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]",
     "HTML tag": r"<(!--|/?[A-Za-z][A-Za-z0-9]{0,9}([ \t\r\n/][^<>]*)?>)",
     "HTML entity": r"&([A-Za-z][A-Za-z0-9]{1,30}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});|#[0-9]{2,5};|quot;|nbsp;",
     "**bold**": r"\*\*[^*\s][^*\n]*\*\*|__[^_\s][^_\n]*__",
@@ -78,6 +82,9 @@ _PATTERNS = {  # looked for in the whole text
     "??": r"\?\?",
     "?!": r"\?!|!\?",
     "...": r"\.\.\.|…",
+    "… character": "…",
+    "symbol": r"[~^|\\{}=<>§¶•·†‡¤¦©®™]",
+    "row of signs": r"[-=_*~#+]{3}",
     "— dash": "—|–| -- ",
     "; semicolon": ";",
     ": colon": r":(\s|$)",
@@ -118,8 +125,10 @@ class Formatting:
 
     @staticmethod
     def includes(token: str) -> bool:
-        """Whether a token type is one of the features, such as ⟨length 200–400⟩ or title:⟨number⟩."""
-        return token.endswith("⟩") and (token in FEATURES or token[token.find(":⟨") + 1 :] in FEATURES)
+        """Whether a token type is one of the features, such as ⟨length 200–400⟩ or title:⟨number⟩, or a fixed passage at an edge
+        of texts that a check has found, such as ⟨ends "sent by"⟩."""
+        passage = token.startswith(('⟨ends "', '⟨starts "'))
+        return token.endswith("⟩") and (passage or token in FEATURES or token[token.find(":⟨") + 1 :] in FEATURES)
 
     @staticmethod
     def described(names: Sequence[str]) -> list[dict[str, Any]]:

@@ -37,11 +37,7 @@ OWN += (Unstable, Drift, Imbalance, Empty)
 
 @cache
 def registry() -> tuple[Check, ...]:
-    """All checks: ours, then those of other packages.
-
-    Raises:
-        InputError: a check of another package cannot be loaded, or lacks its name, title, about or action.
-    """
+    """All checks: ours, then those of other packages; an `InputError` if one cannot be loaded, or lacks its name or texts."""
     checks = [check() for check in OWN]
     for entry in entry_points(group="tokensieve.checks"):
         try:

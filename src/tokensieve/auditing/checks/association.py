@@ -32,13 +32,8 @@ class Association(Check):
         share = data.class_sizes / data.class_sizes.sum()
         documents = found.documents[:words, None]
         rate = found.class_documents[:words] / np.maximum(documents, 1)
-        fits = (
-            (found.q_value[:words] < self.sure)
-            & (documents >= self.least)
-            & (rate >= self.lift * share)
-            & (rate < self.most)
-        )
-        types, classes = np.nonzero(fits & (found.effect[:words] > 0))
+        fits = (found.q_value[:words] < self.sure) & (found.effect[:words] > 0) & (documents >= self.least)
+        types, classes = np.nonzero(fits & (rate >= self.lift * share) & (rate < self.most))
         order = np.argsort(found.p_value[types, classes], kind="stable")[: self.looked_into]
         names, holders = train.tokens[types[order]].astype(str).tolist(), list(train.holders(types[order]))
         signs = Sign.of_each(names, holders, data.train.corpus, data.tokenizer)

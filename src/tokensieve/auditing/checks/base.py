@@ -27,7 +27,7 @@ from tokensieve.progress import beside
 from tokensieve.task.tasks import CorpusModel, Labels, Preferences, Task
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.text.vocabulary import CountedCorpus
+from tokensieve.text.vocabulary import CountedCorpus, TokenStream
 
 __all__ = ["EXAMPLES", "AuditData", "Check", "Finding", "Findings", "Labels", "Preferences", "Share"]
 EXAMPLES = 3  # of a finding
@@ -99,6 +99,14 @@ class AuditData:
         return pl.Series(self.train.counts.tokens[: self.words], dtype=pl.String).str.contains(r"\d").to_numpy()
 
     @cached_property
+    def word_pairs(self) -> tuple[TokenStream, Ints, float]:
+        """The first part of the training documents as words; pairs of neighbours in it; the fraction of neighbours that recur."""
+        stream = next(iter(self.train.stream))
+        ids = stream.ids[:2_000_000].astype(np.int64)
+        pairs, often = np.unique(ids[:-1] * len(stream.words) + ids[1:], return_counts=True)
+        return stream, pairs, float(often[often > 1].sum() / max(often.sum(), 1))
+
+    @cached_property
     def near_duplicates(self) -> Ints | None:
         """The first near duplicate of each training and, behind them, test document; None unless thorough.
         Of a sample, which holds few near duplicates of its documents, the first copy."""
@@ -121,11 +129,7 @@ class AuditData:
     @cached_property
     def environments(self) -> tuple[Environments, Ints] | None:
         """The effect of every type in every environment, and the environment of each training document (−1 for none); None where
-        no environments were read.
-
-        Raises:
-            InputError: fewer than two environments have documents of two classes (ten pairs), or there are more than a hundred.
-        """
+        no environments were read; an `InputError` if under two have documents of two classes (ten pairs), or over a hundred."""
         corpus = self.train.corpus
         if corpus.environments is None:
             return None

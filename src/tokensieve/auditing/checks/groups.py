@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.findings import quoted
+from tokensieve.escape import option, shown
 from tokensieve.model.attention import probabilities
 from tokensieve.text.counts import Ints
 from tokensieve.wording import count, percent
@@ -20,8 +21,8 @@ class Groups(Check):
     title = "Documents appear to be grouped"
     about = (
         "At least 10% of the training documents fall into groups of 3 to 30 that share three or more rare words, and two documents "
-        "of a group share a label at least 10 points more often than the model expects from their other words; checked only "
-        "without --by."
+        "of a group share a label at least 10 points more often than the model expects from their other words; or documents with "
+        "the same value of a column that looks like an author do, compared with chance. Checked only without --by."
     )
     action = (
         "Name the column that groups them (author, thread, source) with --by, so that groups stay whole in the split."
@@ -35,6 +36,22 @@ class Groups(Check):
         if data.train.corpus.groups is not None:
             return
         train = data.train.counts
+        if (known := data.train.corpus.intake.grouping) is not None:
+            column, groups, agreement, expected, documents = known
+            share = Share.count(documents, sum(data.figures["documents"].values()))
+            name = shown(column, 40)
+            yield self.finding(
+                data,
+                0.5 * share.value * (agreement - expected),
+                f"Documents with the same value of the column “{name}” share a label in {percent(agreement, 0)} of pairs "
+                f"({percent(expected, 0)} by chance)",
+                total=documents,
+                evidence={"documents": share},
+                details=(f"{count(groups, 'value')} occur in two documents or more",),
+                action="If these documents belong together (one author, thread or source), a random split puts parts of a group on "
+                f"both sides and inflates the accuracy. Keep them whole: {option('--by', column)}",
+            )
+            return
         group, types = self._groups(train.matrix[:, : data.words])
         held = np.flatnonzero(group >= 0)
         share = Share.count(len(held), train.n_documents)

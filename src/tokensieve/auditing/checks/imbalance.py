@@ -35,7 +35,7 @@ class Imbalance(Check):
             headline += f"; {shown(label, 40)} has the fewest ({int(sizes[least]):,})"
         yield self.finding(
             data,
-            0.02 if tiny else 0.01,
+            max(0.005, 0.3 * float(sizes[sizes < self.few].sum() / sizes.sum())),
             headline,
             np.flatnonzero(train.labels == least),
             int(sizes[least]),

@@ -36,10 +36,8 @@ class Leak(Check):
         leaked, total = data.counted("leaked", len(rows)), data.figures["documents"]["test"]
         if not leaked:
             return
-        share, identical = (
-            Share.count(leaked, total),
-            Share.count(data.counted("leaked_copies", int(same.sum())), total),
-        )
+        share = Share.count(leaked, total)
+        identical = Share.count(data.counted("leaked_copies", int(same.sum())), total)
         verb = "duplicate or nearly duplicate" if identical.found < leaked else "duplicate"
         verb = verb if leaked > 1 else verb.replace("duplicate", "duplicates")
         n_rows, are = count(leaked, "test document"), "is an exact copy" if identical.found == 1 else "are exact copies"

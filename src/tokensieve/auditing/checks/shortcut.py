@@ -1,17 +1,14 @@
 """Shortcuts: tokens that nearly decide a class and bear the signs of an artefact, grouped by what belongs together.
 
-A token is a candidate for a class if it is in at least 1% of the class's documents, predicts the label (q < 0.05), and is either
-*pure* (the conservative bound of its posterior difference lies more than half of the way from neutral to certain) or *informative*
-(among the thirty of most information about the class, at least 0.02 bits, and a fifth of that way). Most candidates are what the
-labels are about ("awful" in bad reviews, "alarm" in requests to set one). They are strong predictors, no findings. What makes a
-candidate suspicious is a sign that no writer chose it for its meaning (`Sign`):
+Most candidates (`Candidate`) are what the labels are about: "awful" in bad reviews, "alarm" in requests to set one. They are
+strong predictors, no findings. What makes one suspicious is a sign that no writer chose it for its meaning (`Sign`):
 
 - one of the strong signs, formatting or markup;
 - a weak one (a number, a fixed place), or being all but certain, where the token is *apart*: the rest of its documents reads like
-  the other documents of the class. Words that belong to the subject keep company: "ashamed" comes with "feel", "coin" with
-  "heads". What was put there comes with anything (`_company`). A fixed phrase at the edge of the text need not be apart if the
-  model predicts the class as well without it. In texts of templates no word keeps company beyond its own sentence; there only a
-  word without a usual neighbour can be all but certain.
+  the other documents of the class (`_company`). Words that belong to the subject keep company: "coin" comes with "heads". A fixed
+  phrase at the edge of the text need not be apart if the model predicts the class as well without it;
+- being all but certain and put between words that are neighbours elsewhere (`Candidate.interrupts`), where company tells little:
+  in short or templated texts, or if many words are as reliable.
 
 Words of the class's name and their relatives (the same first four letters; three if one has at most five) are never suspicious by
 a weak sign: "sad" belongs to the class sadness, "pin" to change_pin.
@@ -21,47 +18,31 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import rel_entr
 
-from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
+from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.checks.signs import CODE, MEANING, STRONG, Sign
 from tokensieve.auditing.findings import Excerpt, form_clause, quoted
-from tokensieve.errors import InputError
 from tokensieve.escape import shown
-from tokensieve.evidence.importance import token_importance
-from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import decide
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import FieldTokenizer
-from tokensieve.text.vocabulary import learn_vocabulary
 from tokensieve.wording import count, percent
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
+# forms that vary with what is said and who says it; others, such as double spaces, no one chooses
+CHOICES = re.compile(
+    r'.*⟨(length |ends "[.!?:]"|ends with a (quote|digit)|no (final|capitals)|starts (in|with a (quote|digit))|number|percentage|'
+    r"sum of|!!|[?][?!]|[.]{3}|— |; |: |[(]parenth|\"quotes|repeated)"
+)
 TOGETHER = 0.5  # Jaccard index of the documents of two tokens that are one finding
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    """A token that nearly decides a class, and the signs of an artefact that it bears; `type` is −1 for a phrase. `way` is how far
-    from neutral to certain the cautious end of its posterior difference lies; `fixed` whether it mostly has the same neighbour or
-    place."""
-
-    token: str
-    type: int
-    label: int
-    way: float
-    documents: Ints
-    signs: tuple[Sign, ...] = ()
-    fixed: bool = False
 
 
 class Shortcut(Check):
@@ -84,17 +65,19 @@ class Shortcut(Check):
         "Find out why the formatting differs, and whether it will in the texts that your model is used on. If not, clean the "
         "texts, or leave out formatting with --no-formatting, and audit again."
     )
+    action_on_passage = (
+        "Will the texts that your model is used on contain this phrase? If not, remove the whole phrase from every document, "
+        "whatever it names there: what is left of it where one word is masked gives the label away as well. Then audit again."
+    )
     action_on_values = (
         "Find out why the label depends on another column, and whether it will where your model is used. If not, balance the "
         "classes over the values of that column."
     )
     tasks = (Labels,)
-    coverage = 0.01  # of the class's documents
-    common = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
-    pure, certain, certain_phrase = 0.5, 0.85, 0.95  # of the way from neutral to certain, at the cautious end
-    informative, bits, less_pure = 30, 0.02, 0.2  # types, of how much information, and how far on that way
+    certain, certain_phrase = 0.85, 0.95  # of the way from neutral to certain, at the cautious end
     # a word without exceptions in so many documents is certain; one in more of a class than that is what the class is about,
     # unless it is in nearly all of it: then the label is no more than this word
+    least = 10
     enough, most_of_class, all_of_class = 20, 0.5, 0.95
     # standard deviations: a token nearer than that to the rest of its class, and than a quarter of what ordinary words as frequent
     # are, is apart if these are far from it; a smaller part where more than four words of the class are as reliable (`_bar`)
@@ -105,31 +88,27 @@ class Shortcut(Check):
     as_well, asked = 0.15, 200
     # of a sign in the severity; strong ones count in full
     weights: ClassVar[dict[Sign, float]] = {Sign.NUMBER: 0.2, Sign.EDGE: 0.7, Sign.ALONE: 0.5}
+    writers = 0.3  # of a form that writers choose
     # formatting in more of the other classes is a habit of writers unless it is apart, and what keeps company with words may belong
     # to the subject: both weigh a tenth
     usual, habit = 0.01, 0.1
     # of a shortcut's documents in one environment, which holds no more of all documents
     one_place, elsewhere = 0.9, 0.7
-    # of the documents with a phrase; of the film reviews with "well worth", no artefact, 0.96 are good ones
-    decided = 0.985
-    looked_into, least_looked_into = 160, 8  # candidates whose documents are read, and of each class
     most = 12  # findings
 
     def find(self, data: AuditData) -> list[Finding]:
         train, vocabulary = data.train.counts, data.learned.model.vocabulary
         assert vocabulary is not None
-        candidates = self._candidates(data.tokens, train, data.class_sizes, slice(data.words))
-        candidates += self._candidates(data.tokens, train, data.class_sizes, slice(data.words, train.n_types))
-        if not vocabulary.grams:
-            candidates += self._phrases(data)
+        candidates = Candidate.of(data.tokens, train, data.class_sizes, slice(data.words))
+        candidates += Candidate.of(data.tokens, train, data.class_sizes, slice(data.words, train.n_types))
+        candidates += Candidate.passages(data) + ([] if vocabulary.grams else Candidate.phrases(data))
         tokens, documents = [c.token for c in candidates], [c.documents for c in candidates]
         borne = Sign.of_each(tokens, documents, data.train.corpus, data.tokenizer)
         candidates = [replace(c, signs=signs, fixed=fixed) for c, (signs, fixed) in zip(candidates, borne, strict=True)]
         plain = [c for c in candidates if not c.signs]
         suspects = [replace(c, signs=signs) for c in candidates if (signs := self._suspicious(c, plain, data))]
-        # tokens that share a word, or occur in much the same documents, are one finding, whatever their classes; so are a month
-        # and the year beside it
-        groups: list[list[_Candidate]] = []
+        # tokens that share a word or most documents are one finding, whatever their classes; so are a month and the year beside it
+        groups: list[list[Candidate]] = []
         for c in sorted(suspects, key=lambda c: -c.way * len(c.documents)):
             near = [group for group in groups if any(_belong(c, other) or self._inside(c, other) for other in group)]
             groups = [group for group in groups if all(group is not one for one in near)]
@@ -137,20 +116,21 @@ class Shortcut(Check):
         findings = [self._about(group, data) for group in groups]
         return sorted(findings, key=lambda f: -f.severity)[: self.most]
 
-    def _about(self, group: list[_Candidate], data: AuditData) -> Finding:
+    def _about(self, group: list[Candidate], data: AuditData) -> Finding:
         """The group as one finding: each of its documents is predicted by the strongest token in it."""
         train, corpus = data.train.counts, data.train.corpus
-        # length, which any mark changes, stands alone only; of equals the longest word comes first, of which most can be told
+        # length, which any mark changes, stands alone only
         group = [c for c in group if "⟨length " not in c.token] or group
         covered, every, group = np.zeros(train.n_documents, dtype=bool), group, []
         fields = data.tokenizer if isinstance(data.tokenizer, FieldTokenizer) else None
         for c in sorted(every, key=lambda c: -c.way):
             if data.leans_beyond(c.documents, c.label, covered):
                 group.append(c)
-                covered[c.documents] |= not (
-                    fields and fields.is_value(c.token)
-                )  # words stay a shortcut without the column
-        order = sorted(group, key=lambda c: (list(Sign).index(c.signs[0]), -c.way, c.token.count(" "), -len(c.token)))
+                # words stay a shortcut without the column
+                covered[c.documents] |= not (fields and fields.is_value(c.token))
+        passage = any(c.type < 0 and Formatting.includes(c.token) for c in group)
+        order = sorted(group, key=lambda c: (c.token.count(" "), -len(c.token)))  # of equals the longest word first
+        order = sorted(order, key=lambda c: (list(Sign).index(c.signs[0]), -len(c.token) if passage else -c.way))
         by_way = sorted(group, key=lambda c: c.way)
         predicts, types = [c.label for c in by_way], [c.type for c in by_way]
         held, right, counted = data.predicted(train.labels, [c.documents for c in by_way], predicts)
@@ -169,37 +149,29 @@ class Shortcut(Check):
         base = float(size if label else sizes.max()) / n
         tokens = tuple(dict.fromkeys(c.token for c in order))
         signs = tuple(dict.fromkeys(sign for c in order for sign in c.signs))
-        weight = max(self.weights.get(c.signs[0], 1.0) for c in order)
-        others = (n_held - n_inside) / max(n - size, 1)
-        company, usual = self._company(max(group, key=lambda c: c.way * len(c.documents)), data)
-        subject = company >= max(self.far, usual / 3) and not all(map(CODE.search, tokens))  # codes are no words
-        habit = all(c.signs[0] is Sign.FORMATTING for c in order) and others > self.usual
-        if subject or (habit and company >= self._bar(usual)):
-            weight *= self.habit
+        weight, subject = self._weight(order, (n_held - n_inside) / max(n - size, 1), data)
         decides = evidence["decides"]
+        # the class alone would make much of a small one, and all documents little
+        reach = math.sqrt(evidence["class"].value * evidence["documents"].value)
         predicted = f"are {self.are(label)}" if label else "have the class it predicts"
         where = self.are(label, "documents") if label else "the documents of their classes"
-        them = "it" if len(tokens) == 1 else "one of them"
+        them, appear = ("it", "it appears") if len(tokens) == 1 else ("one of them", "they appear")
         details = [
             f"{decides.counted} training documents containing {them} {predicted}: {decides}",
-            f"{'it appears' if them == 'it' else 'they appear'} in {evidence['class']} of {where}",
+            f"{appear} in {evidence['class']} of {where}",
             *(MEANING[sign] for sign in signs),
-            *(["it occurs with other words typical of this class, so it may be part of the topic"] if subject else []),
+            *["it occurs with other words typical of this class, so it may be part of the topic"] * subject,
+            *self._one_environment(held, data),
         ]
-        if data.environments is not None:  # names the one in which nearly all of these documents are, if there is one
-            found, of = data.environments
-            sizes = np.bincount(of[held][of[held] >= 0], minlength=len(found.names))
-            total, first = np.bincount(of[of >= 0]), int(sizes.argmax())
-            if sizes[first] >= max(1, self.one_place * sizes.sum()) and total[first] <= self.elsewhere * total.sum():
-                here = Share.count(int(sizes[first]), int(sizes.sum()))
-                details.append(f"{here.counted} of these documents are in environment {shown(found.names[first], 40)}")
         examples = right[:: max(1, len(right) // EXAMPLES)][:EXAMPLES]
         action = self.action_on_form if all(map(Formatting.includes, tokens)) else self.action
+        if Sign.BOILERPLATE in signs or passage:
+            action = self.action_on_passage
         if fields and all(map(fields.is_value, tokens)):
             action = self.action_on_values
         return self.finding(
             data,
-            weight * evidence["class"].value * (max(0.0, decides.low - base) / (1 - base)) ** 2,
+            weight * reach * (max(0.0, decides.low - base) / (1 - base)) ** 2,
             _headline(tokens, label, evidence),
             held,
             n_held,
@@ -212,77 +184,34 @@ class Shortcut(Check):
             action=action,
         )
 
-    def _candidates(self, table: pl.DataFrame, train: Counts, sizes: Ints, of: slice) -> list[_Candidate]:
-        """Those to look into among some types, the surest of each class first; `sizes`: documents of each class in the table."""
-        n, types = int(sizes.sum()), train.n_types
-        start, stop, _ = of.indices(types)
-        out: list[_Candidate] = []
-        for k, size in enumerate(sizes.tolist()):
-            rows = table[k * types + start : k * types + stop]
-            names = ("documents", "class_documents", "posterior_low", "effect", "q_value")
-            documents, inside, low, effect, q = (rows[name].to_numpy().astype(float) for name in names)
-            neutral = 2 * size / n - 1
-            way = (low - neutral) / (1 - neutral)
-            bits = self.information(documents, inside, size, n)
-            fits = (
-                (inside >= max(FLOOR, self.coverage * size))
-                & (documents <= self.common * n)
-                & (q < LEVEL)
-                & (effect > 0)
-            )
-            told = np.zeros(stop - start, dtype=bool)
-            told[np.argsort(-np.where(fits, bits, 0.0), kind="stable")[: self.informative]] = True
-            told &= (bits >= self.bits) & (way > self.less_pure)
-            chosen = np.flatnonzero(fits & ((way > self.pure) | told))
-            chosen = chosen[np.argsort(-way[chosen], kind="stable")][
-                : max(self.least_looked_into, math.ceil(self.looked_into / train.n_classes))
-            ]
-            out += [
-                _Candidate(rows["token"][s], start + s, k, float(way[s]), held)
-                for s, held in zip(chosen.tolist(), train.holders(start + chosen), strict=True)
-            ]
-        return out
+    def _weight(self, group: list[Candidate], elsewhere: float, data: AuditData) -> tuple[float, bool]:
+        """How much a group looks like an artefact, from 0 to 1, and whether it may be part of the subject; `elsewhere`: the part
+        of the other classes' documents that contain it."""
+        weight = max(self.writers if CHOICES.match(c.token) else self.weights.get(c.signs[0], 1.0) for c in group)
+        company, usual = self._company(max(group, key=lambda c: c.way * len(c.documents)), data)
+        words = not all(CODE.search(c.token) or Sign.BOILERPLATE in c.signs for c in group)
+        subject = words and company >= max(self.far, usual / 3)
+        habit = all(c.signs[0] is Sign.FORMATTING for c in group) and elsewhere > self.usual
+        if subject or (habit and company >= self._bar(usual)):
+            return weight * self.habit, subject
+        return min(weight, self.writers) if habit else weight, False
 
-    def _phrases(self, data: AuditData) -> list[_Candidate]:
-        """Candidates that are runs of two or three words, for an audit of single words: those in 1% of the smallest class, none of
-        whose words leans to the class outside the phrase, so that it is their meeting which decides."""
-        train = data.train.counts
-        least = max(FLOOR, math.ceil(self.coverage * int(train.class_sizes.min())))
-        try:
-            vocabulary = learn_vocabulary(data.train.stream, data.tokenizer, 3, least)
-        except InputError:  # no word is as frequent
+    def _one_environment(self, held: Ints, data: AuditData) -> list[str]:
+        """The environment in which nearly all of some documents are, as a detail; none where there is no such."""
+        if data.environments is None:
             return []
-        matrix, _ = vocabulary.count(data.train.stream)
-        counts, words = Counts(matrix, train.labels, train.classes, vocabulary.tokens), len(vocabulary.words)
-        place, present = {word: s for s, word in enumerate(vocabulary.words)}, counts.present
-        out = []
-        table, types = token_importance(counts).to_frame(), slice(words, counts.n_types)
-        for c in self._candidates(table, counts, counts.class_sizes, types):
-            share = train.class_sizes[c.label] / train.n_documents
-            outside = [present[place[word]] - present[c.type] for word in c.token.split(" ")]
-            # a word in too few documents to be judged without the phrase counts as leaning
-            leans = [
-                rest.sum() < FLOOR
-                or (Share.count(int(rest[c.label]), int(rest.sum())).low - share) / (1 - share) > self.less_pure
-                for rest in outside
-            ]
-            if not any(leans) and present[c.type, c.label] >= self.decided * len(c.documents):
-                out.append(replace(c, type=-1))
-        return out
+        found, of = data.environments
+        sizes = np.bincount(of[held][of[held] >= 0], minlength=len(found.names))
+        total, first = np.bincount(of[of >= 0]), int(sizes.argmax())
+        if sizes[first] < max(1, self.one_place * sizes.sum()) or total[first] > self.elsewhere * total.sum():
+            return []
+        here, name = Share.count(int(sizes[first]), int(sizes.sum())), shown(found.names[first], 40)
+        return [f"{here.counted} of these documents are in environment {name}, so the others cannot confirm it"]
 
-    @staticmethod
-    def information(documents: Floats, inside: Floats, size: float, n: int) -> Floats:
-        """Mutual information, in bits, shape (|S|,), between "a document contains the type" (so many of n, so many inside)
-        and "it is of the class" (so many: `size`)."""
-        both = np.array([inside, documents - inside, size - inside, n - size - documents + inside]) / n
-        rows = np.array([documents, documents, n - documents, n - documents]) / n
-        columns = np.array([size, n - size, size, n - size])[:, None] / n
-        return np.asarray(rel_entr(both, rows * columns).sum(axis=0) / np.log(2))
-
-    def _suspicious(self, c: _Candidate, plain: list[_Candidate], data: AuditData) -> tuple[Sign, ...]:
+    def _suspicious(self, c: Candidate, plain: list[Candidate], data: AuditData) -> tuple[Sign, ...]:
         """Why a candidate is suspicious (module docstring); nothing if it is not. `plain`: the candidates without a sign."""
         train = data.train.counts
-        if c.type < 0 and c.way < self.certain and Sign.MARKUP not in c.signs:
+        if c.type < 0 and c.way < self.certain and not set(c.signs) & STRONG:
             return ()  # a phrase begins or ends texts more easily than it decides them
         if set(c.signs) & STRONG:
             return c.signs
@@ -294,22 +223,30 @@ class Shortcut(Check):
             apart = self._company(c, data)[0] < self.near
             return c.signs if apart or (Sign.BOILERPLATE in c.signs and self._is_beside_the_point(c, data)) else ()
         certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
-        exact = len(c.documents) >= self.enough and (train.labels[c.documents] == c.label).all() and " " not in c.token
+        pure = bool((train.labels[c.documents] == c.label).all()) and " " not in c.token
+        exact = pure and len(c.documents) >= self.enough
+        chance = (train.class_sizes[c.label] / train.n_documents) ** len(
+            c.documents
+        )  # that all of them are of the class
+        few = pure and len(c.documents) >= self.least and chance < 1e-6
         held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
-        if not (certain or exact) or self.most_of_class < held < self.all_of_class:
+        if not (certain or exact or few) or self.most_of_class < held < self.all_of_class:
             return ()
+        interrupts = c.type >= 0 and c.interrupts(data)
         others = [o for o in plain if o.label == c.label and o.way >= c.way - self.nearly and not _belong(c, o)]
         if sum(o.fixed for o in others) > len(others) / 2:
             # texts of templates: words keep no company outside their own; only one that stands anywhere is no part of them
-            if c.fixed:
+            if c.fixed and not interrupts:
                 return ()
             others = [o for o in others if not o.fixed]
         company, usual = self._company(c, data)
         # where ordinary words keep no company either, nothing but the word's being alone tells it from them
         apart = company < self._bar(usual, len(others)) if usual >= self.far else company < self.far and not others
-        return (Sign.ALONE,) if apart else ()
+        apart &= certain or exact
+        # what company cannot tell, because many words are as reliable, the neighbours can
+        return (Sign.ALONE,) if apart or (interrupts and company < self.near) else ()
 
-    def _inside(self, c: _Candidate, larger: _Candidate) -> bool:
+    def _inside(self, c: Candidate, larger: Candidate) -> bool:
         """Whether nearly all documents of a word contain the other, which is as sure a sign of the same class."""
         if c.label != larger.label or larger.way < c.way - self.nearly or Formatting.includes(larger.token):
             return False
@@ -320,7 +257,7 @@ class Shortcut(Check):
         """Below which a token's company is that of what was put there; the lower, the more words of the class are as reliable."""
         return min(self.near, usual / max(4, others)) if usual >= self.far else -math.inf
 
-    def _company(self, c: _Candidate, data: AuditData) -> tuple[float, float]:
+    def _company(self, c: Candidate, data: AuditData) -> tuple[float, float]:
         """How far the other words of a candidate's documents are from those of its class's other documents, in standard deviations
         of as many documents drawn at random; and the median of the same for a dozen words that are about as frequent.
 
@@ -354,7 +291,7 @@ class Shortcut(Check):
         ]
         return _away(near, held, rng), float(np.median(usual or 0.0))
 
-    def _is_beside_the_point(self, c: _Candidate, data: AuditData) -> bool:
+    def _is_beside_the_point(self, c: Candidate, data: AuditData) -> bool:
         """Whether the model certainly predicts the class of the token's documents without it about as often as of the others."""
         train, model = data.train.counts, data.learned.model
         keep = data.train.types_not_containing({c.token})
@@ -402,7 +339,7 @@ def _related(a: str, b: str) -> bool:
     return a == b or (short >= 5 and (a.endswith(b) or b.endswith(a))) or (short >= n and a[:n] == b[:n])
 
 
-def _belong(a: _Candidate, b: _Candidate) -> bool:
+def _belong(a: Candidate, b: Candidate) -> bool:
     """Whether two candidates share a word or much the same documents, or are numbers of one form, such as 7/10 and 10/10."""
     forms = {re.sub(r"\d+", "0", one.token) for one in (a, b)}
     if len(forms) == 1 and re.fullmatch(r"[^\w\s⟨]*0[^\w\s]+(0[^\w\s]*)*|[^\w\s⟨]+0", forms.pop()):

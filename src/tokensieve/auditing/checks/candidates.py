@@ -1,0 +1,192 @@
+"""Candidates for shortcuts: tokens, phrases and passages that nearly decide a class.
+
+A token is one if it is in at least 1% of the class's documents, predicts the label, and is either *pure* (the conservative bound of
+its posterior difference lies more than half of the way from neutral to certain) or *informative* (among the thirty of most
+information about the class, at least 0.02 bits, and a fifth of that way).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from scipy.special import betainc, rel_entr
+
+from tokensieve.auditing.agreement import FLOOR
+from tokensieve.auditing.checks.base import AuditData, Share
+from tokensieve.auditing.checks.signs import Sign
+from tokensieve.errors import InputError
+from tokensieve.evidence.importance import token_importance
+from tokensieve.evidence.intervals import LEVEL, false_discovery
+from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.vocabulary import learn_vocabulary
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A token that nearly decides a class, and the signs of an artefact that it bears.
+
+    Attributes:
+        type: its place in the vocabulary, −1 for a phrase or passage.
+        way: how far from neutral to certain the cautious end of its posterior difference lies.
+        fixed: whether it mostly has the same neighbour or place.
+    """
+
+    token: str
+    type: int
+    label: int
+    way: float
+    documents: Ints
+    signs: tuple[Sign, ...] = ()
+    fixed: bool = False
+
+    coverage: ClassVar[float] = 0.01  # of the class's documents
+    common: ClassVar[float] = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
+    rare: ClassVar[float] = 0.01  # q of containing it, for what is in too few documents for the table's test
+    # types, of how much information, and how far on the way to certain; without a limit beyond `pure`
+    informative, bits, less_pure, pure = 30, 0.02, 0.2, 0.5
+    # of the documents with a phrase; of the film reviews with "well worth", no artefact, 0.96 are good ones
+    decided: ClassVar[float] = 0.985
+    looked_into, least_looked_into = 160, 8  # candidates whose documents are read, and of each class
+
+    @classmethod
+    def of(cls, table: pl.DataFrame, train: Counts, sizes: Ints, types: slice) -> list[Candidate]:
+        """Those to look into among some types, the surest of each class first; `sizes`: documents of each class in the table."""
+        n, grouped = int(sizes.sum()), "units" in table.columns
+        start, stop, _ = types.indices(train.n_types)
+        out: list[Candidate] = []
+        for k, size in enumerate(sizes.tolist()):
+            rows = table[k * train.n_types + start : k * train.n_types + stop]
+            names = ("documents", "class_documents", "posterior_low", "effect", "q_value")
+            documents, inside, low, effect, q = (rows[name].to_numpy().astype(float) for name in names)
+            neutral = 2 * size / n - 1
+            way = (low - neutral) / (1 - neutral)
+            bits = cls.information(np.stack([inside, documents - inside], axis=1), np.array([size, n - size]))
+            fits = (inside >= max(FLOOR, cls.coverage * size)) & (documents <= cls.common * n) & (effect > 0)
+            # that so many of them are of the class (a binomial bound of Fisher's exact test): few documents of unequal length may
+            # hide it from the table's test, which compares how much of the text a type is
+            p = np.where(fits, betainc(np.maximum(inside, 1), documents - inside + 1, size / n), 1.0)
+            exceptional = np.zeros(stop - start, bool) if grouped else false_discovery(p[:, None])[:, 0] < cls.rare
+            fits &= (q < LEVEL) | exceptional
+            told = np.zeros(stop - start, dtype=bool)
+            told[np.argsort(-np.where(fits, bits, 0.0), kind="stable")[: cls.informative]] = True
+            told &= (bits >= cls.bits) & (way > cls.less_pure)
+            chosen = np.flatnonzero(fits & ((way > cls.pure) | told))
+            chosen = chosen[np.argsort(-way[chosen], kind="stable")][
+                : max(cls.least_looked_into, math.ceil(cls.looked_into / train.n_classes))
+            ]
+            out += [
+                cls(rows["token"][s], start + s, k, float(way[s]), held)
+                for s, held in zip(chosen.tolist(), train.holders(start + chosen), strict=True)
+            ]
+        return out
+
+    @classmethod
+    def phrases(cls, data: AuditData) -> list[Candidate]:
+        """Candidates that are runs of two or three words, for an audit of single words: those in 1% of the smallest class, none of
+        whose words leans to the class outside the phrase, so that it is their meeting which decides."""
+        train = data.train.counts
+        least = max(FLOOR, math.ceil(cls.coverage * int(train.class_sizes.min())))
+        try:
+            vocabulary = learn_vocabulary(data.train.stream, data.tokenizer, 3, least)
+        except InputError:  # no word is as frequent
+            return []
+        matrix, _ = vocabulary.count(data.train.stream)
+        counts, words = Counts(matrix, train.labels, train.classes, vocabulary.tokens), len(vocabulary.words)
+        place, present = {word: s for s, word in enumerate(vocabulary.words)}, counts.present
+        out = []
+        table, types = token_importance(counts, units=data.train.corpus.units).to_frame(), slice(words, counts.n_types)
+        for c in cls.of(table, counts, counts.class_sizes, types):
+            outside = [present[place[word]] - present[c.type] for word in c.token.split(" ")]
+            leans = any(cls._leans(rest, c.label, train) for rest in outside)
+            if not leans and present[c.type, c.label] >= cls.decided * len(c.documents):
+                out.append(replace(c, type=-1))
+        return out
+
+    @classmethod
+    def passages(cls, data: AuditData) -> list[Candidate]:
+        """Candidates that are the first or last two to four words and signs of texts, digits as 0, where other texts have the same
+        words near that edge without leaning to the class: what cutting a name from "Sent by Ann." leaves behind."""
+        train, corpus, texts = data.train.counts, data.train.corpus, data.train.corpus.texts
+        if corpus.fields:
+            return []
+        lower = pl.concat(
+            [part.str.to_lowercase() for part in ([texts] if isinstance(texts, pl.Series) else texts.batches())]
+        )
+        runs, edges = pl.Series(dtype=pl.String), {"starts": lower.str.head(80), "ends": lower.str.tail(80)}
+        for verb, edge in edges.items():
+            pieces = edge.str.replace_all(r"\d+", "0").str.extract_all(r"\w+|[^\w\s]").list
+            for size in (2, 3, 4):
+                run = (pieces.head(size) if verb == "starts" else pieces.tail(size)).list.join(" ")
+                run = f'⟨{verb} "' + run.str.replace_all(r" ([.,:;!?)\]])", "$1") + '"⟩'
+                runs = runs.append(run.set(pieces.len() <= size, None))
+        frame = pl.DataFrame({"run": runs, "document": np.tile(np.arange(len(lower)), len(runs) // len(lower))})
+        frame = frame.filter(pl.col("run").str.contains(r'⟨(starts|ends "\w)')).unique()
+        frame = frame.filter(pl.len().over("run") >= FLOOR)
+        if frame.is_empty():
+            return []
+        names, places = np.unique(frame["run"].to_numpy(), return_inverse=True)
+        matrix = sp.csr_array((np.ones(len(places)), (frame["document"].to_numpy(), places)), (len(lower), len(names)))
+        counts = Counts(matrix, train.labels, train.classes, names)
+        out = []
+        for c in cls.of(
+            token_importance(counts, units=data.train.corpus.units).to_frame(), counts, counts.class_sizes, slice(None)
+        ):
+            words = re.findall(r"\w+", c.token.partition('"')[2])
+            if sum(map(str.isalpha, words)) < 2:
+                continue
+            pattern = r"\W+".join(re.escape(word).replace("0", r"\d+") for word in words)
+            elsewhere = lower.str.contains(rf"\b{pattern}\b").to_numpy().copy()
+            elsewhere[c.documents] = False
+            rest = np.bincount(train.labels[elsewhere], minlength=train.n_classes)
+            edge = edges["ends" if c.token.startswith("⟨ends") else "starts"]
+            fixed = edge.str.contains(rf"\b{pattern}\b").to_numpy()[elsewhere].sum() >= 0.8 * rest.sum()
+            if fixed and rest.sum() >= len(c.documents) / 2 and not cls._leans(rest, c.label, train):
+                out.append(replace(c, type=-1))
+        return out
+
+    @classmethod
+    def _leans(cls, documents: Ints, label: int, train: Counts) -> bool:
+        """Whether documents, so many of each class, lean to a class; too few to be judged count as leaning."""
+        share = train.class_sizes[label] / train.n_documents
+        low = Share.count(int(documents[label]), int(documents.sum())).low
+        return bool(documents.sum() < FLOOR or (low - share) / (1 - share) > cls.less_pure)
+
+    @staticmethod
+    def information(inside: Floats | Ints, sizes: Floats | Ints) -> Floats:
+        """Mutual information, in bits, shape (|S|,), between "a document contains the type", so many of each class, (|S|, K), and
+        its class, each of so many documents, (K,)."""
+        both = np.stack([inside, sizes - inside]) / sizes.sum()  # contain it, or not
+        found = rel_entr(both, both.sum(axis=2, keepdims=True) * sizes / sizes.sum())
+        return np.asarray(found.sum(axis=(0, 2)) / np.log(2))
+
+    def interrupts(self, data: AuditData) -> bool:
+        """Whether it, or the short phrase that it always is in, stands between words that are neighbours elsewhere, about as often
+        as any two neighbours are: what was put into finished sentences does, and a word that belongs there does not."""
+        stream, pairs, recurring = data.word_pairs
+        ids, starts, size = stream.ids, stream.starts, self.token.count(" ") + 1
+        some = self.documents[self.documents < stream.n_documents][:200]
+        at = np.concatenate([np.empty(0, np.int64), *map(np.arange, starts[some], starts[some + 1])])
+        begin, end = (np.repeat(x, starts[some + 1] - starts[some]) for x in (starts[some], starts[some + 1]))
+        here = ids[at] == stream.words.index(self.token.split(" ")[0])
+        at, begin, end = at[here], begin[here], end[here]
+        left, right = at - 1, at + size
+        for side, step in ((left, -1), (right, 1)):
+            for _ in range(3):  # words that always come with it are part of what was put there
+                inside = (side >= begin) & (side < end)
+                most = np.bincount(ids[side[inside]], minlength=1).max()
+                if most <= 0.8 * len(side):
+                    break
+                side += step
+            if most > 0.5 * len(side):
+                return False
+        both = (left >= begin) & (right < end)
+        around = ids[left[both]].astype(np.int64) * len(stream.words) + ids[right[both]]
+        share = Share.count(int(np.isin(around, pairs).sum()), len(around))
+        short = len(at) > 0 and int((right - left).max()) <= 4
+        return short and len(around) >= 8 and share.value >= 0.8 * recurring and share.low >= 0.5 * recurring
