@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -38,7 +39,7 @@ from tokensieve.model.attention import attention_sums
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.partitions import Piece
 from tokensieve.model.settings import TrainSettings
-from tokensieve.task.cluster import Learned, learn_on
+from tokensieve.task.cluster import Learned, _OnCluster, learn_on
 from tokensieve.task.tasks import train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts
@@ -50,6 +51,16 @@ distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
 
 N = 400
+
+
+def test_a_cluster_trains_again_on_the_types_themselves_whatever_they_are_called() -> None:
+    # names were compared pair by pair: minutes for 50,000 types
+    learned: Any = SimpleNamespace(trained=Mock(), sizes=np.full((2, 2), 9), copies={})
+    part: Any = Mock(counts=SimpleNamespace(n_documents=1))
+    task = _OnCluster(learned, (part, part))
+    found = task.refit(np.array([2, 5]), part, part, TrainSettings())
+    assert found is learned.trained.return_value
+    assert [list(call.args[0]) for call in learned.trained.call_args_list] == [[2, 5]]
 
 
 @dataclasses.dataclass

@@ -299,9 +299,8 @@ def _choose(
         # if one part is held out and a core would be idle, the training on all documents, which the choice is for, runs along
         runs += [run(strength, rated)] * (len(held) == 1 and cores > 1)
         trials.append(_Trial(schedule.steps, rated.score_rate, strength, runs))
-    # Trainings run side by side, a thread each; every one of them has the bits that it has alone. Those of few documents all do, as
-    # their tables are small.
-    together = len(trials) if several else 1
+    # Trainings run side by side, a thread each; every one of them has the bits that it has alone. Where tables are small, all do.
+    together = len(trials) if counts.n_types <= 100_000 else 1
     with ThreadPoolExecutor(cores) as pool:
         for first, check in product(range(0, len(trials), together), range(0, schedule.steps, pause)):
             tell("choosing the length of training", (first + together * check / schedule.steps) / len(trials))
