@@ -680,6 +680,27 @@ def test_a_column_of_authors_that_nobody_named_is_proposed_for_the_groups() -> N
         assert not [f for f in quiet.findings if f.kind == "groups"]
 
 
+def test_words_that_define_the_label_are_named_where_nothing_is_found() -> None:
+    texts = reviews(600, 9)[0]
+    labels = ["yes" if {"plot", "lesson"} & set(text.replace(".", " ").split()) else "no" for text in texts]
+    found = audit(read_corpus((texts, labels)), Settings(baseline=False, thorough=False))
+    verdict = found.report().verdict
+    assert not found.findings and "words such as" in verdict and "define the label" in verdict
+    assert "“plot”" in verdict and "“lesson”" in verdict
+
+
+def test_repeats_with_another_label_and_accuracy_without_leaks_are_counted() -> None:
+    texts, labels = reviews(400, 10)
+    others, known = reviews(100, 11)
+    swapped = ["good" if label == "bad" else "bad" for label in labels[:10]]
+    train = pl.DataFrame({"text": texts + texts[:20], "label": labels + swapped + labels[10:20]})
+    test = pl.DataFrame({"text": others + texts[-20:], "label": known + labels[-20:]})
+    found = audit(train, Settings(baseline=False), text="text", label="label", test=test).findings
+    details = {f.kind: " ".join(f.details) for f in found}
+    assert "10 of them have another label than the document that they repeat" in details["repeated"]
+    assert "on the other test documents, the accuracy is" in details["leak"]
+
+
 def test_an_unknown_class_is_refused(whole: Audit) -> None:
     with pytest.raises(InputError, match="'pos' is not a class of this audit; its classes are 'bad', 'good'"):
         whole.top("pos")

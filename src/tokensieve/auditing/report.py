@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import polars as pl
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.findings import Finding, quoted
-from tokensieve.auditing.preferences import ALIKE, PreferenceFacts
+from tokensieve.auditing.preferences import ALIKE
 from tokensieve.blocks import (
     Block,
     Column,
@@ -32,6 +33,7 @@ from tokensieve.blocks import (
     Tokens,
 )
 from tokensieve.escape import printable, shown
+from tokensieve.task.tasks import Preferences, Task
 from tokensieve.wording import count, percent, plain
 
 if TYPE_CHECKING:
@@ -73,8 +75,7 @@ TERMS = {
 
 def audit_report(audit: Audit) -> Report:
     """The report of an audit."""
-    of_task = _of_labels(audit) if audit.pairs is None else _of_pairs(audit, audit.pairs)
-    lead, figures, said, rewarded, warnings, where = of_task
+    lead, figures, said, rewarded, warnings, where = _of_task(audit.learned.task, audit)
     values = [("TF-IDF + logistic regression", audit.baseline_accuracy)] if audit.baseline_accuracy is not None else []
     interval = f"95% CI {percent(audit.accuracy.low)} to {percent(audit.accuracy.high)}"
     facts = [(figures[0], percent(audit.accuracy.value), interval)]
@@ -167,7 +168,8 @@ def exceeded_report(audit: Audit, source: str, out: Path) -> Report:
 OfTask = tuple[str, tuple[str, list[tuple[str, float]]], list[Block], list[Block], list[Block], str]
 
 
-def _of_labels(audit: Audit) -> OfTask:
+@singledispatch
+def _of_task(task: Task, audit: Audit) -> OfTask:
     """What the report of labels has of its own: what was read, the name of its accuracy and other accuracies, what else the first
     screen says (nothing), what is rewarded (nothing), warnings, and where a mask applies."""
     n = audit.documents
@@ -187,8 +189,11 @@ def _of_labels(audit: Audit) -> OfTask:
     return f"{train} and {test} in {len(audit.classes):,} classes", figures, [], [], warnings, ""
 
 
-def _of_pairs(audit: Audit, facts: PreferenceFacts) -> OfTask:
+@_of_task.register(Preferences)
+def _of_pairs(task: Preferences, audit: Audit) -> OfTask:
     """The same of preference pairs, with the tokens that win and lose at equal length."""
+    facts = audit.pairs
+    assert facts is not None
     by = facts.by and shown(facts.by, 40)
     groups = f" of {count(facts.units['train'])} and {count(facts.units['test'])} groups ({by})" if by else ""
     lead = f"{count(facts.pairs['train'])} training and {count(facts.pairs['test'], 'test pair')}{groups}"
@@ -234,7 +239,11 @@ def _verdict(audit: Audit) -> str:
         if units is not None:
             of = f" (training documents form {count(np.unique(units).size, 'group')}, which count as one each)"
         return f"No token of {where} predicts the label beyond chance{of}, so this audit cannot assess shortcuts."
-    return f"No shortcut, leak or label problem found in {where}."
+    nothing = f"No shortcut, leak or label problem found in {where}"
+    if audit.accuracy.low < max(0.95, audit.majority_accuracy):
+        return f"{nothing}."
+    words, right = quoted(audit.top(rows=3)["token"].to_list()), percent(audit.accuracy.value)
+    return f"{nothing}, but words such as {words} predict {right} of test labels; check whether they define the label."
 
 
 def _mask_command(audit: Audit, tokens: Sequence[str], whole: bool = False) -> str:
@@ -242,12 +251,7 @@ def _mask_command(audit: Audit, tokens: Sequence[str], whole: bool = False) -> s
     corpus, settings, more = audit.learned.train.corpus, audit.settings, audit.more
     known = isinstance(more.get("source"), str)
     words = ["tokensieve", "mask", more["source"] if known else "SOURCE"]
-    if corpus.pairs is not None:
-        words += ["--pairs", ",".join(corpus.pairs.columns)]
-    else:
-        fields = [name for name in corpus.fields if name not in corpus.columns]
-        names = fields or corpus.intake.columns[:known]
-        words += [part for name in names for part in ("--text", name)]
+    words += audit.learned.task.text_options(corpus, known)
     for name in ("encoding", "separator"):
         if getattr(settings, name) is not None:
             words += [f"--{name}", getattr(settings, name)]

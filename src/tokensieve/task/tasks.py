@@ -120,6 +120,10 @@ class Task(ABC):
         """
 
     @abstractmethod
+    def text_options(self, corpus: Corpus, known: bool) -> list[str]:
+        """How the command line names the columns of the text; a single one only if it is `known` to be in the source."""
+
+    @abstractmethod
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         """Entries of summary.json that only this task has."""
 
@@ -258,6 +262,10 @@ class Labels(Task):
             out.append(", ".join(str(counts.tokens[types[t]]) for t in np.argsort(-push)[:4]))
         return out
 
+    def text_options(self, corpus: Corpus, known: bool) -> list[str]:
+        names = [name for name in corpus.fields if name not in corpus.columns] or corpus.intake.columns[:known]
+        return [part for name in names for part in ("--text", name)]
+
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         return {}
 
@@ -304,6 +312,10 @@ class Preferences(Task):
             least = [s for s in np.argsort(push, kind="stable")[:4] if push[s] < 0]
             out.append(", ".join(str(counts.tokens[s]) for s in least))
         return out
+
+    def text_options(self, corpus: Corpus, known: bool) -> list[str]:
+        assert corpus.pairs is not None
+        return ["--pairs", ",".join(corpus.pairs.columns)]
 
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         assert train.pairs is not None and test.pairs is not None

@@ -31,6 +31,9 @@ class Repeated(Check):
         share = Share.count(data.counted("repeated", len(again)), int(data.class_sizes.sum()))
         if share.value < self.least:
             return
+        labels = data.train.corpus.labels
+        differ = int(np.count_nonzero(labels[again] != labels[near[again]]))
+        said = f"{differ:,} of them have another label than the document that they repeat"
         both = list(dict.fromkeys(i for k in again[:EXAMPLES].tolist() for i in (int(near[k]), k)))
         yield self.finding(
             data,
@@ -40,5 +43,8 @@ class Repeated(Check):
             share.found,
             evidence={"documents": share},
             examples=tuple(data.start_of(i) for i in both[:EXAMPLES]),
-            details=(f"{share.counted} training documents repeat an earlier one, word for word or nearly",),
+            details=(
+                f"{share.counted} training documents repeat an earlier one, word for word or nearly",
+                *[said] * (differ > 0 and not data.task.counted),
+            ),
         )
