@@ -20,6 +20,7 @@ from unittest import mock
 
 import numpy as np
 import polars as pl
+from safetensors import safe_open
 
 from machine import DATA, described
 from tokensieve import __version__
@@ -46,21 +47,28 @@ def sample(source: str, documents: int, seed: int, folder: Path) -> Counts:
     return count_corpus(Corpus.of(frame[text], labels, ("negative", "positive")), min_documents=least).counts
 
 
-def run(source: str, documents: int, seed: int, seconds: float, folder: Path) -> dict[str, object]:
-    """One sample as a row."""
-    counts = sample(source, documents, seed, folder)
+def run(source: str, documents: int, seed: int, seconds: float, folder: Path, states: Path | None) -> dict[str, object]:
+    """One sample as a row; its flow goes on from where an earlier, interrupted run left it in the folder of states."""
+    counts, earlier, state = sample(source, documents, seed, folder), 0.0, None
+    if states is not None:
+        state = states / f"{source}-{documents}-{seed}.safetensors"
+        if state.exists():
+            with safe_open(state, "numpy") as kept:
+                earlier = float(json.loads(kept.metadata()["state"])["seconds"])
     started = time.process_time()
     with mock.patch("time.monotonic", time.process_time):
-        found = verify(counts, VerifySettings(d=512, max_seconds=seconds))
-    spent = time.process_time() - started
+        left = max(seconds - earlier, 1.0)
+        found = verify(counts, VerifySettings(d=512, max_seconds=left, resume=state))
+    spent = earlier + time.process_time() - started
     figures = found.limit.to_dict()
     keep = ("verdict", "reason", "dimension_v", "tied_documents", "tight_pairs", "pulling_pairs", "is_max_margin")
     keep += ("prediction_error", "compared_from", "compared_to", "faces", "duality_gap", "kkt_residual")
-    keep += ("curvature_f1", "curvature_f3")
+    keep += ("curvature_f1", "curvature_f3", "grade")
     return (
         {"source": source, "documents": documents, "seed": seed, "types": counts.n_types}
         | {name: figures.get(name) for name in keep}
         | {"processor_seconds": round(spent, 1), "steps": len(found.flow.log_time) - 1}
+        | {"log_time": float(found.flow.log_time[-1]), "proof": figures["proof"]}
     )
 
 
@@ -71,13 +79,14 @@ def main() -> None:
     parser.add_argument("--documents", type=int, required=True)
     parser.add_argument("--seeds", default="100-119")
     parser.add_argument("--seconds", type=float, default=600.0, help="processor seconds of one sample")
+    parser.add_argument("--states", type=Path, help="folder that keeps the flows, to go on after an interruption")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     first, last = map(int, options.seeds.split("-"))
     rows: list[dict[str, object]] = []
     for seed in range(first, last + 1):
-        rows.append(run(options.source, options.documents, seed, options.seconds, options.data))
+        rows.append(run(options.source, options.documents, seed, options.seconds, options.data, options.states))
         times = [float(str(row["processor_seconds"])) for row in rows]
         decided = [row["verdict"] != "not settled" for row in rows]
         in_time = [one and spent <= 120 for one, spent in zip(decided, times, strict=True)]
