@@ -31,15 +31,6 @@ _MEANS = {
     "diverges, Theorem 4.3": "With longer training, attention ends up on one selected token of each document.",
     "not settled": "This run could not settle where attention ends up with longer training.",
 }
-# The same in the terms of the theory.
-_IN_THEORY = {
-    "converges to a point": "The vector p, which decides the scores, stops growing.",
-    "diverges along p̂ with finite gaps": "The vector p, which decides the scores, grows without end: gaps between tokens that "
-    "are selected together settle, and all others grow like log t.",
-    "diverges, Theorem 4.3": "The vector p, which decides the scores, grows without end and separates the selected tokens from "
-    "all others by the largest margin, as Theorem 4.3 states.",
-    "not settled": "",
-}
 # The claims for people who have not read the paper, in the order of `Claim.of_theory`.
 _PLAIN = (
     "one training step already gives each token a value in proportion to how one-sided it is (Lemma 4.1)",
@@ -129,7 +120,7 @@ def report_of(found: Verification) -> Report:
     words = "Next: read where attention ends up, and check certificate.npz with the script in docs/theory.md."
     start += [Text(words, only=("html",))] * (limit.fate != "not settled")
     start += [Text(f"{shown(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes]
-    ends: list[Block] = [Text(f"{_MEANS[limit.fate]} {_IN_THEORY[limit.fate]}".strip(), "lead", only=_PAGE)]
+    ends: list[Block] = [Text(_MEANS[limit.fate], "lead", only=_PAGE)]
     ends += [Text(shown(line, 600)) for line in _limit_lines(found)]
     gaps = found.finite_gaps().head(20)
     if gaps.height:
@@ -271,10 +262,7 @@ def _pictures(found: Verification) -> list[Picture]:
         if math.isfinite(exponent):
             said += f", falling like ‖p‖ to the {exponent:.2f} ± {error:.2f} (dashed)"
         said = said.replace("-", "−")
-        data, words = (
-            {"curve": curve, "exponent": exponent, "said": said},
-            f"Angle between p and the limit direction: {said}.",
-        )
+        data, words = {"curve": curve, "exponent": exponent, "said": said}, f"Angle between p and its limit: {said}."
         add("angle", data, "Direction of p against its limit", "The theory expects ‖p‖ to the −1.", words)
     gaps = found.gap_curves()
     if gaps.height:

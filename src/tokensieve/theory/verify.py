@@ -244,16 +244,8 @@ class Verification:
         face, finite, margin, balance = limit.face, limit.finite, limit.margin, limit.balance
         if limit.fate == "not settled" or face is None or finite is None:
             return {}
-        arrays = {
-            "indptr": m.indptr,
-            "indices": m.indices,
-            "counts": m.data,
-            "labels": counts.signs,
-            "E": self.embeddings,
-            "w": self.values,
-            "selected": face.mask,
-            "z": flow.whole(finite.z),
-        }
+        arrays = {"indptr": m.indptr, "indices": m.indices, "counts": m.data, "labels": counts.signs}
+        arrays |= {"E": self.embeddings, "w": self.values, "selected": face.mask, "z": flow.whole(finite.z)}
         meaning = {
             "indptr, indices, counts": "documents × token types, compressed rows: document X holds type s counts times",
             "labels": "y, ±1",
@@ -277,15 +269,13 @@ class Verification:
                 )
         kept = io.BytesIO()
         np.savez_compressed(kept, **arrays)
-        about = {
+        about: dict[str, object] = {
             "verdict": limit.fate,
             "grade": limit.grade,
             "proof": {"missing": limit.unproved} | limit.proof,
-            "reason": limit.reason,
-            "is_max_margin": limit.is_max_margin,
-            "dimension_v": face.dimension,
-            "arrays": meaning,
         }
+        about |= {"reason": limit.reason, "is_max_margin": limit.is_max_margin}
+        about |= {"dimension_v": face.dimension, "arrays": meaning}
         said = json.dumps(about, ensure_ascii=False, indent=1)
         return {"certificate.json": said, "certificate.npz": kept.getvalue()}
 

@@ -1,4 +1,4 @@
-"""The limit of the flow on any data: a finite part, a diverging part, and the certificates of both.
+"""The limit of the flow: a finite part, a diverging part, and the certificates of both.
 
 What p does after the computed curve is predicted by the slow flow (`flow.split`). An unselected type that comes near ends it: from
 there the true flow is followed in local time, until its ties have settled again. On the last face,
@@ -290,9 +290,7 @@ class FlowLimit:
             "is_max_margin": self.is_max_margin,
             "tight_pairs": 0 if balance is None else len(balance.tight),
             "pulling_pairs": 0 if balance is None else balance.pulling,
-            "selection_changes": [
-                dict(zip(("norm", "log_time", "documents"), change, strict=True)) for change in self.changes
-            ],
+            "selection_changes": [{"norm": norm, "log_time": at, "documents": n} for norm, at, n in self.changes],
             "faces": 0 if self.prediction is None else len(self.prediction.phases),
             "seconds": self.seconds.get("limit", 0.0),
         }
@@ -320,9 +318,8 @@ def _point(land: Landscape, flow: Flow) -> FlowLimit:
     assert flow.limit is not None
     z = flow.limit if flow.basis is None else flow.basis.T @ flow.limit
     face = Face.of(land.counts, land.E, np.ones(land.counts.matrix.nnz, bool))
-    return FlowLimit(
-        "converges to a point", flow.reason, flow, face, Equilibrium.near(land, face, z) if face.dimension else None
-    )
+    finite = Equilibrium.near(land, face, z) if face.dimension else None
+    return FlowLimit("converges to a point", flow.reason, flow, face, finite)
 
 
 def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress: Progress | None) -> FlowLimit:
@@ -427,11 +424,10 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
         words += f"; gaps on which no force acts grow more slowly, one like {balance.slowest:.3g} log t"
     elif not is_max_margin:
         words += "; p̂ is not the max-margin direction: an active constraint works against convergence to it"
+    as_stated = k == 0 and is_max_margin and balance.pulling == 0
     return replace(
         limit,
-        fate="diverges, Theorem 4.3"
-        if k == 0 and is_max_margin and balance.pulling == 0
-        else "diverges along p̂ with finite gaps",
+        fate="diverges, Theorem 4.3" if as_stated else "diverges along p̂ with finite gaps",
         reason=words,
         balance=balance,
         is_max_margin=is_max_margin,

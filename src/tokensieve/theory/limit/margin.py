@@ -74,12 +74,8 @@ class Margin:
 
     def to_dict(self) -> dict[str, str | float | int | None]:
         """The certificate, ready for JSON (undefined figures are None)."""
-        out: dict[str, str | float | int | None] = {
-            "status": self.status,
-            "support_pairs": len(self.pairs),
-            "constraints": self.constraints,
-            "ties": self.ties,
-        }
+        out: dict[str, str | float | int | None] = {"status": self.status, "support_pairs": len(self.pairs)}
+        out |= {"constraints": self.constraints, "ties": self.ties}
         names = ("margin", "primal", "dual", "duality_gap", "kkt_residual", "smallest_margin", "farkas")
         figures = {name: float(getattr(self, name)) for name in names}
         return out | {name: value if math.isfinite(value) else None for name, value in figures.items()}
@@ -257,18 +253,5 @@ def _certify(problem: _Problem, found: tuple[Ints, Floats, Floats], status: str,
         gap = (primal - dual) / primal if math.isfinite(primal) else math.inf
         if status == "solved" and max(gap, residual) > 1e-6:
             status = "stopped early"
-    return Margin(
-        status=status,
-        p=problem.basis @ z,
-        margin=margin,
-        pairs=support,
-        multipliers=weights,
-        primal=primal,
-        dual=dual,
-        duality_gap=gap,
-        kkt_residual=residual,
-        smallest_margin=smallest,
-        farkas=farkas,
-        constraints=written,
-        ties=problem.ties,
-    )
+    figures = (margin, support, weights, primal, dual, gap, residual, smallest, farkas)
+    return Margin(status, problem.basis @ z, *figures, constraints=written, ties=problem.ties)
