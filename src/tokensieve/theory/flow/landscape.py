@@ -266,16 +266,13 @@ class Landscape:
 
 
 class _LiveEntries(Landscape):
-    """A landscape with some of its entries, shape (nnz,), and with the types of these alone."""
+    """A landscape with some of its entries alone, shape (nnz,)."""
 
     def __init__(self, whole: Landscape, kept: NDArray[np.bool_]) -> None:
-        counts, m = whole.counts, whole.counts.matrix
-        self.types, where = np.unique(m.indices[kept], return_inverse=True)
-        starts = np.concatenate([[0], np.cumsum(kept)])[m.indptr].astype(m.indptr.dtype)
-        parts = (m.data[kept], where.astype(m.indices.dtype), starts)
-        matrix = sp.csr_array(parts, shape=(m.shape[0], len(self.types)))
-        few = replace(counts, matrix=matrix, tokens=counts.tokens[self.types])
-        super().__init__(few, whole.E[self.types], whole.w[self.types])
+        m = whole.counts.matrix
+        part = sp.csr_array((m.data * kept, m.indices.copy(), m.indptr.copy()), shape=m.shape)  # zeros go in place
+        part.eliminate_zeros()
+        super().__init__(replace(whole.counts, matrix=part), whole.E, whole.w)
         self._contradicted, self._equal = whole._contradicted, whole._equal
         self._whole, self._left_out = whole, ~kept
 
@@ -288,28 +285,24 @@ class SplitLandscape:
     forces `margin` nats weaker than those that move something, at e^clock of time, are left out."""
 
     def __init__(self, land: Landscape, face: Face, p: Floats, clock: float, margin: float) -> None:
-        A, F, q = land.E @ face.inside, land.E[face.lead] @ face.outside, face.outside.T @ p
-        exact = land.terms(A @ (face.inside.T @ p) + (F @ q)[face.group])
+        self._A, F, q = land.E @ face.inside, land.E[face.lead] @ face.outside, face.outside.T @ p
+        exact = land.terms(self._A @ (face.inside.T @ p) + (F @ q)[face.group])
         level = np.where(face.mask, -math.inf, land.logarithms(exact))
         moves = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
         kept = moves | face.mask | land.strong(p, clock, margin)
         self.land, self.face, self._whole, self._idle = _LiveEntries(land, kept), face, land, ~(moves | face.mask)
-        types, m, documents = self.land.types, self.land.counts.matrix, self.land.counts.entry_documents
-        self._is_open = ~face.mask[kept]
+        counts, self._is_open = self.land.counts, ~face.mask[kept]
         self._open = np.flatnonzero(self._is_open)
-        self._open_documents = documents[self._open]
-        present, self._group = np.unique(face.group[types], return_inverse=True)
-        self._own = np.minimum(np.searchsorted(present, face.own), max(len(present) - 1, 0))
-        ends = np.stack([self._own[self._open_documents], self._group[m.indices[self._open]]], axis=1)
-        numbers, self._pair = np.unique(ends @ [len(present), 1], return_inverse=True)
-        self._pairs = np.stack(np.divmod(numbers, len(present)), axis=1)
-        pairs = present[self._pairs[np.unique(self._pair[moves[kept][self._open]])]]
+        self._open_documents = counts.entry_documents[self._open]
+        ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
+        numbers, self._pair = np.unique(ends @ [len(F), 1], return_inverse=True)
+        self._pairs = np.stack(np.divmod(numbers, len(F)), axis=1)
+        pairs = self._pairs[np.unique(self._pair[moves[kept][self._open]])]
         inside = span_of(F[pairs[:, 0]] - F[pairs[:, 1]])
         self._W = face.outside @ inside
         self._rest = face.outside @ (q - inside @ (inside.T @ q))
-        base, F = (land.E[face.lead] @ self._rest)[face.group], np.ascontiguousarray(F @ inside)
-        self._all = base, A, F, face.group
-        self._base, self._A, self._F = base[types], A[types], F[present]
+        self._F = np.ascontiguousarray(F @ inside)
+        self._base = (land.E[face.lead] @ self._rest)[face.group]
         self._last: tuple[Floats, _Terms, Floats] | None = None
 
     def split(self, p: Floats) -> Floats:
@@ -320,7 +313,7 @@ class SplitLandscape:
         return np.asarray(self.face.inside @ x[:k] + self._W @ x[k:] + self._rest)
 
     def overlooked(self, x: Floats) -> float:
-        terms = self._whole.terms(self._scores(x, *self._all))
+        terms = self._whole.terms(self._scores(x))
         return float(self._whole.logarithms(terms)[self._idle].max(initial=-math.inf))
 
     def slope(self, x: Floats) -> tuple[Floats, float]:
@@ -359,17 +352,17 @@ class SplitLandscape:
     def _at(self, x: Floats) -> tuple[_Terms, Floats]:
         """The terms at a point, and −∇L relative to e^{shift}/n; kept until another point is asked for."""
         if self._last is None or not np.array_equal(self._last[0], x):
-            m, own, group = self.land.counts.matrix, self._own, self._group
-            terms = self.land.terms(self._scores(x, self._base, self._A, self._F, group))
-            node = _node_forces(m.indptr, m.indices, self._is_open, own, group, terms.g, terms.t, len(self._F))
+            m, face, terms = self.land.counts.matrix, self.face, self.land.terms(self._scores(x))
+            node = _node_forces(
+                m.indptr, m.indices, self._is_open, face.own, face.group, terms.g, terms.t, len(self._F)
+            )
             self._last = x.copy(), terms, np.concatenate([-(self._A.T @ terms.a), node @ self._F])
         return self._last[1:]
 
-    @staticmethod
-    def _scores(x: Floats, base: Floats, A: Floats, F: Floats, group: Ints) -> Floats:
+    def _scores(self, x: Floats) -> Floats:
         """u of each type; those of one group agree to the last digit beyond V."""
-        k = A.shape[1]
-        return np.asarray(base + A @ x[:k] + (F @ x[k:])[group])
+        k = self.face.dimension
+        return np.asarray(self._base + self._A @ x[:k] + (self._F @ x[k:])[self.face.group])
 
     def _force(self, terms: _Terms) -> Floats:
         """Of each unselected entry, relative to e^{shift}/n."""
