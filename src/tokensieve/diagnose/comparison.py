@@ -198,8 +198,20 @@ def compare(
             sizes.append(_sizes(opened, settings, words))
     steps = [*pairwise(range(n)), *([(0, n - 1)] if n > 2 else [])]
     changes = pl.concat([_changes(found[a], found[b], sizes[a], sizes[b], words) for a, b in steps])
-    table = pl.DataFrame([_row(one) for one in found], infer_schema_length=None)
-    return Comparison(found, table, changes, len(words), [_NOTE])
+    ends = [f"{name}{end}" for name in ("accuracy", "auc") for end in ("", "_low", "_high")]
+    rows = []
+    for mine in found:
+        value, used = mine.correlation["value_importance"], mine.used["token"]
+        rows.append(
+            {
+                "model": mine.model,
+                **{name: getattr(mine.skill, name) for name in ends},
+                **{"value": value.rho, "value_low": value.low, "value_high": value.high},
+                **{"learned": mine.learned, "learning": str(mine.learning), "unsupported": mine.leaning.height},
+                "most_used": used[0] if len(used) else "–",
+            }
+        )
+    return Comparison(found, pl.DataFrame(rows, infer_schema_length=None), changes, len(words), [_NOTE])
 
 
 def _named(progress: Progress, name: str, stage: str, share: float) -> None:
@@ -272,20 +284,3 @@ def _changes(
     certain = (pl.col("q_value") < LEVEL) & (pl.col("low") * pl.col("high") > 0)
     kept = table.with_columns(q_value=pl.Series(q)).filter(certain)
     return kept.sort(pl.col("change").abs(), "token", descending=[True, False])
-
-
-def _row(one: Diagnosis) -> dict[str, object]:
-    skill, value, used = one.skill, one.correlation["value_importance"], one.used["token"]
-    return {
-        "model": one.model,
-        **{
-            f"{name}{end}": getattr(skill, f"{name}{end}")
-            for name in ("accuracy", "auc")
-            for end in ("", "_low", "_high")
-        },
-        **{"value": value.rho, "value_low": value.low, "value_high": value.high},
-        "learned": one.learned,
-        "learning": str(one.learning),
-        "unsupported": one.leaning.height,
-        "most_used": used[0] if len(used) else "–",
-    }

@@ -127,10 +127,9 @@ class Diagnosis:
                 number = float(limit.removesuffix("%")) / (100 if limit.endswith("%") else 1)
             except ValueError:
                 number = -1.0
-            right = (kind == "share" and 0 <= number <= 1) or (
-                kind == "unsupported" and number >= 0 and number % 1 == 0
-            )
-            if not right:
+            if not (
+                (kind == "share" and 0 <= number <= 1) or (kind == "unsupported" and number >= 0 and number % 1 == 0)
+            ):
                 raise InputError(
                     f"--fail-on {item!r} is not of the form share=SHARE or unsupported=WORDS, for example share=0.2"
                 )

@@ -296,9 +296,8 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     judged = _judge(measured, twin, sample, found, first, trials, settings.seed)
     clock.lap("correlations")
     special, counts, classes = measured.on_special, sample.counts, sample.corpus.classes
-    coverage = {
-        "words": len(kept) - len(rare),
-        "rescued": [sample.words[s] for s in rare],
+    coverage = {"words": len(kept) - len(rare), "rescued": [sample.words[s] for s in rare]}
+    coverage |= {
         "rare": len(infrequent) - len(rare),
         "distinct": sample.distinct,
         "min_documents": settings.min_documents,

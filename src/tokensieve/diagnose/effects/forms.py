@@ -111,17 +111,12 @@ def _of_data(corpus: Corpus) -> pl.DataFrame:
     of_text = [has or (lambda text: len(text) >= long) for _, has in FORMS.values()]
     present = np.array([[has(text) for has in of_text] for text in texts], dtype=np.float64)
     found = token_importance(Counts.from_matrix(present, corpus.labels.tolist(), corpus.classes, list(FORMS)))
-    numbers = {
-        "difference": "posterior_difference",
-        "low": "posterior_low",
-        "high": "posterior_high",
-        "q_value": "q_value",
-    }
+    numbers = "posterior_difference", "posterior_low", "posterior_high", "q_value"
     there = pl.when(pl.col("documents") > 0)
     return found.to_frame().select(
         pl.col("token").alias("form"),
         "class",
         documents_having="documents",
-        **{f"data_{name}": there.then(column) for name, column in numbers.items()},
+        **{f"data_{name.removeprefix('posterior_')}": there.then(name) for name in numbers},
         data_neutral=pl.col("class").replace_strict(dict(zip(corpus.classes, found.neutral.tolist(), strict=True))),
     )

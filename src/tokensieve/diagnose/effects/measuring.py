@@ -219,16 +219,16 @@ class Measured:
         usual = 0.05 if untrained is None else max(0.005, float(untrained.answers.std(axis=0).mean()))
         return float(self.answers.std(axis=0).mean()) > 3.0 * usual
 
-    def most_confident(self, labels: Ints, words: Mapping[str, int] | None = None) -> dict[int, str]:
+    def most_confident(self, labels: Ints, words: Mapping[str, int]) -> dict[int, str]:
         """Whole documents predicted wrongly and correctly with most confidence, then one containing each word; with the reason."""
         f, documents = self.decisive, self.subject.documents
         top = np.sort(f, axis=1)
         confidence = np.abs(f[:, 0]) if f.shape[1] == 1 else top[:, -1] - top[:, -2]
         whole, right = np.bincount(documents)[documents] == 1, decide(f) == labels[documents]
         kinds = [("wrong and confident", ~right, 2), ("correct and confident", right, 2)]
-        for word, s in (words or {}).items():
-            held = np.isin(np.arange(len(f)), self.windows[self.types == s])
-            kinds.append((f"contains “{shown(word, 30)}”", held, 1))
+        for word, s in words.items():
+            containing = np.isin(np.arange(len(f)), self.windows[self.types == s])
+            kinds.append((f"contains “{shown(word, 30)}”", containing, 1))
         picked: dict[int, str] = {}
         for why, kept, most in kinds:
             some = np.flatnonzero(whole & kept)

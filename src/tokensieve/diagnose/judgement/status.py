@@ -106,10 +106,7 @@ def judge(
         **{name: mine[name] for name in ("use", "use_low", "use_high", "inserted", "inserted_low")},
         "reliance": np.sqrt(found.documents[words]) * np.fmax(mine["use"], mine["inserted"]),
         **{"beyond": np.maximum(mine["use"] - need, 0.0), "needed": need},
-        **{
-            name: mine[name]
-            for name in ("share", "mean", "flipped", "concentration", "helps", "helps_low", "helps_high")
-        },
+        **{name: mine[name] for name in "share mean flipped concentration helps helps_low helps_high".split()},
         **{"effect": effect, "effect_low": effect - half, "effect_high": effect + half},
         **{"strength": effect / typical, "excess": excess},
         **{"inputs": mine["inputs"].astype(np.int64), "documents": found.documents[words].astype(np.int64)},

@@ -68,9 +68,7 @@ class Reader:
         # three inputs of different length that look like text
         odd = {self._pad, *frame.before, *(frame.middle or []), *frame.after}
         plain = next((i for i in range(main.num_embeddings - 7) if odd.isdisjoint(range(i, i + 7))), 0)
-        inner = [(np.arange(n) % 7 + plain).tolist() for n in (3, 6, 10)]
-        whole = [[*frame.before, *ids, *(frame.middle or []), *frame.after] for ids in inner]
-        probe = [Input(np.array(ids, dtype=np.int32)) for ids in whole]
+        probe = [Input(frame.around((np.arange(n) % 7 + plain).tolist()).ids) for n in (3, 6, 10)]
         self.padding = "right"
         self.padding = self._find_padding(probe)
         half = [np.full(len(one.ids), 0.5) for one in probe]
@@ -400,7 +398,7 @@ def _piece_ids(tokenizer: Any, text: str) -> list[int]:
 
 
 def _first_piece(tokenizer: Any, before: str, word: str) -> int:
-    """The piece that a word begins with behind some text."""
+    """The piece that a word begins with after some text."""
     start, whole = _piece_ids(tokenizer, before), _piece_ids(tokenizer, before + word)
     if len(whole) <= len(start) or whole[: len(start)] != start:  # the word changes how the text before it is split
         start, whole = [], _piece_ids(tokenizer, word)

@@ -88,13 +88,11 @@ class Frame:
             limits.append(tokenizer.model_max_length)
         positions = getattr(model.config, "max_position_embeddings", None)
         if isinstance(positions, int) and positions > 0:
-            tables = [
-                module
-                for name, module in getattr(model, "named_modules", list)()
-                if name.endswith("position_embeddings")
+            modules: list[tuple[str, object]] = getattr(model, "named_modules", list)()
+            rows = [
+                getattr(table, "padding_idx", None) for name, table in modules if name.endswith("position_embeddings")
             ]
-            rows = [table.padding_idx for table in tables if getattr(table, "padding_idx", None) is not None]
-            limits.append(positions - (rows[-1] + 1 if rows else 0))
+            limits.append(positions - max((row + 1 for row in rows if row is not None), default=0))
         limit = min(limits, default=None)
         if limit is not None and limit < self.size + 2:
             raise InputError(
