@@ -349,7 +349,7 @@ def test_of_a_clean_model_no_single_word_dominates() -> None:
         word: sign * (1.5 + 0.1 * i) for side, sign in zip(words, (1, -1), strict=True) for i, word in enumerate(side)
     }
     found = diagnose(linear(weights), None, texts, labels, SETTINGS, classes=["0", "1"])
-    assert DiagnosisReport(found).headline().startswith("No single word dominates: the ten words ")
+    assert DiagnosisReport(found).headline().startswith("No single word dominates; this model relies most on “")
     assert found.leaning.is_empty() and found.learned is True
 
 
@@ -547,7 +547,7 @@ def test_an_unsupported_word_that_hardly_changes_a_prediction_is_no_headline() -
     weights = {word: sign * 0.5 for side, sign in zip(sides, (-1, 1), strict=True) for word in side}
     found = diagnose(linear({**weights, "mark": 0.9}), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert found.leaning["token"].to_list() == ["mark"] and found.leaning["flipped"][0] < 0.2
-    assert "mark" not in DiagnosisReport(found).headline()
+    assert DiagnosisReport(found).headline().startswith("No single word dominates")
 
 
 def test_ordinary_phrases_are_no_passages() -> None:

@@ -162,9 +162,11 @@ class DiagnosisReport:
             goes = f"{goes} the label in this file. " if statuses == {str(Status.CARRIES)} else ""
             return f"{start}. {goes}{expected} If not, the model and this file may share a shortcut."
         ten = used.sort("share", "token", descending=[True, False]).head(10)
-        most = f"the {'ten' if ten.height == 10 else ten.height} words with the largest share together account for"
-        most = most if ten.height > 1 else "the only word with a measurable use accounts for"
-        return f"No single word dominates: {most} {percent(float(ten['share'].sum()), 0)} of all use."
+        several = "ten" if ten.height == 10 else str(ten.height)
+        most = f"The {several} words with the largest share together account" if ten.height > 1 else "It accounts"
+        names = quoted(self.found.used["token"].head(3).to_list())
+        all_use = percent(float(ten["share"].sum()), 0)
+        return f"No single word dominates; this model relies most on {names}. {most} for {all_use} of all use."
 
     def _followed_form(self) -> dict[str, Any] | None:
         """The form of documents that moves predictions most, if by 1.5 in log-odds, at the lower end of its interval, and a quarter
