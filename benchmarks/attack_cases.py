@@ -280,7 +280,7 @@ def piped(rng: Random) -> Case:
 
 @attack("out")
 def odd_journal(rng: Random) -> Case:
-    names = ["l/precious.csv", "../mine/precious.csv", "/etc/passwd", ".", "a\0", 1, None, "summary.json"]
+    names = ["l/precious.csv", "../mine/precious.csv", "ABSOLUTE", ".", "a\0", 1, None, "summary.json"]
     journal = json.dumps({"files": rng.choices(names, k=2), "stale": rng.choices(names, k=2)})
     text = rng.choice([journal] * 6 + ["[]", "[" * 10**5, "", json.dumps({"files": ["a"] * 10**5, "stale": []})])
 
@@ -288,7 +288,7 @@ def odd_journal(rng: Random) -> Case:
         staging = Path("o/.tokensieve-x")
         (staging / "new").mkdir(parents=True)
         (staging / "lock").touch()
-        (staging / "journal.json").write_text(text)
+        (staging / "journal.json").write_text(text.replace("ABSOLUTE", str(Path("mine/precious.csv").absolute())))
         Path("o/l").symlink_to("../mine")
 
     return with_file(f"journal {text[:50]}", write, AUDIT, leaves=True)
@@ -317,7 +317,6 @@ def odd_target(rng: Random) -> Case:
 def odd_out_name(rng: Random) -> Case:
     names = [
         "",
-        "/",
         "/proc/x",
         "/dev/full/x",
         "a\nb",

@@ -112,7 +112,7 @@ def start(case: Case, arguments: list[str], folder: Path, out: int, err: int) ->
 def foreign(folder: Path) -> list[str]:
     """What came from the data and is active in a page, a table or the card."""
     for path in folder.glob("o/**/*"):
-        text = path.read_text(errors="replace") if path.suffix in (".html", ".md", ".csv") else ""
+        text = path.read_text(errors="replace") if path.is_file() and path.suffix in (".html", ".md", ".csv") else ""
         if path.suffix != ".csv" and ("<script>alert(1)" in text or "<img src=x onerror" in text):
             return [f"{path.name} contains foreign markup"]
         if path.suffix == ".md" and ("](javascript:" in text or re.search("(?m)^license: evil", text)):
@@ -196,6 +196,16 @@ def tried(case: Case, made: Path, keep: bool) -> dict[str, object]:
     return {"case": name, "short": short, **figures, "message": message}
 
 
+def table(results: list[dict[str, object]]) -> list[dict[str, object]]:
+    """By kind: cases tried, how many fell short, and the most seconds and megabytes of one."""
+    rows = []
+    for kind in dict.fromkeys(result["kind"] for result in results):
+        some = [result for result in results if result["kind"] == kind]
+        rows.append({"kind": kind, "tried": len(some), "short": sum(bool(result["short"]) for result in some)})
+        rows[-1] |= {name: max(result[name] for result in some) for name in ("seconds", "megabytes")}
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
@@ -217,19 +227,14 @@ def main() -> None:
                 object.__setattr__(case, "as_nobody", case.as_nobody and ordinary)
                 results.append({"kind": kind, "seed": seed, "family": name, **tried(case, made, how.keep)})
                 print("SHORT" if results[-1]["short"] else "ok", *list(results[-1].values())[1:], flush=True)
-    shutil.rmtree(made)
-    table = []
-    for kind in how.kinds:
-        some = [result for result in results if result["kind"] == kind]
-        table.append({"kind": kind, "tried": len(some), "short": sum(bool(result["short"]) for result in some)})
-        table[-1]["seconds"] = max((result["seconds"] for result in some), default=0)
-        table[-1]["megabytes"] = max((result["megabytes"] for result in some), default=0)
-        print(*table[-1].values(), sep="\t")
-    if not how.only:
-        import machine
+        if not how.only:
+            import machine
 
-        figures = {"seeds": how.seeds, "each": how.each, "kinds": table, "cases": results}
-        machine.store("attacks", figures, machine.described("polars", "tokenizers"))
+            figures = {"seeds": how.seeds, "each": how.each, "kinds": table(results), "cases": results}
+            machine.store("attacks", figures, machine.described("polars", "tokenizers"))
+    shutil.rmtree(made)
+    for row in table(results):
+        print(*row.values(), sep="\t")
 
 
 if __name__ == "__main__":
