@@ -193,7 +193,7 @@ def tried(case: Case, made: Path, keep: bool) -> dict[str, object]:
         shutil.rmtree(root, ignore_errors=True)
     name, message = STEERING.sub("?", case.name), STEERING.sub("?", erred.strip()[-300:])
     figures = {"status": status, "seconds": round(spent, 1), "megabytes": peak // 10**6}
-    return {"case": name, "short": short, **figures, "message": message}
+    return {"case": name, "short": short, **figures} | ({"message": message} if short else {})
 
 
 def table(results: list[dict[str, object]]) -> list[dict[str, object]]:
