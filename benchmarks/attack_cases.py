@@ -347,7 +347,7 @@ def signalled(rng: Random) -> Case:
 def limited(rng: Random) -> Case:
     ranges = {
         "NOFILE": (8, 60),
-        "FSIZE": (1, 5e6),
+        "FSIZE": (2000, 5e6),
         "AS": (3e8, 4e9),
         "CPU": (1, 4),
         "STACK": (2e5, 8e6),

@@ -13,7 +13,8 @@ time. Every family of a kind is drawn `--each` times from each seed. A case **fa
 - no temporary file is left, all other files of the folder are what they were, and a written result fits its checksums;
 - pages contain no foreign markup, tables no formula, and the card no front matter that came from the data.
 
-`results/attacks.json` keeps the table by kind, and each case with its status, processor seconds and peak memory. To try what an
+`results/attacks.json` keeps the table by kind, and each case with its status, processor seconds and peak memory, beside those of
+other kinds and seeds that were run before. To try what an
 ordinary user may do, start it as root with a Python that the user nobody can run.
 """
 
@@ -23,6 +24,7 @@ import argparse
 import csv
 import hashlib
 import itertools
+import json
 import os
 import pickle
 import re
@@ -206,6 +208,21 @@ def table(results: list[dict[str, object]]) -> list[dict[str, object]]:
     return rows
 
 
+def store(results: list[dict[str, object]]) -> None:
+    """Put the cases beside those of other kinds and seeds that are kept."""
+    import machine
+
+    path = Path(__file__).parent / "results" / "attacks.json"
+    kept = json.loads(path.read_text())["figures"]["cases"] if path.exists() else []
+    new = {(result["kind"], result["seed"]) for result in results}
+    cases = [case for case in kept if (case["kind"], case["seed"]) not in new] + results
+    seeds = {
+        seed: table([case for case in cases if case["seed"] == seed]) for seed in sorted({c["seed"] for c in cases})
+    }
+    figures = {"all": table(cases), "seeds": seeds, "cases": cases}
+    machine.store("attacks", figures, machine.described("polars", "tokenizers"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
@@ -228,10 +245,7 @@ def main() -> None:
                 results.append({"kind": kind, "seed": seed, "family": name, **tried(case, made, how.keep)})
                 print("SHORT" if results[-1]["short"] else "ok", *list(results[-1].values())[1:], flush=True)
         if not how.only:
-            import machine
-
-            figures = {"seeds": how.seeds, "each": how.each, "kinds": table(results), "cases": results}
-            machine.store("attacks", figures, machine.described("polars", "tokenizers"))
+            store(results)
     shutil.rmtree(made)
     for row in table(results):
         print(*row.values(), sep="\t")

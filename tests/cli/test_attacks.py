@@ -15,8 +15,8 @@ from attack_cases import KINDS, Case
 def test_every_family_draws_the_same_case_for_a_seed(kind: str) -> None:
     for draw, _ in KINDS[kind].values():
         first, again, others = draw(Random("a")), draw(Random("a")), {draw(Random(str(i))).name for i in range(9)}
-        assert (
-            (first.name == again.name and len(others) > 1) or first.name.endswith(("tensors", "checksums", "tokenizer"))
+        assert (first.name == again.name and len(others) > 1) or first.name.endswith(
+            ("tensors", "checksums", "tokenizer")
         )
 
 
