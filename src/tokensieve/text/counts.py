@@ -309,11 +309,11 @@ class Counts:
     def gram_keys(prefix: Positions, ids: Positions, starts: Ints, n_words: int) -> Ints:
         """Key of the n-gram ending at each token: prefix ending one token earlier · n_words + word; −1 where there is none."""
         keys = np.full(len(ids), -1, np.int64)
-        Counts.in_threads(
-            lambda part: _gram_keys(prefix, ids, starts[part.start : part.stop + 1], n_words, keys),
-            len(starts) - 1,
-            len(ids),
-        )
+
+        def fill(part: slice) -> None:
+            _gram_keys(prefix, ids, starts[part.start : part.stop + 1], n_words, keys)
+
+        Counts.in_threads(fill, len(starts) - 1, len(ids))
         return keys
 
     @staticmethod
@@ -325,17 +325,18 @@ class Counts:
             distinct, place = np.unique(keys, return_inverse=True)
             keys = place - np.searchsorted(distinct, 0)
             distinct = distinct[distinct >= 0]
-        # ranges of keys, of about as many tokens each
         sample = np.sort(keys[:: max(len(keys) // 10_000, 1)])
+        sample = sample[sample >= 0]  # divides keys into ranges of about as many tokens each
 
         def count(part: slice) -> tuple[Ints, Ints]:
-            low = 0 if part.start == 0 else max(sample[part.start], 0)
-            high = 2**63 - 1 if part.stop == len(sample) else max(sample[part.stop], 0)
+            low = 0 if part.start == 0 else sample[part.start]
+            high = 2**63 - 1 if part.stop == len(sample) else sample[part.stop]
             pairs = _in_range(keys, starts, low, high)
             pairs.sort()  # several times as fast as hashing
             return _distinct(pairs, n)
 
-        found, sizes = map(np.concatenate, zip(*Counts.in_threads(count, len(sample), len(keys)), strict=True))
+        size = len(keys) if len(sample) > 1_000 else 0
+        found, sizes = map(np.concatenate, zip(*Counts.in_threads(count, len(sample), size), strict=True))
         return found if distinct is None else distinct[found], sizes
 
     @staticmethod
