@@ -15,7 +15,7 @@ from tokensieve.report.cells import walk
 from tokensieve.report.html import page
 from tokensieve.report.pictures import specification
 from tokensieve.text.counts import Counts
-from tokensieve.theory.generators import single_token
+from tokensieve.theory.generators import GENERATED, single_token
 from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import Verification, verify
 
@@ -119,6 +119,17 @@ def test_pictures_draw_what_the_tables_hold(exact: Verification) -> None:
     assert sum(bar["chosen"] for bar in found["selected"]["bars"]) == exact.counts.n_documents
     written = {row["text"] for row in found["score-after"]["names"]}
     assert "18 irrelevant types" in written and len(written) >= 3  # named together
+
+
+def test_pictures_and_settings_name_only_what_they_show(exact: Verification) -> None:
+    """Legends named kinds without a mark; the settings had "tolerance 0.00" and options that decided nothing."""
+    written = {picture.name: json.dumps(specification(picture)) for picture in pictures_of(exact)}
+    assert '["tight"]' in written["gaps"] and '"completely positive"' in written["alignment"]
+    assert '"negative"' not in written["alignment"] and '"negative"' not in written["selected"]
+    about = exact.report().about
+    assert about["tolerance"] == "0.0001" and not {"max_log_time", "types", "length"} & set(about)
+    generated = replace(exact, name=GENERATED).report().about
+    assert {"types", "length"} <= set(generated) and "min_documents" not in generated
 
 
 def test_the_report_states_every_claim_and_hypothesis(exact: Verification) -> None:
