@@ -374,7 +374,9 @@ UNGUARDED = {  # file and function of every call that reads, with the reason why
         ("files.py _finish_earlier", "files.py _staged", "files.py _turn"), "locks, of which nothing is read"
     ),
     **dict.fromkeys(("__main__.py main", "__main__.py _explain", "errors.py one_line"), "streams and os.devnull"),
-    **dict.fromkeys(("auditing/compare.py _table", "reproduce/run.py _table"), "content that read_regular has read"),
+    **dict.fromkeys(
+        ("auditing/compare.py _token_table", "reproduce/run.py _table"), "content that read_regular has read"
+    ),
     "model/storage.py read_model": "content that read_regular has read",
     **dict.fromkeys(("report/html.py _read", "cli/command.py format_commands"), "a file of this package"),
     **dict.fromkeys(

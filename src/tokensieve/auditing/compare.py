@@ -86,7 +86,7 @@ class Saved:
     def of(cls, audit: Audit) -> Saved:
         """From an audit that is still in memory."""
         tokens = audit.tokens.select("token", "class", "documents", *NUMBERS)
-        return cls._checked("the audit", audit.to_dict(), tokens, audit.findings_dict()["findings"])
+        return cls._checked_contents("the audit", audit.to_dict(), tokens, audit.findings_dict()["findings"])
 
     @classmethod
     def read(cls, folder: str | Path) -> Saved:
@@ -107,15 +107,15 @@ class Saved:
             try:
                 content[name] = parsed(written[name])
             except (ValueError, RecursionError) as problem:
-                raise _damaged(where, f"{name}: {str(problem)[:100]}") from None
-        tokens, findings = _table(where, written["tokens.csv"]), content["findings.json"]
+                raise _damaged_audit(where, f"{name}: {str(problem)[:100]}") from None
+        tokens, findings = _token_table(where, written["tokens.csv"]), content["findings.json"]
         listed = findings.get("findings") if isinstance(findings, dict) else None
-        found = cls._checked(where, content["summary.json"], tokens, listed)
+        found = cls._checked_contents(where, content["summary.json"], tokens, listed)
         check_sums(path)
         return found
 
     @classmethod
-    def _checked(cls, where: str, summary: Any, tokens: pl.DataFrame, findings: Any) -> Saved:
+    def _checked_contents(cls, where: str, summary: Any, tokens: pl.DataFrame, findings: Any) -> Saved:
         """From the contents of the files, none of which is trusted."""
         try:
             documents, floor = summary["documents"], summary["settings"].get("min_documents", 1)
@@ -137,13 +137,13 @@ class Saved:
         except (ValueError, OverflowError):  # an interval that is none
             good = False
         if not good or not 0 <= low <= accuracy + 1e-9 or not accuracy - 1e-9 <= high <= 1:
-            raise _damaged(where, "summary.json contains impossible numbers")
+            raise _damaged_audit(where, "summary.json contains impossible numbers")
         if not set(tokens["class"]) <= set(classes):
-            raise _damaged(where, "tokens.csv names a class that is not in summary.json")
+            raise _damaged_audit(where, "tokens.csv names a class that is not in summary.json")
         try:
             first = msgspec.convert(findings[:3], list[_Entry])
         except (TypeError, ValueError) as problem:
-            raise _damaged(where, f"findings.json: {problem!s:.100}") from None
+            raise _damaged_audit(where, f"findings.json: {problem!s:.100}") from None
         cards = []
         for one in first:
             title = one.get("title", one["kind"])
@@ -190,20 +190,20 @@ class Saved:
         return delta, low, high, 2 * ndtr(-z)
 
 
-def _damaged(where: str, what: str) -> InputError:
+def _damaged_audit(where: str, what: str) -> InputError:
     return InputError(f"{where} is damaged: {what}: run the audit again")
 
 
-def _table(where: str, content: bytes) -> pl.DataFrame:
+def _token_table(where: str, content: bytes) -> pl.DataFrame:
     """tokens.csv as numbers, each row once."""
     try:
         frame = pl.read_csv(io.BytesIO(content), infer_schema=False)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as problem:
         reason = (str(problem).splitlines() or ["no table"])[0]
-        raise _damaged(where, f"tokens.csv cannot be read ({reason[:100]})") from None
+        raise _damaged_audit(where, f"tokens.csv cannot be read ({reason[:100]})") from None
     lacking = [name for name in ("token", "class", "documents", *NUMBERS) if name not in frame.columns]
     if lacking:
-        raise _damaged(where, f"tokens.csv has no column {lacking[0]!r}")
+        raise _damaged_audit(where, f"tokens.csv has no column {lacking[0]!r}")
     frame = frame.select(
         pl.col("token", "class").fill_null("").str.strip_prefix("'"),  # which keeps a cell from being a formula
         pl.col("documents").cast(pl.Int64, strict=False),
@@ -213,9 +213,9 @@ def _table(where: str, content: bytes) -> pl.DataFrame:
     fine &= (pl.col("effect_low") <= pl.col("effect_high")) & pl.col("documents").is_between(0, MOST_DOCUMENTS)
     bad = frame.select((~fine.fill_null(False)).arg_true()).to_series()
     if len(bad):
-        raise _damaged(where, f"tokens.csv: row {bad[0] + 1} contains an impossible number")
+        raise _damaged_audit(where, f"tokens.csv: row {bad[0] + 1} contains an impossible number")
     if frame.select("token", "class").is_duplicated().any():
-        raise _damaged(where, "tokens.csv lists a token twice for one class")
+        raise _damaged_audit(where, "tokens.csv lists a token twice for one class")
     return frame
 
 

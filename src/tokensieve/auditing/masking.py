@@ -77,12 +77,12 @@ def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) ->
     near = tokenizer.split(texts).list.eval(pl.element().is_in(first.implode())).list.any()
     whole = texts.to_list()
     for k in near.arg_true():
-        whole[k] = _without(whole[k], wanted, lengths, tokenizer)
+        whole[k] = _cut_tokens(whole[k], wanted, lengths, tokenizer)
     masked = pl.Series(texts.name, whole, dtype=pl.String)
     return masked, int((masked != texts).sum())
 
 
-def _without(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tokenizer: Tokenizer) -> str:
+def _cut_tokens(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tokenizer: Tokenizer) -> str:
     """Cutting brings words together that may form the n-gram anew, so it is repeated; each round makes the text shorter."""
     while True:
         spans = tokenizer.spans(text)

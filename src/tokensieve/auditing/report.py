@@ -82,7 +82,7 @@ def audit_report(audit: Audit) -> Report:
     facts += [(name, percent(value), "") for name, value in [*values, *figures[1]]]
     lead = f"{lead}, {count(audit.token_types, 'token type')} (distinct words and formatting)."
     marked = audit.findings[0].tokens if audit.findings else ()
-    first = _map(audit, first_class(audit), "value", "alarm", marked)
+    first = _token_map(audit, first_class(audit), "value", "alarm", marked)
     screen: list[Block] = [Text(lead, style="lead"), first, Facts(tuple(facts))]
     screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + said
     other = bool(audit.findings and not audit.maskable(audit.findings[0]))  # the command is about other findings
@@ -127,7 +127,7 @@ def audit_report(audit: Audit) -> Report:
             Live(audit, instead),
             _disagreements(audit),
             Section("Accuracy", (*warnings, predictive, *card), anchor="accuracy", only=PAGE),
-            _data(audit),
+            _reading_notes(audit),
             Section("How to read the numbers", (terms,), anchor="columns", folded=True, only=PAGE),
         ),
         about={"version": audit.version, "seed": audit.seed, "settings": audit.to_dict()["settings"]},
@@ -276,7 +276,7 @@ def _findings(audit: Audit) -> Section:
     elif audit.settings.budget is not None:
         blocks.append(Text(f"Nothing exceeds the limit {audit.settings.budget}.", style="good"))
     found = audit.findings
-    blocks += [_card(audit, finding, i) for i, finding in enumerate(found[:ON_PAGE])]
+    blocks += [_finding_card(audit, finding, i) for i, finding in enumerate(found[:ON_PAGE])]
     in_terminal: tuple[Medium, ...] = ("terminal",)
     for more, only in ((len(found) - IN_TERMINAL, in_terminal), (len(found) - ON_PAGE, PAGE)):
         text = f"{count(more, 'more finding')} {'is' if more == 1 else 'are'} in findings.json."
@@ -291,7 +291,7 @@ def _findings(audit: Audit) -> Section:
     return Section("Findings, most serious first" if found else "Findings", tuple(blocks), anchor="found")
 
 
-def _card(audit: Audit, finding: Finding, i: int) -> Section:
+def _finding_card(audit: Audit, finding: Finding, i: int) -> Section:
     """A finding; the first one's headline is the verdict of the report already."""
     head, lines = finding.headline, list(finding.details)
     if i == 0 and lines:
@@ -356,14 +356,14 @@ def _largest(audit: Audit, most: int) -> list[str]:
 def _class_tables(audit: Audit) -> list[Block]:
     labels = _largest(audit, 50)
     rows = min(25, max(10, 300 // len(labels)))
-    tables = {label: _rows(audit.top(label, rows)) for label in labels}
+    tables = {label: _token_rows(audit.top(label, rows)) for label in labels}
     return [
         Table(f"Strongest predictors of {shown(label, 40)}", _COLUMNS, cells, first=6, only=PAGE)
         for label, cells in tables.items()
     ]
 
 
-def _rows(table: pl.DataFrame) -> list[tuple[object, ...]]:
+def _token_rows(table: pl.DataFrame) -> list[tuple[object, ...]]:
     effects = "effect", "effect_low", "effect_high"
     posteriors = "posterior_difference", "posterior_low", "posterior_high"
     quadrant = pl.col("quadrant").replace(dict(zip(QUADRANTS, MARKS, strict=True)))  # as the page says it
@@ -403,12 +403,12 @@ def _pictures(audit: Audit) -> list[Block]:
         }
         listing = ", ".join(shown(token, 24) for token in top["token"].head(8))
         text = f"Strongest predictors: {listing}."
-        out += [_map(audit, label, of, f"{of}{suffix}") for of in ("value", "score")]
+        out += [_token_map(audit, label, of, f"{of}{suffix}") for of in ("value", "score")]
         out.append(Picture(f"top{suffix}", "audit-top", data, "Strongest predictors", description=text))
     return out
 
 
-def _map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = ()) -> Picture:
+def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = ()) -> Picture:
     """Token types on the map of posterior difference and value (or score)."""
     data = {
         "tokens": audit.tokens.filter(pl.col("class") == label),
@@ -440,14 +440,16 @@ def _disagreements(audit: Audit) -> Section:
         (Quadrant.DATA, ignored, "No frequent predictor is ignored."),
     ):
         found = audit.disagreement(quadrant, 15)
-        rows = [(cells[0], label, *cells[1:-1]) for label, cells in zip(found["class"], _rows(found), strict=True)]
+        rows = [
+            (cells[0], label, *cells[1:-1]) for label, cells in zip(found["class"], _token_rows(found), strict=True)
+        ]
         head = (_COLUMNS[0], Column("Class", "text"), *_COLUMNS[1:-1])
         out.append(Table(title, head, rows) if rows else Text(nothing))
     out.append(Text("Common words belong here; check any distinctive one.", style="note"))
     return Section("Where data and model disagree", tuple(out), anchor="disagree", only=PAGE)
 
 
-def _data(audit: Audit) -> Section:
+def _reading_notes(audit: Audit) -> Section:
     """What was counted while reading, and the size of each class."""
     notes: list[Block] = []
     for i, note in enumerate(audit.notes[:100]):

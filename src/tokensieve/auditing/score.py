@@ -128,7 +128,7 @@ class ModelCard:
             base_log_loss=float(-prior[test.labels].mean()) if n else math.nan,
             calibration=calibration,
             calibration_error=float(gap.sum()) / n if n else math.nan,
-            lengths=_lengths(test.matrix.sum(axis=1), right),
+            lengths=_groups_by_length(test.matrix.sum(axis=1), right),
             curve=_accuracies([], []) if curve is None else curve,
         )
 
@@ -205,7 +205,7 @@ def _accuracies(sizes: Iterable[int], hits: Iterable[float]) -> pl.DataFrame:
     return pl.DataFrame([(x.of, x.value, x.low, x.high) for x in shares], schema=names, orient="row")
 
 
-def _lengths(tokens: Floats, right: Ints) -> pl.DataFrame:
+def _groups_by_length(tokens: Floats, right: Ints) -> pl.DataFrame:
     """Up to five groups of documents by their length, of about equal size."""
     edges = np.unique(np.quantile(tokens, np.linspace(0, 1, 6)[1:-1])) if len(tokens) else np.zeros(0)
     which, n = np.searchsorted(edges, tokens, side="left"), len(edges) + 1

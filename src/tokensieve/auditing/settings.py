@@ -29,7 +29,7 @@ _Limit = tuple[float, bool]  # how much there may be of something, and whether t
 CHANGES = {"appeared": "new", "vanished": "gone", "sign": "other class", "stronger": "stronger", "weaker": "weaker"}
 
 
-def _given(written: str, known: Sequence[str], what: str) -> dict[str, str]:
+def _amounts(written: str, known: Sequence[str], what: str) -> dict[str, str]:
     """NAME=AMOUNT,… as a dictionary, a name alone as NAME=0; `what` the known names are goes into messages."""
     given: dict[str, str] = {}
     for item in written.split(","):
@@ -78,7 +78,7 @@ class Budget:
             from tokensieve.auditing.checks import registry
 
             names = dict.fromkeys(check.name for check in registry())
-            given = _given(written, list(names), "kind of finding")
+            given = _amounts(written, list(names), "kind of finding")
         counted = written != given.get("shortcut") and re.fullmatch(r"\d+|[\d.]+%", given.get("shortcut", ""))
         token = None if counted else given.pop("shortcut", None)
         limits = {name: _limit(name, amount, written) for name, amount in given.items()}
@@ -177,7 +177,7 @@ class CompareSettings:
         """How many tokens may appear, vanish, change sign, become stronger or weaker; and by how much accuracy may fall, which it
         does only where the interval of the difference lies beyond; an `InputError` for what is not of that form."""
         written = self.fail_on
-        given = {} if written is None else _given(written, [*CHANGES, "accuracy"], "change")
+        given = {} if written is None else _amounts(written, [*CHANGES, "accuracy"], "change")
         limits = {name: _limit(name, amount, str(written)) for name, amount in given.items()}
         for name, (most, relative) in limits.items():
             whole = not relative and most == int(most)

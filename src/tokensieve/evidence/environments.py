@@ -82,7 +82,7 @@ class Environments:
         kinds = 2 if len(sums[0][1].count) else 1  # words, and formatting
         parts = [_heterogeneity([of[i] for of in kept]) for i in range(kinds)]
         ratio, statistic, degrees = (np.concatenate(x) for x in zip(*parts, strict=True))
-        return cls._judged(names, within, ratio, statistic, degrees, overall)
+        return cls._judge(names, within, ratio, statistic, degrees, overall)
 
     @classmethod
     def compare_pairs(
@@ -123,10 +123,10 @@ class Environments:
         with np.errstate(divide="ignore"):
             odds = ((1 + mean) / (1 - mean))[:, None] ** np.array([-1.0, 1.0])
         statistic = np.repeat(terms.sum(axis=0)[:, None], 2, axis=1)
-        return cls._judged(names, within, odds, statistic, np.maximum((n > 0).sum(axis=0) - 1, 0), overall)
+        return cls._judge(names, within, odds, statistic, np.maximum((n > 0).sum(axis=0) - 1, 0), overall)
 
     @classmethod
-    def _judged(
+    def _judge(
         cls,
         names: tuple[str, ...],
         within: Within,

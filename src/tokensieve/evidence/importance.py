@@ -215,7 +215,7 @@ def importance_of(
     *intervals, rest = zip(*(_statistics(part, columns, scale) for part, scale in parts), strict=True)
     reach, p = (np.concatenate(x) for x in zip(*rest, strict=True))
     found = Importance.of_columns(
-        [_joined(interval, 0) for interval in intervals],
+        [_concatenated(interval, 0) for interval in intervals],
         *(reach, p),
         tokens=tokens,
         classes=classes,
@@ -228,7 +228,7 @@ def importance_of(
     return replace(found, class_documents=present, neutral=2 * sizes / sizes.sum() - 1, units=found.documents)
 
 
-def _joined(parts: Sequence[Interval], axis: int) -> Interval:
+def _concatenated(parts: Sequence[Interval], axis: int) -> Interval:
     middle, low, high = (np.concatenate(x, axis=axis) for x in zip(*parts, strict=True))
     return middle, low, high
 
@@ -255,6 +255,6 @@ def _statistics(
             a, b, m, inv = (np.stack([x.sum(axis=-1) - x[..., j], x[..., j]], axis=-1) for x in groups)
             pairs.append(mean_interval(a, b, m, inv, documents[:, 0]))
     alpha = combined(scale * (targets * sizes / sums.documents).T[:, columns], *by_class)
-    effect = _joined([combined(weights, *pair) for pair in pairs], 1)
+    effect = _concatenated([combined(weights, *pair) for pair in pairs], 1)
     reach = np.concatenate([pair[0] @ np.abs(weights) for pair in pairs], axis=1)
     return posterior, alpha, (effect[0], *agreeing(*effect, p)), (reach, p)

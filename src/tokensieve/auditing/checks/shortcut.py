@@ -5,8 +5,8 @@ strong predictors, no findings. What makes one suspicious is a sign that no writ
 
 - one of the strong signs, formatting or markup;
 - a weak one (a number, a fixed place), or being all but certain, where the token is *apart*: the rest of its documents reads like
-  the other documents of the class (`_company`). Words that belong to the subject keep company: "coin" comes with "heads". A fixed
-  phrase at the edge of the text need not be apart if the model predicts the class as well without it;
+  the other documents of the class (`_company_distance`). Words that belong to the subject keep company: "coin" comes with
+  "heads". A fixed phrase at the edge of the text need not be apart if the model predicts the class as well without it;
 - being all but certain and put between words that are neighbours elsewhere (`Candidate.interrupts`), where company tells little:
   in short or templated texts, or if many words are as reliable.
 
@@ -77,10 +77,12 @@ class Shortcut(Check):
     certain, certain_phrase = 0.85, 0.95  # of the way from neutral to certain, at the cautious end
     # a word without exceptions in so many documents is certain; one in more of a class than that is what the class is about,
     # unless it is in nearly all of it: then the label is no more than this word
-    least = 10
     enough, most_of_class, all_of_class = 20, 0.5, 0.95
+    least = (
+        10  # documents of one that is in none of the others, if chance would bring that about once in a million words
+    )
     # standard deviations: a token nearer than that to the rest of its class, and than a quarter of what ordinary words as frequent
-    # are, is apart if these are far from it; a smaller part where more than four words of the class are as reliable (`_bar`)
+    # are, is apart if these are far from it; a smaller part where more than four words of the class are as reliable
     near, far = 2.0, 3.0
     drawn, words_drawn = 1000, 12  # documents of the class, and words as frequent, for that comparison
     nearly = 0.1  # on the way to certain: words that far below are as reliable
@@ -110,13 +112,17 @@ class Shortcut(Check):
         # tokens that share a word or most documents are one finding, whatever their classes; so are a month and the year beside it
         groups: list[list[Candidate]] = []
         for c in sorted(suspects, key=lambda c: -c.way * len(c.documents)):
-            near = [group for group in groups if any(_belong(c, other) or self._inside(c, other) for other in group)]
+            near = [
+                group
+                for group in groups
+                if any(_belong_together(c, other) or self._nearly_contained(c, other) for other in group)
+            ]
             groups = [group for group in groups if all(group is not one for one in near)]
             groups.append([c, *(other for group in near for other in group)])
-        findings = [self._about(group, data) for group in groups]
+        findings = [self._as_finding(group, data) for group in groups]
         return sorted(findings, key=lambda f: -f.severity)[: self.most]
 
-    def _about(self, group: list[Candidate], data: AuditData) -> Finding:
+    def _as_finding(self, group: list[Candidate], data: AuditData) -> Finding:
         """The group as one finding: each of its documents is predicted by the strongest token in it."""
         train, corpus = data.train.counts, data.train.corpus
         # length, which any mark changes, stands alone only
@@ -188,11 +194,11 @@ class Shortcut(Check):
         """How much a group looks like an artefact, from 0 to 1, and whether it may be part of the subject; `elsewhere`: the part
         of the other classes' documents that contain it."""
         weight = max(self.writers if CHOICES.match(c.token) else self.weights.get(c.signs[0], 1.0) for c in group)
-        company, usual = self._company(max(group, key=lambda c: c.way * len(c.documents)), data)
+        company, usual = self._company_distance(max(group, key=lambda c: c.way * len(c.documents)), data)
         words = not all(CODE.search(c.token) or Sign.BOILERPLATE in c.signs for c in group)
         subject = words and company >= max(self.far, usual / 3)
         habit = all(c.signs[0] is Sign.FORMATTING for c in group) and elsewhere > self.usual
-        if subject or (habit and company >= self._bar(usual)):
+        if subject or (habit and company >= self._apart_below(usual)):
             return weight * self.habit, subject
         return min(weight, self.writers) if habit else weight, False
 
@@ -217,10 +223,10 @@ class Shortcut(Check):
             return c.signs
         # words of the class's name and their relatives are what the class is about
         name, words = (_WORD.findall(text.lower()) for text in (train.classes[c.label], c.token))
-        if any(_related(a, b) for a in name for b in words):
+        if any(_related_words(a, b) for a in name for b in words):
             return ()
         if c.signs:
-            apart = self._company(c, data)[0] < self.near
+            apart = self._company_distance(c, data)[0] < self.near
             return c.signs if apart or (Sign.BOILERPLATE in c.signs and self._is_beside_the_point(c, data)) else ()
         certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
         pure = bool((train.labels[c.documents] == c.label).all()) and " " not in c.token
@@ -233,31 +239,35 @@ class Shortcut(Check):
         if not (certain or exact or few) or self.most_of_class < held < self.all_of_class:
             return ()
         interrupts = c.type >= 0 and c.interrupts(data)
-        others = [o for o in plain if o.label == c.label and o.way >= c.way - self.nearly and not _belong(c, o)]
+        others = [
+            o for o in plain if o.label == c.label and o.way >= c.way - self.nearly and not _belong_together(c, o)
+        ]
         if sum(o.fixed for o in others) > len(others) / 2:
             # texts of templates: words keep no company outside their own; only one that stands anywhere is no part of them
             if c.fixed and not interrupts:
                 return ()
             others = [o for o in others if not o.fixed]
-        company, usual = self._company(c, data)
+        company, usual = self._company_distance(c, data)
         # where ordinary words keep no company either, nothing but the word's being alone tells it from them
-        apart = company < self._bar(usual, len(others)) if usual >= self.far else company < self.far and not others
+        apart = (
+            company < self._apart_below(usual, len(others)) if usual >= self.far else company < self.far and not others
+        )
         apart &= certain or exact
         # what company cannot tell, because many words are as reliable, the neighbours can
         return (Sign.ALONE,) if apart or (interrupts and company < self.near) else ()
 
-    def _inside(self, c: Candidate, larger: Candidate) -> bool:
+    def _nearly_contained(self, c: Candidate, larger: Candidate) -> bool:
         """Whether nearly all documents of a word contain the other, which is as sure a sign of the same class."""
         if c.label != larger.label or larger.way < c.way - self.nearly or Formatting.includes(larger.token):
             return False
         both = len(np.intersect1d(c.documents, larger.documents, assume_unique=True))
         return not Formatting.includes(c.token) and both >= self.one_place * len(c.documents)
 
-    def _bar(self, usual: float, others: int = 0) -> float:
+    def _apart_below(self, usual: float, others: int = 0) -> float:
         """Below which a token's company is that of what was put there; the lower, the more words of the class are as reliable."""
         return min(self.near, usual / max(4, others)) if usual >= self.far else -math.inf
 
-    def _company(self, c: Candidate, data: AuditData) -> tuple[float, float]:
+    def _company_distance(self, c: Candidate, data: AuditData) -> tuple[float, float]:
         """How far the other words of a candidate's documents are from those of its class's other documents, in standard deviations
         of as many documents drawn at random; and the median of the same for a dozen words that are about as frequent.
 
@@ -274,7 +284,7 @@ class Shortcut(Check):
         present = sp.csc_array(train.rows(np.append(mine, rest)).matrix[:, : data.words], dtype=float)
         present.data[:] = 1
         documents = np.asarray(present.sum(axis=0))
-        with_it = data.numbers | self._with_it(held[None], present)[0]
+        with_it = data.numbers | self._coming_with(held[None], present)[0]
         weight = np.where(with_it | (documents < 2), 0.0, np.log(n / np.maximum(documents, 1)))
         vectors = sp.csr_array(present * weight)
         length = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1)))
@@ -283,13 +293,13 @@ class Shortcut(Check):
         ratio = np.where(weight > 0, np.abs(np.log(np.maximum(documents, 1) / max(len(mine), 1))), np.inf)
         alike = np.argsort(ratio, kind="stable")[: self.words_drawn]
         having = present[:, alike].toarray().T > 0
-        beside = self._with_it(having, present)  # left out of each as it is of the candidate
+        beside = self._coming_with(having, present)  # left out of each as it is of the candidate
         columns = sp.csc_array(vectors)
         usual = [
-            _away(near, own, rng, columns[:, np.flatnonzero(its)].toarray())
+            _distance_of_means(near, own, rng, columns[:, np.flatnonzero(its)].toarray())
             for own, its in zip(having, beside, strict=True)
         ]
-        return _away(near, held, rng), float(np.median(usual or 0.0))
+        return _distance_of_means(near, held, rng), float(np.median(usual or 0.0))
 
     def _is_beside_the_point(self, c: Candidate, data: AuditData) -> bool:
         """Whether the model certainly predicts the class of the token's documents without it about as often as of the others."""
@@ -310,7 +320,7 @@ class Shortcut(Check):
         return Share.count(right[0], len(mine)).low >= right[1] / len(others) - self.as_well
 
     @staticmethod
-    def _with_it(sets: NDArray[np.bool_], present: sp.csc_array) -> NDArray[np.bool_]:
+    def _coming_with(sets: NDArray[np.bool_], present: sp.csc_array) -> NDArray[np.bool_]:
         """Which words come with each of some sets of documents nearly always, or have much the same documents."""
         both, sizes = np.asarray(sets @ present), sets.sum(axis=1)[:, None]
         near: NDArray[np.bool_] = (both >= 0.8 * sizes) | (
@@ -319,7 +329,9 @@ class Shortcut(Check):
         return near
 
 
-def _away(near: Floats, chosen: NDArray[np.bool_], rng: np.random.Generator, without: Floats | None = None) -> float:
+def _distance_of_means(
+    near: Floats, chosen: NDArray[np.bool_], rng: np.random.Generator, without: Floats | None = None
+) -> float:
     """Squared distance between the mean vector of chosen documents and that of the others, in standard deviations of as many drawn
     at random, from their inner products; `without` one component of the vectors."""
     m, n = int(chosen.sum()), len(chosen)
@@ -333,13 +345,13 @@ def _away(near: Floats, chosen: NDArray[np.bool_], rng: np.random.Generator, wit
     return float((distance[0] - distance[1:].mean()) / max(distance[1:].std(), 1e-12))
 
 
-def _related(a: str, b: str) -> bool:
+def _related_words(a: str, b: str) -> bool:
     """Whether a word ends in the other of at least five letters, or begins with its four letters (three of up to five)."""
     short, n = min(len(a), len(b)), 4 if min(len(a), len(b)) > 5 else 3
     return a == b or (short >= 5 and (a.endswith(b) or b.endswith(a))) or (short >= n and a[:n] == b[:n])
 
 
-def _belong(a: Candidate, b: Candidate) -> bool:
+def _belong_together(a: Candidate, b: Candidate) -> bool:
     """Whether two candidates share a word or much the same documents, or are numbers of one form, such as 7/10 and 10/10."""
     forms = {re.sub(r"\d+", "0", one.token) for one in (a, b)}
     if len(forms) == 1 and re.fullmatch(r"[^\w\s⟨]*0[^\w\s]+(0[^\w\s]*)*|[^\w\s⟨]+0", forms.pop()):

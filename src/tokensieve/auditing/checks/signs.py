@@ -53,11 +53,11 @@ class Sign(StrEnum):
                 holding.setdefault(word, []).append(i)
         ordinary = [(word, held) for word, held in sorted(holding.items()) if len(held) >= 8]
         ordinary = ordinary[:: max(1, len(ordinary) // 80)]
-        borne = [cls._of(word, [split[i] for i in held[:40]], spans) for word, held in ordinary]
+        borne = [cls._signs_of_token(word, [split[i] for i in held[:40]], spans) for word, held in ordinary]
         often = Counter(sign for signs, _ in borne for sign in signs)
         usual = {sign for sign, words in often.items() if words > 0.15 * len(borne)}
         glued = [
-            cls._glued(text, start, end)
+            cls._is_glued(text, start, end)
             for text in corpus.texts.gather(drawn[:: max(1, len(drawn) // 80)])
             for start, end, _ in spans(text)
         ]
@@ -66,18 +66,20 @@ class Sign(StrEnum):
             usual.add(cls.MARKUP)
         found = []
         for token, held in zip(tokens, some, strict=True):
-            signs, fixed = cls._of(token, [split[i] for i in held.tolist()], spans)
+            signs, fixed = cls._signs_of_token(token, [split[i] for i in held.tolist()], spans)
             by_itself = {Sign.MARKUP} if CODE.search(token) else {Sign.NUMBER, Sign.FORMATTING}
             found.append((tuple(sign for sign in signs if sign not in usual - by_itself), fixed))
         return found
 
     @staticmethod
-    def _glued(text: str, start: int, end: int) -> bool:
+    def _is_glued(text: str, start: int, end: int) -> bool:
         """Whether a word is glued to one of its neighbours, as in addresses, codes and field names."""
         return bool(_GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2]))
 
     @classmethod
-    def _of(cls, token: str, texts: list[tuple[str, list[str]]], spans: Spans) -> tuple[tuple[Sign, ...], bool]:
+    def _signs_of_token(
+        cls, token: str, texts: list[tuple[str, list[str]]], spans: Spans
+    ) -> tuple[tuple[Sign, ...], bool]:
         """The same of one token, from texts and their words."""
         if Formatting.includes(token):
             return (Sign.FORMATTING,), False
@@ -93,7 +95,7 @@ class Sign(StrEnum):
             seen += 1
             if 5 * loose < len(texts):  # else the glued can no longer be most
                 places_of_words = spans(text)
-                there = cls._glued(text, places_of_words[at][0], places_of_words[at + size - 1][1])
+                there = cls._is_glued(text, places_of_words[at][0], places_of_words[at + size - 1][1])
                 glued, loose = glued + there, loose + (not there)
             around = names[at - 1] if at else "", names[at + size] if at + size < words else ""
             for side, name in zip(neighbours, around, strict=True):

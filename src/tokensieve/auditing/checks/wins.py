@@ -42,7 +42,7 @@ class AnswerLength(Check):
         if share.low <= self.lean and share.high >= 1 - self.lean:
             return
         wins = share.value > 0.5
-        decides = share if wins else _turned(share)
+        decides = share if wins else _complement(share)
         (model, longer), side = found.like_length, "longer" if wins else "shorter"
         yield self.finding(
             data,
@@ -93,15 +93,15 @@ class Wins(Check):
             words = [token for token in sure if not Formatting.includes(token) and token not in values][
                 : self.most_words
             ]
-            groups = self._grouped(forms, data.train.counts)[: self.most_forms]
+            groups = self._group_features(forms, data.train.counts)[: self.most_forms]
             for tokens in [*groups, *(tokens[: self.most_words] for tokens in (words, *columns.values()) if tokens)]:
-                yield self._about(tokens, wins, data)
+                yield self._as_finding(tokens, wins, data)
 
-    def _grouped(self, tokens: list[str], counts: Counts) -> list[list[str]]:
+    def _group_features(self, tokens: list[str], counts: Counts) -> list[list[str]]:
         """Features that decide much the same pairs are one finding; each group begins with the strongest."""
         if not tokens:
             return []
-        decided = _differences(counts, tokens).astype(bool).astype(np.float64)
+        decided = _sides_with_feature(counts, tokens).astype(bool).astype(np.float64)
         both = (decided.T @ decided).toarray()
         sizes = np.maximum(np.diag(both), 1.0)
         near = both / (sizes[:, None] + sizes[None, :] - both) >= self.together
@@ -114,12 +114,12 @@ class Wins(Check):
                 own.append(i)
         return [[tokens[i] for i in group] for group in groups]
 
-    def _about(self, tokens: list[str], wins: bool, data: AuditData) -> Finding:
+    def _as_finding(self, tokens: list[str], wins: bool, data: AuditData) -> Finding:
         """A group of types as one finding: how often the side with more of them wins (loses), in training and in test pairs."""
         train, test = data.train, data.test
         assert data.preferences is not None and train.corpus.pairs is not None and test.corpus.pairs is not None
         # of each pair: of how many of the types the preferred side has more (less, if they lose)
-        sums = [np.asarray(_differences(part.counts, tokens).sum(axis=1)).ravel() for part in (train, test)]
+        sums = [np.asarray(_sides_with_feature(part.counts, tokens).sum(axis=1)).ravel() for part in (train, test)]
         own, held = (x if wins else -x for x in sums)
         row = data.preferences.wins.filter(pl.col("token") == tokens[0]).row(0, named=True)
         counted, pairs = row["wins"] / row["pairs"], row["pairs"]
@@ -129,7 +129,7 @@ class Wins(Check):
             "equal_length": (row["equal_length_win_rate"], row["equal_length_low"], row["equal_length_high"]),
         }
         shares = {name: Share(round(rate[0] * pairs), pairs, *rate) for name, rate in rates.items()}
-        shares = shares if wins else {name: _turned(share) for name, share in shares.items()}
+        shares = shares if wins else {name: _complement(share) for name, share in shares.items()}
         evidence = {
             "decides": Share.over(own[own != 0] > 0, train.corpus.pairs.units[own != 0]),
             "documents": Share.count(int(np.count_nonzero(own)), len(own)),
@@ -169,12 +169,12 @@ class Wins(Check):
         )
 
 
-def _turned(share: Share) -> Share:
+def _complement(share: Share) -> Share:
     """The fraction of the others."""
     return Share(share.of - share.found, share.of, 1 - share.value, 1 - share.high, 1 - share.low)
 
 
-def _differences(counts: Counts, tokens: list[str]) -> sp.csr_array:
+def _sides_with_feature(counts: Counts, tokens: list[str]) -> sp.csr_array:
     """Of each pair, whether the preferred side alone (1) or the other alone (−1) contains each token."""
     place = {str(token): s for s, token in enumerate(counts.tokens)}
     columns = sp.csr_array(counts.matrix[:, [place[token] for token in tokens]])
