@@ -277,5 +277,5 @@ def test_entries_without_influence_are_left_out_and_change_no_slope() -> None:
     for whole, part in zip(land.slope(p), few.slope(p), strict=True):
         np.testing.assert_allclose(part, whole, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(few.hessian(p)[0], land.hessian(p)[0], rtol=1e-7, atol=1e-7)
-    assert few.overlooked(p) < -24 < few.overlooked(p / 4)
-    assert land.live(p / 100, 0.0, 25.0) is land and land.overlooked(p) == -math.inf
+    assert few.left_out_force(p) < -24 < few.left_out_force(p / 4)
+    assert land.live(p / 100, 0.0, 25.0) is land and land.left_out_force(p) == -math.inf

@@ -79,7 +79,7 @@ def single_token(
     pairs = min(positive.size, negative.size)
     # Irrelevant tokens, equal within a ± pair; none in documents without a partner.
     shared = np.full((n, length - own), _EMPTY, np.int64)
-    shared[positive[:pairs]] = shared[negative[:pairs]] = _deal(irrelevant, pairs, length - own, rng) + n_relevant
+    shared[positive[:pairs]] = shared[negative[:pairs]] = _deal_hands(irrelevant, pairs, length - own, rng) + n_relevant
     side = labels
     if label_rule == "negation":
         negated = np.concatenate([positive[:pairs:4], negative[:pairs:4]])
@@ -87,7 +87,7 @@ def single_token(
         side[negated] = 1 - labels[negated]
         shared[negated, :1] = n_types - 1
     if pair:  # the sign of a type is the parity of its number, the label the product of the signs
-        first = _deal(half, n, 1, rng)[:, 0]
+        first = _deal_hands(half, n, 1, rng)[:, 0]
         parity = (first + labels + 1) % 2
         second = 2 * rng.integers((half + 1) // 2, size=n) + parity
         relevant = np.stack([first, half + np.where(second < half, second, parity)], axis=1)
@@ -95,7 +95,7 @@ def single_token(
         relevant = np.empty((n, own), np.int64)
         for k in (0, 1):
             mine = np.flatnonzero(side == k)
-            relevant[mine] = _deal(half, mine.size, own, rng) + (0 if k else half)
+            relevant[mine] = _deal_hands(half, mine.size, own, rng) + (0 if k else half)
         relevant = np.where(rng.random(relevant.shape) < leak, (relevant + half) % n_relevant, relevant)
     tokens = np.concatenate([relevant, shared], axis=1)
     rows, places = np.nonzero(tokens != _EMPTY)
@@ -134,7 +134,7 @@ def _labels(n: int, rng: np.random.Generator) -> Ints:
     return rng.permutation(labels)
 
 
-def _deal(types: int, hands: int, size: int, rng: np.random.Generator) -> Ints:
+def _deal_hands(types: int, hands: int, size: int, rng: np.random.Generator) -> Ints:
     """Hands of distinct types, shape (hands, size); the first hands together deal every type once."""
     out = np.empty((hands, size), np.int64)
     deck = rng.permutation(types)

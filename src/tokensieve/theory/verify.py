@@ -255,7 +255,7 @@ class Verification:
         }
         if limit.direction is not None and balance is not None:
             phi = limit.prediction.phases[-1].slow if limit.prediction is not None else None
-            idle = face.entries(counts, phi.pairs[phi.idle]) if phi is not None else ~face.mask & False
+            idle = face.entries(counts, phi.pairs[phi.without_force]) if phi is not None else ~face.mask & False
             arrays |= {"p_hat": limit.direction, "rho": flow.whole(face.outside @ balance.rho), "idle": idle}
             meaning |= {
                 "p_hat": "p̂: p grows like p̂ log t, with margin one on every pair of a selected and another type of a document",

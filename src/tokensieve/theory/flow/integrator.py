@@ -34,13 +34,13 @@ _LOOSER = 10.0
 
 
 class _Coordinates(Protocol):
-    """A loss in coordinates x of p; `overlooked` is the logarithm of the largest force that they leave out."""
+    """A loss in coordinates x of p; `left_out_force` is the logarithm of the largest force that they leave out."""
 
     def slope(self, x: Floats, /) -> tuple[Floats, float]: ...
     def hessian(self, x: Floats, /, rough: bool = False) -> tuple[Floats, Floats, float]: ...
     def split(self, p: Floats, /) -> Floats: ...
     def joined(self, x: Floats, /) -> Floats: ...
-    def overlooked(self, x: Floats, /) -> float: ...
+    def left_out_force(self, x: Floats, /) -> float: ...
 
 
 class Integrator:
@@ -100,7 +100,7 @@ class Integrator:
             if solver.status == "failed" or not np.isfinite(solver.y).all():
                 self._solver = None
                 return False
-            grown = self.here.overlooked(solver.y) + max(float(solver.t), 0.0)
+            grown = self.here.left_out_force(solver.y) + max(float(solver.t), 0.0)
             if grown <= -_SPOILT or self._margin > 1e6:
                 break
             self._choose(4 * self._margin)

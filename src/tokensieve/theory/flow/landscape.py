@@ -164,16 +164,12 @@ class Landscape:
 
     joined = split
 
-    def overlooked(self, p: Floats) -> float:
+    def left_out_force(self, p: Floats) -> float:
         """Logarithm of the largest force that is left out: of none."""
         return -math.inf
 
-    def log_forces(self, p: Floats) -> Floats:
-        """Logarithm of the force of each entry on its type's score, shape (nnz,)."""
-        return self.logarithms(self.at(p))
-
     def logarithms(self, terms: _Terms) -> Floats:
-        """The same from the terms."""
+        """Logarithm of the force of each entry on its type's score, shape (nnz,)."""
         with np.errstate(divide="ignore"):
             forces = np.log(np.abs(terms.g[self.counts.entry_documents] * terms.t))
         return np.asarray(forces + (terms.shift - math.log(self.counts.n_documents)))
@@ -276,8 +272,8 @@ class _LiveEntries(Landscape):
         self._contradicted, self._equal = whole._contradicted, whole._equal
         self._whole, self._left_out = whole, ~kept
 
-    def overlooked(self, p: Floats) -> float:
-        return float(self._whole.log_forces(p)[self._left_out].max(initial=-math.inf))
+    def left_out_force(self, p: Floats) -> float:
+        return float(self._whole.logarithms(self._whole.at(p))[self._left_out].max(initial=-math.inf))
 
 
 class SplitLandscape:
@@ -312,7 +308,7 @@ class SplitLandscape:
         k = self.face.dimension
         return np.asarray(self.face.inside @ x[:k] + self._W @ x[k:] + self._rest)
 
-    def overlooked(self, x: Floats) -> float:
+    def left_out_force(self, x: Floats) -> float:
         terms = self._whole.terms(self._scores(x))
         return float(self._whole.logarithms(terms)[self._idle].max(initial=-math.inf))
 

@@ -178,7 +178,7 @@ def gradient_flow(
         kept, spent = found[0], float(found[1]["seconds"])
     with Flow.few_threads(counts.matrix.nnz, reduced.size):
         curve = _Curve(Landscape(counts, reduced, w), z, float(np.linalg.norm(rest)), settings, kept)
-        while (ending := curve.ending()) is None:
+        while (ending := curve.stop_reason()) is None:
             curve.step()
             if progress is not None:
                 reached = max(curve.norm(curve.z) / settings.max_norm, curve.log_time / settings.max_log_time)
@@ -218,14 +218,14 @@ class SplitFlow:
     def step(self) -> bool:
         """One step, once ties are split in local time where the clock does not resolve it; False where that fails too."""
         if self.face is None and self.solver.clock >= _SPLIT:
-            self.look()
+            self.refresh_ties()
         solver, split = self.solver, self.face is not None
         moved = solver.step() or (split and solver.restart() and solver.step())
         if split and moved and solver.clock > 0 and abs(solver.clock - self.looked) >= 1.5:
-            self.look()
+            self.refresh_ties()
         return moved
 
-    def look(self) -> bool:
+    def refresh_ties(self) -> bool:
         """Find the ties anew; whether they changed."""
         solver, before = self.solver, self.face
         self.looked = solver.clock
@@ -306,7 +306,7 @@ class _Curve:
             loss, log_gradient, self._coherence = self._land.point(solver.p)
         self.rows.append((solver.p, arc, solver.log_time, loss, log_gradient))
 
-    def ending(self) -> tuple[str, str] | None:
+    def stop_reason(self) -> tuple[str, str] | None:
         """The verdict and its reason, or None while the curve goes on."""
         z, settings, steps, flow = self.z, self._settings, len(self.rows) - 1, self._flow
         log_gradient, norm = self.rows[-1][4], self.norm(z)
@@ -331,7 +331,7 @@ class _Curve:
                     words += f", one of a surface of minima ({flat} dimension{'s' * (flat > 1)}): {_SURFACE}"
                 return FINITE, words
         # Ties that have settled meanwhile may explain why the curve is stuck.
-        if stuck and not flow.look():
+        if stuck and not flow.refresh_ties():
             return UNDECIDED, f"the score gaps have settled and the gradient is down to rounding error {at}"
         self._failed = False
         if time.monotonic() - self._started > settings.max_seconds or steps >= settings.max_steps:

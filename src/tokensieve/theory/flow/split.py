@@ -320,7 +320,7 @@ class Exponentials:
             return cls(F, pairs, top + np.log(np.abs(total)), np.sign(total), nearest)
 
     @property
-    def idle(self) -> NDArray[np.bool_]:
+    def without_force(self) -> NDArray[np.bool_]:
         """The pairs that feel no force, K = 0, shape (j,)."""
         return np.isneginf(self.log_k)
 
@@ -336,9 +336,9 @@ class Exponentials:
 
     def nearness(self, q: Floats) -> Floats:
         """Logarithm of the largest weight of an unselected group in any document, shape (j,); e^−5 of it where no force acts."""
-        return np.asarray(self.log_weight - self.gaps(q) - 5.0 * self.idle)
+        return np.asarray(self.log_weight - self.gaps(q) - 5.0 * self.without_force)
 
-    def levels(self, q: Floats) -> Floats:
+    def log_forces(self, q: Floats) -> Floats:
         """Logarithm of the force of each pair, shape (j,)."""
         return np.asarray(self.log_k - self.gaps(q))
 
@@ -357,7 +357,7 @@ class Exponentials:
 
     def _at(self, q: Floats) -> tuple[Floats, Floats, float]:
         """K e^{−gap} of each pair and −∇Φ, relative to the largest force, and the logarithm of that."""
-        level, m = self.levels(q), len(self.F)
+        level, m = self.log_forces(q), len(self.F)
         top = float(level.max(initial=-math.inf))
         force = self.sign * np.exp(level - top) if top > -math.inf else np.zeros(len(level))
         node = np.bincount(self.pairs[:, 0], force, m) - np.bincount(self.pairs[:, 1], force, m)
@@ -417,7 +417,7 @@ class _LivePairs:
     """Φ on the span of the pairs whose force matters yet; the rest of q stands still."""
 
     def __init__(self, phi: Exponentials, q: Floats, clock: float, margin: float) -> None:
-        level = phi.levels(q)
+        level = phi.log_forces(q)
         self._all = phi
         self._live = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
         pairs = phi.pairs[self._live]
@@ -432,8 +432,8 @@ class _LivePairs:
     def joined(self, x: Floats) -> Floats:
         return np.asarray(self._rest + self._B @ x)
 
-    def overlooked(self, x: Floats) -> float:
-        return float(self._all.levels(self.joined(x))[~self._live].max(initial=-math.inf))
+    def left_out_force(self, x: Floats) -> float:
+        return float(self._all.log_forces(self.joined(x))[~self._live].max(initial=-math.inf))
 
 
 def _pulled_shut(phi: Exponentials, q: Floats) -> tuple[Floats | None, float]:
@@ -442,7 +442,7 @@ def _pulled_shut(phi: Exponentials, q: Floats) -> tuple[Floats | None, float]:
     With K < 0 alone, d gap/dt = −|K| ‖D‖² e^{−gap} has a pole at t = e^{gap}/(|K| ‖D‖²): all but the first nats of a long gap
     close in no time, along D, and every other gap moves in proportion. (None, −∞) where no such force moves q.
     """
-    level = phi.levels(q)
+    level = phi.log_forces(q)
     first = int(np.argmax(level))
     D = phi.F[phi.pairs[first, 0]] - phi.F[phi.pairs[first, 1]]
     length = float(D @ D)

@@ -101,7 +101,7 @@ class _Prediction:
     def extend(self, far: float, deadline: float = math.inf, progress: Progress | None = None) -> None:
         """Go on to a log t; by time.monotonic(), what is being followed at the deadline is left off."""
         while not self.trouble and self._log_time < far:
-            end = self._slow(far, deadline)
+            end = self._slow_phase(far, deadline)
             if progress is not None:
                 progress("faces", min(1.0, math.log(max(self._log_time, 1.0)) / math.log(far)))
             last = self.phases[-10:]
@@ -110,7 +110,7 @@ class _Prediction:
             elif len(self.phases) == 200:
                 self.trouble = "the selection changed 200 times"
             elif end == "near":
-                self._local(deadline)
+                self._follow_local_time(deadline)
             else:
                 self.trouble = {"steps": "the slow flow took too many steps", "time": _LATE}.get(end, "")
                 return
@@ -126,7 +126,7 @@ class _Prediction:
             out[row] = np.linalg.norm(point - path[:-1] - along[:, None] * chords, axis=1).min()
         return out
 
-    def _slow(self, far: float, deadline: float) -> End:
+    def _slow_phase(self, far: float, deadline: float) -> End:
         """One phase of the slow flow."""
         assert self._settled is not None
         face, finite, phi = self._settled
@@ -144,7 +144,7 @@ class _Prediction:
         self._z, self._clock, self._log_time = points[-1], clock, float(times[-1])
         return end
 
-    def _local(self, deadline: float) -> None:
+    def _follow_local_time(self, deadline: float) -> None:
         """The true flow in local time, until its ties have settled."""
         flow = SplitFlow(self._land, self._z, -math.inf, self._log_time, 1e-4, self.phases[-1].face)
         looked, self._settled, began = flow.looked, None, self._log_time
@@ -252,7 +252,7 @@ class FlowLimit:
         """
         started, land = time.monotonic(), Landscape(counts, coordinates(E)[0], w)
         if flow.verdict == FINITE:
-            found = _point(land, flow)
+            found = _certified_point(land, flow)
         elif flow.log_time[-1] >= 12:
             with Flow.few_threads(counts.matrix.nnz, land.E.size):
                 found = _diverging(land, E, flow, started + seconds, progress)
@@ -313,7 +313,7 @@ class FlowLimit:
         return [(s, r, float(u[s] - u[r]), documents) for (s, r), documents in found]
 
 
-def _point(land: Landscape, flow: Flow) -> FlowLimit:
+def _certified_point(land: Landscape, flow: Flow) -> FlowLimit:
     """The certificate of a finite limit that Newton's method found from the curve."""
     assert flow.limit is not None
     z = flow.limit if flow.basis is None else flow.basis.T @ flow.limit
@@ -352,7 +352,7 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
         settings = replace(flow.settings, max_log_time=last + _KEPT, max_seconds=left)
         flow, latest = gradient_flow(land.counts, E, land.w, flow.at(0), settings, after=flow), _LONGEST
         if flow.verdict == FINITE:
-            return _point(land, flow)
+            return _certified_point(land, flow)
         if flow.log_time[-1] < last + _KEPT / 2:
             break
     if not prediction.phases:
@@ -380,7 +380,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     limit = FlowLimit("not settled", prediction.trouble, flow, face, phase.finite)
     if prediction.trouble:
         return limit
-    if len(phi.pairs) and (phi.idle.all() or _second_order(land, phase)):
+    if len(phi.pairs) and (phi.without_force.all() or _second_order(land, phase)):
         words = "two documents have the same tied tokens but differ in a token whose forces cancel"
         return replace(limit, reason=f"{words}; second-order terms act on it and are not followed")
     if not len(phi.pairs) or phase.end == "still":
@@ -389,7 +389,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
         return replace(limit, fate="converges to a point", reason=rests)
     begun = time.monotonic()
     # Pairs that feel no force constrain nothing; they only have to separate.
-    driven, left = ~face.entries(land.counts, phi.pairs[phi.idle]), max(deadline - begun, 1.0)
+    driven, left = ~face.entries(land.counts, phi.pairs[phi.without_force]), max(deadline - begun, 1.0)
     margin = max_margin(
         Face.only(land.counts, driven), land.E, face.mask[driven], near=phase.points[-1], max_seconds=left
     )
@@ -400,14 +400,14 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     # dq/dlog t at the end of the slow flow.
     unit, log_size = phi.slope(phase.slow_path[-1])
     velocity = unit * math.exp(min(phase.clock + log_size, STEEP))
-    balance = _balance(phi, face.outside.T @ margin.p, phase) if margin.status == "solved" else None
+    balance = _certify_balance(phi, face.outside.T @ margin.p, phase) if margin.status == "solved" else None
     is_max_margin = balance is not None and balance.slowest > 1 - _CERTIFIED
-    tight = np.flatnonzero((phi.gaps(velocity) <= 1 + _CONFIRMED) & ~phi.idle)
+    tight = np.flatnonzero((phi.gaps(velocity) <= 1 + _CONFIRMED) & ~phi.without_force)
     if balance is None and len(tight):
         # The shortest p with margin one on the pairs that are tight along the slow flow, if every other margin is larger.
         D = phi.F[phi.pairs[tight, 0]] - phi.F[phi.pairs[tight, 1]]
         nearby = np.linalg.lstsq(D, np.ones(len(D)), rcond=1e-10)[0]
-        balance = _balance(phi, nearby, phase)
+        balance = _certify_balance(phi, nearby, phase)
     if balance is None:
         flat = "(F3) has no strict local minimum near the flow"
         why = flat if margin.status == "solved" else f"(F2) is {margin.status}"
@@ -442,7 +442,7 @@ def _second_order(land: Landscape, phase: _Phase) -> bool:
     The cancelling forces of equal documents vanish to all orders, because all of them have one f. These have several, and what is
     left is of the order of the type's weight squared.
     """
-    counts, face, pairs = land.counts, phase.face, phase.slow.pairs[phase.slow.idle]
+    counts, face, pairs = land.counts, phase.face, phase.slow.pairs[phase.slow.without_force]
     other = np.abs(land.w[counts.matrix.indices] - phase.finite.answers[counts.entry_documents]) > 1e-9
     idle = face.entries(counts, pairs) & other
     documents = np.isin(face.own, pairs[:, 0])
@@ -450,12 +450,12 @@ def _second_order(land: Landscape, phase: _Phase) -> bool:
     return len(np.unique(kinds[0])) < len(np.unique(kinds[1]))
 
 
-def _balance(phi: Exponentials, direction: Floats, phase: _Phase) -> _Balance | None:
+def _certify_balance(phi: Exponentials, direction: Floats, phase: _Phase) -> _Balance | None:
     """(F3) by Newton's method from where the slow flow is; None where that reaches no strict minimum nearby."""
     gaps = phi.gaps(direction)
-    tight = np.flatnonzero((gaps <= 1 + _CERTIFIED) & ~phi.idle)
+    tight = np.flatnonzero((gaps <= 1 + _CERTIFIED) & ~phi.without_force)
     pairs, m = phi.pairs[tight], len(phi.F)
-    if not len(tight) or gaps[~phi.idle].min() < 1 - _CERTIFIED or gaps.min() < _CONFIRMED:
+    if not len(tight) or gaps[~phi.without_force].min() < 1 - _CERTIFIED or gaps.min() < _CONFIRMED:
         return None
     B = span_of(phi.F[pairs[:, 0]] - phi.F[pairs[:, 1]])
     begin = B.T @ (phase.slow_path[-1] - direction * float(phase.log_time[-1]))

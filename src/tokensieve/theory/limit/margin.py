@@ -107,12 +107,12 @@ def max_margin(
     # So short that every margin is below one.
     z = z / max(4 * float(np.abs(problem.E @ z).max(initial=0.0)), np.finfo(float).tiny)
     pairs, lam, status, rounds = np.zeros((0, 2), np.int64), np.zeros(0), "nothing to separate", 0
-    fresh, written = problem.violated(z), 0
+    fresh, written = problem.most_violated_pairs(z), 0
     while len(fresh):
         rounds, written = rounds + 1, written + len(fresh)
         pairs = np.concatenate([pairs[lam > 0], fresh])
         z, lam, status = _solve(problem.E, pairs)
-        fresh = problem.violated(z) if status == "solved" else fresh[:0]
+        fresh = problem.most_violated_pairs(z) if status == "solved" else fresh[:0]
         if len(fresh) and (time.monotonic() - started > max_seconds or rounds == 200):
             status = "stopped early"
             break
@@ -152,16 +152,16 @@ class _Problem:
         self.ties = inside.shape[1]
         self._documents = (counts.matrix.indptr, counts.matrix.indices, selected)
 
-    def closest(self, z: Floats) -> tuple[Ints, Floats]:
+    def closest_types(self, z: Floats) -> tuple[Ints, Floats]:
         """Each document's lowest selected and highest other type, shape (j, 2), where it has both; and zᵀ(E_s − E_r)."""
         u = self.E @ z
         low, high = _extremes(*self._documents, u)
         both = (low >= 0) & (high >= 0)
         return np.stack([low[both], high[both]], axis=1), u[low[both]] - u[high[both]]
 
-    def violated(self, z: Floats) -> Ints:
+    def most_violated_pairs(self, z: Floats) -> Ints:
         """Of these pairs, up to 2,000 whose margin is smallest, as long as it is below 1 − _VIOLATION; none twice."""
-        pairs, gaps = self.closest(z)
+        pairs, gaps = self.closest_types(z)
         once = np.unique(self._lead[pairs], axis=0, return_index=True)[1]
         worst = once[np.argsort(gaps[once], kind="stable")[:2_000]]
         return pairs[worst[gaps[worst] < 1 - _VIOLATION]]
@@ -201,7 +201,7 @@ def _solve(E: Floats, pairs: Ints) -> tuple[Floats, Floats, str]:
     except RuntimeError:
         return np.zeros(E.shape[1]), np.zeros(len(D)), "stopped early"
     lam = x / max(float(1 - A[-1] @ x), 1e-100) / lengths.min() / lengths  # very long if infeasible
-    if (proof := _proof(D, lam, longest)) is not None:
+    if (proof := _infeasibility_proof(D, lam, longest)) is not None:
         return np.zeros(E.shape[1]), proof, "infeasible"
     held = np.flatnonzero(lam > 0)
     with contextlib.suppress(la.LinAlgError):
@@ -214,7 +214,7 @@ def _solve(E: Floats, pairs: Ints) -> tuple[Floats, Floats, str]:
     return D.T @ lam, lam, "solved"
 
 
-def _proof(D: Floats, lam: Floats, longest: float) -> Floats | None:
+def _infeasibility_proof(D: Floats, lam: Floats, longest: float) -> Floats | None:
     """A convex combination of some D_i that is zero to rounding, from multipliers that are nearly one; None if there is none."""
     if not np.isfinite(lam).all() or lam.sum() <= 0:
         return None
@@ -244,7 +244,7 @@ def _certify(problem: _Problem, found: tuple[Ints, Floats, Floats], status: str,
         z = np.zeros_like(z)
         farkas = float(np.linalg.norm(shadow)) / (float(np.linalg.norm(problem.E, axis=1).max()) or 1.0)
     else:
-        norm, total, smallest = float(np.linalg.norm(z)), float(weights.sum()), float(problem.closest(z)[1].min())
+        norm, total, smallest = float(np.linalg.norm(z)), float(weights.sum()), float(problem.closest_types(z)[1].min())
         margin = 1 / norm
         primal = (norm / smallest) ** 2 / 2 if smallest > 0 else math.inf
         dual = (total / float(np.linalg.norm(shadow))) ** 2 / 2

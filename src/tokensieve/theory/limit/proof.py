@@ -45,8 +45,8 @@ class _Inequality:
     def __init__(self, phi: Exponentials, balance: Any, q: Floats, log_time: float) -> None:
         D = phi.F[phi.pairs[:, 0]] - phi.F[phi.pairs[:, 1]]
         self._delta, self._size = D @ balance.direction - 1, np.linalg.norm(D, axis=1)
-        tight = (self._delta <= 1e-6) & ~phi.idle
-        self._push, self._pull = (~tight & ~phi.idle & (phi.sign == side) for side in (1, -1))
+        tight = (self._delta <= 1e-6) & ~phi.without_force
+        self._push, self._pull = (~tight & ~phi.without_force & (phi.sign == side) for side in (1, -1))
         offset, B = q - balance.direction * log_time, span_of(D[tight])
         toward = B @ (B.T @ (offset - balance.rho))
         self._at, self._log_k, self._weight = D @ (offset - toward), phi.log_k, phi.log_weight
