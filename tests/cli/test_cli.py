@@ -273,6 +273,16 @@ def test_too_few_processes_for_threads_are_one_line(run: Run, monkeypatch: pytes
     assert (status, err.count("\n")) == (2, 1) and "the limit on processes" in err
 
 
+@pytest.mark.slow
+def test_train_and_audit_with_the_same_settings_write_the_same_model(run: Run, tmp_path: Path) -> None:
+    """To the last byte, digest included; only the defaults of the two commands differ."""
+    write_reviews(tmp_path / "a.csv", 60)
+    assert run("audit", "a.csv", "--out", "a", "-q", "--no-baseline", "--no-pictures")[0] == 0
+    assert run("train", "a.csv", "--formatting", "--min-documents", "3", "--out", "b", "-q")[0] == 0
+    for name in ("model.json", "model.safetensors"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
 def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path) -> None:
     write_reviews(tmp_path / "good.csv", 300)
     quick = ("-q", "--no-baseline", "--no-pictures", "--formatting", "--min-documents", "2")
