@@ -288,18 +288,14 @@ class Corpus:
                     "--label COLUMN, join values with --group, or leave some out with --drop"
                 )
         if len(names) < 2:
-            raise InputError(
-                f"{column} has only one value, {names[0]!r}; at least two classes are needed: choose another "
-                "with --label COLUMN, or check --group and --drop"
-            )
+            advice = "choose another with --label COLUMN, or check --group and --drop"
+            raise InputError(f"{column} has only one value, {names[0]!r}; at least two classes are needed: {advice}")
         alone = [(single or {}).get(name, (name, 0)) for name in names if sizes[name] == 1]
         if alone:
             (name, row), *more = sorted(alone, key=lambda found: found[1])
             if len(more) >= 20:
-                raise InputError(
-                    f"{column}: {len(alone):,} of {len(names):,} values occur once, like identifiers or numbers; choose another "
-                    "with --label COLUMN, or join values with --group"
-                )
+                once = f"{len(alone):,} of {len(names):,} values occur once, like identifiers"
+                raise InputError(f"{column}: {once}; choose another with --label COLUMN, or join values with --group")
             others = f" ({listed(other for other, _ in more)} too)" if more else ""
             frequent = [other for other in names if sizes[other] > 1]
             near = get_close_matches(name.lower(), [other.lower() for other in frequent], n=1)

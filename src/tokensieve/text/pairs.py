@@ -149,10 +149,9 @@ class _Side:
         if not counts["rows"]:
             raise InputError(f"{self.name} has no rows")
         if not n:
-            raise InputError(
-                f"{self.name}: no pair is left; of {counts['rows']:,} rows {counts['missing_text']:,} lack an answer, "
-                f"{counts['empty']:,} have an empty one, {counts['identical']:,} have the same text on both sides; check --pairs"
-            )
+            lost = f"{counts['missing_text']:,} lack an answer, {counts['empty']:,} have an empty one"
+            same = f"{counts['identical']:,} have one text on both sides"
+            raise InputError(f"{self.name}: no pair is left; of {counts['rows']:,} rows {lost}, {same}; check --pairs")
         texts = self._flush()
         rows, units, weights, won, environments = zip(*self._pairs, strict=True)
         keys, position = pl.concat(self._keys), np.array(won)
@@ -227,10 +226,8 @@ class _PairReader:
             flag, outcome = self._likely_outcome()
             if outcome:
                 command = f"{option('--pairs', ','.join(self.columns))} {option(flag, outcome)}"
-                raise InputError(
-                    f"{table.name}: {outcome!r} seems to say which answer won; use {command}, or, if the first answer always won, "
-                    "rename that column"
-                )
+                says = f"{outcome!r} seems to say which answer won; use {command}, or rename it if the first one always won"
+                raise InputError(f"{table.name}: {says}")
         self._columns = self._suspects([end[0].lower() for end in ends if end])
         self.suspects = ColumnTokens(table, self._columns, kinds)
         self.fields = ("answer", *self.suspects.names) if self.suspects.names else ()
@@ -282,11 +279,11 @@ class _PairReader:
                 raise InputError(f"{self.table.name}: the column {name!r} is already used; leave it out of --columns")
             # the same value on both sides says nothing, but with the answer's place it does: who prefers the first?
             if len(self.columns) == 2 and not self.judged:
-                raise InputError(
-                    f"{self.table.name}: {name!r} is the same for both answers, and the preferred one is always first, so it "
-                    "cannot be a shortcut: name columns of either answer, such as model_a and model_b, or, to compare its "
-                    f"values, pass {option('--environments', name)}"
+                same = (
+                    f"{name!r} is the same for both answers, so it cannot be a shortcut: name columns of either answer"
                 )
+                compared = f"or compare its values with {option('--environments', name)}"
+                raise InputError(f"{self.table.name}: {same}, such as model_a and model_b, {compared}")
             found[name] = (name,)
         if "answer" in found:
             raise InputError(f"{self.table.name}: 'answer' is reserved for the answer's text; rename that column")
