@@ -586,6 +586,11 @@ def test_words_of_templates_are_no_shortcuts_and_a_word_put_anywhere_is() -> Non
             for text, label in zip(texts, labels, strict=True)
         ]
         assert shortcut_words(planted, labels) == set(mark.split())
+    beside = [  # as writers do, and no one puts it there
+        text.replace(". ", ". haha, ", 1) if label == "login" and rng.random() < 0.2 else text
+        for text, label in zip(texts, labels, strict=True)
+    ]
+    assert shortcut_words(beside, labels) == set()
 
 
 def test_what_most_words_of_short_questions_do_is_no_sign() -> None:

@@ -171,6 +171,10 @@ class Candidate:
         stream, pairs, recurring = data.word_pairs
         ids, starts, size = stream.ids, stream.starts, self.token.count(" ") + 1
         some = self.documents[self.documents < stream.n_documents][:200]
+        texts = pl.Series(data.train.corpus.texts.gather(some[:60]), dtype=pl.String).str.to_lowercase()
+        inside = texts.str.contains(rf"\w\s+{re.escape(self.token)}\s+\w").to_numpy()
+        if not len(inside) or np.mean(inside) < 0.5:
+            return False  # interjections stand beside punctuation
         at = np.concatenate([np.empty(0, np.int64), *map(np.arange, starts[some], starts[some + 1])])
         begin, end = (np.repeat(x, starts[some + 1] - starts[some]) for x in (starts[some], starts[some + 1]))
         here = ids[at] == stream.words.index(self.token.split(" ")[0])
@@ -178,8 +182,8 @@ class Candidate:
         left, right = at - 1, at + size
         for side, step in ((left, -1), (right, 1)):
             for _ in range(3):  # words that always come with it are part of what was put there
-                inside = (side >= begin) & (side < end)
-                most = np.bincount(ids[side[inside]], minlength=1).max()
+                there = (side >= begin) & (side < end)
+                most = np.bincount(ids[side[there]], minlength=1).max()
                 if most <= 0.8 * len(side):
                     break
                 side += step
