@@ -2,6 +2,7 @@
 
     python benchmarks/diagnose_cost.py --documents 100              # pieces, counted with a tiny stand-in
     python benchmarks/diagnose_cost.py --documents 100 --seconds    # seconds of a model with random weights
+    python benchmarks/diagnose_cost.py --layers 12 --piece          # milliseconds for one piece, by which pieces become seconds
 
 It imports only what version 0.2 has too, so that PYTHONPATH=OTHER/src measures another version. The stand-in is told to have the
 weights of DistilBERT or BERT (--layers 6 or 12), by which the diagnosis sets its budget. A pass with gradients counts 2.06 times:
@@ -45,6 +46,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=100)
     parser.add_argument("--layers", type=int, default=6, choices=WEIGHTS)
     parser.add_argument("--seconds", action="store_true", help="a model of full size, rather than a count")
+    parser.add_argument("--piece", action="store_true", help="the time that a model of full size takes for a piece")
     options = parser.parse_args()
     torch.set_num_threads(1)
     table = pl.read_parquet(DATA / "yelp.parquet").filter(pl.col("stars").cast(pl.Int64).is_in([1, 5]))
@@ -53,10 +55,19 @@ def main() -> None:
     labels = ["positive" if int(stars) == 5 else "negative" for stars in table["stars"]]
     tokenizer = framed(train_tokenizer("wordpiece", texts, 12_000), False)
     torch.manual_seed(0)
-    small = {} if options.seconds else {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16}
-    kind = tf.BertConfig if options.seconds and options.layers == 12 else tf.DistilBertConfig
+    small = {} if options.seconds or options.piece else {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16}
+    kind = tf.BertConfig if not small and options.layers == 12 else tf.DistilBertConfig
     model = tf.AutoModelForSequenceClassification.from_config(kind(num_labels=2, pad_token_id=0, **small))
     model.config.id2label, model.config.label2id = {0: "negative", 1: "positive"}, {"negative": 0, "positive": 1}
+    if options.piece:
+        batch, taken = torch.randint(5, 10_000, (16, 64)), []
+        with torch.inference_mode():
+            for _ in range(6):
+                start = time.process_time()
+                model.eval()(input_ids=batch, attention_mask=torch.ones_like(batch))
+                taken.append(1000 * (time.process_time() - start) / batch.numel())
+        print(json.dumps({"milliseconds a piece": round(float(np.median(taken)), 3)}))
+        return
     with torch.no_grad():  # predictions that differ from document to document
         for name, weights in model.named_parameters():
             if name.startswith("classifier"):
