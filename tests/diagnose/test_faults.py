@@ -187,7 +187,7 @@ def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
     wrong = diagnose(
         linear({"good": -2.0, "bad": 2.0}), None, texts, labels, SETTINGS, classes=["0", "1"], mapping=None
     )
-    assert wrong.learned is False and "order of the outputs" in DiagnosisReport(wrong).sentences()[0]
+    assert wrong.learned is False and "outputs are in the right order" in DiagnosisReport(wrong).sentences()[0]
 
 
 def test_answers_that_hardly_differ_are_no_behaviour() -> None:
