@@ -226,7 +226,7 @@ class _PairReader:
             flag, outcome = self._likely_outcome()
             if outcome:
                 command = f"{option('--pairs', ','.join(self.columns))} {option(flag, outcome)}"
-                says = f"{outcome!r} seems to say which answer won; use {command}, or rename it if the first one always won"
+                says = f"{outcome!r} seems to say which answer won; use {command}, or, if the first one always won, rename it"
                 raise InputError(f"{table.name}: {says}")
         self._columns = self._suspects([end[0].lower() for end in ends if end])
         self.suspects = ColumnTokens(table, self._columns, kinds)
