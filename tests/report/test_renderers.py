@@ -157,13 +157,3 @@ def test_a_failure_to_draw_costs_the_pictures_only(
 def test_pages_are_functions_of_their_report() -> None:
     report = replace(report_with("x"), blocks=(*blocks_with("x"), picture()))
     assert page(report) == page(report)
-
-
-def test_cards_fill_the_shorter_column_and_keep_their_number() -> None:
-    high = Section("first", tuple(Text(f"evidence {i}") for i in range(8)), level="high")
-    low = [Section(f"low{i}", (Text("a"),), level="low", folded=True) for i in range(4)]
-    shown_page = page(Report("audit", "t", "v", (Section("Findings", (high, *low)),), {}), {})
-    columns = [
-        re.findall(r"order:(\d)", part) for part in shown_page.split('<div class="cards">')[1].split("</ol>")[:2]
-    ]
-    assert columns == [["1"], ["2", "3", "4", "5"]]

@@ -189,17 +189,6 @@ def _neighbour_groups(these: Sequence[Block]) -> list[tuple[str, list[Block]]]:
     return out
 
 
-def _two_columns(cards: Sequence[Section]) -> list[list[tuple[int, Section]]]:
-    """Cards, numbered from 1, each put into the shorter column so far; a closed card is about as high as two blocks."""
-    columns: list[list[tuple[int, Section]]] = [[], []]
-    heights = [0, 0]
-    for place, card in enumerate(cards, start=1):
-        side = heights.index(min(heights))
-        columns[side].append((place, card))
-        heights[side] += 2 if card.folded else 1 + len(card.blocks)
-    return columns
-
-
 @cache
 def _environment() -> jinja2.Environment:
     """The template of this folder, with everything escaped; compiled once."""
@@ -214,7 +203,6 @@ def _environment() -> jinja2.Environment:
         "kind": lambda block: type(block).__name__,
         "identity": id,
         "grouped": _neighbour_groups,
-        "two_columns": _two_columns,
         "grid": _table_grid,
         "cut": _shortened_passage,
         "peak": lambda passage: max((abs(weight) for _, weight in passage.pieces), default=0.0) or 1.0,

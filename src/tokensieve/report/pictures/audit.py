@@ -211,11 +211,12 @@ def _map(picture: Picture) -> Specification:
     }
     others = [c for c in data["classes"] if c != label]
     low, high = _short(others[0], 14) if len(others) == 1 else "other classes", _short(label, 14)
-    title = f"← {low} · posterior difference · {high} →"
-    up = f"value: evidence for {_short(label, 22)} ↑" if of == "value" else "score: attention ↑"
+    title = f"← {low} · P({high}) − P({'others' if len(others) > 1 else low}) · {high} →"
+    up = f"evidence for {_short(label, 22)} in the model ↑" if of == "value" else "attention (score) ↑"
     x = channel("x", title=title, scale={"domain": [-1, 1], "nice": False})
     y = channel("y", title=up, scale={"zero": False, "padding": 16})
-    palette = {named[category]: colour for category, colour in CATEGORIES.items()}
+    present = set(drawn["category"])
+    palette = {named[name]: colour for name, colour in CATEGORIES.items() if named[name] in present}
     layers = [
         _cloud(x, y, max([10, *drawn["documents"]]), palette),
         layer("bins", "area", {"color": INK, "opacity": 0.13}, x="x", y="low", y2="high", detail="run"),
