@@ -82,7 +82,7 @@ def _run() -> int:
         if not (value.isdecimal() and 0 < int(value[:99]) < (10_000 if name in threads else 10**15)):
             from tokensieve.errors import InputError
 
-            raise InputError(f"the environment variable {name} is {value[:20]!r}, not a number from 1: unset it")
+            raise InputError(f"the environment variable {name} is {value[:20]!r}; it must be at least 1, so unset it")
     _check_limits(3 * 10**9 if sys.argv[1:2] == ["diagnose"] else 2 * 10**9)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -63,7 +63,9 @@ def load(path: Path, mark: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]
         if header["format"] != FORMAT:
             raise InputError(f"{str(path)!r} is not a tokensieve checkpoint; {advice}")
         if header["mark"] != mark:
-            raise InputError(f"{str(path)!r} belongs to a run with other data, settings or start; {advice}")
+            raise InputError(
+                f"{str(path)!r} belongs to a run with different data, settings or initialisation; {advice}"
+            )
         arrays = unpacked(content)
         if header["sum"] != fingerprint(header["state"], *(part for item in sorted(arrays.items()) for part in item)):
             raise ValueError("its content has changed")

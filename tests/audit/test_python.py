@@ -168,7 +168,7 @@ def test_what_cannot_be_read_is_told_in_our_words(expected: Audit) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     twice = pyarrow.table([["a"], ["b"]], names=["text", "text"])
     for source, message in (
-        (twice, "Arrow table cannot be read"), ({"text": ["a"], "label": []}, "columns of one length"), (3, "cannot read a int"),
+        (twice, "Arrow table cannot be read"), ({"text": ["a"], "label": []}, "the same length"), (3, "cannot read a int"),
         (pl.DataFrame({"only": ["x y z w"] * 9}), "no label column"),
         (pandas_frame(pl.DataFrame({"text": [], "label": []})), "has no rows"),
     ):  # fmt: skip

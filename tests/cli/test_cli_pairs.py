@@ -93,7 +93,7 @@ def test_mask_cuts_from_both_answers(home: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("train", "pairs.csv", "--pairs", "chosen"), "names two different columns"),
+        (("train", "pairs.csv", "--pairs", "chosen"), "must name two different columns"),
         (("train", "pairs.csv", "--pairs", "chosen,refused"), "no column 'refused' for the pairs"),
         (("train", "pairs.csv", "--pairs", "chosen,rejected", "--label", "id"), "--label is for labelled documents"),
         (

@@ -155,7 +155,7 @@ def larger_vocabulary(folder: Path) -> None:
         (lambda f: (f / "config.json").write_text("{"), "config.json cannot be read"),
         (lambda f: (f / "model.safetensors").write_bytes(b"x" * 99), "cannot be loaded"),
         (remote, "--trust-remote-code"),
-        (larger_vocabulary, "do not belong together"),
+        (larger_vocabulary, "use its own tokenizer"),
     ],
     ids="nan headless pickled tokenizer config json weights remote vocabulary".split(),
 )  # fmt: skip
@@ -189,7 +189,7 @@ def test_broken_models(
         (["./nowhere", "held.csv"], "there is no folder './nowhere'"),
         (["model", "held.csv", "--template", "{text}"], "name them with --label-words"),
         (["model", "held.csv", "--label-words", "good"], "negative=terrible,positive=great"),
-        (["model", "held.csv", "--pairs", "text"], "names two different columns"),
+        (["model", "held.csv", "--pairs", "text"], "must name two different columns"),
         (["model", "held.csv", "--pairs", "text,label", "--drop", "x"], "--drop is for labelled documents"),
         (["model", "held.csv", "--pairs", "text,label", "--text", "text"], "the column of the prompt"),
         (["model", "held.csv", "--pairs", "text,label"], "a model with a single output, a reward"),

@@ -324,7 +324,7 @@ def test_a_form_that_moves_answers_further_than_unsupported_words_comes_first() 
         found = diagnose(lambda t, c=capitals: answer(t, c), None, texts, labels, SETTINGS, classes=["0", "1"])
         assert found.leaning["token"].to_list() == ["mark"]
         said.append(DiagnosisReport(found).headline())
-    assert said[0].startswith("This model follows the form of documents: in CAPITALS")
+    assert said[0].startswith("This model follows the formatting of documents")
     assert said[0].endswith("It also relies on “mark”, which the evaluation data does not support.")
     assert said[1].startswith("This model relies on “mark”. The evaluation data does not support that.")
 

@@ -158,7 +158,7 @@ def test_a_language_model_answers_with_words(few: Any) -> None:
     assert found.passages and isinstance(float(z[good] - z[bad]), float)
     direct = words(ids, torch.ones_like(ids)).logits[0].detach()
     assert float(direct[1] - direct[0]) == pytest.approx(float(z[good] - z[bad]), abs=1e-5)
-    with pytest.raises(InputError, match="begin with the same piece"):
+    with pytest.raises(InputError, match="start with the same token"):
         LabelWords(model, tokenizer, {"0": " bad", "1": " bad"})
     with pytest.raises(InputError, match="LabelWords"):
         diagnose(model, tokenizer, *few, QUICK)
@@ -308,7 +308,7 @@ def test_models_of_other_tasks_and_without_a_tokenizer(few: Any) -> None:
     model, tokenizer = build("bert", few[0])
     with pytest.raises(InputError, match="BertForSequenceClassification needs its tokenizer"):
         diagnose(model, None, *few, QUICK)
-    with pytest.raises(InputError, match="does not classify whole texts"):
+    with pytest.raises(InputError, match="is not a text classifier"):
         diagnose(tf.BertForTokenClassification(model.config), tokenizer, *few, QUICK)
     with pytest.raises(InputError, match=r"BertModel is not a model for .* AutoModelForSequenceClassification"):
         diagnose(tf.BertModel(model.config), tokenizer, *few, QUICK)

@@ -546,7 +546,7 @@ def test_an_audit_finds_what_it_finds_on_one_machine(
         assert_frame_equal(a.rows, b.rows)
     assert abs(there.test_accuracy - one.test_accuracy) < 0.15
     assert bool(there.honest_accuracy) == settings.thorough
-    assert "not computed on a cluster: learning curve" in there.notes
+    assert "not computed on a cluster: the learning curve" in there.notes
 
 
 def many_rows() -> pl.DataFrame:
@@ -598,7 +598,7 @@ def test_of_many_documents_only_texts_are_those_of_a_sample(
         a, b = mine[kind], others[kind]
         assert (a.headline, a.evidence, a.documents, a.tokens) == (b.headline, b.evidence, b.documents, b.tokens)
     assert any("are from a sample of " in note for note in some.notes) and "sample" in render(some)
-    assert "groups that no column names" in some.notes[-1]
+    assert "search for unnamed groups" in some.notes[-1]
     if some.settings.thorough:
         issues = some.label_issues
         assert set(issues["row"]) - set(train.rows) and issues["margin"].is_sorted(descending=True)
@@ -638,7 +638,7 @@ def test_an_audit_from_the_command_line(run: Run, tmp_path: Path, monkeypatch: p
     assert status == 3 and "dashboard: http" in out + said
     page, summary = ((tmp_path / "there" / name).read_text() for name in ("report.html", "summary.json"))
     for text in (page, summary):
-        assert "not computed on a cluster: learning curve" in text.replace("Not computed", "not computed")
+        assert "not computed on a cluster: the learning curve" in text.replace("Not computed", "not computed")
     assert "9/10" in page and json.loads(summary)["findings"]["leak"] == 1
     assert run("explain", "there", "a great film")[0] == 0
     status, _, said = run(*options, "--label", "part", "--cluster", "local", "--out", "nowhere")

@@ -320,7 +320,7 @@ def test_inputs_that_do_not_fit() -> None:
         train_embeddings(counts, Start(start.E[1:], start.p, start.v), how)
     with pytest.raises(InputError, match="1 heads for 3 classes"):
         train_embeddings(documents(3), start, how)
-    with pytest.raises(InputError, match="the test documents have other token types"):
+    with pytest.raises(InputError, match="the test documents have different token types"):
         train_embeddings(counts, start, how, {"test": documents(3)})
     with pytest.raises(InputError, match="overflowed at step"):
         train_embeddings(counts, start, TrainingSettings("gd", 1e200, 5, frozen=(), dtype="float64"))

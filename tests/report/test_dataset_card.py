@@ -50,7 +50,7 @@ def test_the_card_of_a_hostile_data_set() -> None:
     card = dataset_card(found)
     tokens = MARKDOWN.parse(card)
     headings = [t.content for before, t in pairwise(tokens) if before.type == "heading_open"]
-    assert headings == ["What tokens give away", "Findings", "Strongest predictors of each class", "Notes"]
+    assert headings == ["Tokens that give the label away", "Findings", "Strongest predictors of each class", "Notes"]
     kinds = {child.type for token in tokens if token.type == "inline" for child in token.children or []}
     assert kinds <= {"text", "text_special", "strong_open", "strong_close", "softbreak"}
     assert "html_block" not in {token.type for token in tokens} and "\u202e" not in card
@@ -66,6 +66,8 @@ def test_the_command_writes_it_on_demand_only(run: Run) -> None:
     assert run("audit", *options, "--card") == (0, "", "")
     card = Path("tokensieve-audit/card.md").read_text()
     assert (
-        card.startswith("## What tokens give away\n") and "test documents correctly" in card and "### Findings" in card
+        card.startswith("## Tokens that give the label away\n")
+        and "test documents correctly" in card
+        and "### Findings" in card
     )
     assert run("audit", *options) == (0, "", "") and not Path("tokensieve-audit/card.md").exists()

@@ -381,7 +381,7 @@ def test_wrong_documents() -> None:
     counts = documents(30)
     with pytest.raises(InputError, match="the validation part has no documents"):
         DeepTraining.fit(counts, SMALL, {"validation": counts.rows(np.array([], dtype=int))})
-    with pytest.raises(InputError, match="the test part has other token types"):
+    with pytest.raises(InputError, match="the test and training parts have different token types"):
         DeepTraining.fit(counts, SMALL, {"test": documents(30, types=12)})
     with pytest.raises(InputError, match="3 heads"):
         DeepTraining.fit(documents(30, classes=3), replace(SMALL, d=2))

@@ -153,7 +153,7 @@ def test_several_answers_count_as_one_prompt() -> None:
         ({"a": ["x"] * 2, "b": ["y"] * 2}, {"winner": "w"}, "no column 'w' for the winner"),
         ({"a": ["x"] * 2, "b": ["y"] * 2}, {"scores": ("a",)}, "--scores names 1 columns for 2 of --pairs"),
         ({"a": ["x"] * 2, "b": ["y"] * 2, "w": ["a", "b"]}, {"winner": "w", "text": "a"}, "--text is for labelled"),
-        ({"a": ["x"] * 2, "b": ["y"] * 2, "w": ["a", "b"]}, {"winner": "w", "ties": "half of it"}, "--ties is half or drop"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2, "w": ["a", "b"]}, {"winner": "w", "ties": "half of it"}, "--ties must be half or drop"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_preferences_is_named(frame: dict[str, Any], options: dict[str, Any], message: str) -> None:
@@ -415,7 +415,7 @@ def test_a_file_of_too_many_columns_is_one_line(tmp_path: Path, name: str, line:
     (tmp_path / "c.jsonl").write_text(json.dumps(dict.fromkeys(line.split(","), "a")) + "\n")
     pl.DataFrame({f"c{i}": ["a"] for i in range(20_001)}).write_parquet(tmp_path / "d.parquet")
     for file in (name, *(["c.jsonl", "d.parquet"] if name == "a.csv" else [])):
-        with pytest.raises(InputError, match="has over 20,000 columns; write a file with those that are needed"):
+        with pytest.raises(InputError, match="has over 20,000 columns; write a file with only the columns you need"):
             read_corpus(tmp_path / file)
 
 

@@ -55,7 +55,7 @@ def test_each_value_is_one_word_of_its_column() -> None:
     assert {"annotator:annotator_7", "date:2024_01", "date:2024_03", "age:q1", "age:q4", "fine"} <= tokens
     assert not [token for token in tokens if token.startswith(("annotator:⟨", "date:⟨", "age:⟨"))]
     detected = " ".join(corpus.intake.detected)
-    assert "'date': by month" in detected and "'age': in quarters, q1 up to" in detected
+    assert "'date' is grouped by month" in detected and "'age' is split into quartiles: q1 up to" in detected
 
 
 def test_a_column_that_gives_the_label_away_is_a_shortcut() -> None:

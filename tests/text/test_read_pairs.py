@@ -78,7 +78,7 @@ def test_messages_are_read_for_their_last_content() -> None:
     ("rows", "options", "message"),
     [
         ([("p", "a", "b")], {"pairs": ("chosen", "other")}, "there is no column 'other' for the pairs; the columns are"),
-        ([("p", "a", "b")], {"pairs": ("chosen", "chosen")}, "names two different columns"),
+        ([("p", "a", "b")], {"pairs": ("chosen", "chosen")}, "must name two different columns"),
         ([("p", "a", "b")], {}, "has a single usable pair"),
         ([("p", "a", "b"), ("p", "c", "d")], {}, "all 2 pairs have the same value in column 'prompt'"),
         ([("p", "a", "a"), ("q", None, "d")], {}, "no pair is left; of 2 rows 1 lack an answer, 0 have an empty one, 1 have"),

@@ -346,7 +346,7 @@ def test_separators(tmp_path: Path) -> None:
         assert read_corpus(path, separator=mark).texts.to_list() == TEXTS
         assert read_texts(path, separator=mark).to_list() == TEXTS
     for wrong in (";;", "", '"', "\n"):
-        fails(path, "the separator must be one character", separator=wrong)
+        fails(path, "the separator must be one ASCII character", separator=wrong)
     (tmp_path / "a.jsonl").write_text("{}")
     fails(tmp_path / "a.jsonl", "--separator and --no-header are for .csv and .tsv", separator=";")
     fails(tmp_path / "a.jsonl", "--separator and --no-header are for .csv and .tsv", header=False)

@@ -345,7 +345,7 @@ def test_lone_surrogates_become_the_replacement_character() -> None:
 
 @pytest.mark.parametrize(("ngrams", "min_documents"), [(0, 1), (1, 0), (-1, 3)])
 def test_settings_below_one_are_refused(ngrams: int, min_documents: int) -> None:
-    with pytest.raises(InputError, match="whole numbers from 1"):
+    with pytest.raises(InputError, match="positive whole numbers"):
         matrix_of(["a b"], WordTokenizer(), ngrams, min_documents)
 
 

@@ -345,7 +345,9 @@ def compare_audits(
         )
     classes = tuple(shared[1:] if len(a.classes) == len(b.classes) == len(shared) == 2 else shared)
     sizes = f"{len(shared)} of {len(a.classes)} and {len(b.classes)}"
-    notes = (f"only the classes of both audits are compared: {sizes}",) if set(a.classes) != set(b.classes) else ()
+    notes = (
+        (f"only the classes that both audits have are compared: {sizes}",) if set(a.classes) != set(b.classes) else ()
+    )
     accuracies = [np.array([one.accuracy.value, one.accuracy.low, one.accuracy.high]) for one in (a, b)]
     change, low, high, _ = map(float, Saved.mover(*accuracies))
     return AuditComparison(
@@ -362,7 +364,7 @@ def _report(found: AuditComparison) -> Report:
     ]
     blocks: list[Block] = []
     if found.exceeded:
-        blocks.append(Text(f"Over the limit of --fail-on: {', '.join(found.exceeded)}.", style="bad"))
+        blocks.append(Text(f"Exceeds the --fail-on limit: {', '.join(found.exceeded)}.", style="bad"))
     if not found.identical:
         facts.append(("Change in points", points[0], f"95% CI {points[1]} to {points[2]}, not paired"))
     blocks.append(Facts(tuple(facts)))
@@ -388,11 +390,11 @@ def _report(found: AuditComparison) -> Report:
         sides = sides if sides[0] != sides[1] else ("before", "after")
         listing = ", ".join(shown(token, 24) for token in drawn["token"].head(10))
         data = {"changes": drawn, "names": sides, "axis": "effect per 1,000 tokens"}
-        description = f"Effects before and after of {listing}."
+        description = f"Effects of {listing}, before and after."
         blocks.append(Picture("compare", "audit-slopes", data, title, caption, description))
     next_step = "Next, open the report of each audit to see the documents behind a change."
     if changed.is_empty():
-        asked = "Next, open the report of the later audit: what it found still needs a decision."
+        asked = "Next, open the report of the later audit; its findings still need a decision."
         next_step = asked if found.after.findings else "Nothing here needs action."
     blocks.append(Text(next_step, only=("html",)))
     blocks += [Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning") for note in found.notes]

@@ -87,16 +87,20 @@ class Reviews:
             said += "; outside the interval" * (not covered)
             rows.append((word, true, (row["posterior_difference"], *ends), said))
         first = next((audit.maskable(one)[0] for one in audit.findings if audit.maskable(one)), None)
-        verdict = "is the first suspicious token" if first == self.shortcut else f"was not found first (first: {first})"
+        verdict = (
+            "is the first suspicious token"
+            if first == self.shortcut
+            else f"is not the first suspicious token; that is {first}"
+        )
         measured_column = Column("Measured", "interval", unit="with 95% CI")
         columns = (Column("Sentiment word"), Column("True", "signed"), measured_column, Column("Result"))
         n = len(self.strengths)
         summary = (
-            f"{found} of {n} sentiment words found: their q-value, which allows for testing many words, is below 0.05. "
+            f"{found} of {n} sentiment words were found (q < 0.05 after correcting for multiple testing). "
             f"{inside} of {n} intervals contain the true strength."
         )
         blocks = (Text(summary), Table("", columns, rows, first=n))
-        title = "How much of the planted truth was found"
+        title = "How well the planted effects were recovered"
         return Report("demo", title, f"The planted shortcut {self.shortcut!r} {verdict}.", blocks)
 
 

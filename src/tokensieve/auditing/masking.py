@@ -219,8 +219,8 @@ def _remnants(texts: pl.Series, changed: Ints) -> list[str]:
             if end and n >= 0.5 * len(changed) and n >= 0.9 * every:
                 number = " (0 stands for any number)" if any("0" in piece for piece in end) else ""
                 out.append(
-                    f"the mark is still readable: {n:,} of {every:,} texts that {verb} {shown(' '.join(end), 60)!r}{number} were "
-                    "changed. An audit may not see that: remove the whole phrase from all documents, whatever it names there"
+                    f"masking leaves a trace: {n:,} of the {every:,} texts that {verb} {shown(' '.join(end), 60)!r}{number} were "
+                    "changed, so the rest of the phrase still reveals them; remove the whole phrase from every document, in all its variants"
                 )
                 break
     return out
@@ -250,7 +250,9 @@ def read_decisions(path: Path) -> tuple[list[str], list[str], dict[str, frozense
     except OSError as problem:
         raise InputError(f"cannot read {name}: {problem.strerror or problem}") from None
     except ValueError as problem:  # also what msgspec says
-        message = f"{name} is not a file of decisions, version 1 ({str(problem)[:200]}): export it from the audit's page again"
+        message = (
+            f"{name} is not a valid file of decisions ({str(problem)[:200]}); export it from the audit's page again"
+        )
         raise InputError(message) from None
     wrong = [(one["part"], one["row"]) for one in found.documents if one["decision"] == "wrong label"]
     masked, kept = ([token for token, decided in found.tokens.items() if decided == one] for one in ("mask", "keep"))

@@ -160,7 +160,7 @@ def exceeded_report(audit: Audit, source: str, out: Path) -> Report:
             Command(command, "Copy the data without these tokens:"),
         ]
     tokens, kinds = over["token"].n_unique(), len(audit.exceeded)
-    what = [count(tokens, "token")] * bool(tokens) + [f"{count(kinds, 'kind')} of findings"] * bool(kinds)
+    what = [count(tokens, "token")] * bool(tokens) + [f"{kinds} kind{'s' * (kinds > 1)} of finding"] * bool(kinds)
     verdict = f"{' and '.join(what)} exceed{'s' * (tokens + kinds == 1)} the limit {audit.settings.budget}."
     return Report("audit", "--fail-on", verdict, tuple(blocks))
 
@@ -195,8 +195,11 @@ def _of_pairs(task: Preferences, audit: Audit) -> OfTask:
     facts = audit.pairs
     assert facts is not None
     by = facts.by and shown(facts.by, 40)
-    groups = f" of {count(facts.units['train'])} and {count(facts.units['test'])} groups ({by})" if by else ""
-    lead = f"{count(facts.pairs['train'])} training and {count(facts.pairs['test'], 'test pair')}{groups}"
+    sides = []
+    for side, name in (("train", "training pair"), ("test", "test pair")):
+        groups = f" in {count(facts.units[side], 'group')} ({by})" if by else ""
+        sides.append(f"{count(facts.pairs[side], name)}{groups}")
+    lead = " and ".join(sides)
     like, longer = facts.like_length
     sentence = (
         f"In the {count(like.of, 'test pair')} of similar length (within {round(100 * (ALIKE - 1))}%), the model picks the "
@@ -237,8 +240,8 @@ def _verdict(audit: Audit) -> str:
     if audit.quadrants[Quadrant.BOTH] + audit.quadrants[Quadrant.DATA] == 0:  # then none could have been found
         units, of = audit.learned.train.corpus.units, ""
         if units is not None:
-            of = f" (training documents form {count(np.unique(units).size, 'group')}, which count as one each)"
-        return f"No token of {where} predicts the label beyond chance{of}, so this audit cannot assess shortcuts."
+            of = f" (the training documents form {count(np.unique(units).size, 'group')}, and each counts once)"
+        return f"No token in {where} predicts the label better than chance{of}, so this audit cannot assess shortcuts."
     nothing = f"No shortcut, leak or label problem found in {where}"
     if audit.accuracy.low < max(0.95, audit.majority_accuracy):
         return f"{nothing}."

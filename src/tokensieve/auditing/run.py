@@ -198,7 +198,7 @@ class LabelAudits:
         rows = []
         for row in self.rows:
             headline = shown(row["headline"], 200) if row["headline"] else "–"
-            headline += " (over the limit of --fail-on)" * row["exceeded"]
+            headline += " (exceeds the --fail-on limit)" * row["exceeded"]
             numbers = row["base_rate"], row["test_accuracy"], row["findings"]
             rows.append((shown(row["label"], 40), *numbers, headline, f"{row['folder']}/report.html"))
         blocks: list[Block] = [

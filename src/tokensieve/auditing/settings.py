@@ -145,8 +145,8 @@ class Settings(TrainSettings):
     baseline: bool = option(True, "Train TF-IDF + logistic regression for comparison.")
     budget: Budget | None = option(
         None,
-        "Exit 3 beyond it: 0.9@1% is P(class) − P(others) above 0.9 for one token in over 1% of the documents; or per kind of "
-        "finding: leak=0,labels=1%,shortcut=0.",
+        "Exit with status 3 if a limit is exceeded. 0.9@1%: no token in more than 1% of documents may have P(class) − P(others) "
+        "above 0.9. leak=0,labels=1%,shortcut=0: a limit for each kind of finding.",
         flag="--fail-on",
         metavar="LIMITS",
         parse=Budget.parse,

@@ -74,7 +74,7 @@ def _audit(
         show(index.report(), out)
     over = [row["label"] for row in rows if row["exceeded"]]
     if over:
-        say(quiet, f"over the limit of --fail-on: {', '.join(over)}; each folder has its over-budget.csv")
+        say(quiet, f"labels that exceed the --fail-on limit: {', '.join(over)}; see over-budget.csv in each folder")
     return 3 if over else 0
 
 

@@ -74,7 +74,7 @@ def _check_workers(client: Any, address: str) -> None:
             if version != own:
                 has = f"no {package}" if isinstance(version, Exception) else f"{package} {version}"
                 raise InputError(
-                    f"the worker at {worker} runs {has}, this machine {own}; install one version everywhere"
+                    f"the worker at {worker} runs {has}, but this machine runs {own}; install one version everywhere"
                 )
 
 

@@ -291,7 +291,7 @@ class TokenOptions:
             for name in ("keep_case", "pattern", "stop_words", "html"):
                 if getattr(self, name) != getattr(TokenOptions(), name):
                     flag = "--" + name.replace("_", "-")
-                    raise InputError(f"{flag} is for splitting into words; leave it out or --tokenizer")
+                    raise InputError(f"{flag} cannot be combined with --tokenizer; leave one of them out")
             return PieceTokenizer(self.tokenizer)
         ignored = () if self.stop_words is None else WordTokenizer.read_stop_words(self.stop_words, not self.keep_case)
         return WordTokenizer(

@@ -83,7 +83,7 @@ def _mask(
         texts = {column: _texts(source, rows, column) for column in columns}
         masked, changed, readable = mask_fields(texts, tokens, tokenizer, alike=bool(sides))
         if tokens and not changed:
-            said.append("no document contains any of the tokens; the data is a copy")
+            said.append("no document contains any of the tokens; the output is an unchanged copy")
         said += readable
         for column, shorter in masked.items():
             for row, value in zip(rows, shorter, strict=True):

@@ -32,7 +32,7 @@ def _predict(
     reading: SourceSettings,
     pairs: str | None = option(None, "Columns of two answers, for a preference model.", metavar="FIRST,SECOND"),
     label: str | None = option(
-        None, "Column of the true labels, to score.", metavar="COLUMN", default_text="that of training"
+        None, "Column of the true labels, to score.", metavar="COLUMN", default_text="same as in training"
     ),
     keep: list[str] | None = option(
         None, "Column to copy to the output (repeatable).", metavar="COLUMN", default_text="id, if present", parse=list
@@ -114,8 +114,8 @@ def _preferred(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str]
     if loss is not None:
         rate = f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
         lines.append(
-            f"{shown(columns[0], 40)} is predicted to win in {rate} of {len(known):,} pairs; log loss {loss:.4f} "
-            "(the accuracy, if that column contains the preferred answers)"
+            f"{shown(columns[0], 40)} is predicted to win {rate} of {len(known):,} pairs; log loss {loss:.4f}. If that column "
+            "contains the preferred answers, the percentage is the accuracy"
         )
     return lines, {"first_preferred": share.to_dict(), "log_loss": loss, "without_two_answers": left}
 

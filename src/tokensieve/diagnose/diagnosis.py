@@ -143,10 +143,12 @@ class Diagnosis:
             over = self.used.filter(pl.col("share") > limits["share"]).sort("share", descending=True)
             rows = over.select("token", "share").iter_rows()
             names = ", ".join(f"{shown(token, 30)} {share:.1%}" for token, share in rows)
-            lines += [f"words with more than {limits['share']:.1%} of all use: {names}"] if over.height else []
+            lines += (
+                [f"words that account for more than {limits['share']:.1%} of all use: {names}"] if over.height else []
+            )
         if self.leaning.height > limits.get("unsupported", np.inf):
             names = ", ".join(shown(token, 30) for token in self.leaning["token"])
-            lines.append(f"words used without support, of which {limits['unsupported']:.0f} are allowed: {names}")
+            lines.append(f"more than {limits['unsupported']:.0f} words used without support: {names}")
         return lines
 
     def to_dict(self) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class DiagnosisReport:
             blocks += [self._most_used(), Text(self._next_step(), "lead"), Section("Words that it uses", words)]
         else:
             blocks += [Text("The model does not measurably use any single word."), Text(self._next_step(), "lead")]
-        blocks.append(Section("The form of documents", self._forms()))
+        blocks.append(Section("Formatting of documents", self._forms()))
         if hidden.height:
             title = "Other words that were removed, without a measurable effect"
             blocks.append(Section("Use not shown", self._words(hidden, title), folded=True, only=_PAGE))
@@ -119,8 +119,8 @@ class DiagnosisReport:
         top, leaning = dominating_words(used), self.found.leaning
         form, follows, also = self._followed_form(), "", ""
         if form is not None:
-            moved = f"{percent(form['before'], 0)} → {percent(form['after'], 0)}"
-            follows = f"follows the form of documents: {form['form']}, {moved} of them are predicted {shown(form['class'], 40)}."
+            many = f"{percent(form['after'], 0)} of documents {form['form']} are predicted {shown(form['class'], 40)}"
+            follows = f"follows the formatting of documents: {many}, but only {percent(form['before'], 0)} as they are."
             also = f" It {follows}"
         if self.found.learning is Learning.OPEN:
             return "Too few words could be measured to tell whether this model has learned to predict the label."
@@ -189,7 +189,7 @@ class DiagnosisReport:
             line += f", and {count(n)} rarer one{'s' * (n > 1)} that stood out"
         left = max(seen["distinct"] - seen["words"] - n, 0)
         alone = f" ({count(seen['rare'])} of them were screened individually)" if seen["rare"] else ""
-        return f"{line}. Not examined closely: {count(left)} rarer words{alone}."
+        return f"{line}. {count(left)} rarer words were not examined closely{alone}."
 
     def sentences(self) -> list[str]:
         """How well it predicts, what it uses most, what without support."""
@@ -312,7 +312,10 @@ class DiagnosisReport:
         )
         said = {str(status): words for status, (words, _, _) in _SAID.items()}
         cells = DiagnosisReport.cells(rows.with_columns(said=pl.col("status").replace_strict(said)), names)
-        note = "Each word was removed from documents containing it, and inserted into others if there are few; phrases as a whole."
+        note = (
+            "Each word was removed from documents containing it; words with few such documents were also inserted into others. "
+            "Phrases were removed and inserted as a whole."
+        )
         few = (0, 1, 3, 6)  # a terminal is narrow
         short = [tuple(row[i] for i in few) for row in cells]
         narrow = Table(title, tuple(columns[i] for i in few), short, only=("terminal",))
@@ -325,11 +328,12 @@ class DiagnosisReport:
             data = ""
             if row.get("data_low") is not None:
                 supports = row["data_low"] > row["data_neutral"]
-                data = " The data supports that." if supports else " The data does not show that."
-            line = f"Documents {row['form']} move by {signed(row['mean'])} log-odds towards {shown(row['class'], 40)}"
-            blocks.append(Text(f"{line} ({moved} predicted so).{data}", "warning"))
+                data = " The data supports that." if supports else " The data does not support that."
+            line = f"Predictions for documents {row['form']} move by {signed(row['mean'])} log-odds towards "
+            line += shown(row["class"], 40)
+            blocks.append(Text(f"{line} ({moved} of predictions).{data}", "warning"))
         if not blocks:
-            blocks.append(Text("No change in the form of documents changes the odds by a factor of two."))
+            blocks.append(Text("No formatting change moves the odds by a factor of two."))
         columns = (
             Column("form"),
             Column("towards", "token"),
@@ -340,7 +344,7 @@ class DiagnosisReport:
         )
         cells = self.cells(forms.filter("visible"), "form class mean/mean_low/mean_high flipped before after")
         n = max(forms["documents"].to_list(), default=0)
-        blocks.append(Table(f"The same {count(n)} documents in other forms", columns, cells, only=_PAGE))
+        blocks.append(Table(f"The same {count(n)} documents, reformatted", columns, cells, only=_PAGE))
         hidden = " and ".join(forms.filter(~pl.col("visible"))["form"])
         if hidden:
             blocks.append(

@@ -195,7 +195,9 @@ def _open_pieces(
     check_weights(model, known.family)
     rows, largest = model.get_input_embeddings().num_embeddings, int(windows.pieces.max())
     if largest >= rows:
-        raise InputError(f"the tokenizer has a piece {largest}, the model only {rows:,}; they do not belong together")
+        raise InputError(
+            f"the tokenizer returns token {largest:,}, but the model has {rows:,} embeddings; use its own tokenizer"
+        )
     pad = next((x for x in (pieces.pad_token_id, pieces.eos_token_id) if x is not None), 0)
 
     def twin(outputs: Outputs, work: Work, kept: Ints) -> Measured:
@@ -289,7 +291,7 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     some = sample.order[: _sample_size(_PROBED, n)]
     texts = sample.inputs.gather(some).to_list()
     forms = probe_forms(measured, texts, offset[some], sample.corpus)
-    clock.lap("forms of documents")
+    clock.lap("formatting of documents")
     twin = None if opened.twin is None else opened.twin(outputs, work, kept)
     clock.lap("untrained model")
     work.progress("correlations", 0.99)

@@ -25,15 +25,17 @@ class DiagnoseSettings(ReadSettings):
         None,
         "The model reads a random sample of at most this many documents.",
         low=8,
-        default_text="what --seconds allows",
+        default_text="set by --seconds",
     )
     seconds: float | None = option(
         None, "Read as many documents as take about this many seconds.", low=1, default_text="1,000 documents, or 300 s"
     )
-    max_length: int | None = option(None, "Tokens per input at most.", low=3, default_text="the model's limit")
+    max_length: int | None = option(None, "Maximum tokens per input.", low=3, default_text="the model's limit")
     long: Literal["truncate", "windows"] = option("truncate", "How to read longer documents: truncate, or windows.")
     batch_size: int = option(16, "Inputs per batch; short inputs are read in larger batches.", low=1)
-    deletions: int = option(4, "Without gradients: remove each word from at most this many documents first.", low=1)
+    deletions: int = option(
+        4, "For models without gradients: in the first pass, remove each word from at most this many documents.", low=1
+    )
     untrained: bool = option(True, "Also measure an untrained model of the same architecture.")
     tokenizer: str | None = option(
         None,

@@ -113,7 +113,7 @@ class TrainingSettings:
             wrong = f"learning rate {self.learning_rate} is not a positive number: use for example 0.01"
         elif self.steps < 0 or self.record_every < 1 or (self.batch_size is not None and self.batch_size < 1):
             sizes = f"{self.steps} steps, records every {self.record_every}, batches of {self.batch_size}"
-            wrong = f"{sizes}: use whole numbers from 1"
+            wrong = f"{sizes}: use positive whole numbers"
         if wrong is not None:
             raise InputError(wrong)
 
@@ -277,7 +277,7 @@ def _check_shapes(counts: Counts, start: Start, others: dict[str, Counts]) -> No
         raise InputError(f"{heads} heads for {counts.n_classes} classes: use one head for two classes, else one each")
     for name, other in others.items():
         if other.n_types != counts.n_types or other.classes != counts.classes:
-            raise InputError(f"the {name} documents have other token types or classes than those to train on")
+            raise InputError(f"the {name} documents have different token types or classes from the training documents")
 
 
 def _documents_of_step(counts: Counts, settings: TrainingSettings, step: int) -> Counts:

@@ -289,7 +289,7 @@ def _cut(path: str, least: int) -> list[Piece]:
         if not Path(path).is_file():
             what = "workers cannot read a folder of texts" if Path(path).is_dir() else "there is no such file"
             raise InputError(
-                f"--cluster reads files that all workers reach: {path!r}: {what}; pass .parquet files or a glob"
+                f"--cluster needs files that every worker can read, but {path!r} is not one ({what}); pass .parquet files or a glob"
             )
         size = Path(path).stat().st_size
         path = str(Path(path).resolve())  # workers may run elsewhere in the file system
@@ -314,7 +314,7 @@ def _cut(path: str, least: int) -> list[Piece]:
             method = next((method for method, kinds in methods.items() if kind in kinds.split()), "read_csv")
             more = f", encoding='utf-16', separator={',' if kind == '.csv' else chr(9)!r}" * (method == "read_csv")
             command = f"import polars; polars.{method}({path!r}{more}).write_parquet('converted.parquet')"
-        raise InputError(f'{path}: workers cannot read a part of such a file; convert it: python -c "{command}"')
+        raise InputError(f'{path}: this format cannot be split among workers; convert it: python -c "{command}"')
     return [Piece(path, unit, whole * i // n, whole * (i + 1) // n) for i in range(n)]
 
 

@@ -261,4 +261,4 @@ def _shape(settings: dict[str, object]) -> dict[str, object]:
 
 def _must(holds: bool, part: str) -> None:
     if not holds:
-        raise ValueError(f"{part}: impossible in a model")
+        raise ValueError(f"{part} has an impossible value")

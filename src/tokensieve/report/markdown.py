@@ -76,7 +76,7 @@ def dataset_card(audit: Audit) -> str:
     ]
     if audit.notes:
         inside.append(Section("Notes", tuple(Text(note[:400]) for note in audit.notes[:8])))
-    return markdown(Section("What tokens give away", tuple(inside)))
+    return markdown(Section("Tokens that give the label away", tuple(inside)))
 
 
 def _safe(text: str) -> str:

@@ -62,15 +62,17 @@ def show(report: Report, out: Path | None = None, seconds: float | None = None) 
 def show_score(score: Score, brief: bool = False) -> None:
     """Accuracy, log loss and the confusion matrix; brief: a line on standard error, where standard output is for the answers."""
     right = score.accuracy
-    share = f"accuracy {percent(right.value)} ({percent(right.low)} to {percent(right.high)})"
-    more = f" of {right.of:,} labelled documents predicted correctly"
+    share = f"accuracy {percent(right.value)} (95% CI {percent(right.low)} to {percent(right.high)})"
+    more = f" on {right.of:,} labelled documents"
     if brief:
         loss = f"; log loss {plain(score.log_loss, 4)}; more with --out FOLDER"
         _Console(stderr=True, soft_wrap=True).print(Line(share + more + loss))
         return
     console = _Console()
     console.print(Line(share, style="bold") + Line(more))
-    console.print(f"always the largest class {percent(score.majority_accuracy)}; log loss {plain(score.log_loss, 4)}")
+    console.print(
+        f"always predicting the largest class {percent(score.majority_accuracy)}; log loss {plain(score.log_loss, 4)}"
+    )
     for name, n in list(score.unknown_labels.items())[:3]:
         console.print(Line(f"{n:,} left out: the model has no label {shown(name, 30)!r}"))
     if score.unlabelled:

@@ -131,7 +131,7 @@ class DeepTraining:
                 raise InputError(f"the {name} part has no documents: deep models need at least one")
             if part.n_types != counts.n_types or part.classes != counts.classes:
                 raise InputError(
-                    f"the {name} part has other token types or classes than the train part: count both alike"
+                    f"the {name} and training parts have different token types or classes; count both with one vocabulary"
                 )
         mark = disk.fingerprint(settings, find_device(settings.device).type, counts, *others.items())
         run = cls(counts, settings)

@@ -350,8 +350,8 @@ def train_remote(
             f"are from a sample of {train.counts.n_documents:,} of {n[0]:,} training and {held.counts.n_documents:,} of "
             f"{n[1]:,} test documents"
         )
-    groups = ", groups that no column names" * ("groups" in task.left_out)
-    notes.append(f"not computed on a cluster: learning curve{groups}")
+    groups = " and the search for unnamed groups" * ("groups" in task.left_out)
+    notes.append(f"not computed on a cluster: the learning curve{groups}")
     model = found.model.trained_
     f = model.decide(held.counts.matrix)
     clock.lap("sample")

@@ -104,7 +104,7 @@ class Counts:
     def signs(self) -> Floats:
         """y^k = ±1, shape (n,); +1 for class index 1. An `InputError` where there are not exactly two classes."""
         if self.n_classes != 2:
-            raise InputError(f"labels ±1 need two classes, this data has {self.n_classes}")
+            raise InputError(f"labels ±1 need two classes, but this data has {self.n_classes}")
         return np.where(self.labels == 1, 1.0, -1.0)
 
     @cached_property
@@ -254,7 +254,7 @@ class Counts:
         try:
             weights = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"{what}: must be numbers, one for each document") from None
+            raise InputError(f"{what} must be numbers, one for each document") from None
         weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
         if weights.shape != (n,):
             given = f"{len(weights):,}" if weights.ndim == 1 else f"an array of shape {weights.shape}"

@@ -73,7 +73,7 @@ def collect(
         if settings.having is not None:
             labels = _has_label(batch[label], settings.having, settings.label_separator, table.name, row)
         else:
-            advice = "choose another column with --label COLUMN (tokensieve audit takes lists: an audit for each label)"
+            advice = "choose another column with --label COLUMN (tokensieve audit accepts lists and runs one audit per label)"
             labels = table.as_names(batch[label], row, "the label is", advice)
             given = table.as_list(batch[label])
             padded = (value != value.strip() and not value.isspace() for value in given if isinstance(value, str))
@@ -217,12 +217,12 @@ class ColumnTokens:
             self.kinds[name] = None
             if len(values) and values.str.contains(_DATE).mean() == 1:
                 self.kinds[name] = "month"
-                self.notes.append(f"column {name!r}: by month")
+                self.notes.append(f"column {name!r} is grouped by month")
             elif numbers.null_count() == 0 and numbers.n_unique() > 20:
                 one, two, three = (float(numbers.quantile(q, "lower") or 0.0) for q in (0.25, 0.5, 0.75))
                 self.kinds[name] = ends = (one, two, three)
                 shown = ", ".join(f"q{i} up to {end:g}" for i, end in enumerate(ends, 1))
-                self.notes.append(f"column {name!r}: in quarters, {shown}")
+                self.notes.append(f"column {name!r} is split into quartiles: {shown}")
 
     def words(self, name: str, values: Values) -> pl.Series:
         """One word for each value of a field; null where there is none."""
@@ -336,7 +336,7 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
     order = sorted(found, key=lambda name: (-found[name], name))
     kept = [name for name in order if LEAST <= found[name] <= rows - LEAST][:50]
     if not kept:
-        least = f"has {LEAST} documents with it and {LEAST} without"
-        raise InputError(f"{table.name}: no label in column {column!r} {least}: there are {listed(order)}")
+        least = f"occurs in at least {LEAST} documents and is absent from at least {LEAST}"
+        raise InputError(f"{table.name}: no label in column {column!r} {least}; the labels are {listed(order)}")
     asked = [(name, replace(settings, label=column, having=name)) for name in kept]
     return asked, {name: found[name] for name in order if name not in kept}

@@ -86,7 +86,7 @@ class SourceSettings:
     def __post_init__(self) -> None:
         mark = self.separator
         if mark is not None and (len(mark.encode()) != 1 or mark in '"\r\n\0'):
-            raise InputError(f"the separator must be one character of ASCII, such as ; or |, not {mark!r}")
+            raise InputError(f"the separator must be one ASCII character, such as ; or |, not {mark!r}")
         given: object = self.group
         if isinstance(given, str | list | tuple):
             object.__setattr__(self, "group", _groups_from(given))
@@ -97,7 +97,7 @@ class SourceSettings:
         for name in options:
             if name not in names:
                 near = get_close_matches(name, names, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(names))}"
+                hint = f"; did you mean {near[0]!r}?" if near else f"; the options are {', '.join(sorted(names))}"
                 raise InputError(f"unknown option {name!r}{hint}")
         return type(self)(**{name: getattr(self, name) for name in names} | dict(options))
 
@@ -148,7 +148,7 @@ class ReadSettings(SourceSettings):
 
     having: str | None = option(None, "", flag="")
     split: str | None = _column(None, "Column with train or test for each row.")
-    test: Any = option(None, "Test documents.", metavar="SOURCE", default_text="a seeded random fifth")
+    test: Any = option(None, "Test documents.", metavar="SOURCE", default_text="a random 20%, drawn by --seed")
     duplicates: Literal["keep", "drop"] = option("keep", "Keep or drop repeated texts with the same label.")
     by: str | None = _column(None, "Column that groups documents (author, prompt).")
     sample_weight: Any = option(None, "Column of training weights (0 or more).", flag="--weight", metavar="COLUMN")
@@ -174,9 +174,9 @@ class ReadSettings(SourceSettings):
         if self.split is not None and self.test is not None:
             raise InputError("pass either a split column or a test source, not both")
         if self.duplicates not in ("keep", "drop"):
-            raise InputError(f"duplicates is 'keep' or 'drop', not {self.duplicates!r}")
+            raise InputError(f"duplicates must be 'keep' or 'drop', not {self.duplicates!r}")
         if self.ties not in ("half", "drop"):
-            raise InputError(f"--ties is half or drop, not {self.ties!r}")
+            raise InputError(f"--ties must be half or drop, not {self.ties!r}")
         judged = [name for name in ("winner", "scores", "ranks") if getattr(self, name)]
         if self.pairs is None:
             if judged:
@@ -188,11 +188,13 @@ class ReadSettings(SourceSettings):
         several = judged and judged != ["winner"]
         if not names or not all(names) or len(set(names)) < len(names) or (len(names) != 2 and not several):
             raise InputError(
-                "--pairs names two different columns, the preferred answer first, such as chosen,rejected, not "
+                "--pairs must name two different columns, the preferred answer first, such as chosen,rejected; got "
                 f"{','.join(map(str, names))!r}"
             )
         if several and len(getattr(self, judged[0])) != len(names):
-            raise InputError(f"--{judged[0]} names {len(getattr(self, judged[0]))} columns for {len(names)} of --pairs")
+            raise InputError(
+                f"--{judged[0]} names {len(getattr(self, judged[0]))} columns, but --pairs names {len(names)}"
+            )
         given = {name: getattr(self, name) for name in ("label", "group", "drop", "having", "label_separator")}
         given |= {"weight": self.sample_weight is not None, "duplicates": self.duplicates != "keep"}
         for name in (name for name, value in given.items() if value):

@@ -79,7 +79,9 @@ def open_source(
             source = pl.DataFrame(source, strict=False)
         except (pl.exceptions.PolarsError, TypeError, ValueError) as problem:
             said = str(problem).splitlines()[0][:200]
-            raise InputError(f"a dict needs columns of one length, {{'text': […], 'label': […]}}: {said}") from None
+            raise InputError(
+                f"the columns of a dict must have the same length, {{'text': […], 'label': […]}}: {said}"
+            ) from None
     frame = SourceTable.of_frame(source)
     if frame is not None:
         return _Opened(frame)
@@ -381,7 +383,7 @@ def _open_datasets(source: object) -> _Opened:
 def _splits(parts: Mapping[str, Any], name: str) -> _Opened:
     train = "train" if "train" in parts else next(iter(parts), None)
     if train is None or (train != "train" and len(parts) > 1):
-        raise InputError(f"a DatasetDict needs a part 'train'; it has {listed(parts) or 'none'}: pass one part")
+        raise InputError(f"a DatasetDict needs a split 'train'; it has {listed(parts) or 'none'}; pass one split")
     tables = {part: _dataset_table(f"{name} ({part})", data) for part, data in parts.items()}
     ignored = {part: data.num_rows for part, data in parts.items() if part not in (train, "test")}
     return _Opened(tables[train], tables.get("test") if train != "test" else None, ignored)

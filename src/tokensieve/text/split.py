@@ -57,7 +57,7 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
     left = np.bincount(corpus.labels[~in_test], minlength=len(corpus.classes))
     if not left.all():
         name = corpus.classes[int(left.argmin())]
-        raise InputError(f"a test share of {share} leaves no training document of class {name!r}; take less")
+        raise InputError(f"a test share of {share} leaves no training document of class {name!r}; use a smaller one")
     return replace(corpus.filter(~in_test), test=corpus.filter(in_test))
 
 

@@ -57,7 +57,7 @@ class SourceTable:
         notes: Sequence[str] = (),
     ) -> None:
         if len(columns) > MOST_COLUMNS:
-            raise InputError(f"{name} has over {MOST_COLUMNS:,} columns; write a file with those that are needed")
+            raise InputError(f"{name} has over {MOST_COLUMNS:,} columns; write a file with only the columns you need")
         twice = sorted(column for column, n in Counter(columns).items() if n > 1)
         if twice:
             raise InputError(f"{name}: the column name {twice[0][:80]!r} occurs more than once; rename one of them")

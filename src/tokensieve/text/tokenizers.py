@@ -458,7 +458,7 @@ def _checked(description: Any) -> Any:
     """The description with known components only, and without what is not needed to split texts; else a ValueError."""
     model = description.get("model") if isinstance(description, dict) else None
     if not isinstance(model, dict) or model.get("type", "BPE") not in ("BPE", "WordPiece", "WordLevel", "Unigram"):
-        raise ValueError("its model is none of BPE, Unigram, WordLevel and WordPiece")
+        raise ValueError("its model is not BPE, Unigram, WordLevel or WordPiece")
     if not model.get("vocab"):
         raise ValueError("it has no vocabulary")
     if model.get("dropout"):
@@ -479,7 +479,7 @@ def _checked(description: Any) -> Any:
             part, depth = parts.pop(), depth + 1
             if not isinstance(part, dict) or depth > 200 or part.get("type") not in known:
                 name = part.get("type") if isinstance(part, dict) else part
-                raise ValueError(f"its {kind} {str(name)[:40]!r} is unknown, or one of too many")
+                raise ValueError(f"its {kind} {str(name)[:40]!r} is not supported, or there are over 200 of them")
             parts += part.get("normalizers") or part.get("pretokenizers") or []
             growth *= _growth(part) if kind == "normalizer" else 1
     if growth > 64:

@@ -256,7 +256,9 @@ def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_
     enough, that is an `InputError`.
     """
     if not all(isinstance(number, int | np.integer) and number >= 1 for number in (ngrams, min_documents)):
-        raise InputError(f"ngrams and min_documents must be whole numbers from 1, not {ngrams!r} and {min_documents!r}")
+        raise InputError(
+            f"ngrams and min_documents must be positive whole numbers, not {ngrams!r} and {min_documents!r}"
+        )
     frequent = partial(Frequencies.frequent, minimum=min_documents)
     words = tuple(chunks.total(_word_frequencies, then=frequent).to_list())
     if not words:
@@ -345,7 +347,7 @@ class CountedCorpus(_Counted):
         """What a reader should know of the groups of training and test documents, and of classes with few of the latter."""
         notes, train, groups = list[str](), self.corpus.groups, test.corpus.groups
         if train is not None:
-            notes.append(f"training documents are in {train.n_unique():,} groups, which statistics count")
+            notes.append(f"training documents form {train.n_unique():,} groups; statistics count groups, not documents")
             shared = 0 if groups is None else int(groups.is_in(train.unique().implode()).sum())
             notes += [f"{shared:,} test documents belong to groups that are also in training"] * bool(shared)
         sizes = zip(test.counts.classes, test.counts.class_sizes, strict=True)

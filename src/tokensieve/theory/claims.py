@@ -156,8 +156,8 @@ class Claim:
         best, other = (counts.highest(np.where(which, signed, -np.inf)) for which in (important, ~important))
         concerned = np.isfinite(best)
         short = concerned & (best <= other)
-        words = f"in {concerned.sum() - short.sum()} of the {concerned.sum()} documents with such a token its value is the largest"
-        name = "η₀ is large enough: the important token has the best value of its document"
+        words = f"in {concerned.sum() - short.sum()} of the {concerned.sum()} documents with such a token, it has the largest value"
+        name = "η₀ is large enough: the important token has the largest value in its document"
         add(name, bool(concerned.any() and not short.any()), f"{words} for the label", short)
         return out
 
@@ -179,7 +179,7 @@ class Claim:
         if not math.isfinite(step.r2):
             one = ("hypothesis not met", "α is the same for every token type, so there is no line to fit")
         elif step.bound_holds and not (step.relative_remainder < 0.5 and step.r2 > 0.9):
-            words = f"d is not large enough for the remainder to be small; what holds is its bound: {words}"
+            words = f"d is too small for a small remainder, but the bound on it holds: {words}"
             one = ("hypothesis not met", words)
         norm: _Found = ("fails" if limit.fate == "converges to a point" else "holds", f"{flow.verdict}: {flow.reason}")
         if limit.fate == "not settled":
@@ -209,7 +209,10 @@ def _selected_tokens(limit: FlowLimit, found: Attended, refuted: Outcome) -> tup
         matter = ("holds", words)
     else:
         wait = float(limit.flow.log_time[-1]) + math.log(found.limit_error / 1e-3)
-        matter = ("needs a longer run", f"{words}, and fall like 1/t: follow the flow to log t ≈ {wait:.3g}")
+        matter = (
+            "needs a longer run",
+            f"{words}, and this distance falls like 1/t; follow the flow to log t ≈ {wait:.3g}",
+        )
     if not found.important_documents:
         return matter, ("hypothesis not met", "no document contains an important token")
     words = (
@@ -240,7 +243,7 @@ def _direction(limit: FlowLimit, refuted: Outcome) -> _Found:
         f"KKT residual {margin.kkt_residual:.1e}"
     )
     if not limit.is_max_margin:
-        return refuted, f"{limit.reason}; to that direction: {words}"
+        return refuted, f"{limit.reason}; measured against that direction: {words}"
     if limit.face is not None and limit.face.dimension:
         words = f"{limit.face.dimension} finite gaps, which the margin problem keeps equal; {words}"
     # Confirmed by an angle that is small and falls, or by a prediction that the curve follows.

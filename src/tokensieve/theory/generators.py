@@ -114,7 +114,7 @@ def _check(n: int, length: int, n_relevant: int, irrelevant: int, own: int) -> N
     if n_relevant < 2 or n_relevant % 2 or irrelevant < 0:
         problem = f"{n_relevant} relevant types leave {irrelevant} others: use an even number ≥ 2, and more types"
     elif not 1 <= own <= n_relevant // 2:
-        problem = f"{own} relevant tokens per document: use 1 … {n_relevant // 2}, which is half of the relevant types"
+        problem = f"{own} relevant tokens per document: use 1 to {n_relevant // 2}, at most half of the relevant types"
     elif not own <= length <= own + irrelevant:
         problem = f"T = {length} with {own} relevant tokens and {irrelevant} irrelevant types: "
         problem += f"use {own} ≤ T ≤ {own + irrelevant}"

@@ -199,7 +199,7 @@ def _limit_lines(found: Verification) -> list[str]:
         # How hard the data set is: where the selection is final, and how far curvatures differ.
         conditions = [f"{1 / finite.spread:.3g} (F1)"] if finite is not None and math.isfinite(finite.curvature) else []
         conditions += [f"{1 / balance.spread:.3g} (F3)"] if balance is not None else []
-        words = f"every document's highest token is final from log t = {found.attended.final_from:.3g}"
+        words = f"the highest-scoring token of every document no longer changes after log t = {found.attended.final_from:.3g}"
         lines.append(words + (f"; condition numbers {' and '.join(conditions)}" if conditions else ""))
     if limit.changes:
         at = ", ".join(f"{log_time:,.4g} ({documents})" for _, log_time, documents in limit.changes[:10])

@@ -32,7 +32,9 @@ class VerifySettings(SourceSettings):
     types: int = option(70, "Number of generated token types |S|.", low=1)
     relevant: int = option(20, "Generated types that predict the label.", low=1)
     length: int = option(8, "Tokens per generated document T.", low=1)
-    d: int | None = option(None, "Dimension of the embeddings.", low=1, default_text="512; generated documents 1024")
+    d: int | None = option(
+        None, "Dimension of the embeddings.", low=1, default_text="512; 1024 for generated documents"
+    )
     eta: float | None = option(None, "Size of the first step.", default_text="from the data")
     max_norm: float = option(20_000.0, "Follow p up to this norm.")
     max_seconds: float = option(600.0, "Total time limit in seconds, for following the flow and certifying its limit.")

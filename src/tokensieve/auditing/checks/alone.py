@@ -19,9 +19,9 @@ class Alone(Check):
     name = "alone"
     title = "One part alone predicts the label"
     about = (
-        "Formatting alone, length alone, one column of --columns or all of them predict the test labels at least 5 points "
+        "Formatting alone, length alone, one of the --columns or all of them together predict the test labels at least 5 points "
         "better than always predicting the largest class (95% CI), or one of several text fields predicts them as well as all "
-        "fields together. The 15 most informative features of that part, and what these alone reach, are named."
+        "fields together. The finding lists the 15 most informative features and the accuracy they reach by themselves."
     )
     action = (
         "Should this part determine the label? If not, models can reach this accuracy without learning the task: balance the data, "
@@ -70,11 +70,11 @@ class Alone(Check):
             details += [f"all fields together reach {percent(whole.value)}"] * (len(corpus.fields) > 1)
             # what it reaches of all that the model reaches: the rest of the words may say the same
             reached = min(1.0, (found.low - majority) / max(whole.value - majority, found.low - majority))
-            without = f"always predicting the largest class, {percent(majority)}"
+            without = f"{percent(majority)} by always predicting the largest class"
             yield self.finding(
                 data,
                 self.weight * (found.low - majority) * reached,
-                f"{name} alone predicts {percent(found.value)} of test labels ({without})",
+                f"{name} alone predicts {percent(found.value)} of test labels correctly ({without})",
                 tokens=tokens,
                 evidence={"alone": found, "all": whole} | ({"informative": few} if few else {}),
                 total=found.of,

@@ -32,7 +32,7 @@ class Contradiction(Check):
         yield self.finding(
             data,
             share.value,
-            f"{count(total, 'document')} ({percent(share.value)}) have the same text as one with another label",
+            f"{count(total, 'document')} ({percent(share.value)}) have the same text as a document with a different label",
             evidence={"documents": share},
             total=total,
             rows=pl.concat([train.rows_of(i[i < n]), test.rows_of(i[i >= n] - n, "test")]),

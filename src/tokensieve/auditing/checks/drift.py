@@ -50,7 +50,7 @@ class Drift(Check):
                 shares[i] = Share.over(part.counts.matrix[:, [at]].toarray()[:, 0] > 0, of)
         rates = f"{percent(shares[0].value)} of training documents and {percent(shares[1].value)} of test documents"
         others = table.height - 1
-        more = f"; {others:,} more token{'s' * (others > 1)} changed as much" if others else ""
+        more = f"; {others:,} more token{'s differ' if others > 1 else ' differs'} significantly" if others else ""
         yield self.finding(
             data,
             min(0.05, 0.1 * max(share.value for share in shares)),

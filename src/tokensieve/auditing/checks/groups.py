@@ -21,8 +21,9 @@ class Groups(Check):
     title = "Documents appear to be grouped"
     about = (
         "At least 10% of the training documents fall into groups of 3 to 30 that share three or more rare words, and two documents "
-        "of a group share a label at least 10 points more often than the model expects from their other words; or documents with "
-        "the same value of a column that looks like an author do, compared with chance. Checked only without --by."
+        "of a group have the same label at least 10 points more often than the model expects from their other words. Also reported "
+        "if documents with the same value in an author-like column have the same label at least 10 points more often than by "
+        "chance. Checked only without --by."
     )
     action = (
         "Name the column that groups them (author, thread, source) with --by, so that groups stay whole in the split."
@@ -75,8 +76,8 @@ class Groups(Check):
         yield self.finding(
             data,
             0.5 * share.value * (agreement - expected),
-            f"{percent(share.value)} of training documents share rare words with a few others, which have the same label in "
-            f"{percent(agreement, 0)} of pairs ({percent(expected, 0)} expected from their other words)",
+            f"{percent(share.value)} of training documents form small groups that share rare words; two documents of a group have "
+            f"the same label {percent(agreement, 0)} of the time ({percent(expected, 0)} expected from their other words)",
             held,
             tokens=tokens,
             evidence={"documents": share},

@@ -59,7 +59,7 @@ class LabelIssues(Check):
     clear = 0.8  # margin of an issue that is counted; the others are only documents that are hard to predict
     weight = 0.3  # of a document whose prediction is in doubt
     noun, problem = "document", "may have the wrong label"
-    reason = "models that never saw these {} confidently predict another class, by at least 0.8 in probability"
+    reason = "models trained without these {} give another class a probability at least 0.8 higher"
 
     def find(self, data: AuditData) -> Findings:
         corpus, task = data.train.corpus, data.task

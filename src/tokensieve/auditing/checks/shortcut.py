@@ -51,11 +51,12 @@ class Shortcut(Check):
     name = "shortcut"
     title = "Shortcut"
     about = (
-        "Tokens or formatting in at least 1% of a class (q < 0.05) whose conservative bound on the class association is more than "
-        "halfway to certainty, or that are among the most informative, and that look like an artefact. Formatting and markup "
-        "always do. Numbers, tokens in a fixed place and tokens of unusual certainty do if the rest of their documents reads like "
-        "the other documents of the class; fixed phrases also if the model predicts the class as well without them. Other strong "
-        "predictors are usually what the labels are about; they are listed separately."
+        "Strong predictors that look like artefacts. A token or formatting feature is a strong predictor if it appears in at least "
+        "1% of a class (q < 0.05) and is either among the most informative or has a conservative bound on its class association "
+        "that is more than halfway to certainty. Formatting and markup always count as artefacts. Numbers, tokens in a fixed "
+        "position and nearly certain tokens count if their documents otherwise read like the rest of the class. Fixed phrases "
+        "also count if the model predicts the class equally well without them. Other strong predictors are usually what the "
+        "labels are about and are listed separately."
     )
     action = (
         "Will the texts that your model is used on contain these? If not, mask them and audit again to see what accuracy "
@@ -66,8 +67,8 @@ class Shortcut(Check):
         "texts, or leave out formatting with --no-formatting, and audit again."
     )
     action_on_passage = (
-        "Will the texts that your model is used on contain this phrase? If not, remove the whole phrase from every document, "
-        "whatever it names there: what is left of it where one word is masked gives the label away as well. Then audit again."
+        "Will the texts that your model is used on contain this phrase? If not, remove the whole phrase from every document, in "
+        "all its variants. If you mask only one word, the rest of the phrase still gives the label away. Then audit again."
     )
     action_on_values = (
         "Find out why the label depends on another column, and whether it will where your model is used. If not, balance the "

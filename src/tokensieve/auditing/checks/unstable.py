@@ -18,8 +18,8 @@ class Unstable(Check):
     name = "unstable"
     title = "Unstable tokens"
     about = (
-        "Tokens that predict the label in some environments (--environments) but not, or in the opposite direction, in others: the "
-        "association differs between environments (q < 0.05) by at least 0.3."
+        "Tokens that predict the label in some environments (--environments) and fail to predict it, or predict the opposite, in "
+        "others. The association differs between environments by at least 0.3 (q < 0.05)."
     )
     action = "Do not rely on these tokens outside the environment in which they predict the label."
     coverage = 0.01  # of the documents of an environment of mean size: rarer tokens are no finding
@@ -58,12 +58,17 @@ class Unstable(Check):
             for name, share in evidence.items()
         ]
         label, others = train.counts.classes[k], len(tokens) - 1
-        also = f"; {count(others)} more token{'s vary' if others > 1 else ' varies'} as much" if others else ""
+        also = (
+            f"; {count(others)} more token{'s also vary' if others > 1 else ' also varies'} between environments"
+            if others
+            else ""
+        )
         whole = Share.count(int(overall.documents[first]), int(data.class_sizes.sum()))
         yield self.finding(
             data,
             self.weight * whole.value,
-            f"{quoted(tokens[:1])} means different things: {' but only '.join(places)} are {shown(label, 40)}{also}",
+            f"{quoted(tokens[:1])} predicts the label differently in different environments: {' but only '.join(places)} "
+            f"are {shown(label, 40)}{also}",
             held,
             whole.found,
             label=label,

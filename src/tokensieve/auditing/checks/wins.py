@@ -27,7 +27,7 @@ class AnswerLength(Check):
 
     name = "shortcut"
     title = "Shortcut"
-    about = "The longer (or the shorter) answer wins over 55% of training pairs that differ in length, at the conservative bound."
+    about = "The longer (or the shorter) answer wins more than 55% of pairs that differ in length, even at the conservative bound."
     action = (
         "Do your raters really prefer longer answers? If not, compare answers of similar length, or correct for length when you "
         "judge models or train a reward model on these pairs."
@@ -68,12 +68,10 @@ class Wins(Check):
     name = "shortcut"
     title = "Shortcut"
     about = (
-        "Formatting or words that win (or lose) at equal length: q < 0.05, in at least 10 pairs and 0.5% of all, with "
-        "the conservative bound of the win rate beyond 60% for formatting and values of other columns, and 75% for words."
+        "Formatting or words that win or lose at equal length (q < 0.05), in at least 10 pairs and at least 0.5% of all pairs. The "
+        "conservative bound on the win rate must exceed 60% for formatting and values of other columns, and 75% for words."
     )
-    action = (
-        "Does a good answer need this? If not, a reward model would learn to reward it all the same: balance the pairs."
-    )
+    action = "Does a good answer need this? If not, balance the pairs; otherwise a reward model will learn to reward it anyway."
     tasks = (Preferences,)
     word = 0.75  # formatting, or a value of another column, is nobody's argument; a word may be one
     most_forms, most_words = 5, 40
@@ -142,16 +140,17 @@ class Wins(Check):
         splitter = data.tokenizer
         in_text = [word for word in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(word))]
         verb = "wins" if wins else "loses"
-        subject = f"the first alone, {shown(tokens[0], 40)}," if len(tokens) > 1 else "it"
+        subject, them = (f"{shown(tokens[0], 40)} alone", "them") if len(tokens) > 1 else ("it", "it")
         won = evidence["decides"]
         details = [
-            f"the answer with more of it {verb} {won.counted} training pairs that differ in it: {won}",
+            f"the answer with more of {them} {verb} {won.counted} training pairs that differ in {them}: {won}",
             f"at equal length {subject} {verb} {evidence['equal_length']}",
         ]
         tested = evidence["test"]
         if tested.of:
+            pairs = count(tested.of, "test pair")
             details.append(
-                f"in the test pairs, which were not used to find it, it {verb} {tested} of {count(tested.of)}"
+                f"of the {pairs} that differ in {them}, which were not used to find {them}, it {verb} {tested}"
             )
         return self.finding(
             data,
@@ -190,7 +189,9 @@ def _headline(tokens: list[str], verb: str, e: dict[str, Share]) -> str:
         if form:
             does, _, what = form_clause(tokens[0]).partition(" ")
             subject = f"that {'is' if does == 'are' else does + 's'} {what}"
-        return f"An answer {subject} {verb} {first} of the pairs in which the other does not, {equal} at equal length"
+        return (
+            f"An answer {subject} {verb} {first} of its pairs against answers without it, and {equal} at equal length"
+        )
     listed = quoted(tokens[:3])
     many = f"{len(tokens)} words such as {listed}" if len(tokens) > 3 else listed
     rate = f"{percent(e['decides'].value, 0)} of the pairs"

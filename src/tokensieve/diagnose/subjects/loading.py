@@ -184,7 +184,7 @@ class OnnxClassifier:
         self._given = {one.name for one in self._session.get_inputs()}
         if "input_ids" not in self._given:
             takes = ", ".join(sorted(self._given))
-            raise InputError(f"{str(path)!r} takes {takes}, not input_ids: it reads no word pieces")
+            raise InputError(f"{str(path)!r} takes {takes}, not input_ids, so it cannot read token ids")
         self.names, self.tokenizer, self._pad = tuple(names), tokenizer, pad
         self.config = SimpleNamespace(pad_token_id=pad)
 
@@ -201,7 +201,7 @@ class OnnxClassifier:
         z = np.asarray(out, dtype=np.float64)
         if z.shape != (len(batch), len(self.names)):
             raise InputError(
-                f"the ONNX model returns {z.shape} for {len(batch)} inputs and {len(self.names)} names of outputs"
+                f"the ONNX model returns {z.shape} for {len(batch)} inputs but has {len(self.names)} output names"
             )
         return z
 

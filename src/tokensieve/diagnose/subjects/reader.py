@@ -237,8 +237,8 @@ class Reader:
             for one in found:
                 if one.ndim != 2 or one.shape[1] != self.outputs.width:
                     raise InputError(
-                        f"{type(self._model).__name__} gives outputs of shape {one.shape[1:]}, its configuration names "
-                        f"{self.outputs.width}: it does not classify whole texts"
+                        f"{type(self._model).__name__} returns outputs of shape {one.shape[1:]}, but its configuration names "
+                        f"{self.outputs.width}; it is not a text classifier"
                     )
             alone = np.concatenate(found)
             # logits of one input, alone and padded, agree to this fraction of their size
@@ -342,15 +342,15 @@ class LabelWords(torch.nn.Module):
         self._around = _PLACES.split(template)
         if _PLACES.findall(template) not in (["{text}"], ["{text}", "{second}"]):
             raise InputError(
-                f"the template {template!r} must contain {{text}} once, where the document goes (and {{second}} behind it for the "
-                "second of two texts)"
+                f"the template {template!r} must contain {{text}} once, where the document goes (and {{second}} after it, where "
+                "the second of two texts goes)"
             )
         self.model, self.config, self.names = model, model.config, tuple(words)
         self._chosen = [_first_piece(tokenizer, self._around[-1], word) for word in words.values()]
         if len(set(self._chosen)) < len(words):
             raise InputError(
-                f"the words {', '.join(map(repr, words.values()))} begin with the same piece, so that the next piece cannot tell "
-                "them apart: choose others"
+                f"the words {', '.join(map(repr, words.values()))} start with the same token, so the model's next token "
+                "cannot distinguish them; choose others"
             )
         self.train(model.training)
 
@@ -403,5 +403,5 @@ def _first_piece(tokenizer: Any, before: str, word: str) -> int:
     if len(whole) <= len(start) or whole[: len(start)] != start:  # the word changes how the text before it is split
         start, whole = [], _piece_ids(tokenizer, word)
     if not whole:
-        raise InputError(f"the tokenizer returns no piece for the word {word!r}: choose another")
+        raise InputError(f"the tokenizer returns no token for the word {word!r}; choose another")
     return whole[len(start)]

@@ -85,7 +85,7 @@ class Outputs:
         single output is always single. More classes than outputs, or an unusable request, are an InputError.
         """
         names, M, K = tuple(names), len(names), len(classes)
-        have = f"the model predicts {listed(names)}, the data is labelled {listed(classes)}"
+        have = f"the model predicts {listed(names)}, but the labels are {listed(classes)}"
         if M == 1:
             if K != 2:
                 raise InputError(
@@ -114,7 +114,7 @@ class Outputs:
                 note = f"only the outputs for the data's classes are compared; unused: {unused}" if unused else ""
                 return cls(tuple(found), M, K, kind, names=names, named=True, note=note)
             if len(found) == 1 and K == 2 and kind == "sigmoid":
-                note = f"the output {names[found[0]]!r} is read as a yes or no"
+                note = f"the output {names[found[0]]!r} is treated as a yes/no prediction"
                 return cls((found[0],), M, 2, "rest", 1 if mine[1] in folded else -1, names, True, note)
         if M < K:
             raise InputError(f"{have}: reduce the data to {M} classes with --group NEW=OLD,OLD or --drop OLD")
@@ -247,8 +247,8 @@ class RecognisedModel:
                 sorted({str(getattr(c.peft_type, "value", c.peft_type)) for c in model.peft_config.values()})
             )
             raise InputError(
-                f"{kinds} adapters put vectors before the text and cannot be merged into the weights: pass a function of texts "
-                "with classes=[…] instead"
+                f"{kinds} adapters prepend vectors to the input and cannot be merged into the weights; pass a function of "
+                "texts with classes=[…] instead"
             )
         try:
             return copy.deepcopy(model).merge_and_unload()
@@ -276,7 +276,9 @@ def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
         raise InputError(f"{family} needs its tokenizer: pass both, diagnose(model, tokenizer, texts, labels)")
     if getattr(config, "problem_type", None) == "multi_label_classification":
         kind = "sigmoid"
-        notes.append("each output is a yes or no of its own (multi_label_classification): outputs are read one by one")
+        notes.append(
+            "this is a multi-label model (multi_label_classification); each output is treated as a separate yes/no prediction"
+        )
     dtype = next(model.parameters()).dtype
     if dtype in (torch.float16, torch.bfloat16):
         notes.append(f"read in half precision ({str(dtype).removeprefix('torch.')}): small effects are rounded")

@@ -335,7 +335,7 @@ class _Curve:
             return UNDECIDED, f"the score gaps have settled and the gradient is down to rounding error {at}"
         self._failed = False
         if time.monotonic() - self._started > settings.max_seconds or steps >= settings.max_steps:
-            return UNDECIDED, f"neither divergence nor a limit was seen up to {steps} steps, {at}"
+            return UNDECIDED, f"neither divergence nor a limit was seen within {steps} steps, {at}"
         if flow.face is not None and flow.face.dimension > 0 and self.log_time >= settings.max_log_time:
             words = "score gaps have settled, and the curve was followed far enough to certify a limit"
             return UNDECIDED, f"{words} {at}"

@@ -369,7 +369,7 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
         reason = (
             f"the prediction from log t = {compared[0]:.4g} misses the flow by {error:.2g}; a longer flow would decide"
         )
-        return replace(limit, fate="not settled", reason=f"{reason} (otherwise: {limit.fate}, {limit.reason})")
+        return replace(limit, fate="not settled", reason=f"{reason} (apart from that: {limit.fate}, {limit.reason})")
     return limit
 
 
@@ -382,7 +382,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
         return limit
     if len(phi.pairs) and (phi.without_force.all() or _second_order(land, phase)):
         words = "two documents have the same tied tokens but differ in a token whose forces cancel"
-        return replace(limit, reason=f"{words}; second-order terms act on it and are not followed")
+        return replace(limit, reason=f"{words}; only second-order terms act on that token, and these are not modelled")
     if not len(phi.pairs) or phase.end == "still":
         norm = math.hypot(float(np.linalg.norm(phase.points[-1])), float(np.linalg.norm(flow.rest)))
         rests = f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum of Φ"
