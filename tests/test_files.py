@@ -10,9 +10,12 @@ import io
 import multiprocessing
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -505,6 +508,27 @@ def test_a_run_that_never_ends_is_not_waited_for_forever(tmp_path: Path, monkeyp
             write_all(tmp_path, {"a": "a"})
     write_all(tmp_path, {"a": "a"})
     assert tree(tmp_path) == {"a": b"a"}
+
+
+def test_folders_of_other_runs_may_vanish_at_any_moment(tmp_path: Path) -> None:
+    """A run looks for files of an earlier one while another removes its own temporary folder there."""
+    done = threading.Event()
+
+    def others() -> None:
+        while not done.is_set():
+            folder = Path(tempfile.mkdtemp(prefix=STAGING, dir=tmp_path))
+            (folder / "new").mkdir()
+            shutil.rmtree(folder)
+
+    thread = threading.Thread(target=others)
+    thread.start()
+    try:
+        for i in range(40):
+            write_all(tmp_path, {"a": str(i), "b/c": str(i)}, ours="x")
+    finally:
+        done.set()
+        thread.join()
+    assert tree(tmp_path) == {"a": b"39", "b": b"", "b/c": b"39"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such locks")

@@ -169,7 +169,10 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
         with _turn(folder):
             _finish_earlier(folder)  # what another run that was killed meanwhile has left
             # names in the folder that an earlier run left and that this one does not write
-            present = [path.relative_to(folder).as_posix() for path in (*folder.glob("*"), *folder.glob("*/*"))]
+            present = []
+            for path in folder.iterdir():
+                if not path.name.startswith(STAGING):  # those of other runs may vanish at any moment
+                    present += [path.name, *(f"{path.name}/{inside.name}" for inside in path.glob("*"))]
             stale = [one for one in present if ours and re.fullmatch(ours, one) and (folder / one).is_file()]
             stale = [one for one in stale if _inside(folder, one)]
             journal = {"files": [*files, *[_SUMS] * sums], "stale": [name for name in stale if name not in files]}

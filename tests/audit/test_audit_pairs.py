@@ -147,7 +147,7 @@ def test_two_pairs_are_enough_to_run() -> None:
     )
     assert result.pairs is not None
     assert render(result.report(), {})
-    assert "2 training and 1 test pair" in render(result.report(), {})
+    assert "2 training pairs and 1 test pair" in render(result.report(), {})
 
 
 def test_a_stream_gives_the_same_audit(tmp_path: Path) -> None:

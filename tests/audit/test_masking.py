@@ -91,7 +91,7 @@ def test_a_mark_that_stays_readable_is_named(run: Run) -> None:
     rows = [f'"ticket {i} about things. handled by {agents[i % 4]}",{"ab"[i % 2]}' for i in range(80)]
     Path("a.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
     status, _, err = run("mask", "a.csv", "--text", "text", "--token", "jonas", "--out", "b.csv")
-    assert status == 0 and "the mark is still readable: 20 of 20 texts that end in '. handled by'" in err
+    assert status == 0 and "masking leaves a trace: 20 of the 20 texts that end in '. handled by'" in err
     status, _, err = run("mask", "a.csv", "--text", "text", "--token", "handled by jonas", "--out", "b.csv")
     assert status == 0 and "handled by'" not in err
 

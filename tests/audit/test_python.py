@@ -88,7 +88,7 @@ def test_a_dataset_dict_brings_its_test_documents() -> None:
     parts = {name: dataset(data[at : at + 30]) for name, at in (("train", 0), ("test", 30), ("validation", 60))}
     found = audit(library.DatasetDict(parts), QUICK, text="body", label="stars")
     assert found.documents == {"train": 30, "test": 30} and any("'validation'" in note for note in found.notes)
-    with pytest.raises(InputError, match="needs a part 'train'; it has 'test', 'validation'"):
+    with pytest.raises(InputError, match="needs a split 'train'; it has 'test', 'validation'"):
         audit(library.DatasetDict({"test": parts["test"], "validation": parts["validation"]}), QUICK)
     with pytest.raises(InputError, match="it has none"):
         audit(library.DatasetDict({}), QUICK)
@@ -265,5 +265,5 @@ def test_where_no_token_could_be_significant_the_verdict_does_not_clear_the_data
     verdict = found.report().verdict
     assert not found.findings
     assert (
-        verdict.startswith("No token of") and "(training documents form 2 groups, which count as one each)" in verdict
+        verdict.startswith("No token in") and "(the training documents form 2 groups, and each counts once)" in verdict
     )

@@ -54,7 +54,7 @@ def test_labels_of_units_give_no_discoveries_once_units_are_known(both: tuple[Au
     assert alone.test_accuracy > 0.9 and together.test_accuracy < 0.75
     assert "units" not in alone.tokens.columns
     assert (together.tokens["units"] <= together.tokens["documents"]).all()
-    assert any("groups, which statistics count" in note for note in together.notes)
+    assert any("statistics count groups, not documents" in note for note in together.notes)
 
 
 def test_the_table_is_that_of_units_with_numbers_of_documents(both: tuple[Audit, Audit]) -> None:

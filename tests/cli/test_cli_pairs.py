@@ -44,7 +44,7 @@ def test_predict_names_the_preferred_answer_whichever_comes_first(home: Path, ru
     assert status == 0, err
     rows = list(csv.DictReader(io.StringIO(out)))
     assert list(rows[0]) == ["row", "id", "preferred", "probability", "answer", "unknown_words"]
-    assert "chosen is predicted to win in" in err
+    assert "chosen is predicted to win " in err
     assert "of 300 pairs" in err
     turned = list(csv.DictReader(io.StringIO(
         run("predict", str(home / "model"), str(home / "pairs.csv"), "--pairs", "rejected,chosen")[1]

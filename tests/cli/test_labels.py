@@ -99,7 +99,7 @@ def test_folders_have_safe_names() -> None:
     [
         ("columns.csv", ["--label", "billing", "--label", "bugs"], "did you mean 'bug/s'?"),
         ("columns.csv", ["--label", "billing", "--label", "billing"], "names a column twice"),
-        ("cells.csv", ["--label", "labels", "--label-separator", ";"], "never contains the separator ';'"),
+        ("cells.csv", ["--label", "labels", "--label-separator", ";"], "never contains ';'; check --label-separator"),
         ("cells.csv", ["--label", "labels", "--label", "text", "--label-separator", "|"], "is for one label column"),
         ("lists.jsonl", ["--drop", "billing"], "--group and --drop need one label column"),
     ],

@@ -297,7 +297,12 @@ def run_table(model: dict[str, Any], text: str) -> list[float]:
             least, below = feature["words"]
             holds = least <= len(text.split()) < (below or math.inf)
         else:
-            pattern = re.sub(r"\\p\{L.\}", lambda m: "[a-z]" if m[0] == r"\p{Ll}" else "[A-Z]", feature["pattern"])
+            pattern = feature["pattern"]
+            for ours, ascii_ in (("Ll", "a-z"), ("Lu", "A-Z"), ("L", "a-zA-Z"), ("N", "0-9"), ("M", "")):
+                inside = rf"(\[[^\]]*)\\p\{{{ours}\}}"  # within brackets first
+                while re.search(inside, pattern):
+                    pattern = re.sub(inside, rf"\g<1>{ascii_}", pattern)
+                pattern = pattern.replace(rf"\p{{{ours}}}", f"[{ascii_}]")
             where = end if feature["where"] == "end" else text
             holds = (re.search(pattern.replace("$", r"\Z"), where) is None) == feature["absent"]
         if holds:

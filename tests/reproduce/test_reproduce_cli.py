@@ -95,7 +95,7 @@ def test_quiet_says_nothing(run: Call) -> None:
         (["--documents", "10"], "--documents"),
         (["--seed", "-1"], "--seed"),
         (["--seeds", "0"], "--seeds"),
-        (["mlp", "--reading", "residual"], "there is no reading 'residual' of these experiments"),
+        (["mlp", "--reading", "residual"], "there is no interpretation 'residual' of these experiments"),
     ],
 )
 def test_bad_input_in_one_line(run: Call, arguments: list[str], said: str) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -192,3 +197,23 @@ def test_texts_in_files_are_counted_alike(fields: tuple[str, ...]) -> None:
 
 def test_patterns_use_only_what_other_languages_have() -> None:
     assert not [f for f in FEATURES.values() if any(x in f.get("pattern", "") for x in ("(?", "\\b", "\\x"))]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
+def test_no_pattern_backtracks_in_the_page(tmp_path: Path) -> None:
+    """The page runs them in JavaScript: each takes at most 200 ms for texts on which nested repetitions would take years."""
+    runs = ["A", "Ab ", " ", "*", "<a ", "**a", "1.", "\n- ", "\n \t", "&a", "|a", "`a", "x@", '"a', "!?", "-=", "A1 "]
+    script = """
+      const [patterns, runs] = JSON.parse(require("fs").readFileSync(0));
+      for (const [name, pattern] of Object.entries(patterns)) {
+        const compiled = new RegExp(pattern, "u");
+        for (const run of runs) {
+          const start = Date.now();
+          compiled.test(run.repeat(3000) + "a");
+          if (Date.now() - start > 200) console.log(name, JSON.stringify(run));
+        }
+      }"""
+    patterns = {name: kind["pattern"] for name, kind in FEATURES.items() if "pattern" in kind}
+    node = ["node", "-e", script]
+    found = subprocess.run(node, input=json.dumps([patterns, runs]), capture_output=True, text=True, timeout=60)
+    assert (found.returncode, found.stdout) == (0, ""), found.stdout + found.stderr

@@ -151,7 +151,7 @@ def test_several_answers_count_as_one_prompt() -> None:
         ({"a": ["x"] * 2, "b": ["y"] * 2, "w": [7, 8]}, {"winner": "w"}, "does not say which answer won"),
         ({"a": ["x"] * 2, "b": ["y"] * 2, "s": ["1", "u"], "t": [1, 2]}, {"scores": ("s", "t")}, "row 2: the score 'u'"),
         ({"a": ["x"] * 2, "b": ["y"] * 2}, {"winner": "w"}, "no column 'w' for the winner"),
-        ({"a": ["x"] * 2, "b": ["y"] * 2}, {"scores": ("a",)}, "--scores names 1 columns for 2 of --pairs"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2}, {"scores": ("a",)}, "--scores names 1 columns, but --pairs names 2"),
         ({"a": ["x"] * 2, "b": ["y"] * 2, "w": ["a", "b"]}, {"winner": "w", "text": "a"}, "--text is for labelled"),
         ({"a": ["x"] * 2, "b": ["y"] * 2, "w": ["a", "b"]}, {"winner": "w", "ties": "half of it"}, "--ties must be half or drop"),
     ],

@@ -136,7 +136,7 @@ def test_models_and_annotators_of_pairs_are_suspects() -> None:
     corpus = read_corpus(battles(), **BATTLES, columns="model_a,model_b,annotator,score")
     assert corpus.fields == ("answer", "model", "annotator", "score") and corpus.pairs is not None
     assert tuple(corpus.columns) == ("model", "annotator", "score")
-    assert any("'score': in quarters" in note for note in corpus.intake.detected)
+    assert any("'score' is split into quartiles" in note for note in corpus.intake.detected)
     plain = read_corpus(battles(), **BATTLES)
     assert corpus.characters.tolist() == plain.characters.tolist() and corpus.keys.equals(plain.keys)
     found = audit(corpus, Settings(baseline=False, thorough=False))

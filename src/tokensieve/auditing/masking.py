@@ -220,7 +220,8 @@ def _remnants(texts: pl.Series, changed: Ints) -> list[str]:
                 number = " (0 stands for any number)" if any("0" in piece for piece in end) else ""
                 out.append(
                     f"masking leaves a trace: {n:,} of the {every:,} texts that {verb} {shown(' '.join(end), 60)!r}{number} were "
-                    "changed, so the rest of the phrase still reveals them; remove the whole phrase from every document, in all its variants"
+                    "changed, so the rest of the phrase still reveals them; remove the whole phrase from every document, in all "
+                    "its variants"
                 )
                 break
     return out

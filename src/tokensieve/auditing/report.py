@@ -92,12 +92,18 @@ def audit_report(audit: Audit) -> Report:
             (i for i, f in enumerate(audit.findings) if f.kind == "shortcut" and audit.maskable(f)), None
         )
         ahead = dict.fromkeys(f.title for f in audit.findings[1:first_masked])
-        if ahead:
+        if ahead and audit.learned.task.classifies:
             screen.append(Text(f"Then go through {quoted(tuple(ahead))} below, in this order.", only=PAGE))
-    gone = list(dict.fromkeys(token for f in audit.findings if f.kind == "shortcut" for token in audit.maskable(f)))
-    if gone:
+    shortcuts = [finding for finding in audit.findings if finding.kind == "shortcut"]
+    gone = list(dict.fromkeys(token for finding in shortcuts for token in audit.to_mask(finding)))
+    if gone and where and other:  # of pairs, cutting words mends neither length nor formatting
+        screen.append(Text("Next, read “What is rewarded” below.", only=PAGE))
+    elif gone:
+        words = [token for finding in shortcuts for token in audit.maskable(finding)]
         named = f"all {len(gone)} shortcut tokens"
         named = f"the shortcut{'s' * (len(gone) > 1)} {quoted(gone)}" if len(gone) < 4 else named
+        if not set(gone) & set(words):
+            named = f"the phrase around {quoted(words)} in all its variants"
         purpose = f"{'Also remove' if other else 'Remove'} {named}{where}, then audit again:"
         screen.append(Command(_mask_command(audit, gone, whole=audit.over_budget.is_empty()), purpose))
     else:
@@ -316,7 +322,7 @@ def _finding_card(audit: Audit, finding: Finding, i: int) -> Section:
             kept = tuple(piece for piece in pieces if piece[0])
             passages.append(Passage(kept, shown(one.label, 30), one.row, note, part="train" if labels else ""))
         blocks.append(Passages("", tuple(passages), only=PAGE))
-    maskable = audit.maskable(finding)
+    maskable = audit.to_mask(finding)
     if i > 0 or maskable:  # of others the first screen says what to do about the first
         blocks.append(Text(finding.action, only=PAGE))
     if finding.kind == "shortcut" and i > 0 and 0 < len(maskable) <= MOST_NAMED:

@@ -14,6 +14,7 @@ from scipy.special import entr
 
 from tokensieve import __version__
 from tokensieve.auditing.agreement import FLOOR, Quadrant
+from tokensieve.auditing.checks.signs import Sign
 from tokensieve.auditing.findings import ROWS, Finding
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.score import ModelCard
@@ -254,6 +255,20 @@ class Audit:
         vocabulary = self.learned.model.vocabulary
         splitter = vocabulary and vocabulary.tokenizer
         return [token for token in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(token))]
+
+    def to_mask(self, finding: Finding) -> list[str]:
+        """What `mask` should cut: the finding's words; of a fixed phrase the whole phrase with each word that takes its place.
+
+        In "sent from my tablet" beside "sent from my phone", cutting "tablet" alone leaves what gives the label away.
+        """
+        words, vocabulary = self.maskable(finding), self.learned.model.vocabulary
+        splitter = None if vocabulary is None else vocabulary.tokenizer
+        if Sign.BOILERPLATE.value not in finding.signs or splitter is None or isinstance(splitter, FieldTokenizer):
+            return words
+        corpus = self.learned.train.corpus
+        documents = np.flatnonzero(np.isin(corpus.rows, finding.rows.filter(pl.col("part") == "train")["row"]))
+        phrases = [Sign.whole_phrases(word, documents, corpus.texts, splitter) or [word] for word in words]
+        return list(dict.fromkeys(phrase for one in phrases for phrase in one))
 
     @cached_property
     def suspicious(self) -> list[dict[str, str]]:

@@ -174,7 +174,7 @@ class LabelAudits:
             "majority_accuracy": audit.majority_accuracy,
             "findings": len(audit.findings),
             "first_finding": first and first.kind,
-            "headline": first.headline if first else "",
+            "headline": first.headline if first else audit.report().verdict.removesuffix("."),
             "exceeded": audit.fails,
         }
 
@@ -194,12 +194,12 @@ class LabelAudits:
     def report(self) -> Report:
         """A row for each label; their audits are in folders of their own."""
         columns: tuple[Column, ...] = (Column("Label"), Column("Base rate", "percent"), Column("Accuracy", "percent"))
-        columns += (Column("Findings", "count"), Column("Most serious"), Column("Report", "link"))
+        columns += (Column("Largest class", "percent", extra=True), Column("Findings", "count"), Column("In short"))
+        columns += (Column("Report", "link"),)
         rows = []
         for row in self.rows:
-            headline = shown(row["headline"], 200) if row["headline"] else "–"
-            headline += " (exceeds the --fail-on limit)" * row["exceeded"]
-            numbers = row["base_rate"], row["test_accuracy"], row["findings"]
+            headline = shown(row["headline"], 200) + " (exceeds the --fail-on limit)" * row["exceeded"]
+            numbers = row["base_rate"], row["test_accuracy"], row["majority_accuracy"], row["findings"]
             rows.append((shown(row["label"], 40), *numbers, headline, f"{row['folder']}/report.html"))
         blocks: list[Block] = [
             Text("The last column names the folder with each report."),

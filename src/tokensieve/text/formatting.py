@@ -47,7 +47,8 @@ _PATTERNS = {  # looked for in the whole text
     "starts with a digit": r"^\s*\d",
     "starts with a symbol": "^\\s*[^\\p{L}\\p{M}\\p{N}\\s\"'“‘«¿¡]",
     "ALL CAPS": r"\p{Lu}{4}\p{Lu}*([^\p{L}\p{N}_]|$)",
-    "nothing but capitals": r"^[^\p{Ll}]*(\p{Lu}[^\p{Ll}]*){5}$",
+    # one way to match it, as the page runs it in an engine that backtracks
+    "nothing but capitals": r"^([^\p{Ll}\p{Lu}]*\p{Lu}){5}[^\p{Ll}]*$",
     "Every Word Capitalized": r"^[^\p{L}]*(\p{Lu}[\p{L}\p{M}'’]*([^\p{L}\p{M}'’]+|$)){3,}$",
     "no capitals": r"\p{Lu}",
     "2 spaces": "(^|[^ ])  ([^ ]|$)",

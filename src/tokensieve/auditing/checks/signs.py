@@ -9,10 +9,12 @@ from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
+import polars as pl
 
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Ints
 from tokensieve.text.formatting import Formatting
+from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import Tokenizer
 
 CODE = re.compile(r"://|^www\.|@|\d[/_=&#?:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
@@ -117,7 +119,45 @@ class Sign(StrEnum):
         }
         return tuple(sign for sign, there in borne.items() if there), at_edge or any(most > seen / 2 for most in beside)
 
+    @staticmethod
+    def whole_phrases(word: str, documents: Ints, texts: pl.Series | StoredTexts, tokenizer: Tokenizer) -> list[str]:
+        """The phrase of a word at the start or end of its documents, and the phrases of all texts that differ in that word only.
 
+        None where the word stands by itself, or has more than `VARIANTS` rivals, such as names.
+        """
+        reach, edge = 6, 200  # words, characters
+
+        def words_at(side: int, which: Ints) -> list[list[str]]:
+            """The first words of some texts, or the last ones (side −1), from the edge inwards."""
+            cut = texts.gather(which).str.head(edge) if side > 0 else texts.gather(which).str.tail(edge)
+            return [[name for _, _, name in tokenizer.spans(text)][::side][:reach] for text in cut]
+
+        for side in (-1, 1):
+            mine = [names for names in words_at(side, documents[:500]) if word in names]
+            places = Counter(names.index(word) for names in mine)
+            if len(mine) < 8 or places.most_common(1)[0][1] < 0.8 * len(mine):
+                continue
+            place = places.most_common(1)[0][0]
+            fixed = {}  # place → the word that nearly all have there
+            for inwards in (range(place - 1, -1, -1), range(place + 1, reach)):
+                for j in inwards:
+                    name, most = Counter(names[j] for names in mine if len(names) > j).most_common(1)[0]
+                    if most < 0.9 * len(mine):
+                        break
+                    fixed[j] = name
+            variants: Counter[str] = Counter()
+            for start in range(0, len(texts) if fixed else 0, 10_000):  # texts may lie in files
+                block = np.arange(start, min(start + 10_000, len(texts)))
+                for names in words_at(side, block):
+                    if len(names) > max(*fixed, place) and all(names[j] == name for j, name in fixed.items()):
+                        variants[names[place]] += 1
+            if fixed and len(variants) <= VARIANTS:
+                order = sorted([*fixed, place])[::side]
+                return [" ".join(fixed.get(j, name) for j in order) for name in variants]
+        return []
+
+
+VARIANTS = 12  # of a phrase, that one command can name
 STRONG = {Sign.MARKUP, Sign.FORMATTING}  # each of these suffices
 MEANING = {
     Sign.FORMATTING: "formatting, not a word",
