@@ -654,6 +654,28 @@ def test_what_masking_leaves_of_a_phrase_is_found_and_compare_says_so() -> None:
     assert "documents end in “posted via.”" in rest.findings[0].headline
     verdict = compare_audits(whole, rest).report().verdict
     assert "“tablet” no longer predicts the label" in verdict and "still finds a shortcut: " in verdict
+    phrases = whole.to_mask(whole.findings[0])  # what the printed command names
+    assert phrases[0] == "posted via tablet" and set(phrases) == {
+        f"posted via {device}" for device in ("tablet", "web", "phone", "laptop")
+    }
+    masked, _ = mask_texts(made.texts, phrases, WordTokenizer())
+    rest = audit(read_corpus((masked.to_list(), labels)), quick)
+    assert not [finding for finding in rest.findings if finding.kind == "shortcut"]
+
+
+def test_whole_phrases_at_either_edge_unless_names_fill_them() -> None:
+    devices, n = ("phone", "tablet", "web"), 60
+    ends = pl.Series([f"Text number {i}.\nSent from my {devices[i % 3]} today!" for i in range(n)])
+    starts = pl.Series([f"{devices[i % 3]} user writes: text {i} is long enough" for i in range(n)])
+    names = pl.Series([f"Text number {i}. Yours, name{i % 20}" for i in range(n)])
+    mine = np.arange(1, n, 3)
+    split = WordTokenizer()
+    assert Sign.whole_phrases("tablet", mine, ends, split) == [
+        f"sent from my {d} today" for d in ("tablet", "phone", "web")
+    ]
+    assert Sign.whole_phrases("tablet", mine, starts, split)[0] == "tablet user writes text"
+    assert Sign.whole_phrases("name1", np.arange(1, n, 20), names, split) == []  # too few to tell, and 20 names
+    assert Sign.whole_phrases("tablet", mine, pl.Series(["tablet"] * n), split) == []
 
 
 def test_a_small_class_is_little_of_the_data() -> None:

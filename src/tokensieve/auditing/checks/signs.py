@@ -141,10 +141,10 @@ class Sign(StrEnum):
             fixed = {}  # place → the word that nearly all have there
             for inwards in (range(place - 1, -1, -1), range(place + 1, reach)):
                 for j in inwards:
-                    name, most = Counter(names[j] for names in mine if len(names) > j).most_common(1)[0]
-                    if most < 0.9 * len(mine):
+                    there = Counter(names[j] for names in mine if len(names) > j).most_common(1)
+                    if not there or there[0][1] < 0.9 * len(mine):
                         break
-                    fixed[j] = name
+                    fixed[j] = there[0][0]
             variants: Counter[str] = Counter()
             for start in range(0, len(texts) if fixed else 0, 10_000):  # texts may lie in files
                 block = np.arange(start, min(start + 10_000, len(texts)))
@@ -153,7 +153,8 @@ class Sign(StrEnum):
                         variants[names[place]] += 1
             if fixed and len(variants) <= VARIANTS:
                 order = sorted([*fixed, place])[::side]
-                return [" ".join(fixed.get(j, name) for j in order) for name in variants]
+                own_first = sorted(variants, key=lambda name: name != word)
+                return [" ".join(fixed.get(j, name) for j in order) for name in own_first]
         return []
 
 
