@@ -33,7 +33,7 @@ LIMITS = {
     "imports of private names": 0,
 }
 CEILINGS: dict[str, int] = {
-    "lines": 29_575,  # goal 24,000; raised with the audit on a cluster, changing sources, more layouts and encodings, spans
+    "lines": 29_700,  # goal 24,000; some room, so that a small change does not have to begin with a cut
 }
 
 
