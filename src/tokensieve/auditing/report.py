@@ -432,7 +432,8 @@ def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[st
     }
     own = shown(label, 40)
     up = f"count as evidence for {own} in the model" if of == "value" else "get most of the model's attention"
-    title = f"Data against {'model' if of == 'value' else 'attention'}, token by token"
+    of_class = f" for {own}" if len(audit.classes) > 2 else ""
+    title = f"Data against {'model' if of == 'value' else 'attention'}{of_class}, token by token"
     caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}. The line is their mean."
     listing = ", ".join(shown(token, 24) for token in (marked or audit.top(label, 5)["token"].to_list())[:8])
     description = f"Map of token types for {own}; named: {listing}."

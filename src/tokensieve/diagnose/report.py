@@ -83,7 +83,8 @@ class DiagnosisReport:
             blocks += [self._most_used(), Text(self._next_step(), "lead"), Section("Words that it uses", words)]
         else:
             blocks += [Text("The model does not measurably use any single word."), Text(self._next_step(), "lead")]
-        blocks.append(Section("Formatting of documents", self._forms()))
+        if not self.found.reading["warning"]:  # the classes that it names would be the wrong ones
+            blocks.append(Section("Formatting of documents", self._forms()))
         if hidden.height:
             title = "Other words that were removed, without a measurable effect"
             blocks.append(Section("Use not shown", self._words(hidden, title), folded=True, only=_PAGE))

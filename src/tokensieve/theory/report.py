@@ -101,9 +101,11 @@ def report_of(found: Verification) -> Report:
     parts += [f"{n} {_OUTCOMES[one][1 if n == 1 else 2]}" for one, n in sizes.items() if n]
     first, second = (shown(name, 40) for name in counts.classes)
     lead = (
-        "One training step was taken on random embeddings; then a vector p was trained for as long as it takes to see where "
-        "attention ends up. A token's score is the product of p with its embedding, and a document's attention is the softmax "
-        f"of its scores. {counts.n_documents:,} documents, {counts.n_types:,} token types"
+        "The claims are those of “Attention with Trained Embeddings Provably Selects Important Tokens” (2025). One training "
+        "step was taken on random embeddings; then a vector p was trained for as long as it takes to see where attention ends "
+        "up. A token's score is the product of p with its embedding, and a document's attention is the softmax of its scores. "
+        f"{counts.n_documents:,} documents, "
+        f"{counts.n_types:,} token types"
     )
     if counts.classes != ("-1", "+1"):
         lead += f"; positive means {second}, negative means {first}"

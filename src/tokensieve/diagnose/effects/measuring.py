@@ -259,7 +259,7 @@ class Measured:
                 at = end
             pieces.append((text[at:], 0.0))
             joined = tuple((piece.replace(SEPARATOR, " ⏐ "), effect) for piece, effect in pieces if piece)
-            note = f"Predicted {shown(classes[int(predicted[w])], 40)}: {why}."
+            note = f"predicted {shown(classes[int(predicted[w])], 40)}: {why}."
             row = int(sample.corpus.rows[sample.read[k]])
             out.append(Passage(joined, classes[int(sample.labels[k])], row, note))
         return out

@@ -22,6 +22,7 @@ from tokensieve.report.pictures.audit import (
     MUTED,
     ORANGE,
     PALE_BLUE,
+    PALE_GREY,
     PAPER,
     SIDES,
     Data,
@@ -138,7 +139,7 @@ def _use(picture: Picture) -> Specification:
     """A bar with its interval for each of the words used most. Data: words (rank, text, x: use, low, high, data: what it says)."""
     rows = picture.data["words"]
     said = ("predicts the label", "helps in context", "no support", "too rare to tell")
-    colours = dict(zip(said, (BLUE, PALE_BLUE, BROWN, ORANGE), strict=True))
+    colours = dict(zip(said, (BLUE, PALE_BLUE, ORANGE, PALE_GREY), strict=True))  # as in the table
     present = {row["data"]: colours.get(row["data"], GREY) for row in rows}
     legend = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 260, "columnPadding": 60}
     title = "use: change of the prediction without the word, log-odds"
