@@ -271,7 +271,7 @@ def piped(rng: Random) -> Case:
     text = rng.choice(["'good film,p'", "a", "'{\"text\":1}'", "'\"'"])
     sources = [f"yes {text} | {{}}", "{} </dev/full", "{} </dev/zero", "head -c 3000000 /dev/urandom | {}"]
     sources += ["yes , | tr -d '\\n' | {}", "(printf 'text,label\\n\"'; cat /dev/zero) | {}"]
-    shell = rng.choice([*sources, '(printf \'[\'; yes \'{{"text":"a","label":1}},\') | {}'])
+    shell = rng.choice([*sources, '(printf \'[\'; yes \'{"text":"a","label":1},\') | {}'])
     return Case(shell, lambda: ["audit", "-", *AUDIT[2:]], shell=shell, seconds=120)
 
 

@@ -103,7 +103,7 @@ def start(case: Case, arguments: list[str], folder: Path, out: int, err: int) ->
 
     command = [*PROGRAM, *arguments]
     if case.shell:
-        program = case.shell.format(f'{sys.executable} -m tokensieve "$@"')
+        program = case.shell.replace("{}", f'{sys.executable} -m tokensieve "$@"')
         command = ["bash", "-o", "pipefail", "-c", program, "bash", *arguments]
     own = {"TMPDIR": str(folder.parent / "tmp"), "NUMBA_CACHE_DIR": f"/tmp/attack-kernels-{case.as_nobody:d}"}
     environment = {name: value for name, value in (os.environ | own | case.environment).items() if value is not None}
