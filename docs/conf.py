@@ -89,7 +89,8 @@ def write_api(app: Any) -> None:
     for name in tokensieve.__all__:
         if name != "__version__":
             home = getattr(tokensieve, name).__module__
-            listed[home.split(".")[1]].append(f"{home}.{name}")
+            room = home.split(".")[1]
+            listed["model" if room == "task" else room].append(f"{home}.{name}")  # `learn_on` trains one, too
     for room, (title, text) in PACKAGES.items():
         page = [HEAD.format(title=title, text=text, first=listed[room][0].rsplit(".", 1)[1]) if listed[room] else ""]
         page += [_entry(path) for path in sorted(listed[room], key=lambda path: path.rsplit(".", 1)[1].lower())]

@@ -167,7 +167,9 @@ def test_the_command_takes_both_columns(run: Run, tmp_path: Path) -> None:
     sites().with_columns(author=pl.int_range(900) % 899).write_csv(tmp_path / "a.csv")
     asked = ["--text", "text", "--label", "label", "--by", "author", "--environments", "site"]
     status, out, _ = run("audit", "a.csv", *asked, "--no-baseline", "--no-pictures", "--out", "o")
-    assert status == 0 and "Unstable tokens" in out and "groups, which statistics count" in " ".join(out.split())
+    assert (
+        status == 0 and "Unstable tokens" in out and "statistics count groups, not documents" in " ".join(out.split())
+    )
     tokens = pl.read_csv(tmp_path / "o/tokens.csv")
     assert {"units", "stability", "heterogeneity_q"} <= set(tokens.columns)
     assert (tmp_path / "o/environments.csv").exists()

@@ -119,7 +119,7 @@ def test_adapters_as_object_and_folder(few: Any, tmp_path: Path) -> None:
     prompts = peft.get_peft_model(
         build("bert", few[0])[0], peft.PromptTuningConfig(task_type="SEQ_CLS", num_virtual_tokens=2)
     )
-    with pytest.raises(InputError, match="PROMPT_TUNING adapters put vectors before the text"):
+    with pytest.raises(InputError, match="PROMPT_TUNING adapters prepend vectors to the input"):
         diagnose(prompts, tokenizer, *few, QUICK)
 
 

@@ -160,8 +160,8 @@ class Shortcut(Check):
         decides = evidence["decides"]
         # the class alone would make much of a small one, and all documents little
         reach = math.sqrt(evidence["class"].value * evidence["documents"].value)
-        predicted = f"are {self.are(label)}" if label else "have the class it predicts"
-        where = self.are(label, "documents") if label else "the documents of their classes"
+        predicted = f"are {self.are(label)}" if label else "belong to the class that their token predicts"
+        where = self.are(label, "documents") if label else "the documents of the predicted classes"
         them, appear = ("it", "it appears") if len(tokens) == 1 else ("one of them", "they appear")
         details = [
             f"{decides.counted} training documents containing {them} {predicted}: {decides}",
@@ -368,7 +368,7 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     """How often, then how strong, then the base rate."""
     share, right = percent(e["documents"].value), percent(e["decides"].value, 0)
     base = f" ({percent(e['base'].value, 0)} overall)" if "base" in e else ""
-    rate = f"{right} of those are {Check.are(label)}{base}" if label else f"in {right} of them, it predicts the label"
+    rate = f"{right} of those are {Check.are(label)}{base}" if label else f"they predict the label {right} of the time"
     if len(tokens) > 3:
         some = f"one of {count(len(tokens), 'token')} such as {quoted(tokens[:2])}"
         return f"{share} of documents contain {some}; {rate}"
