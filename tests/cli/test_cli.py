@@ -37,7 +37,7 @@ def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
         "findings.json", "findings.csv", "label-issues.csv", "reviews.csv", "SHA256SUMS",
     }  # fmt: skip
     assert out.index("“tablet” appears in 13.3% of documents") < out.index("Test accuracy")
-    assert len(out.partition("planted truth")[0].splitlines()) <= 40
+    assert len(out.partition("planted effects")[0].splitlines()) <= 40
     drawn = {p.name for p in (tmp_path / "tokensieve-demo" / "pictures").iterdir()}
     assert drawn == {f"{name}.{kind}" for name in ("alarm", "value", "score", "top") for kind in ("svg", "png")}
 

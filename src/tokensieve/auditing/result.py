@@ -261,14 +261,23 @@ class Audit:
 
         In "sent from my tablet" beside "sent from my phone", cutting "tablet" alone leaves what gives the label away.
         """
-        words, vocabulary = self.maskable(finding), self.learned.model.vocabulary
-        splitter = None if vocabulary is None else vocabulary.tokenizer
-        if Sign.BOILERPLATE.value not in finding.signs or splitter is None or isinstance(splitter, FieldTokenizer):
-            return words
-        corpus = self.learned.train.corpus
-        documents = np.flatnonzero(np.isin(corpus.rows, finding.rows.filter(pl.col("part") == "train")["row"]))
-        phrases = [Sign.whole_phrases(word, documents, corpus.texts, splitter) or [word] for word in words]
+        phrases = [self._whole_phrases.get(word) or [word] for word in self.maskable(finding)]
         return list(dict.fromkeys(phrase for one in phrases for phrase in one))
+
+    @cached_property
+    def _whole_phrases(self) -> dict[str, list[str]]:
+        """Words of fixed phrases → their phrases (`Sign.whole_phrases`), found once, because all texts are read for them."""
+        corpus, vocabulary = self.learned.train.corpus, self.learned.model.vocabulary
+        if vocabulary is None or isinstance(vocabulary.tokenizer, FieldTokenizer):
+            return {}
+        out = {}
+        for finding in self.findings:
+            if Sign.BOILERPLATE.value in finding.signs:
+                rows = finding.rows.filter(pl.col("part") == "train")["row"]
+                documents = np.flatnonzero(np.isin(corpus.rows, rows))
+                for word in self.maskable(finding):
+                    out[word] = Sign.whole_phrases(word, documents, corpus.texts, vocabulary.tokenizer)
+        return out
 
     @cached_property
     def suspicious(self) -> list[dict[str, str]]:

@@ -190,7 +190,7 @@ class DiagnosisReport:
             line += f", and {count(n)} rarer one{'s' * (n > 1)} that stood out"
         left = max(seen["distinct"] - seen["words"] - n, 0)
         alone = f" ({count(seen['rare'])} of them were screened individually)" if seen["rare"] else ""
-        return f"{line}. {count(left)} rarer words were not examined closely{alone}."
+        return f"{line}. {count(left)} rarer words were not examined closely{alone}." if left else f"{line}."
 
     def sentences(self) -> list[str]:
         """How well it predicts, what it uses most, what without support."""

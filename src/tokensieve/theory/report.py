@@ -107,7 +107,7 @@ def report_of(found: Verification) -> Report:
         f"{counts.n_documents:,} documents, "
         f"{counts.n_types:,} token types"
     )
-    if counts.classes != ("-1", "+1"):
+    if counts.classes not in (("-1", "+1"), ("negative", "positive")):
         lead += f"; positive means {second}, negative means {first}"
     start: list[Block] = [Text(f"{lead}.", "lead")]
     if limit.fate == "not settled" and "--max-seconds" in limit.reason:
