@@ -82,7 +82,9 @@ def _run() -> int:
         if not (value.isdecimal() and 0 < int(value[:99]) < (10_000 if name in threads else 10**15)):
             from tokensieve.errors import InputError
 
-            raise InputError(f"the environment variable {name} is {value[:20]!r}; it must be at least 1, so unset it")
+            raise InputError(
+                f"the environment variable {name} is {value[:20]!r}; it must be at least 1; correct or unset it"
+            )
     _check_limits(3 * 10**9 if sys.argv[1:2] == ["diagnose"] else 2 * 10**9)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -139,7 +141,9 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, InputError):
         _say(str(error))
     elif isinstance(error, MemoryError):
-        _say("there is not enough memory; --stream keeps documents in files, --min-documents drops rare tokens")
+        _say(
+            "not enough memory; keep documents in files with --stream, or drop rare tokens with a larger --min-documents"
+        )
     elif isinstance(error, OSError):
         _say(f"the operating system refused: {error}; free some space, allow access, or set TMPDIR to another folder")
     elif isinstance(error, RuntimeError) and "cannot cache function" in str(error):  # Numba's words

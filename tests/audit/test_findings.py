@@ -724,7 +724,7 @@ def test_repeats_with_another_label_and_accuracy_without_leaks_are_counted() -> 
     test = pl.DataFrame({"text": others + texts[-20:], "label": known + labels[-20:]})
     found = audit(train, Settings(baseline=False), text="text", label="label", test=test).findings
     details = {f.kind: " ".join(f.details) for f in found}
-    assert "10 of them have another label than the document that they repeat" in details["repeated"]
+    assert "10 of them have a different label from the document they repeat" in details["repeated"]
     assert "on the other test documents, the accuracy is" in details["leak"]
 
 

@@ -139,7 +139,7 @@ def test_what_carries_the_label_here_and_not_there_is_found(stable: Audit) -> No
 def test_too_many_environments_or_one_are_refused() -> None:
     frame = sites(300)
     for names, message in (
-        (pl.Series([f"m{i % 150}" for i in range(300)]), "different values; at most 100 are possible"),
+        (pl.Series([f"m{i % 150}" for i in range(300)]), "different values, but the limit is 100"),
         (pl.Series(["one"] * 300), "fewer than two environments"),
     ):
         with pytest.raises(InputError, match=message):

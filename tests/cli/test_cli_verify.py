@@ -126,7 +126,7 @@ def test_documents_of_one_token_get_an_honest_verdict(run: Run, tmp_path: Path) 
     (tmp_path / "one.csv").write_text("text,label\n" + "good,1\nbad,0\n" * 20)
     status, out, err = run("verify", "one.csv", "--d", "64", "--min-documents", "2")
     assert (status, err) == (0, "")
-    assert "no score can change the" in out and "40 contain a single token type" in " ".join(out.split())
+    assert "no score can change the" in out and "40 a single token type" in " ".join(out.split())
 
 
 @pytest.mark.slow

@@ -81,10 +81,10 @@ def test_the_example_is_the_one_that_the_data_supports() -> None:
     labels = np.arange(300) % 2
     unclear = Outputs.match(["down", "up"], ["hot", "cold", "none"])
     assert unclear.order is None
-    with pytest.raises(InputError, match="the predictions fit --map down=none --map up=hot"):
+    with pytest.raises(InputError, match="the predictions match --map down=none --map up=hot"):
         unclear.check_order(answers(labels, (2, 0, 1)), labels, ["down", "up"])
     noise = np.random.default_rng(0).normal(size=(300, 3))
-    with pytest.raises(InputError, match="the predictions do not settle it"):
+    with pytest.raises(InputError, match="the predictions do not show which output is which class"):
         unclear.check_order(noise, labels, ["down", "up"])
 
 
@@ -364,7 +364,9 @@ def test_a_rare_mark_is_looked_at_by_inserting_it() -> None:
     row = found.uses.filter(pl.col("token") == "zephyr").row(0, named=True)
     assert found.used["token"][0] == "zephyr" and row["use"] == pytest.approx(6.0) and row["documents"] == 3
     assert row["status"] == "used, too rare to tell" and found.reading["coverage"]["rescued"] == ["zephyr"]
-    assert "“zephyr” (+6.0 log-odds), but only 3 documents of this file contain it" in DiagnosisReport(found).headline()
+    assert (
+        "“zephyr” (+6.0 log-odds), but it occurs in only 3 documents of this file" in DiagnosisReport(found).headline()
+    )
     assert (
         found.report()
         .blocks[0]

@@ -52,7 +52,7 @@ def test_witnesses_and_counts_by_hand() -> None:
     matrix = [[1, 0, 1, 0], [0, 1, 1, 0], [1, 0, 0, 1], [0, 0, 2, 1], [0, 0, 1, 0]]
     counts = Counts.from_matrix(matrix, [1, 0, 1, 0, 1], tokens=["good", "bad", "film", "plot"])
     found = checked(counts)
-    assert found["types"].documents == (4,) and "1 contain a single token type" in found["types"].verdict
+    assert found["types"].documents == (4,) and "1 a single token type" in found["types"].verdict
     assert found["length"].documents == (3, 4)
     assert found["exactly one"].documents == (3, 4) and found["exactly one"].verdict.startswith("3 of 5")
     assert set(found["irrelevant"].types) == {"film", "plot"}

@@ -191,7 +191,7 @@ class Saved:
 
 
 def _damaged_audit(where: str, what: str) -> InputError:
-    return InputError(f"{where} is damaged: {what}: run the audit again")
+    return InputError(f"{where} is damaged: {what}; run the audit again")
 
 
 def _token_table(where: str, content: bytes) -> pl.DataFrame:
@@ -366,7 +366,7 @@ def _report(found: AuditComparison) -> Report:
     if found.exceeded:
         blocks.append(Text(f"Exceeds the --fail-on limit: {', '.join(found.exceeded)}.", style="bad"))
     if not found.identical:
-        facts.append(("Change in points", points[0], f"95% CI {points[1]} to {points[2]}, not paired"))
+        facts.append(("Change in points", points[0], f"95% CI {points[1]} to {points[2]}, unpaired"))
     blocks.append(Facts(tuple(facts)))
     few = changed.height < 8  # then the strongest of the others show what stayed
     others = found.table.filter(pl.col("token").is_in(kept[: 12 * few])).unique("token", maintain_order=True)
@@ -456,7 +456,7 @@ def _changes(found: AuditComparison) -> list[Block]:
             label = [shown(row["class"], 30)] * several
             documents = row["documents_before"], row["documents_after"]
             rows.append((row["token"], CHANGES[row["change"]], *label, *effects, *documents))
-        note = f"{count(changed.height - most)} more are in compare.csv." if changed.height > most else ""
+        note = f"compare.csv lists {count(changed.height - most)} more." if changed.height > most else ""
         out.append(Table("Effects per 1,000 tokens", tuple(columns), rows, note=note, first=20, searchable=True))
     return out
 

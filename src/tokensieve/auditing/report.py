@@ -60,8 +60,8 @@ _COLUMNS = (
 )
 # the columns of an audit's tables, for readers of a page
 TERMS = {
-    "Effect": "How much more a token is used in the class than elsewhere: the mean over documents of the sign of the class times "
-    "the token's fraction of the document, corrected for unequal classes. The interval counts documents, not occurrences.",
+    "Effect": "How much more a token is used in the class than elsewhere: the mean over documents of the token's fraction of the "
+    "document, negative outside the class, corrected for unequal classes. The interval counts documents, not occurrences.",
     "Posterior difference": "How exclusively a token belongs to the class: (occurrences in the class − occurrences elsewhere) / "
     "all occurrences, from −1 (never in the class) to +1 (only in it). With unequal classes an uninformative token is not at 0.",
     "q": "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, about one in twenty predicts nothing.",
@@ -189,7 +189,7 @@ def _of_task(task: Task, audit: Audit) -> OfTask:
         warnings.append(Text(text, style="warning"))
     if audit.baseline_accuracy is not None and audit.accuracy.high < audit.baseline_accuracy:
         points = plain(100 * (audit.baseline_accuracy - audit.test_accuracy), 1)
-        text = f"TF-IDF with logistic regression is {points} points better: try longer n-grams."
+        text = f"TF-IDF with logistic regression is {points} points more accurate; try longer n-grams."
         warnings.append(Text(text, style="warning"))
     figures = "Test accuracy", [("Always predicting the largest class", audit.majority_accuracy)]
     return f"{train} and {test} in {len(audit.classes):,} classes", figures, [], [], warnings, ""
@@ -223,7 +223,7 @@ def _of_pairs(task: Preferences, audit: Audit) -> OfTask:
     cells = ("token", "pairs", ends, tuple(f"equal_length_{end}" for end in ends), "equal_length_q_value")
     for wins, name in ((True, "What wins"), (False, "What loses")):
         rows = _cells(facts.top(wins, 15), *cells)
-        title = f"{name}, also at equal length (of the training pairs in which only one answer contains it)"
+        title = f"{name}, overall and at equal length (training pairs in which only one answer contains the token)"
         tables += [Table(title, columns, rows)] if rows else []
     note = (
         "Both rates come from a Bradley–Terry model of the pairs, with half a win and half a loss added; the second holds "
@@ -281,7 +281,7 @@ def _findings(audit: Audit) -> Section:
         over = audit.over_budget["token"].unique(maintain_order=True).to_list()
         what = [shown(token, 40) for token in over[:12]] + list(audit.exceeded)
         rows = " Every row to review is in over-budget.csv." if over else ""
-        blocks.append(Text(f"Over the limit {audit.settings.budget}: {', '.join(what)}.{rows}", style="bad"))
+        blocks.append(Text(f"Exceeds the limit {audit.settings.budget}: {', '.join(what)}.{rows}", style="bad"))
     elif audit.settings.budget is not None:
         blocks.append(Text(f"Nothing exceeds the limit {audit.settings.budget}.", style="good"))
     found = audit.findings

@@ -139,7 +139,9 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
         said = f"no {place}" if isinstance(problem, FileNotFoundError) else said
         raise InputError(f"--audit {str(folder)!r} is not an audit folder: {said}") from None
     if not over and must:
-        raise InputError(f"the audit in {str(folder)!r} found no shortcut and no token over a limit; use --token")
+        raise InputError(
+            f"the audit in {str(folder)!r} found no shortcut, and no token exceeded a limit; name tokens with --token"
+        )
     return list(dict.fromkeys(over)), [column]
 
 

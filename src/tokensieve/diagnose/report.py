@@ -121,7 +121,9 @@ class DiagnosisReport:
         form, follows, also = self._followed_form(), "", ""
         if form is not None:
             many = f"{percent(form['after'], 0)} of documents {form['form']} are predicted {shown(form['class'], 40)}"
-            follows = f"follows the formatting of documents: {many}, but only {percent(form['before'], 0)} as they are."
+            follows = (
+                f"follows the formatting of documents: {many}, but only {percent(form['before'], 0)} of the originals."
+            )
             also = f" It {follows}"
         if self.found.learning is Learning.OPEN:
             return "Too few words could be measured to tell whether this model has learned to predict the label."
@@ -156,8 +158,9 @@ class DiagnosisReport:
             statuses = set(rows["status"])
             if statuses == {str(Status.RARE)}:
                 return (
-                    f"{start}, but only {count(max(rows['documents'].to_list()), 'document')} of this file contain "
-                    f"{'them' if len(top) > 1 else 'it'}, too few to tell whether the data supports that. {expected}"
+                    f"{start}, but {'they occur' if len(top) > 1 else 'it occurs'} in only "
+                    f"{count(max(rows['documents'].to_list()), 'document')} of this file, too few to tell whether the data "
+                    f"supports that. {expected}"
                 )
             goes = "They also predict" if len(top) > 1 else "It also predicts"
             goes = f"{goes} the label in this file. " if statuses == {str(Status.CARRIES)} else ""
@@ -244,7 +247,7 @@ class DiagnosisReport:
         far = self.found.forms.filter("followed", (pl.col("after") - pl.col("before")).abs() > 0.25)
         for form in far.sort("mean", descending=True).head(1).iter_rows(named=True):
             moved = f"{percent(form['after'], 0)} are predicted {shown(form['class'], 40)}"
-            out.append(f"Of documents {form['form']}, {moved} ({percent(form['before'], 0)} as they are).")
+            out.append(f"Of documents {form['form']}, {moved} (originals: {percent(form['before'], 0)}).")
         return out
 
     def _next_step(self) -> str:
@@ -258,7 +261,10 @@ class DiagnosisReport:
         top = dominating_words(self.found.used)
         if top or self._followed_form() is not None:
             what = "they are" if len(top) > 1 else "it is"
-            return f"If not, collect documents in which {what} unrelated to the label, and diagnose the model on them."
+            return (
+                f"If you would not expect it, collect documents in which {what} unrelated to the label, and diagnose the model on "
+                "them."
+            )
         return (
             "Check the top words for any that should not matter. To examine rarer words, lower --min-documents or use more "
             "documents."

@@ -396,7 +396,7 @@ def train_corpus(
     settings, clock = settings or TrainSettings(), clock or Clock()
     task, notes = Labels() if corpus.pairs is None else Preferences(), corpus.intake.lines()
     if corpus.test is not None:
-        notes += [f"of the test documents: {line}" for line in corpus.test.intake.lines()]
+        notes += [f"test documents: {line}" for line in corpus.test.intake.lines()]
     else:
         corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
     assert corpus.test is not None

@@ -116,10 +116,8 @@ class Claim:
             out.append(Claim(name, "holds" if holds else "fails", words, documents, types))
 
         held = np.diff(m.indptr)
-        lone = (
-            f"{np.sum(held == 0):,} documents have no known token and {np.sum(held == 1):,} contain a single token type"
-        )
-        add("every document contains at least two token types", held.min() > 1, f"{lone}, of {n:,}", held < 2)
+        lone = f"of {n:,} documents, {np.sum(held == 0):,} have no known token and {np.sum(held == 1):,} a single token type"
+        add("every document contains at least two token types", held.min() > 1, lone, held < 2)
         common = np.bincount(lengths.astype(np.int64)).argmax()
         span = f"lengths {lengths.min():.0f} to {lengths.max():.0f}, most often {common}"
         if np.ptp(lengths) == 0:

@@ -25,11 +25,22 @@ _OUTCOMES: dict[Outcome, tuple[Style, str, str]] = {
     "needs a longer run": ("warning", "needs a longer run", "need a longer run"),
 }
 _MEANS = {
-    "converges to a point": "With longer training, attention settles at fixed weights, and every token keeps some of it.",
-    "diverges along p̂ with finite gaps": "With longer training, attention ends up on a few selected tokens of each document, "
-    "in fixed proportions.",
-    "diverges, Theorem 4.3": "With longer training, attention ends up on one selected token of each document.",
-    "not settled": "This run could not settle where attention ends up with longer training.",
+    "converges to a point": (
+        "With longer training, attention settles at fixed weights, and every token keeps some of it.",
+        "For a model, this means that no token is ever ignored, and that training longer changes little.",
+    ),
+    "diverges along p̂ with finite gaps": (
+        "With longer training, attention ends up on a few selected tokens of each document, in fixed proportions.",
+        "For a model, this means that its predictions come to depend on the selected tokens alone; it ignores the others.",
+    ),
+    "diverges, Theorem 4.3": (
+        "With longer training, attention ends up on one selected token of each document.",
+        "For a model, this means that its predictions come to depend on that token alone; it ignores the others.",
+    ),
+    "not settled": (
+        "This run could not settle where attention ends up with longer training.",
+        "For a model, this leaves open which tokens it would rely on if it were trained longer.",
+    ),
 }
 # The claims for people who have not read the paper, in the order of `Claim.of_theory`.
 _PLAIN = (
@@ -42,14 +53,14 @@ _PLAIN = (
 _TERMS = (
     (
         "p, v, α, η",
-        "The products of the vector p with the embeddings are the attention scores; those of v are the values. "
+        "A token's score is the product of the vector p with its embedding; its value is the product of v with it. "
         "α is a token's average signed frequency: the mean over documents of y times the token's fraction of the document. "
         "η is the size of the first training step.",
     ),
     (
         "Assumption 1",
-        "Of the paper: each document contains exactly one token that occurs only in its class, and all others are equally "
-        "frequent in both classes.",
+        "The paper's main assumption: each document contains exactly one token that occurs only in its class, and all other "
+        "tokens are equally frequent in both classes.",
     ),
     (
         "Score and value",
@@ -57,12 +68,12 @@ _TERMS = (
     ),
     (
         "Positive, negative, irrelevant",
-        "By the sign of α. Completely positive tokens occur only in documents with y = +1.",
+        "The sign of α; irrelevant means α = 0. Completely positive tokens occur only in documents with y = +1.",
     ),
-    ("Selected", "The tokens of a document that keep attention as ‖p‖, the norm of p, grows."),
+    ("Selected", "The tokens of a document that keep attention when training goes on and ‖p‖, the norm of p, grows."),
     (
         "Finite gap",
-        "The difference between the scores of two tokens that are selected together. It converges while ‖p‖ grows.",
+        "The difference between the scores of two tokens that are selected together: it settles while ‖p‖ grows.",
     ),
     ("log t", "The logarithm of the time of gradient flow. Growing gaps grow in proportion to it."),
     ("Hypothesis not met", "The claim does not apply to this data; the page states what is true instead."),
@@ -72,19 +83,21 @@ _TERMS = (
     ),
     (
         "Max margin",
-        "A solution is certified by the gap between an upper and a lower bound on its optimum, by the residual of its optimality "
-        "conditions, and by the smallest margin over every pair of every document, all computed anew after solving.",
+        "The shortest p that separates the selected tokens of every document from its other tokens. It is certified by the gap "
+        "between an upper and a lower bound on its optimum, by the residual of its optimality conditions, and by the smallest "
+        "margin over every pair of every document, all computed anew after solving.",
     ),
     (
         "Proved, certified, not settled",
         "Proved: an inequality, checked in interval arithmetic, makes the limit of the flow from the last point a theorem. "
-        "Numerically certified: the limit attracts nearby curves, by conditions checked in double precision, and the curve was "
-        "followed up to it; that it arrives is computed, not proved. Not settled: neither, for the reason given.",
+        "Numerically certified: conditions checked in double precision show that the limit attracts nearby curves, and the curve "
+        "was followed until it was close; that it arrives is computed, not proved. Not settled: neither applies, for the reason "
+        "given.",
     ),
     (
         "Certificate",
-        "(F1) the finite gaps are at a strict minimum; (F2) no shorter p separates the selected tokens; (F3) the growing gaps "
-        "balance. certificate.npz contains the numbers, and docs/theory.md a script that checks them.",
+        "Three conditions: (F1) the finite gaps are at a strict minimum; (F2) no shorter p separates the selected tokens; (F3) the "
+        "forces on the growing gaps balance. certificate.npz contains the numbers, and docs/theory.md a script that checks them.",
     ),
 )
 
@@ -122,7 +135,7 @@ def report_of(found: Verification) -> Report:
     words = "Next: read where attention ends up, and check certificate.npz with the script in docs/theory.md."
     start += [Text(words, only=("html",))] * (limit.fate != "not settled")
     start += [Text(f"{shown(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes]
-    ends: list[Block] = [Text(_MEANS[limit.fate], "lead", only=_PAGE)]
+    ends: list[Block] = [Text(f"{' '.join(_MEANS[limit.fate])} The evidence follows.", "lead", only=_PAGE)]
     ends += [Text(shown(line, 600)) for line in _limit_lines(found)]
     gaps = found.finite_gaps().head(20)
     if gaps.height:
@@ -137,14 +150,14 @@ def report_of(found: Verification) -> Report:
     return Report(
         command="verify",
         title=f"The theory's claims on {shown(found.name)}",
-        verdict=f"{_MEANS[limit.fate]} {', '.join(parts)}.",
+        verdict=f"{_MEANS[limit.fate][0]} {', '.join(parts)}.",
         blocks=(
             *start,
             Section("Claims", tuple(_claims(found)), "found"),
             Section("Where attention ends up", tuple(ends), "limit"),
             Section("Hypotheses", tuple(_hypotheses(found)), "hypotheses"),
             Section("Pictures", tuple(one for one in pictures if one is not on_top), "pictures", only=_PAGE),
-            Section("Words", (Terms(_TERMS),), "words", folded=True, only=_PAGE),
+            Section("Terms", (Terms(_TERMS),), "words", folded=True, only=_PAGE),
         ),
         about={"version": __version__, "seed": found.settings.seed}
         | {name: f"{x:g}" if isinstance(x, float) else x for name, x in used.items()}
@@ -155,7 +168,10 @@ def report_of(found: Verification) -> Report:
 def _claims(found: Verification) -> list[Block]:
     """Each claim with its outcome and figures."""
     failing = sum(not item.holds for item in found.assumptions)
-    head = "One gradient step was taken on random embeddings, then p was trained by gradient flow. "
+    head = (
+        "The paper says what training does to a model: which tokens gain weight first, and which it relies on in the end. "
+        "Each claim below is followed by the figures that decide it. "
+    )
     words = (
         f"{failing} of the {len(found.assumptions)} hypotheses behind the claims fail on this data, so a claim that "
     )
@@ -176,45 +192,43 @@ def _limit_lines(found: Verification) -> list[str]:
         if limit.unproved:
             lines.append(f"not proved, because {limit.unproved}")
         else:
-            words = (
-                "from log t = {log_time:.4g} on, p stays within {radius:.3g} of p̂ log t + ρ', in interval arithmetic"
-            )
+            words = "from log t = {log_time:.4g} on, p stays within {radius:.3g} of the line p̂ log t + ρ' (interval arithmetic)"
             lines.append(words.format(**limit.proof))
     if face is not None and finite is not None and face.dimension:
         lines.append(
-            f"(F1) dim V = {face.dimension}, {finite.documents:,} documents with tied tokens; smallest curvature "
-            f"{finite.curvature:.3g} > 0"
+            f"(F1) tied tokens keep their proportions: dim V = {face.dimension}, {finite.documents:,} documents; smallest "
+            f"curvature {finite.curvature:.3g} > 0"
             + (f" across a surface of minima of dimension {finite.flat}" if finite.flat else "")
         )
     if margin is not None and limit.direction is not None:
         lines.append(
-            f"(F2) p̂ {'is' if limit.is_max_margin else 'is not'} the max-margin direction with equalities: margin "
+            f"(F2) selected tokens are{'' if limit.is_max_margin else ' not'} separated from the others as far as possible: margin "
             f"{margin.margin:.4g}, duality gap {margin.duality_gap:.1e}, KKT residual {margin.kkt_residual:.1e}"
         )
     if balance is not None:
         lines.append(
-            f"(F3) {len(balance.tight)} constraints are active, {balance.pulling} of them work against convergence; "
-            f"smallest curvature {balance.curvature:.3g} > 0, residual {balance.residual:.1e}; angle·‖p‖ tends to "
-            f"{limit.angle_constant:.4g}"
+            f"(F3) the forces on the growing gaps balance: {len(balance.tight)} constraints are active, "
+            f"{balance.pulling or 'none'} of them against convergence; smallest curvature {balance.curvature:.3g} > 0, residual "
+            f"{balance.residual:.1e}; angle·‖p‖ tends to {limit.angle_constant:.4g}"
         )
     if found.attended is not None and math.isfinite(found.attended.final_from):
         # How hard the data set is: where the selection is final, and how far curvatures differ.
         conditions = [f"{1 / finite.spread:.3g} (F1)"] if finite is not None and math.isfinite(finite.curvature) else []
         conditions += [f"{1 / balance.spread:.3g} (F3)"] if balance is not None else []
-        words = f"the highest-scoring token of every document no longer changes after log t = {found.attended.final_from:.3g}"
+        words = f"no document changes its highest-scoring token any more after log t = {found.attended.final_from:.3g}"
         lines.append(words + (f"; condition numbers {' and '.join(conditions)}" if conditions else ""))
     if limit.changes:
         at = ", ".join(f"{log_time:,.4g} ({documents})" for _, log_time, documents in limit.changes[:10])
-        lines.append(f"predicted changes of the selection at log t (documents whose highest token changes): {at}")
+        lines.append(f"the highest-scoring token will still change at log t (in so many documents): {at}")
     begun, ended, error = limit.compared
     if math.isfinite(error):
         lines.append(
-            f"predicted from log t = {begun:.4g} on; up to log t = {ended:.4g} the computed flow "
-            f"stays within {error:.1e} of the predicted path, relative to ‖p‖"
+            f"the path is predicted from log t = {begun:.4g} on; up to log t = {ended:.4g} the computed flow "
+            f"stays within {error:.1e} of it, relative to ‖p‖"
         )
     if found.attended is not None and math.isfinite(found.attended.one_sided_share):
         share = found.attended.one_sided_share
-        lines.append(f"{share:.1%} of the documents containing completely positive or negative tokens select one")
+        lines.append(f"{share:.1%} of the documents containing a completely positive or negative token select one")
     return lines
 
 
@@ -224,6 +238,8 @@ def _hypotheses(found: Verification) -> list[Block]:
     head = f"{failing} of {total} hypotheses of the theory fail on this data:"
     head = head if failing else f"All {total} hypotheses of the theory hold on this data."
     out: list[Block] = [Text(head, only=("terminal",))]
+    head = "The paper proves its claims for data that meets these conditions. Where one fails, a model may still behave as "
+    out.append(Text(f"{head}claimed, but no proof says so.", only=_PAGE))
     for item in found.assumptions:
         only: tuple[Medium, ...] = _PAGE if item.holds else ("terminal", *_PAGE)
         examples = []
@@ -251,11 +267,12 @@ def _pictures(found: Verification) -> list[Picture]:
     slope = f"slope {step.slope:.4g} (expected {step.expected_slope:.4g}), R² {step.r2:.4f}"
     cloud: dict[str, object] = {"tokens": tokens, "seed": seed}
     data = cloud | {"slope": step.slope, "expected": step.expected_slope, "said": slope}
-    said = "Each dot is a token type. One gradient step moves its embedding along v in proportion to α."
+    said = "Each dot is a token type. One gradient step moves its embedding along v in proportion to α: a token "
+    said += "used more in one class becomes evidence for that class."
     words = f"Movement of each embedding along v against α: {slope}."
     add("alignment", data, "One step aligns embeddings with v", said, words)
     said = f"{flow.norm[-1]:,.5g} at the end, after {curve.height - 1:,} steps of gradient flow"
-    caption = "Where p diverges, its norm grows in proportion to log t."
+    caption = "The larger ‖p‖, the more sharply attention concentrates. Where p diverges, its norm grows in proportion to log t."
     words = f"Norm of p against the logarithm of time: {said}."
     add("norm", {"curve": curve, "said": said}, "Norm of p under gradient flow", caption, words)
     if found.agreement is not None:
@@ -264,8 +281,9 @@ def _pictures(found: Verification) -> list[Picture]:
         if math.isfinite(exponent):
             said += f", falling like ‖p‖ to the {exponent:.2f} ± {error:.2f} (dashed)"
         said = said.replace("-", "−")
+        caption = "How far p still is from the predicted direction. The theory expects the angle to fall like 1/‖p‖."
         data, words = {"curve": curve, "exponent": exponent, "said": said}, f"Angle between p and its limit: {said}."
-        add("angle", data, "Direction of p against its limit", "The theory expects ‖p‖ to the −1.", words)
+        add("angle", data, "Direction of p against its limit", caption, words)
     gaps = found.gap_curves()
     if gaps.height:
         begun, _, error = found.limit.compared
@@ -273,17 +291,21 @@ def _pictures(found: Verification) -> list[Picture]:
         pairs = ", ".join(shown(pair, 60) for pair in gaps["pair"].unique(maintain_order=True))
         words = f"Score gaps against log t, {said}: {pairs}."
         title = "Finite and growing score gaps" if "finite" in gaps["kind"] else "Growing score gaps"
-        caption = "Tight gaps grow like log t, the slowest that grow."
+        caption = "A growing gap takes attention from the lower token. Tight gaps grow like log t, the slowest of all growing gaps."
         caption += " Finite gaps settle." * ("finite" in gaps["kind"])
         add("gaps", {"gaps": gaps, "said": said}, title, caption, words)
     for when, row in (("before", 0), ("after", -1)):
         said, title = f"at ‖p‖ = {float(flow.norm[row]):,.5g}", f"Scores {when} the flow of p"
         data = cloud | {"of": f"score_{when}", "said": said}
-        caption = "A document attends to the tokens of highest score." if row else "The random start, after one step."
+        caption = (
+            "A document attends to its tokens of highest score."
+            if row
+            else "Scores at the random start, after one step."
+        )
         add(f"score-{when}", data, title, caption, f"{title}, {said}, against α.", "scores")
     if found.attended is not None:
         top = tokens.filter(pl.col("selected_in") > 0)
-        said = f"{top.height:,} token types are selected in some document"
+        said = f"{top.height:,} token types keep attention in at least one document"
         words = "Documents that select each token, beside the documents that contain it."
         add("selected", {"tokens": top}, "Tokens selected most often", said, words)
     return out

@@ -136,8 +136,8 @@ class AuditData:
         known = corpus.environments.drop_nulls().unique().sort().to_list()
         if len(known) > 100:
             raise InputError(
-                f"{corpus.name}: the column of --environments has {len(known):,} different values; at most 100 are possible: "
-                "choose another column, or merge values (months to years, say)"
+                f"{corpus.name}: the --environments column has {len(known):,} different values, but the limit is 100; "
+                "choose another column, or merge values (months into years, say)"
             )
         places = list(range(len(known)))
         of = corpus.environments.replace_strict(known, places, default=-1, return_dtype=pl.Int64).to_numpy()

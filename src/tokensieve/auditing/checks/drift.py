@@ -58,7 +58,7 @@ class Drift(Check):
             tokens=tuple(table["token"].head(50)),
             evidence={"before": shares[0], "after": shares[1]},
             total=sum(held),
-            details=(f"it is in {shares[0].counted} training documents and in {shares[1].counted} test documents",),
+            details=(f"it occurs in {shares[0].counted} training documents and in {shares[1].counted} test documents",),
         )
 
 

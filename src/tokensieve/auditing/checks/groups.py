@@ -48,7 +48,7 @@ class Groups(Check):
                 f"({percent(expected, 0)} by chance)",
                 total=documents,
                 evidence={"documents": share},
-                details=(f"{count(groups, 'value')} occur in two documents or more",),
+                details=(f"{count(groups, 'value')} occur in two or more documents",),
                 action="If these documents belong together (one author, thread or source), a random split puts parts of a group on "
                 f"both sides and inflates the accuracy. Keep them whole: {option('--by', column)}",
             )

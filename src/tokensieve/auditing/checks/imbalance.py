@@ -15,7 +15,10 @@ class Imbalance(Check):
     name = "imbalance"
     title = "Small classes"
     about = "The smallest class has fewer than 20 training documents, or at most a tenth as many as the largest."
-    action = "Collect more documents of this class, merge it with another, or look at its own recall instead of the accuracy."
+    action = (
+        "Collect more documents of this class, merge it with another, or judge the model by the recall of this class instead of "
+        "the accuracy."
+    )
     tasks = (Labels,)
     few = 20  # no accuracy can be judged from fewer
     unequal = 10  # times the smallest class

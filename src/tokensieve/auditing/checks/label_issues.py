@@ -146,10 +146,13 @@ class ReversedPairs(LabelIssues):
 
     title = "Preferences to check"
     about = (
-        "Training pairs in which a model that saw no pair of the same prompt prefers the rejected answer with a probability of at "
-        "least 0.9."
+        "Training pairs in which a model trained without the pairs of their prompt prefers the rejected answer with a probability "
+        "of at least 0.9."
     )
     action = "Read the rows in label-issues.csv from the top, and reverse or remove those that are wrong."
     tasks = (Preferences,)
     noun, problem = "pair", "may have the preference reversed"
-    reason = "for these {}, models that saw no pair of the prompt prefer the rejected answer with a probability of at least 0.9"
+    reason = (
+        "for these {}, models trained without the pairs of their prompt prefer the rejected answer with a probability of at least "
+        "0.9"
+    )

@@ -13,7 +13,7 @@ class Repeated(Check):
 
     name = "repeated"
     title = "Repeated texts"
-    about = "Training documents that repeat or nearly repeat an earlier one, if they are at least 1% and no groups were given."
+    about = "Training documents that repeat or nearly repeat an earlier one, if these make up at least 1% and no groups were given."
     action = (
         "Copies are not independent evidence. Name the column that groups related documents with --by, or remove repeats with "
         "--duplicates drop."
@@ -33,7 +33,7 @@ class Repeated(Check):
             return
         labels = data.train.corpus.labels
         differ = int(np.count_nonzero(labels[again] != labels[near[again]]))
-        said = f"{differ:,} of them have another label than the document that they repeat"
+        said = f"{differ:,} of them have a different label from the document they repeat"
         both = list(dict.fromkeys(i for k in again[:EXAMPLES].tolist() for i in (int(near[k]), k)))
         yield self.finding(
             data,

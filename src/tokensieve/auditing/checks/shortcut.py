@@ -213,7 +213,9 @@ class Shortcut(Check):
         if sizes[first] < max(1, self.one_place * sizes.sum()) or total[first] > self.elsewhere * total.sum():
             return []
         here, name = Share.count(int(sizes[first]), int(sizes.sum())), shown(found.names[first], 40)
-        return [f"{here.counted} of these documents are in environment {name}, so the others cannot confirm it"]
+        return [
+            f"{here.counted} of these documents are in environment {name}, so the other environments cannot confirm it"
+        ]
 
     def _suspicious(self, c: Candidate, plain: list[Candidate], data: AuditData) -> tuple[Sign, ...]:
         """Why a candidate is suspicious (module docstring); nothing if it is not. `plain`: the candidates without a sign."""

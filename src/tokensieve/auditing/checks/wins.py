@@ -164,7 +164,9 @@ class Wins(Check):
             rows=train.corpus.rows_of(documents, token=shown(tokens[0], 40)),
             examples=tuple(Excerpt.of(train.corpus, int(i), words, data.tokenizer) for i in chosen) if words else (),
             details=tuple(details),
-            action=f"{self.action.removesuffix('.')}{', or mask it in both answers and audit again' * bool(in_text)}.",
+            action=self.action.replace(";", ", or mask it in both answers and audit again;")
+            if in_text
+            else self.action,
         )
 
 

@@ -112,8 +112,8 @@ class Sample:
         rare = np.sort(rare[np.argsort(-in_all[rare], kind="stable")[:5_000]])  # the most frequent of them
         if len(read) < n:
             notes.append(
-                f"the model reads {len(read):,} of {n:,} documents, drawn at random (--max-documents); importance in the data "
-                "comes from all"
+                f"the model reads {len(read):,} of {n:,} documents, drawn at random (--max-documents); word importance in the "
+                "data is computed from all of them"
             )
         tokens = np.asarray(counted.vocabulary.words, dtype=object)
         self.corpus, self.splitter, self.notes, self.distinct = corpus, splitter, notes, int((in_all > 0).sum())

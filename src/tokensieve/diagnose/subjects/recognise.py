@@ -89,8 +89,8 @@ class Outputs:
         if M == 1:
             if K != 2:
                 raise InputError(
-                    f"the model has a single output, which puts documents on one scale, and the data has {K} classes: reduce it to "
-                    "two with --group NEW=OLD,OLD or --drop OLD"
+                    f"the model has a single output, which can separate only two classes, but the data has {K} classes: reduce it "
+                    "to two with --group NEW=OLD,OLD or --drop OLD"
                 )
             note = f"the model's single output is assumed to be larger for {classes[1]!r}"
             return cls((0,), 1, 2, "single", names=names, named=True, note=note)
@@ -158,10 +158,10 @@ class Outputs:
         if self.order is None:
             rate = f"{right.mean():.1%} correct"
             if tells:
-                raise InputError(f"{self.note}: the predictions fit {example} ({rate}); pass that to confirm")
+                raise InputError(f"{self.note}; the predictions match {example} ({rate}); pass that to confirm it")
             raise InputError(
-                f"{self.note}: assign each class with --map CLASS=OUTPUT; the predictions do not settle it (at best "
-                f"{rate})"
+                f"{self.note}; the predictions do not show which output is which class (best match: {rate}), so name each "
+                "with --map CLASS=OUTPUT"
             )
         mine = logits[:, list(self.order)].argmax(axis=1) == labels
         gained, lost = int((right & ~mine).sum()), int((mine & ~right).sum())
