@@ -411,6 +411,37 @@ def test_a_source_read_by_workers_has_the_bits_of_one_machine(
     assert abs(learned.to_dict()["test_accuracy"] - one.to_dict()["test_accuracy"]) < 0.08
 
 
+def test_a_column_named_split_and_merged_labels_are_those_of_one_machine(
+    here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All training rows come first, so that the first rows alone do not show that the column marks test rows."""
+    rows = strange_rows().with_columns(
+        split=pl.when(pl.int_range(N) < 300).then(pl.lit("train")).otherwise(pl.lit("test"))
+    )
+    rows.write_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
+    settings = TrainSettings(group={"negative": ["neg"], "positive": ["pos"]})
+    learned, corpus = learn_on(here, tmp_path / "a.parquet", settings), read_corpus(tmp_path / "a.parquet", settings)
+    one = train_corpus(corpus, settings)
+    assert learned.classes == corpus.classes and learned.to_dict()["partitions"] > 1
+    assert learned.sizes.tolist() == [one.train.counts.class_sizes.tolist(), one.test.counts.class_sizes.tolist()]
+    assert learned.intake.lines() == corpus.intake.lines()
+    assert "column 'split' marks training and test rows (detected)" in learned.intake.lines()
+
+
+def test_a_parquet_file_that_expands_far_too_much_is_refused_by_its_worker(
+    here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = pl.Series(["all the same"]).new_from_index(0, 2_000_000)
+    pl.DataFrame({"text": texts, "label": pl.int_range(2_000_000, eager=True) % 2}).write_parquet(
+        tmp_path / "a.parquet"
+    )
+    monkeypatch.setattr("tokensieve.text.plain.LARGE", 100_000)
+    monkeypatch.setattr("tokensieve.text.plain.EXPANSION", 20)
+    with pytest.raises(InputError, match=r"a.parquet.* expands more than 20-fold.*--no-limits"):
+        learn_on(here, tmp_path / "a.parquet")
+
+
 def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_both_sides(
     here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -434,6 +465,7 @@ def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_b
         ({"label": "labl"}, "did you mean 'label'"),
         ({"split": "author"}, "must contain 'test' for test rows"),
         ({"drop": ("pos",)}, "only one value, 'neg'"),
+        ({"drop": ("bad",)}, "no document has the label 'bad' named in --group or --drop; the labels are 'neg', 'pos'"),
     ],
 )
 def test_what_a_cluster_does_not_do_is_refused(

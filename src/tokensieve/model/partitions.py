@@ -11,7 +11,8 @@ import math
 import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -33,7 +34,7 @@ from tokensieve.text.plain import reading
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import open_source, shown_address
 from tokensieve.text.spill import Folder
-from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, SourceTable
+from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, Batch, SourceTable
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from_dict
 from tokensieve.text.values import listed
 from tokensieve.text.vocabulary import Chunks, TokenStream
@@ -82,14 +83,14 @@ class Partitions(Chunks):
         """What `then` makes of the sum of `of(chunk, *common)`, brought here."""
         return self.run(then, self.each(of, *common).sum()).result()
 
-    def regrouped(self, numbers: Callable[[pl.DataFrame], pl.Series], n: int) -> Partitions:
-        """The rows in n other partitions, those with the same number in one of them."""
+    def regrouped(self, n: int, rows: Callable[..., tuple[pl.DataFrame, pl.Series]], *common: object) -> Partitions:
+        """The rows of `rows(partition, number, *common)` in n other partitions, those with the same number in one of them."""
 
-        def cut(frame: pl.DataFrame) -> list[pl.DataFrame]:
-            where = numbers(frame) % n
-            return [frame.filter(where == i) for i in range(n)]
+        def cut(part: Any, number: int, *common: object) -> list[pl.DataFrame]:
+            frame, numbers = rows(part, number, *common)
+            return [frame.filter(numbers % n == i) for i in range(n)]
 
-        cuts = self.each(cut).parts
+        cuts = self.each(cut, *common, numbered=True).parts
         taken = [[self.run(operator.getitem, cut, i) for cut in cuts] for i in range(n)]
         return Partitions(self.client, [self.run(pl.concat, some) for some in taken])
 
@@ -110,9 +111,8 @@ class Partitions(Chunks):
         sides = Partitions(self.client, self.parts + ([] if test is None else test.parts))
         signed = sides.each(lambda side: MinHash.signatures(side[0]) if near else (None, np.diff(side[0].starts) > 0))
         both = Partitions(self.client, [list(pair) for pair in zip(sides.parts, signed.parts, strict=True)])
-        rows = both.each(_marks, tuple(classes), near, numbered=True)
-        matched = rows.regrouped(lambda frame: frame["a"], min(math.ceil(len(rows.parts) / 8), BUCKETS))
-        matched = matched.each(_matched, first_test)
+        n = min(math.ceil(len(both.parts) / 8), BUCKETS)
+        matched = both.regrouped(n, _marks, tuple(classes), near).each(_matched, first_test)
         counts: Counter[str] = matched.each(operator.itemgetter(0)).sum().result()
         if not near:
             counts["leaked"] = counts["leaked_copies"]
@@ -126,8 +126,7 @@ class Partitions(Chunks):
     @staticmethod
     def of(client: Any, source: Any) -> Partitions:
         """Pieces of a source for workers to read, or what lies on the cluster."""
-        paths = [source] if isinstance(source, str | Path) else source
-        if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | Path) for path in paths):
+        if paths := Piece.paths(source):
             threads = sum(client.nthreads().values()) if hasattr(client, "nthreads") else 1
             pieces = Piece.of(paths, max(threads, 1), lambda of, some: Partitions(client, some).each(of).here())
             return Partitions(client, pieces)
@@ -148,20 +147,31 @@ class Partitions(Chunks):
         """
         pieces = cls.of(client, source).parts
         given, tests = len(pieces), [] if how.test is None else cls.of(client, how.test).parts
-        reader, tokenizer = _reader(pieces, how, tokenizer)
+        reader, tokenizer, detected = _reader(cls(client, pieces), how, tokenizer)
         # What is for testing: where a column says so (None), a fraction by digest, all of a piece, or none of it
-        drawn_share = None if how.split else (how.test_share, how.seed)
-        rule = False if tests or not (how.split or how.test_share) else drawn_share
+        drawn_share = None if reader[0].split else (how.test_share, how.seed)
+        rule = False if tests or not (reader[0].split or how.test_share) else drawn_share
         rules = [rule] * given + [True] * len(tests)
         read = cls(client, [*pieces, *tests]).each(_read, reader, rules, numbered=True)
         found = read.each(operator.itemgetter(1, 2)).here()
         for problem in (one for _, one in found if isinstance(one, InputError)):
             raise problem
         rows = [n for n, _ in found]
-        counts, dropped, sizes, characters = reduce(operator.add, (sums for _, sums in found))
+        counts, read_sizes, characters = reduce(operator.add, (sums for _, sums in found))
+        asked, sizes, dropped = how.destinations(), Counter[tuple[str, bool]](), dict[str, int]()
+        Corpus.check_named("the source", asked, {old for old, _ in read_sizes})
+        groups = dict[str, tuple[str, int]]()
+        for (old, test), n in sorted(read_sizes.items()):
+            if (new := asked.get(old, old)) is not None:
+                sizes[new, test] += n
+            if not test and new is None:
+                dropped[old] = n
+            elif not test:
+                groups[old] = new, n
         learned = {name: n for (name, test), n in sizes.items() if not test}
         counts["kept"] = sum(learned.values())
-        intake = Intake(counts=counts, columns=(" + ".join(reader[1]), reader[2]), dropped=dict(dropped))
+        columns = " + ".join(reader[1]), reader[2]
+        intake = Intake(counts=counts, columns=columns, dropped=dropped, groups=groups, detected=detected)
         intake.check_kept("the partitions")
         classes = Corpus.classes_of(learned, f"the partitions: the label column {reader[2]!r}")
         for name in sorted({name for name, _ in sizes} - {*classes}, key=Corpus.in_order):
@@ -180,7 +190,9 @@ class Partitions(Chunks):
         if how.by is not None:  # documents are sent to the partition of their group
             sides = [cls(client, some) for some in (frames.parts[:given], frames.parts[given:])]
             for one in sides:
-                one.parts = one.regrouped(lambda frame: cls.numbers(frame["group"], "bucket"), len(one.parts)).parts
+                one.parts = one.regrouped(
+                    len(one.parts), lambda rows, _: (rows, cls.numbers(rows["group"], "bucket"))
+                ).parts
             frames.parts = [part for one in sides for part in one.parts]
         train, held = (
             cls(client, some).each(_side, test, tokenizer.to_dict(), how.formatting)
@@ -203,6 +215,13 @@ class Piece:
     unit: str = "file"
     start: int = 0
     stop: int = 0
+
+    @staticmethod
+    def paths(source: Any) -> list[str]:
+        """The paths, globs and addresses that a source consists of; none of what lies on the cluster."""
+        some = [source] if isinstance(source, str | Path) else source
+        named = isinstance(some, list | tuple) and all(isinstance(one, str | Path) for one in some)
+        return list(map(str, some)) if named else []
 
     @staticmethod
     def of(sources: Sequence[str | Path], least: int = 1, each: Callable[..., Iterable[int]] = map) -> list[Piece]:
@@ -235,12 +254,12 @@ class Piece:
             name += f", from {self.unit[:-1]} {self.start + 1:,} on"
         if self.unit == "file":
             return open_source(self.path, settings).train
+        if self.unit == "rows" and "://" not in self.path:
+            return file_table(Path(self.path), settings, name, slice(self.start, self.stop))
         if self.unit == "rows":
             with reading(name):
                 rows = pl.scan_parquet(self.path).slice(self.start, self.stop - self.start).collect()
-                table = SourceTable.of_frame(rows, name)
-            assert table is not None
-            return table
+            return open_source(rows).train
         folder = Folder()
         copy = folder.path / f"piece{kind_of(self.path)}"
         names = self.start and settings.header and kind_of(self.path) in QUOTED
@@ -321,23 +340,38 @@ def _cut(path: str, least: int) -> list[Piece]:
 # ---- what workers do
 
 
-def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -> tuple[Reader, Tokenizer]:
-    """How every partition is read, and the tokenizer; columns are recognised in the first rows of a source."""
-    settings, label = replace(how, test=None), how.one_label()
+def _reader(parts: Partitions, how: TrainSettings, tokenizer: Tokenizer) -> tuple[Reader, Tokenizer, tuple[str, ...]]:
+    """How every partition is read, the tokenizer, and what was detected: columns, in the first rows of a source, and in all of them
+    the one that marks rows as train or test."""
+    settings, label, detected = replace(how, test=None), how.one_label(), tuple[str, ...]()
     named = (how.text,) if isinstance(how.text, str) else tuple(how.text or ())
-    if isinstance(parts[0], Piece):
-        head = parts[0].head().table(settings)
-        taken = {"by": how.by, "split": how.split}
+    if isinstance(parts.parts[0], Piece):
+        head = parts.parts[0].head().table(settings)
+
+        def values(names: Sequence[str]) -> Iterator[Batch]:
+            yield {names[0]: sorted(set().union(*parts.each(_values, names[0], settings).here()))}
+
+        whole = SourceTable(head.name, head.columns, values)
+        settings = replace(settings, split=open_source(whole).split_column(how))
+        taken = {"by": how.by, "split": settings.split}
         others = [head.position(name, flag) for flag, name in taken.items() if name is not None]
         named, label = head.labelled_columns(named or None, label, others)
+        detected = (*head.notes, *whole.notes)
     fields = named if len(named) > 1 else ()
-    return (settings, named or ("text",), label or "label"), FieldTokenizer.over(tokenizer, fields)
+    return (settings, named or ("text",), label or "label"), FieldTokenizer.over(tokenizer, fields), detected
+
+
+def _values(piece: Piece, name: str, settings: ReadSettings) -> set[str]:
+    """The different values in a column; none where a piece cannot be read, which `_read` will say."""
+    with suppress(InputError):
+        return {str(x) for batch in piece.table(settings).read([name]) for x in SourceTable.as_list(batch[name])}
+    return set()
 
 
 def _read(
     part: Any, number: int, reader: Reader, rules: Sequence[tuple[float, int] | bool | None]
 ) -> tuple[pl.DataFrame | None, int, Sums | InputError]:
-    """The documents of a partition, its rows, and sums: what was read, dropped labels, documents by label and side, characters. An
+    """The documents of a partition, its rows, and sums: what was read, documents by label (as it is there) and side, characters. An
     error of the user's is a result like any other, so that no worker logs it."""
     (settings, texts, label), name, rule = reader, f"partition {number + 1}", rules[number]
     try:
@@ -353,7 +387,6 @@ def _read(
         more = {"group": settings.by, "part": settings.split, "environment": settings.environments}
         named = {kind: table.position(column, kind) for kind, column in more.items() if column is not None}
         frame, _, counts = collect(table, texts, label, settings, more=named)[0]
-        final = settings.destinations()
         if "group" in frame.columns:  # a document without a group is one of its own
             own = pl.format("\0{} {}", pl.lit(table.name), pl.int_range(pl.len()))
             frame = frame.with_columns(group=pl.col("group").fill_null(own))
@@ -369,15 +402,12 @@ def _read(
             test = pl.Series([rule] * frame.height, dtype=pl.Boolean)
     except InputError as problem:
         return None, 0, problem
-    to = pl.col("label").replace_strict(final, default=pl.col("label"), return_dtype=pl.String)
-    frame = frame.with_columns(label=to, original="label", test=test)
-    gone = frame.filter(pl.col("label").is_null() & ~pl.col("test"))["original"]
-    kept = [name for name in ("text", "label", "key", "test", "row", "group", "environment") if name in frame.columns]
-    frame = frame.filter(pl.col("label").is_not_null()).select(kept)
-    dropped = Counter(dict(gone.value_counts().iter_rows()))
+    frame = frame.with_columns(test=test)
     sizes = Counter({(label, test): n for label, test, n in frame.group_by("label", "test").len().iter_rows()})
+    to = pl.col("label").replace_strict(settings.destinations(), default=pl.col("label"), return_dtype=pl.String)
+    frame = frame.with_columns(label=to).drop_nulls("label").drop("part", strict=False)
     characters = int(frame["text"].str.len_chars().sum())
-    return frame, counts["rows"], Sums((Counter() if rule is True else counts, dropped, sizes, characters))
+    return frame, counts["rows"], Sums((Counter() if rule is True else counts, sizes, characters))
 
 
 def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting: bool) -> Side:
@@ -388,7 +418,7 @@ def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting
     return TokenStream.of(text, splitter), bits, frame.drop("text", "test")
 
 
-def _marks(both: tuple[Side, Any], number: int, classes: tuple[str, ...], near: bool) -> pl.DataFrame:
+def _marks(both: tuple[Side, Any], number: int, classes: tuple[str, ...], near: bool) -> tuple[pl.DataFrame, pl.Series]:
     """Documents by the digest of their text (band 0), and by the bands of their signature."""
     (stream, _, frame), (signatures, words) = both
     digest = np.frombuffer(b"".join(frame["key"]), dtype="<u4").reshape(-1, 3)
@@ -399,7 +429,8 @@ def _marks(both: tuple[Side, Any], number: int, classes: tuple[str, ...], near: 
     out = [pl.DataFrame(columns).with_columns(label=label, d=pl.lit(0, pl.UInt32), band=pl.lit(0, pl.UInt8))]
     if near:
         out += MinHash.bands(signatures[words], document[words])
-    return pl.concat(out, how="diagonal")
+    found = pl.concat(out, how="diagonal")
+    return found, found["a"]
 
 
 def _matched(found: pl.DataFrame, first_test: int) -> tuple[Counter[str], Ints]:

@@ -5,7 +5,7 @@ Every result is a pure function of the partitions and their order, so a worker t
 are those of one machine, to the bit. Documents are set aside for testing by a digest of their text (or group).
 
 Training is by parameter averaging (McMahan et al. 2017, FedAvg): in each round every partition takes `⌈√P⌉` passes of minibatch
-Adam over its own documents from the common (u, w) (fewer where a pass has thousands of steps), and the results are averaged,
+Adam over its own documents from the common (u, w) (fewer where a pass has hundreds of steps), and the results are averaged,
 weighted by documents, pairwise on the workers and in a fixed order. What crosses the network per round and partition is (u, w) both
 ways. The number of rounds is chosen on held-out documents.
 
@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,16 +37,18 @@ from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import Model, answers, attention_sums, decide, loss_and_slope, probabilities
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.fit import best_scale, initial_table, prior_of
-from tokensieve.model.partitions import Partitions, Side
+from tokensieve.model.partitions import Partitions, Piece, Side
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.task.tasks import CorpusModel, Labels
 from tokensieve.text.corpus import Corpus, Intake
-from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import CountedCorpus, Vocabulary, count_corpus, learn_vocabulary
 
-ROUNDS, PATIENCE = 8, 2
+ROUNDS, PATIENCE, STEPS = 8, 2, 800  # steps: most of a partition and round of several passes
+Some = tuple[float, object, bool]  # documents of a share that is drawn by digests with a salt; all others if False
+HALVES: tuple[Some, ...] = ((0.5, "half", False), (0.5, "half", True))
 
 
 class Learned:
@@ -76,9 +78,9 @@ class Learned:
     ) -> None:
         how.check_for_cluster()
         tell("reading", 0.0)
-        found = Partitions.read(client, source, how, tokenizer, sampled=near is not None)
-        inside, outside, self.sample, tokenizer, self.classes, self.sizes, self.intake = found
-        del found
+        inside, outside, self.sample, tokenizer, self.classes, self.sizes, self.intake = Partitions.read(
+            client, source, how, tokenizer, sampled=near is not None
+        )
         n, self.partitions = int(self.sizes[0].sum()), len(inside.parts)
         self.settings = how.of_documents(n)
         tell("vocabulary", 0.0)
@@ -87,13 +89,13 @@ class Learned:
         if how.formatting:  # documents with each feature
             with_it = inside.total(lambda side: np.unpackbits(side[1], axis=1).sum(axis=0, dtype=np.int64))
             self.vocabulary = self.vocabulary.with_formatting(with_it, n, least)
-        self.train = inside.each(_counted, self.vocabulary, self.classes)
-        self.test = None if outside is None else outside.each(_counted, self.vocabulary, self.classes)
-        tell("copies", 0.0)
+        tell("copies", 0.0)  # before documents are counted, which takes most memory
         self.copies = inside.copies(outside, self.classes, bool(near))
         self.intake.counts.update({name: self.copies.pop(name, 0) for name in Partitions.REPEATS})
-        del inside, outside
         tell("importance", 0.0)
+        self.train = inside.each(_counted, self.vocabulary, self.classes)
+        self.test = None if outside is None else outside.each(_counted, self.vocabulary, self.classes)
+        del inside, outside
         words, marks, present = self.train.total(
             lambda part: Sums(
                 (*TokenSums.of_counts(part.counts, part.n_formatting, part.corpus.units), part.counts.present)
@@ -129,12 +131,13 @@ class Learned:
             "bytes_per_round": self.model.scores_.nbytes + self.model.values_.nbytes,
         }
 
-    def trained(self, types: Ints | None = None, half: int | None = None, tell: Progress = silent) -> Model:
-        """A model of all training documents, of some of the token types or one half of the documents alone, after all rounds."""
-        drawn = None if half is None else (0.5, "half")
-        parts = self.train if types is None and drawn is None else self.train.each(_chosen, types, drawn, half == 1)
+    def trained(self, types: Ints | None = None, some: Some | None = None, tell: Progress = silent) -> Model:
+        """A model of all training documents, or some of them, and of all or some token types, after all rounds."""
+        parts = self.train
+        if types is not None:
+            parts = parts.each(lambda part, types: replace(part, matrix=part.matrix[:, types]), types)
         prior, steps, tokens = prior_of(self.sizes[0]), 0, np.empty(0, dtype=object)  # which workers do not need
-        for number, state in zip(range(self.rounds), self._averaged(parts, prior), strict=False):
+        for number, state in zip(range(self.rounds), self._averaged(parts, prior, some), strict=False):
             tell("training", number / self.rounds)
             u, w, taken = state.result()
             steps += taken
@@ -143,26 +146,25 @@ class Learned:
     def _choose(self, tell: Progress) -> None:
         """The number of rounds, on held-out documents."""
         how, prior = self.settings, prior_of(self.sizes[0])
-        drawn = how.validation_share, f"validation {how.seed}"
-        inside, outside = (self.train.each(_chosen, None, drawn, held) for held in (False, True))
-        for number, state in enumerate(self._averaged(inside, prior)):
+        share, salt = how.validation_share, f"validation {how.seed}"
+        for number, state in enumerate(self._averaged(self.train, prior, (share, salt, False))):
             tell("choosing the number of rounds", number / ROUNDS)
-            loss, n, *_ = outside.total(_tested, state, prior)
+            loss, n, *_ = self.train.total(_tested, state, prior, (share, salt, True))
             self.validation.append(float(loss / max(n, 1)))
             if number - int(np.argmin(self.validation)) >= PATIENCE:
                 break
         self.rounds = int(np.argmin(self.validation)) + 1
 
-    def _averaged(self, parts: Partitions, prior: Floats) -> Iterator[Any]:
+    def _averaged(self, parts: Partitions, prior: Floats, some: Some | None) -> Iterator[Any]:
         """u, w and the steps of the round, summed over the partitions, after each round; still on the cluster."""
         how, n = self.settings, len(parts.parts)
-        present, sizes = parts.total(lambda part: Sums((part.counts.present, part.counts.class_sizes)))
+        present, sizes = parts.total(lambda part: Sums(((counts := _counts(part, some)).present, counts.class_sizes)))
         state: Any = (*initial_table(present, sizes, prior), 0)
         for number in range(ROUNDS):
             share = 1 - number / ROUNDS
             rates = how.batch_size, how.score_rate * share, how.value_rate * share
             passes, seed = math.ceil(math.sqrt(n)), how.seed + n * number
-            total = parts.each(_local, state, passes, rates, seed, numbered=True).sum()
+            total = parts.each(_local, state, passes, rates, seed, some, numbered=True).sum()
             state = parts.run(lambda sums: (sums[0] / sums[2], sums[1] / sums[2], sums[3]), total)
             yield state
 
@@ -207,49 +209,57 @@ def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Co
     return CountedCorpus(matrix, types, unknown, words, Corpus(frame, classes, "", Intake(counts=Counter())))
 
 
-def _drawn(part: CountedCorpus, share: float, salt: object) -> NDArray[np.bool_]:
-    """About a share of the documents, with all copies of a text (and all of a group), shape (n,)."""
+def _which(part: CountedCorpus, some: Some) -> NDArray[np.bool_]:
+    """Some of the documents, with all copies of a text (and all of a group), shape (n,)."""
     by = part.corpus.keys if part.corpus.groups is None else part.corpus.groups
-    return (Partitions.numbers(by, salt) < share * 2**32).to_numpy()
+    share, salt, drawn = some
+    below: NDArray[np.bool_] = (Partitions.numbers(by, salt) < share * 2**32).to_numpy()
+    return below if drawn else ~below
 
 
-def _chosen(part: CountedCorpus, types: Ints | None, drawn: tuple[float, object] | None, inside: bool) -> CountedCorpus:
-    """The documents that are drawn, or all others, with some of the token types."""
-    if drawn is not None:
-        mask = _drawn(part, *drawn) == inside
-        part = replace(part, matrix=part.matrix[mask], corpus=part.corpus.filter(mask))
-    return part if types is None else replace(part, matrix=part.matrix[:, types])
+def _counts(part: CountedCorpus, some: Some | None) -> Counts:
+    """The counts of some of the documents, or all."""
+    return part.counts if some is None else part.counts.rows(_which(part, some))
 
 
 def _local(
-    part: CountedCorpus, number: int, state: Any, passes: int, rates: tuple[int, float, float], seed: int
+    part: CountedCorpus,
+    number: int,
+    state: Any,
+    passes: int,
+    rates: tuple[int, float, float],
+    seed: int,
+    some: Some | None,
 ) -> Sums:
-    """n·u, n·w, n and the steps taken after some passes of minibatch Adam over the partition's n documents."""
-    n, (u, w, _) = part.counts.n_documents, state
+    """n·u, n·w, n and the steps taken after some passes of minibatch Adam over n documents of the partition."""
+    counts, (u, w, _) = _counts(part, some), state
+    n = counts.n_documents
     if not n:
         return Sums((0 * u, 0 * w, 0, 0))
     per_pass = math.ceil(n / rates[0])
-    steps = per_pass * max(min(passes, 2_000 // per_pass), 1)
+    steps = per_pass * max(min(passes, STEPS // per_pass), 1)
     endless = Schedule(steps * 10**6, *rates, seed + number)  # within a round the rates stay as they are
-    _, u, w = next(train(part.counts, u, w, endless, steps))
+    _, u, w = next(train(counts, u, w, endless, steps))
     return Sums((n * u, n * w, n, steps))
 
 
-def _tested(part: CountedCorpus, state: Any, prior: Floats) -> Sums:
+def _tested(part: CountedCorpus, state: Any, prior: Floats, some: Some | None = None) -> Sums:
     """Sum of the losses, documents, those predicted correctly by class, words that are no token, and all words."""
-    matrix, labels = part.counts.matrix, part.counts.labels
+    counts = _counts(part, some)
+    matrix, labels = counts.matrix, counts.labels
     f = answers(matrix, state[0], state[1])
     f[np.diff(matrix.indptr) == 0] = prior
-    hits = np.bincount(labels[decide(f) == labels], minlength=part.counts.n_classes)
+    hits = np.bincount(labels[decide(f) == labels], minlength=counts.n_classes)
     words = int(part.unknown.sum()), part.stream.n_tokens
     return Sums((loss_and_slope(f, labels)[0].sum(), len(labels), hits, *words))
 
 
 def _out_of_half(part: CountedCorpus, models: Sequence[Model]) -> Floats:
     """Decision values of each document by the model that has not seen its half, shape (n, H)."""
-    drawn, f = _drawn(part, 0.5, "half"), np.zeros((part.counts.n_documents, models[0].values.shape[1]))
-    for half, model in enumerate(models):
-        f[drawn == half] = model.decide(part.counts.matrix[drawn == half])
+    f = np.zeros((part.counts.n_documents, models[0].values.shape[1]))
+    for half, model in zip(HALVES, reversed(models), strict=True):
+        rows = _which(part, half)
+        f[rows] = model.decide(part.counts.matrix[rows])
     return f
 
 
@@ -287,7 +297,7 @@ class _OnCluster(Labels):
     ) -> Callable[[CountedCorpus], Floats] | None:
         if self.learned.sizes[0].min() < 10:
             return None
-        models = [self.learned.trained(half=1 - half) for half in range(2)]
+        models = [self.learned.trained(some=half) for half in HALVES]
         prior = prior_of(self.learned.sizes[0])
         scale = best_scale(_out_of_half(train, models), prior, train.counts.labels)
         return lambda part: probabilities(prior + scale * (_out_of_half(part, models) - prior))
@@ -312,21 +322,18 @@ def train_remote(
         client = get_client()
     if settings.test is None and settings.split is None and not 0 < settings.test_share < 1:
         raise InputError(f"the test share must lie between 0 and 1, not {settings.test_share}")
-    current = "reading"
+    stages = ["reading"]
 
     def timed(stage: str, share: float) -> None:
-        nonlocal current
-        if stage != current:
-            clock.lap(current)
-            current = stage
+        if stage != stages[-1]:
+            clock.lap(stages[-1])
+            stages.append(stage)
         progress(stage, share)
 
     near = getattr(settings, "thorough", True)
     found = Learned(client, source, settings, tokenizer or WordTokenizer(), timed, near)
     timed("sample", 0.0)
-    paths = [source] if isinstance(source, str | Path) else source
-    named = isinstance(paths, list | tuple) and all(isinstance(path, str | Path) for path in paths)
-    name = ", ".join(PurePath(str(path)).name for path in paths[:3]) if named else "the partitions"
+    name = ", ".join(PurePath(path).name for path in Piece.paths(source)[:3]) or "the partitions"
     index = {label: k for k, label in enumerate(found.classes)}
     sample = pl.concat(found.sample.here()).with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
     splitter, parts = found.vocabulary.tokenizer, list[CountedCorpus]()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -263,6 +263,16 @@ class Corpus:
         return (False, number, name) if math.isfinite(number) else (True, 0.0, name)
 
     @staticmethod
+    def check_named(source: str, named: Iterable[str], known: Collection[str]) -> None:
+        """Make sure that a source has the labels named in --group and --drop."""
+        for name in named:
+            if name not in known:
+                raise InputError(
+                    f"{source}: no document has the label {name!r} named in --group or --drop; "
+                    f"the labels are {listed(sorted(known, key=Corpus.in_order))}"
+                )
+
+    @staticmethod
     def classes_of(
         sizes: Mapping[str, int], column: str, single: Mapping[str, tuple[str, int]] | None = None
     ) -> tuple[str, ...]:
@@ -367,13 +377,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
             opened.ignored[held.name] = held.height()
         elif usable is not None:
             sides.append((held.name, usable))
-    known = {name for _, (frame, _, _) in sides for name in frame["label"].unique()}
-    unknown = [name for name in final if name not in known]
-    if unknown:
-        raise InputError(
-            f"{table.name}: no document has the label {unknown[0]!r} named in --group or --drop; "
-            f"the labels are {listed(sorted(known, key=Corpus.in_order))}"
-        )
+    Corpus.check_named(table.name, final, {name for _, (frame, _, _) in sides for name in frame["label"].unique()})
     fields = (*texts, *others.names) if len(texts) + len(others.names) > 1 else ()
     columns = (" + ".join([*texts, *others.names]), label)
     corpora: list[Corpus] = []

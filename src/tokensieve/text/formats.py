@@ -39,8 +39,8 @@ def kind_of(name: str) -> str:
     return suffix if suffix in KINDS else ""
 
 
-def file_table(path: Path, settings: SourceSettings, name: str | None = None) -> SourceTable:
-    """The rows of a file, called by its own name in messages if no other is given.
+def file_table(path: Path, settings: SourceSettings, name: str | None = None, rows: slice = slice(None)) -> SourceTable:
+    """The rows of a file, some of them only if it is in columns; called by its own name in messages if no other is given.
 
     A file that another process changes meanwhile is refused after the last row: two passes over it would not agree.
     """
@@ -59,12 +59,12 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
     before = state()
     if not before[1]:  # also those in /proc and /sys, of which some have no end
         raise InputError(f"{name} is empty; it has no rows")
-    table = _table_by_kind(path, name, settings)
+    table = _table_by_kind(path, name, settings, rows)
     table.check_same = check
     return table
 
 
-def _table_by_kind(path: Path, name: str, settings: SourceSettings) -> SourceTable:
+def _table_by_kind(path: Path, name: str, settings: SourceSettings, rows: slice) -> SourceTable:
     suffix = kind_of(path.name)
     unpack = re.search(r"\.(zip|tar|tgz|7z|rar|tar\.(gz|zst|bz2|xz))$", path.name.lower())
     if unpack:
@@ -83,7 +83,7 @@ def _table_by_kind(path: Path, name: str, settings: SourceSettings) -> SourceTab
         path = PlainText.unpacked(path, name, folder, settings.limits)
     if suffix in (".xlsx", ".xls", ".ods"):
         return _workbook_table(path, name, settings.limits)
-    table = _columnar_table(path, name, "Parquet" if suffix == ".parquet" else "Arrow", settings.limits)
+    table = _columnar_table(path, name, "Parquet" if suffix == ".parquet" else "Arrow", settings.limits, rows)
     table.kept = folder
     return table
 
@@ -375,10 +375,11 @@ def _json_rows(name: str, whole: Any) -> list[Any] | None:
 # ---- Parquet, Arrow and workbooks
 
 
-def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTable:
+def _columnar_table(path: Path, name: str, kind: str, limits: bool, rows: slice) -> SourceTable:
     def scan() -> pl.LazyFrame:
         if kind == "Parquet":
-            return pl.scan_parquet(path, glob=False)
+            whole = pl.scan_parquet(path, glob=False)
+            return whole if rows == slice(None) else whole.slice(rows.start, rows.stop - rows.start)
         with path.open("rb") as file:
             stream = file.read(6) != b"ARROW1"
         return pl.read_ipc_stream(path).lazy() if stream else pl.scan_ipc(path, glob=False)

@@ -63,7 +63,10 @@ class _Opened:
 
 
 def open_source(
-    source: Source, settings: SourceSettings | None = None, labelled: bool = True, columns: Sequence[str] = ()
+    source: Source | SourceTable,
+    settings: SourceSettings | None = None,
+    labelled: bool = True,
+    columns: Sequence[str] = (),
 ) -> _Opened:
     """Open a source of any kind (see `read_corpus`); an existing path wins over a data set of the same name.
 
@@ -82,7 +85,7 @@ def open_source(
             raise InputError(
                 f"the columns of a dict must have the same length, {{'text': […], 'label': […]}}: {said}"
             ) from None
-    frame = SourceTable.of_frame(source)
+    frame = source if isinstance(source, SourceTable) else SourceTable.of_frame(source)
     if frame is not None:
         return _Opened(frame)
     if isinstance(source, tuple):
