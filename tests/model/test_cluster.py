@@ -379,7 +379,7 @@ def test_pieces_hold_every_row_once(kind: str, pieces: int, tmp_path: Path, monk
     path, frame = tmp_path / f"a.{kind}", strange_rows()
     write = {"jsonl": frame.write_ndjson, "parquet": frame.write_parquet}.get(kind)
     write(path) if write else frame.write_csv(path, separator="," if kind == "csv" else "\t")
-    monkeypatch.setattr("tokensieve.model.partitions.HEAD", 1000)  # blocks end within records
+    monkeypatch.setattr("tokensieve.model.partitions.LEAST", 1000)  # blocks end within records
     found = Piece.of([path], pieces)
     assert len(found) == pieces and isinstance(found[0], Piece)
     tables = [piece.table(ReadSettings()) for piece in found]
@@ -557,7 +557,7 @@ def test_an_audit_finds_what_it_finds_on_one_machine(
     here: InProcess, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planted_rows().write_csv(tmp_path / "a.csv")
-    monkeypatch.setattr("tokensieve.model.partitions.HEAD", 1000)
+    monkeypatch.setattr("tokensieve.model.partitions.LEAST", 1000)
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 20_000)
     settings = Settings(**{"text": "text", "label": "label", "baseline": False} | options)
     one = audit(read_corpus(tmp_path / "a.csv", settings), settings)

@@ -40,9 +40,11 @@ from tokensieve.text.values import listed
 from tokensieve.text.vocabulary import Chunks, TokenStream
 
 Reader = tuple[ReadSettings, Sequence[str], str]  # settings, text columns, label column
-Side = tuple[TokenStream, Bits, pl.DataFrame]  # documents: tokens, formatting, labels and groups
+Side = tuple[
+    TokenStream, Bits, pl.DataFrame, Any
+]  # documents: tokens, formatting, labels and groups, MinHash signatures
 PIECE = 2**24  # bytes of a file to a piece; a task needs about eight times as much memory, beside what its worker keeps
-HEAD = 2**20  # bytes of a file from which columns are recognised, and least of a piece
+LEAST = 2**20  # bytes of a piece at least, where a file has so many
 QUOTED = ".csv", ".tsv"  # where a line break inside quotes ends no record
 BUCKETS = 64  # most parts in which repeated texts are looked for: each of them is a task for every piece
 _PLACES = 2**40  # documents are numbered from this, times the number of their partition
@@ -100,7 +102,7 @@ class Partitions(Chunks):
         names = values.bin.encode("hex") if values.dtype == pl.Binary else values
         return digests(f"{salt} {name}" for name in names).bin.slice(0, 4).bin.reinterpret(dtype=pl.UInt32)
 
-    def copies(self, test: Partitions | None, classes: Sequence[str], near: bool) -> Counter[str]:
+    def copies(self, test: Partitions | None, classes: tuple[str, ...], near: bool) -> Counter[str]:
         """Numbers of texts of training documents (`Side`), and of test documents, that occur more than once.
 
         `REPEATS`, and of all documents "contradicting" (the same text has another label too), "leaked_copies" and "leaked" (test
@@ -109,17 +111,15 @@ class Partitions(Chunks):
         """
         first_test = len(self.parts) * _PLACES
         sides = Partitions(self.client, self.parts + ([] if test is None else test.parts))
-        signed = sides.each(lambda side: MinHash.signatures(side[0]) if near else (None, np.diff(side[0].starts) > 0))
-        both = Partitions(self.client, [list(pair) for pair in zip(sides.parts, signed.parts, strict=True)])
-        n = min(math.ceil(len(both.parts) / 8), BUCKETS)
-        matched = both.regrouped(n, _marks, tuple(classes), near).each(_matched, first_test)
+        n = min(math.ceil(len(sides.parts) / 8), BUCKETS)
+        matched = sides.regrouped(n, _marks, classes).each(_matched, first_test)
         counts: Counter[str] = matched.each(operator.itemgetter(0)).sum().result()
         if not near:
             counts["leaked"] = counts["leaked_copies"]
         else:  # candidates, and then their signatures, come together on one worker
             parts = matched.each(operator.itemgetter(1)).parts
             pairs = self.run(lambda some: np.unique(np.concatenate(some), axis=0), parts)
-            involved = signed.each(_involved, pairs, numbered=True).parts
+            involved = sides.each(_involved, pairs, numbered=True).parts
             counts.update(self.run(_joined, pairs, involved, first_test).result())
         return counts
 
@@ -137,10 +137,10 @@ class Partitions(Chunks):
 
     @classmethod
     def read(
-        cls, client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, sampled: bool
+        cls, client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, near: bool | None
     ) -> tuple[Partitions, Partitions | None, Partitions, Tokenizer, tuple[str, ...], Ints, Intake]:
-        """Documents for training and for testing (`Side`), a sample of both (nothing unless `sampled`), the tokenizer that reads
-        them, the classes, documents by side and class, shape (2, K), and what was found on the way in.
+        """Documents for training and for testing (`Side`), a sample of both, the tokenizer that reads them, the classes, documents
+        by side and class, shape (2, K), and what was found on the way in. No sample if `near` is None; signatures if it is true.
 
         The sample holds all documents, or those whose text (or group) has a digest below some number: copies of a text come
         together, so that as large a fraction of the sample as of all documents has a copy.
@@ -158,45 +158,37 @@ class Partitions(Chunks):
             raise problem
         rows = [n for n, _ in found]
         counts, read_sizes, characters = reduce(operator.add, (sums for _, sums in found))
-        asked, sizes, dropped = how.destinations(), Counter[tuple[str, bool]](), dict[str, int]()
+        asked, sizes = how.destinations(), Counter[tuple[Any, bool]]()
         Corpus.check_named("the source", asked, {old for old, _ in read_sizes})
-        groups = dict[str, tuple[str, int]]()
-        for (old, test), n in sorted(read_sizes.items()):
-            if (new := asked.get(old, old)) is not None:
-                sizes[new, test] += n
-            if not test and new is None:
-                dropped[old] = n
-            elif not test:
-                groups[old] = new, n
-        learned = {name: n for (name, test), n in sizes.items() if not test}
-        counts["kept"] = sum(learned.values())
-        columns = " + ".join(reader[1]), reader[2]
+        for (old, test), n in read_sizes.items():
+            sizes[asked.get(old, old), test] += n
+        groups = {old: (asked.get(old, old), n) for (old, test), n in sorted(read_sizes.items()) if not test}
+        dropped = {old: groups.pop(old)[1] for old in list(groups) if groups[old][0] is None}
+        learned, held_out = ({name: n for (name, test), n in sizes.items() if name and test == side} for side in (0, 1))
+        counts["kept"], columns = sum(learned.values()), (" + ".join(reader[1]), reader[2])
         intake = Intake(counts=counts, columns=columns, dropped=dropped, groups=groups, detected=detected)
         intake.check_kept("the partitions")
         classes = Corpus.classes_of(learned, f"the partitions: the label column {reader[2]!r}")
-        for name in sorted({name for name, _ in sizes} - {*classes}, key=Corpus.in_order):
+        for name in sorted(held_out.keys() - learned.keys(), key=Corpus.in_order):
             raise InputError(
                 f"the training data has no label {name!r} of the test documents; its labels are {listed(classes)}"
             )
-        documents = np.array([[sizes[name, test] for name in classes] for test in (False, True)])
+        documents = np.array([[sizes[name, test] for name in classes] for test in (0, 1)])
         before = [sum(rows[:i]) if i < given else sum(rows[given:i]) for i in range(len(rows))]
         # rows are counted over the whole source
         frames = read.each(
             lambda found, i, before: found[0].with_columns(pl.col("row") + before[i]), before, numbered=True
         )
         by = "key" if how.by is None else "group"
-        rate = min(1.0, SAMPLE / documents.sum(), CHARACTERS / max(characters, 1)) if sampled else 0.0
+        rate = min(1.0, SAMPLE / documents.sum(), CHARACTERS / max(characters, 1)) if near is not None else 0.0
         drawn = frames.each(lambda frame: frame.filter(cls.numbers(frame[by], "sample") < rate * 2**32))
+        of_side = slice(given), slice(given if tests else 0, None)
         if how.by is not None:  # documents are sent to the partition of their group
-            sides = [cls(client, some) for some in (frames.parts[:given], frames.parts[given:])]
-            for one in sides:
-                one.parts = one.regrouped(
-                    len(one.parts), lambda rows, _: (rows, cls.numbers(rows["group"], "bucket"))
-                ).parts
-            frames.parts = [part for one in sides for part in one.parts]
+            of_side = slice(None), slice(None)
+            frames = frames.regrouped(len(rows), lambda rows, _: (rows, cls.numbers(rows["group"], "bucket")))
         train, held = (
-            cls(client, some).each(_side, test, tokenizer.to_dict(), how.formatting)
-            for test, some in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))
+            cls(client, frames.parts[some]).each(_side, bool(test), tokenizer.to_dict(), how.formatting, bool(near))
+            for test, some in enumerate(of_side)
         )
         return train, None if rule is False and not tests else held, drawn, tokenizer, classes, documents, intake
 
@@ -271,13 +263,6 @@ class Piece:
         table.kept = folder
         return table
 
-    def head(self) -> Piece:
-        """Its first rows, from which columns are recognised."""
-        if self.unit != "bytes":
-            return replace(self, stop=min(self.stop, self.start + 1000))
-        first = replace(self, stop=HEAD)
-        return replace(self, stop=min(self.stop, _record_end(self.path, HEAD, first.quotes())))
-
     def quotes(self) -> int:
         """Quotation marks in its range of a .csv or .tsv file."""
         if self.unit != "bytes" or kind_of(self.path) not in QUOTED:
@@ -322,7 +307,7 @@ def _cut(path: str, least: int) -> list[Piece]:
     elif not address and not packed and kind in (*QUOTED, ".jsonl", ".ndjson"):
         with open(path, "rb") as file:
             if file.read(2) not in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16 has line breaks of two bytes
-                unit, whole, n = "bytes", size, max(math.ceil(size / PIECE), min(least, size // HEAD), 1)
+                unit, whole, n = "bytes", size, max(math.ceil(size / PIECE), min(least, size // LEAST), 1)
     if unit == "file" and size > 4 * PIECE:
         if packed:
             out = str(Path(path).with_suffix(""))
@@ -341,12 +326,12 @@ def _cut(path: str, least: int) -> list[Piece]:
 
 
 def _reader(parts: Partitions, how: TrainSettings, tokenizer: Tokenizer) -> tuple[Reader, Tokenizer, tuple[str, ...]]:
-    """How every partition is read, the tokenizer, and what was detected: columns, in the first rows of a source, and in all of them
-    the one that marks rows as train or test."""
+    """How every partition is read, the tokenizer, and notes; columns are recognised in the first rows of a source, but the one that
+    marks rows as train or test in all of them."""
     settings, label, detected = replace(how, test=None), how.one_label(), tuple[str, ...]()
     named = (how.text,) if isinstance(how.text, str) else tuple(how.text or ())
     if isinstance(parts.parts[0], Piece):
-        head = parts.parts[0].head().table(settings)
+        head = parts.parts[0].table(settings)
 
         def values(names: Sequence[str]) -> Iterator[Batch]:
             yield {names[0]: sorted(set().union(*parts.each(_values, names[0], settings).here()))}
@@ -369,7 +354,7 @@ def _values(piece: Piece, name: str, settings: ReadSettings) -> set[str]:
 
 
 def _read(
-    part: Any, number: int, reader: Reader, rules: Sequence[tuple[float, int] | bool | None]
+    part: Any, number: int, reader: Reader, rules: Sequence[Any]
 ) -> tuple[pl.DataFrame | None, int, Sums | InputError]:
     """The documents of a partition, its rows, and sums: what was read, documents by label (as it is there) and side, characters. An
     error of the user's is a result like any other, so that no worker logs it."""
@@ -410,24 +395,25 @@ def _read(
     return frame, counts["rows"], Sums((Counter() if rule is True else counts, sizes, characters))
 
 
-def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting: bool) -> Side:
+def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting: bool, near: bool) -> Side:
     """The documents for training or for testing as tokens."""
     frame, splitter = frame.filter(pl.col("test") == test), tokenizer_from_dict(tokenizer)
     text = frame["text"]
-    bits = Formatting(splitter).bits(text if formatting else text.clear())
-    return TokenStream.of(text, splitter), bits, frame.drop("text", "test")
+    stream, bits = TokenStream.of(text, splitter), Formatting(splitter).bits(text if formatting else text.clear())
+    return stream, bits, frame.drop("text", "test"), MinHash.signatures(stream)[0] if near else None
 
 
-def _marks(both: tuple[Side, Any], number: int, classes: tuple[str, ...], near: bool) -> tuple[pl.DataFrame, pl.Series]:
+def _marks(side: Side, number: int, classes: tuple[str, ...]) -> tuple[pl.DataFrame, pl.Series]:
     """Documents by the digest of their text (band 0), and by the bands of their signature."""
-    (stream, _, frame), (signatures, words) = both
+    stream, _, frame, signatures = side
+    words = np.diff(stream.starts) > 0
     digest = np.frombuffer(b"".join(frame["key"]), dtype="<u4").reshape(-1, 3)
     document = np.arange(stream.n_documents) + number * _PLACES
     columns = {name: digest[:, i] for i, name in enumerate("abc")} | {"document": document, "words": words}
     index = {name: k for k, name in enumerate(classes)}
     label = frame["label"].replace_strict(index, return_dtype=pl.UInt8)
     out = [pl.DataFrame(columns).with_columns(label=label, d=pl.lit(0, pl.UInt32), band=pl.lit(0, pl.UInt8))]
-    if near:
+    if signatures is not None:
         out += MinHash.bands(signatures[words], document[words])
     found = pl.concat(out, how="diagonal")
     return found, found["a"]
@@ -458,10 +444,10 @@ def _matched(found: pl.DataFrame, first_test: int) -> tuple[Counter[str], Ints]:
     return Counter(counts), MinHash.candidates(found.filter(pl.col("band") > 0))
 
 
-def _involved(signed: tuple[Any, Any], number: int, pairs: Ints) -> tuple[Ints, Any]:
+def _involved(side: Side, number: int, pairs: Ints) -> tuple[Ints, Any]:
     """Documents of a partition that occur in pairs, with their signatures."""
     documents = np.unique(pairs[pairs // _PLACES == number])
-    return documents, signed[0][documents % _PLACES]
+    return documents, side[3][documents % _PLACES]
 
 
 def _joined(pairs: Ints, involved: list[tuple[Ints, Any]], first_test: int) -> Counter[str]:

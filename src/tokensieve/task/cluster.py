@@ -78,9 +78,9 @@ class Learned:
     ) -> None:
         how.check_for_cluster()
         tell("reading", 0.0)
-        inside, outside, self.sample, tokenizer, self.classes, self.sizes, self.intake = Partitions.read(
-            client, source, how, tokenizer, sampled=near is not None
-        )
+        found = Partitions.read(client, source, how, tokenizer, near)
+        inside, outside, self.sample, tokenizer, self.classes, self.sizes, self.intake = found
+        del found
         n, self.partitions = int(self.sizes[0].sum()), len(inside.parts)
         self.settings = how.of_documents(n)
         tell("vocabulary", 0.0)
@@ -161,10 +161,10 @@ class Learned:
         present, sizes = parts.total(lambda part: Sums(((counts := _counts(part, some)).present, counts.class_sizes)))
         state: Any = (*initial_table(present, sizes, prior), 0)
         for number in range(ROUNDS):
-            share = 1 - number / ROUNDS
-            rates = how.batch_size, how.score_rate * share, how.value_rate * share
-            passes, seed = math.ceil(math.sqrt(n)), how.seed + n * number
-            total = parts.each(_local, state, passes, rates, seed, some, numbered=True).sum()
+            share, passes = 1 - number / ROUNDS, math.ceil(math.sqrt(n))
+            rates = how.score_rate * share, how.value_rate * share
+            schedule = Schedule(10**9, how.batch_size, *rates, how.seed + n * number)
+            total = parts.each(_local, state, schedule, passes, some, numbered=True).sum()
             state = parts.run(lambda sums: (sums[0] / sums[2], sums[1] / sums[2], sums[3]), total)
             yield state
 
@@ -199,7 +199,7 @@ def learn_on(
 
 def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> CountedCorpus:
     """The documents as counts, with no more of the vocabulary and the words than their numbers."""
-    stream, bits, frame = side
+    stream, bits, frame, _ = side
     index = {name: k for k, name in enumerate(classes)}
     frame = frame.with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
     matrix, unknown = vocabulary.count(stream, bits)
@@ -222,24 +222,16 @@ def _counts(part: CountedCorpus, some: Some | None) -> Counts:
     return part.counts if some is None else part.counts.rows(_which(part, some))
 
 
-def _local(
-    part: CountedCorpus,
-    number: int,
-    state: Any,
-    passes: int,
-    rates: tuple[int, float, float],
-    seed: int,
-    some: Some | None,
-) -> Sums:
+def _local(part: CountedCorpus, number: int, state: Any, schedule: Schedule, passes: int, some: Some | None) -> Sums:
     """n·u, n·w, n and the steps taken after some passes of minibatch Adam over n documents of the partition."""
     counts, (u, w, _) = _counts(part, some), state
     n = counts.n_documents
     if not n:
         return Sums((0 * u, 0 * w, 0, 0))
-    per_pass = math.ceil(n / rates[0])
+    per_pass = math.ceil(n / schedule.batch_size)
     steps = per_pass * max(min(passes, STEPS // per_pass), 1)
-    endless = Schedule(steps * 10**6, *rates, seed + number)  # within a round the rates stay as they are
-    _, u, w = next(train(counts, u, w, endless, steps))
+    # so long a schedule that the rates stay as they are within a round
+    _, u, w = next(train(counts, u, w, replace(schedule, seed=schedule.seed + number), steps))
     return Sums((n * u, n * w, n, steps))
 
 
@@ -316,10 +308,8 @@ def train_remote(
 ) -> CorpusModel:
     """Read, count, learn and test on a cluster, for an audit, with the arguments of `learn_on`; the client is the default one if
     None. The settings have a test set or a fraction for one, and `clock` keeps the seconds of the stages."""
-    if client is None:
-        from dask.distributed import get_client
+    from dask.distributed import get_client
 
-        client = get_client()
     if settings.test is None and settings.split is None and not 0 < settings.test_share < 1:
         raise InputError(f"the test share must lie between 0 and 1, not {settings.test_share}")
     stages = ["reading"]
@@ -331,7 +321,7 @@ def train_remote(
         progress(stage, share)
 
     near = getattr(settings, "thorough", True)
-    found = Learned(client, source, settings, tokenizer or WordTokenizer(), timed, near)
+    found = Learned(client or get_client(), source, settings, tokenizer or WordTokenizer(), timed, near)
     timed("sample", 0.0)
     name = ", ".join(PurePath(path).name for path in Piece.paths(source)[:3]) or "the partitions"
     index = {label: k for k, label in enumerate(found.classes)}
