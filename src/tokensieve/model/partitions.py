@@ -158,7 +158,7 @@ class Partitions(Chunks):
             raise problem
         rows = [n for n, _ in found]
         counts, read_sizes, characters = reduce(operator.add, (sums for _, sums in found))
-        asked, sizes = how.destinations(), Counter[tuple[Any, bool]]()
+        asked, sizes = how.destinations(), Counter[tuple[Any, int]]()
         Corpus.check_named("the source", asked, {old for old, _ in read_sizes})
         for (old, test), n in read_sizes.items():
             sizes[asked.get(old, old), test] += n
