@@ -425,7 +425,7 @@ def test_the_first_of_two_classes_is_explained_with_signs_turned() -> None:
 def test_what_is_no_list_of_texts_is_said_so() -> None:
     model = AttentionClassifier(min_documents=1).fit(["a good thing", "a bad thing"] * 10, ["yes", "no"] * 10)
     for use in (model.predict, model.effects, lambda X: model.fit(X, ["yes", "no"])):
-        with pytest.raises(ValueError, match="one string instead of texts"):
+        with pytest.raises(ValueError, match="got one string"):
             use("a good thing")
         with pytest.raises(ValueError, match="entry 1 of the texts is missing"):
             use(["a", None])

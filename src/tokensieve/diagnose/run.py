@@ -130,7 +130,7 @@ class OpenModel:
         self.notes: list[str] = []
         self.reader: Reader | None = None
         if known.answer is None and not subject.differentiable:
-            self.notes.append("no gradient reaches its word embeddings: effects are measured by removing words")
+            self.notes.append("gradients do not reach its word embeddings, so effects are measured by removing words")
 
     @classmethod
     @contextmanager
@@ -218,7 +218,7 @@ def _open_pieces(
         opened.digest = reader.digest()
         if not reader.layers:
             why = "gives no attention weights" if reader.reads else "does not reveal which position it predicts from"
-            opened.notes.append(f"{known.family} {why}: attention is left out, everything else is measured")
+            opened.notes.append(f"{known.family} {why}, so attention is not measured; everything else is")
         yield opened
 
 

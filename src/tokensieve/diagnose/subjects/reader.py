@@ -237,7 +237,7 @@ class Reader:
             for one in found:
                 if one.ndim != 2 or one.shape[1] != self.outputs.width:
                     raise InputError(
-                        f"{type(self._model).__name__} returns outputs of shape {one.shape[1:]}, but its configuration names "
+                        f"{type(self._model).__name__} returns outputs of shape {one.shape[1:]}, but its configuration lists "
                         f"{self.outputs.width}; it is not a text classifier"
                     )
             alone = np.concatenate(found)
