@@ -459,9 +459,8 @@ def _disagreements(audit: Audit) -> Section:
     out.append(Text("Common words belong here; check any distinctive one.", style="note"))
     if audit.pairs is not None:
         words = audit.tokens.filter(pl.col("class") == audit.classes[1], ~pl.col("token").str.starts_with("⟨"))
-        even = words["count_difference"].sum() / max(
-            words["count"].sum(), 1
-        )  # of a word used at one rate in both answers
+        # of a word used at the same rate in both answers
+        even = float(words["count_difference"].to_numpy().sum() / max(int(words["count"].to_numpy().sum()), 1))
         said = (
             f"Effect and posterior difference can contradict each other: preferred answers contain {percent((1 + even) / 2, 0)} of "
             f"all words, so a word used at the same rate in both answers has a posterior difference of {signed(even)}, not 0. The "
