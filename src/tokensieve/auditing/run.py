@@ -1,4 +1,4 @@
-"""The main job: labelled text in; the tokens that predict the label, those the model attends to, and whether they agree, out."""
+"""The audit: from labelled text to the tokens that predict the label, those the model attends to, and whether they agree."""
 
 from __future__ import annotations
 
@@ -43,15 +43,16 @@ def audit(
     """Audit a corpus: token importance, a trained classifier, findings, and where data and model agree.
 
     Args:
-        corpus: with its test set (else a seeded, stratified fraction is set aside), or what `read_corpus` reads: a frame, a file, …
+        corpus: documents with their test set (if it has none, a seeded, stratified fraction is set aside), or anything that
+        `read_corpus` reads: a frame, a file, …
         progress: called with (stage, fraction done).
-        seconds: times of earlier stages, to be reported with the others.
+        seconds: times of earlier stages, reported with the others.
         client: a `dask.distributed.Client`, whose workers read the source (`learn_on`); for a Dask bag or data frame the default
             one if None. Texts and counts stay there: save the result before the client is closed.
         options: fields of `Settings` by name, such as text, label, pairs or ngrams, in place of those in `settings`.
 
     Raises:
-        InputError: the source cannot be read or the corpus be split, or no token is frequent enough."""
+        InputError: the source cannot be read, the corpus cannot be split, or no token is frequent enough."""
     if not isinstance(settings, Settings | None):
         raise InputError(
             "the second argument must be Settings(…); pass texts and labels as a pair: audit((texts, labels))"

@@ -1,6 +1,6 @@
-"""Load a classifier and its tokenizer from a folder or by name: weights from safetensors only, no foreign code unless allowed.
+"""Load a classifier and its tokenizer from a folder or by name: only safetensors weights, and no remote code unless allowed.
 
-Whatever is wrong is reported in one line before any document is read.
+Any problem is reported in one line before documents are read.
 """
 
 from __future__ import annotations
