@@ -1,4 +1,4 @@
-"""Token importance: what the data alone says about each token type, with document-level uncertainty.
+"""Token importance: what the data alone shows about each token type, with uncertainty over documents.
 
 For class k and type s, with x_{X,s} = c_{X,s}/T_X, n_k documents and K classes:
 
@@ -10,15 +10,15 @@ For class k and type s, with x_{X,s} = c_{X,s}/T_X, n_k documents and K classes:
                                frequency does not depend on the class, however unequal they are.
 
 Documents are the independent units, not occurrences. Intervals and the test are those of `tokensieve.evidence.intervals`;
-docs/statistics.md explains each in words and shows how often they hold.
+docs/statistics.md explains each in words and measures how often the intervals contain the truth.
 
 **Formatting** is in the same table, behind the words. A feature enters as a presence: its test, q-value and posterior difference
 are those of a type with c = 1 in the documents that have it; its α and effect are its difference in share of documents divided by
 the mean length T̄ in words. The lengths T_X, and with them every number of a word but its q-value, do not change.
 
 **Groups**: documents that belong together (one author, thread, template) are one piece of evidence. The documents of a group with
-the same label are merged into one first. A group with several labels is one merged document in each of its classes; these share
-what the group shares, which makes the test cautious, never bold.
+the same label are merged into one first. A group with several labels is one merged document in each of its classes; these are not
+independent, which makes the test conservative.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Interval = tuple[Floats, Floats, Floats]  # estimate, low, high
 
 
 class Category(StrEnum):
-    """How a token type relates to a class, given the evidence of these documents."""
+    """How a token type relates to a class, according to these documents."""
 
     ONLY = "only in class"
     FOR = "for class"
@@ -61,31 +61,32 @@ class Category(StrEnum):
     RARE = "too rare to tell"
 
     def of(self, label: str) -> str:
-        """With the name of the class: "only in spam"."""
+        """The category with the name of the class: "only in spam"."""
         return self.value.replace("class", label)
 
 
 @dataclass(frozen=True)
 class Importance:
-    """Every statistic of section "importance" for each of |S| types and K classes; all arrays have shape (|S|, K).
+    """The statistics of |S| token types for K classes; all arrays have shape (|S|, K).
 
     With two classes the columns mirror each other: column 1 is the paper's y = +1.
 
     Attributes:
         tokens: the types as text, shape (|S|,).
         classes: the K class names.
-        class_documents: documents of the class that contain the type.
+        class_documents: documents of the class containing the type.
         class_count: its occurrences in the class, N_k.
         posterior_difference: in [−1, 1]; 0 for a type in no document.
-        posterior_interval: 95 % interval for documents drawn at random together with their labels; [−1, 1] for a type in none.
+        posterior_interval: 95 % interval, assuming that documents are drawn together with their labels; [−1, 1] for a type in no
+        document.
         neutral: posterior difference of a type spread evenly over documents, 2 n_k/n − 1, shape (K,).
-        alpha, alpha_interval: average signed frequency; 95 % interval for classes as large as they are.
-        effect, effect_interval: the same corrected for unequal classes; the interval excludes zero exactly where p < 0.05.
+        alpha, alpha_interval: average signed frequency and its 95 % interval, with class sizes fixed.
+        effect, effect_interval: the same corrected for unequal classes; the interval excludes zero exactly if p < 0.05.
         reach: the effect that a type as frequent as this one would have if it occurred in the class only (half of one's
             m_k + m_rest for two classes): |effect| ≤ reach.
         p_value: two-sided, against "the type's frequency does not depend on the class".
         q_value: Benjamini–Hochberg over the types of each class.
-        units: groups that contain the type, shape (|S|,), if these, not documents, are independent; else None.
+        units: groups containing the type, shape (|S|,), if groups are the independent units; else None.
     """
 
     tokens: Tokens
@@ -122,7 +123,7 @@ class Importance:
 
     @property
     def documents(self) -> Ints:
-        """Documents that contain each type, shape (|S|,)."""
+        """Documents containing each type, shape (|S|,)."""
         return np.asarray(self.class_documents.sum(axis=1))
 
     @property

@@ -1,7 +1,7 @@
-"""What importance needs to know of a set of documents, as sums that merge exactly.
+"""The sums over documents from which importance is computed; they merge exactly.
 
-A corpus may be cut into parts in any way, on any number of machines, and the sum of the parts has the same bits as the sum over
-the whole: that is promised for streams and clusters, and it is why real numbers are summed in fixed point here.
+However a corpus is divided, on any number of machines, the sum over the parts has the same bits as the sum over the whole. Streams
+and clusters rely on that, so real numbers are summed in fixed point here.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class TokenSums:
     """Sums over documents X with counts c, lengths T and shares x = c/T, for |S| types and K classes; `a + b` merges exactly.
 
     Σx, Σx², Σx³ and Σ1/T are fixed-point numbers Σ_i word_i 2^(−31 (i+1)), i = 0, 1, 2, their words summed as 64-bit integers:
-    there is no rounding in a sum, hence no order, and room for 2³² documents. What each term loses behind 93 bits is below its
-    own rounding for documents of up to 5 000 tokens, and below 10⁻¹² of it for up to 200 000.
+    sums are not rounded, so their order does not matter, and there is room for 2³² documents. What a term loses after 93 bits is
+    below its own rounding for documents of up to 5,000 tokens, and below 10⁻¹² of it for up to 200,000.
 
     Attributes:
         class_sizes: documents of each class, shape (K,).

@@ -11,15 +11,15 @@ Mondelli, NeurIPS 2025, section 3, rewritten per token type):
 With K classes the values are w ∈ R^{|S|×K}, f_X ∈ R^K, ℓ the cross-entropy of softmax(f_X), g_X = softmax(f_X) − 1[y],
 and a_s sums g_{X,k} q_{X,s} (w_{s,k} − f_{X,k}) over k. A document without any known token has q = ∅ and f = 0.
 
-A **sink** is one more type, once in every document: its score is trained, its value is the prior, the answer of the class
-frequencies. The fewer and the weaker a document's tokens, the more of the attention it takes; a document without any known token
-is answered by the prior. Where a function takes one number more than there are types, the last is the sink's.
+A **sink** is one more type that occurs once in every document. Its score is trained; its value is the prior, the logit of the class
+frequencies. The fewer and weaker a document's tokens, the more attention it takes; a document without a known token gets the prior
+as its logit. If a function takes one number more than there are types, the last is the sink's.
 
 w_s − f_X is never formed as such: with t the type of largest attention in X and D_s = w_s − w_t, it is
 D_s − Σ_{r≠t} q_r D_r, which keeps full relative precision for the selected type when q_t is near one.
 
-Everything here is plain NumPy over the stored entries of the count matrix, one thread, one order: the same bits every time.
-(Compiled kernels on two threads were not faster, and took seconds to compile.)
+Everything here is plain NumPy over the stored entries of the count matrix, in one thread and one order, so results are
+bit-identical. (Compiled kernels on two threads were not faster, and took seconds to compile.)
 """
 
 from __future__ import annotations
@@ -273,15 +273,15 @@ class Model:
         classes: the K labels, sorted, shape (K,).
         scores: u, shape (|S|,).
         values: w, shape (|S|, 1) for two classes (of the second), (|S|, K) otherwise.
-        prior: decision value of a document without a known token, shape (1,) or (K,).
+        prior: logit of a document without a known token, shape (1,) or (K,).
         tokens: the |S| token types as text.
         vocabulary: how text becomes counts; None for a model of counts.
         steps: training steps taken.
         score_rate: initial step size of the scores that held-out documents chose; None after loading.
         validation: (steps, mean loss) on held-out documents, shape (checks, 2).
-        sink: score of the sink, whose value is the prior; None for a model without one.
+        sink: score of the sink (its value is the prior); None for a model without a sink.
         settings: parameters of `AttentionClassifier` that train the same model again from the same counts.
-        pairs: whether it was trained on pairs, so that only differences of decision values mean anything.
+        pairs: whether it was trained on pairs; then only differences of decision values have a meaning.
     """
 
     classes: NDArray[Any]
@@ -303,7 +303,7 @@ class Model:
         return self.vocabulary.read(texts)
 
     def decide(self, matrix: sp.csr_array) -> Floats:
-        """Decision values f, shape (n, H), of counts; the prior where nothing known is in a document."""
+        """Decision values f of counts, shape (n, H); the prior for documents without a known token."""
         f = answers(matrix, *self.table)
         f[np.diff(matrix.indptr) == 0] = self.prior  # what the sink answers to rounding
         return f
@@ -315,7 +315,7 @@ class Model:
 
     @property
     def table(self) -> tuple[Floats, Floats]:
-        """(u, w) with the sink's, if there is one, in the last place."""
+        """(u, w), with the sink last if there is one."""
         if self.sink is None:
             return self.scores, self.values
         return np.append(self.scores, self.sink), np.vstack([self.values, self.prior])
@@ -343,16 +343,16 @@ class Model:
         return frame.with_columns(pl.when(whole).then(pl.col(name)).alias(name) for name in frame.columns[:3])
 
     def pieces(self, text: str, k: int = 1, row: sp.csr_array | None = None) -> list[Piece]:
-        """Cut a text into (piece, contribution, attention, value), in order; the pieces joined are the text.
+        """Split a text into (piece, contribution, attention, value), in order; joined, the pieces are the text.
 
-        Each occurrence of a type carries q_s/c_s of the attention, shared equally among the words of an n-gram, so that attention
-        adds up to one and contributions to the answer f, less what the sink and formatting take. Text between tokens and unknown
-        words carry zero.
+        Each occurrence of a type gets q_s/c_s of the attention, divided equally among the words of an n-gram. Attention adds up to
+        one and contributions to the logit f, except for what the sink and formatting take. Text between tokens and unknown words
+        get zero.
 
         Args:
             text: any text.
-            k: index of the class whose answer is taken apart.
-            row: the text's counts over the |S| types, CSR (1, |S|), where they are known; counted here if None.
+            k: index of the class whose logit is explained.
+            row: the text's counts over the |S| types, CSR (1, |S|); counted here if None.
         """
         vocabulary = self.vocabulary
         assert vocabulary is not None
@@ -383,7 +383,7 @@ class Model:
         return out
 
     def effects(self, matrix: sp.csr_array) -> dict[str, Floats]:
-        """What a token does to the answers f_X = Σ_r q_{X,r} w_r: two exact measures, means over the documents X ∋ s.
+        """What each token does to the logits f_X = Σ_r q_{X,r} w_r: two exact measures, means over the documents X ∋ s.
 
             contribution_s = mean q_{X,s} w_s               the token's term of the sum
             deletion_s     = mean (f_X − f_{X∖s})           what the answer loses when every s is deleted from X (leave-one-out)
@@ -391,8 +391,8 @@ class Model:
             f_{X∖s} = (f_X − q_s w_s) / (1 − q_s)           the prior where X holds no other type
             f_X − f_{X∖s} = q_s Σ_{r≠s} q_r (w_s − w_r) / Σ_{r≠s} q_r = q_s (w_s − f_X) / (1 − q_s)
 
-        The second is occlusion (Li, Monroe, Jurafsky 2016, arXiv:1612.08220), without answering a document again. Contributions
-        in a document add up to its answer; deletions do not. It takes O(nonzeros · H).
+        The second is occlusion (Li, Monroe, Jurafsky 2016, arXiv:1612.08220), without predicting any document again. The
+        contributions in a document add up to its logit; deletions do not. It takes O(nonzeros · H).
 
         1 − q_s is never formed where q_s is near one: with t the type of largest attention in X and p the attention in X∖t (its
         own softmax), the loss without t is q_t Σ_r p_r (w_t − w_r); every other type has q_s ≤ 1/2, and w_s − f_X is taken

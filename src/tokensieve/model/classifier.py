@@ -1,4 +1,4 @@
-"""The classifier behind scikit-learn's interface: it stores settings, checks input, and hands over to `tokensieve.model.fit`.
+"""The classifier with scikit-learn's interface: it stores settings, checks input and calls `tokensieve.model.fit`.
 
 The model of `tokensieve.model.attention`, trained on its scores u and values w directly. It starts where one gradient step would
 take it (Wu et al. 2025, Lemma 4.1: embeddings align with the output vector in proportion to token importance): values at the
@@ -44,37 +44,38 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         f_X = Σ_s q_{X,s} w_s,    q_{X,s} = c_{X,s} e^{u_s} / Σ_r c_{X,r} e^{u_r}
 
-    With two classes P(classes_[1]) = 1/(1 + e^{−f}); with K, softmax over K such answers. A document without a known token is
-    answered by the class frequencies.
+    With two classes P(classes_[1]) = 1/(1 + e^{−f}); with K, softmax over K such answers. For a document without a known token it
+    predicts the class frequencies.
 
     Args:
         ngrams: longest run of words that is a token type (text input only).
-        min_documents: a type must occur in that many training documents; if None, in 1 of up to 2,000 documents, in 3 of more (text
-            input only).
+        min_documents: a type must occur in at least this many training documents; None means 1 for up to 2,000 documents and 3 for
+            more (text input only).
         tokenizer: None for words; a `tokenizers.Tokenizer` or the path of its file for word pieces; or a `WordTokenizer` with
             other settings (text input only).
-        formatting: what a text looks like is a token type, too, such as ⟨3+ spaces⟩ or ⟨no final stop⟩ (text input only).
+        formatting: treat formatting, such as ⟨3+ spaces⟩ or ⟨no final stop⟩, as token types too (text input only).
         batch_size: documents per training step.
-        score_rate: initial step size of Adam for the scores u; of more than 2,000 short texts a tenth of it is tried, too.
+        score_rate: initial step size of Adam for the scores u; for more than 2,000 short texts, a tenth of it is tried as well.
         value_rate: initial step size of Adam for the values w.
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
-        validation_share: share of the training documents on which the length of training is chosen; the model is then trained
-            on all of them for that long. If a class has fewer than 2 documents (5 of less than 40, 10 of more than 2,000), nothing
-            is chosen: a quarter of the full length is taken, of more than 2,000 documents all of it. Short texts that mostly are
-            parts of one another, such as the phrases of sentences, are held out together.
-        class_weight: None, a dict class → weight, or "balanced" for n/(K n_k), so that every class weighs the same; multiplied
-            with `sample_weight`. It is no part of a saved model.
+        validation_share: fraction of the training documents on which the length of training is chosen; the model is then trained on
+            all documents for that long. If a class has too few documents (fewer than 2; 5 if there are fewer than 40 documents, 10
+            if there are more than 2,000), nothing is chosen: training takes a quarter of the full length, or all of it for more
+            than 2,000 documents. Short texts that are mostly parts of one another, such as phrases of sentences, are held out
+            together.
+        class_weight: None, a dict class → weight, or "balanced" for n/(K n_k), which gives every class the same weight; multiplied
+            by `sample_weight`. Not stored with a saved model.
         random_state: an integer seed, None or a NumPy RandomState; the same seed gives the same bits.
 
     Attributes:
         classes_: the K labels, sorted.
         scores_: u, shape (|S|,).
         values_: w, shape (|S|, 1) for two classes (of classes_[1]), (|S|, K) otherwise.
-        prior_: answer for a document without known tokens, and value of the sink, shape (1,) or (K,).
-        sink_: score of the sink, which takes part in every document's softmax; None for a model without one.
+        prior_: logit of a document without known tokens, and value of the sink, shape (1,) or (K,).
+        sink_: score of the sink, which is part of every document's softmax; None for a model without one.
         vocabulary_: token types of text input, else None.
-        tokens_: the |S| token types as text; of counts the names of their columns, or their numbers.
-        min_documents_: in how many training documents a type had to occur.
+        tokens_: the |S| token types as text; for counts, the names or numbers of their columns.
+        min_documents_: the number of training documents in which a type had to occur.
         n_steps_: training steps taken.
         validation_: (steps, mean loss) on the validation documents, shape (checks, 2).
     """
@@ -121,9 +122,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X: n texts or counts.
             y: labels, shape (n,).
             sample_weight: how much each document counts, shape (n,), finite and ≥ 0. Only ratios matter: equal weights change
-                nothing, and a document of weight 0 is as good as not there. The vocabulary is that of all texts.
-            groups: what each document belongs to (author, prompt, source), shape (n,). The length of training is then chosen on
-                whole groups held out, so that documents of one group cannot vouch for each other.
+                nothing, and a document of weight 0 has no effect, except that the vocabulary comes from all texts.
+            groups: what each document belongs to (author, prompt, source), shape (n,). Whole groups are then held out when the
+                length of training is chosen, so that documents of a group are never on both sides.
 
         Raises:
             ValueError: fewer than two classes, negative counts, or lengths that do not agree (scikit-learn's messages).
@@ -204,7 +205,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._model
 
     def counts_of(self, X: Data) -> tuple[sp.csr_array, Ints]:
-        """X as the model reads it: counts, shape (n, |S|), and unknown words per document, shape (n,)."""
+        """X as counts, shape (n, |S|), and the number of unknown words in each document, shape (n,)."""
         check_is_fitted(self, "scores_")
         if _is_text(X) or (self.vocabulary_ is not None and isinstance(X, list) and not X):
             if self.vocabulary_ is None:
@@ -232,28 +233,27 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.trained_.answer(*self.counts_of(X))
 
     def explain(self, X: Data, label: object = None, names: Data = None) -> list[Explanation]:
-        """Each answer as a sum over the document's token types.
+        """Each logit as a sum over the document's token types.
 
         Args:
             X: texts or counts, as for `predict`.
             label: the class to explain; if None, the second of two classes, or the predicted one of more.
-            names: what the columns of counts are called, such as `vectorizer.get_feature_names_out()`; column names of a frame
-                are known.
+            names: names for the columns of counts, such as `vectorizer.get_feature_names_out()`; a frame brings its own.
 
         Raises:
-            InputError: `label` is none of the classes, or there is not one name for each column.
+            InputError: `label` is not a class, or the number of names does not match.
         """
         return Explanation.of(replace(self.trained_, tokens=self._names(names)), *self.counts_of(X), label)
 
     def effects(self, X: Data, names: Data = None) -> pl.DataFrame:
-        """What each token does to the answers f for the documents X, one row per token and class.
+        """What each token does to the logits f of the documents X, one row per token and class.
 
         Exact means over the documents that contain the token; the formulas are those of `Model.effects`.
-        Of two classes the rows of the first are those of the second with signs turned, as in `explain`.
+        With two classes, the rows of the first have the opposite signs of the second, as in `explain`.
 
         Args:
             X: texts or counts, as for `predict`.
-            names: what the columns of counts are called, as for `explain`.
+            names: names for the columns of counts, as for `explain`.
 
         Returns:
             All tokens of class 0, then of class 1, …: token, class, documents (of X that contain the token), attention (mean
@@ -295,7 +295,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def load_model(path: str | Path) -> AttentionClassifier:
-    """`read_model` as a fitted scikit-learn classifier, with the settings that it was trained with."""
+    """Load a saved model as a fitted scikit-learn classifier with its training settings."""
     model = read_model(path)
     assert model.vocabulary is not None
     return AttentionClassifier.of(model, tokenizer=model.vocabulary.tokenizer)

@@ -1,4 +1,4 @@
-"""Embeddings E, `<cls>` vector p and output vector v trained together, on exact gradients that never see n × T × d numbers.
+"""Embeddings E, `<cls>` vector p and output vector v trained together, with exact gradients that never need n × T × d numbers.
 
 With u = E p, w = E V and the count-form gradients a = ∂L/∂u, B = ∂L/∂w of `tokensieve.model.attention`,
 
@@ -144,7 +144,7 @@ class Training:
     seconds: float
 
     def best(self, of: str = "validation_loss") -> int:
-        """The record where a column of the trajectory is least."""
+        """The record with the smallest value in a column of the trajectory."""
         return int(np.argmin(self.trajectory[of].to_numpy()))
 
     def to_dict(self) -> dict[str, Any]:
@@ -168,10 +168,10 @@ def train_embeddings(
         start: E (|S|, d), p (d,), v (d,) for two classes or (d, K); left as they are.
         settings: see `TrainingSettings`.
         others: name → documents over the same types that the trajectory also measures, for example validation and test.
-        checkpoint: file that holds the state on the way; a run found there is resumed to the same bits.
+        checkpoint: file that keeps the state; a run found there is resumed, with bit-identical results.
         progress: called with a text and the share done.
 
-    An `InputError` where training overflows, or the checkpoint is of another run.
+    An `InputError` if training overflows, or the checkpoint belongs to another run.
     """
     others = others or {}
     _check_shapes(counts, start, others)

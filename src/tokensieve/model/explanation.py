@@ -1,4 +1,4 @@
-"""One answer taken apart: as a table of contributions per token type, and as the text cut into pieces that carry them."""
+"""One prediction explained: a table of contributions per token type, and the text split into pieces with theirs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SINK = "⟨sink⟩"
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """One prediction as a sum: Σ contribution = logit, to rounding; the sink is a term of its own.
+    """One prediction as a sum: Σ contribution = logit, up to rounding; the sink is one of the terms.
 
     Attributes:
-        predicted: the class that the model answers.
-        explained: the class whose answer is explained.
+        predicted: the predicted class.
+        explained: the class whose logit is explained.
         probability: of the explained class.
         answer: f_{X,k} of the explained class k (of two classes f_X for the second, −f_X for the first): the sum of the
             contributions.
@@ -41,7 +41,7 @@ class Explanation:
 
     @classmethod
     def of(cls, model: Model, matrix: sp.csr_array, unknown: Ints, label: object = None) -> list[Self]:
-        """Each answer as a sum over the document's token types.
+        """Each logit as a sum over the document's token types.
 
         Args:
             model: trained.

@@ -1,9 +1,9 @@
-"""Counts → trained scores and values: the start, what held-out documents decide, and training on all documents.
+"""From counts to trained scores and values: initialisation, choices by held-out documents, and training on all documents.
 
 Held-out documents decide how long to train, of few documents how strong the start is, of many short ones how fast attention moves
 away from the start, and the scale of the values: as attention adds up to one, multiplying the distance of all values from the prior
-by t does the same to every decision value, f ← prior + t (f − prior). t = 0 predicts the class frequencies, so that held-out
-documents are never predicted worse than by them.
+by t does the same to every decision value, f ← prior + t (f − prior). t = 0 predicts the class frequencies, so predictions for
+held-out documents are never worse than that.
 """
 
 from __future__ import annotations

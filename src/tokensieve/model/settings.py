@@ -1,4 +1,4 @@
-"""How a model is trained: one settings object, passed unchanged from the command line down to the optimizer."""
+"""Training settings: one object, passed unchanged from the command line to the optimizer."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FEW = 2_000  # documents (or pairs): up to so many are each held out once, and r
 class TrainSettings(ReadSettings):
     """Tokens and training.
 
-    What is not listed here is as in `AttentionClassifier`.
+    Settings not listed here have the same meaning as in `AttentionClassifier`.
 
     Attributes:
-        min_documents: a type must occur in that many training documents; if None, in 1 of up to 2,000 documents, in 3 of more. Rare
-            types are half of what few documents have to say, and noise of many.
+        min_documents: a type must occur in at least this many training documents; None means 1 for up to 2,000 documents and 3 for
+            more. In small data, rare types hold half of the information; in large data they are noise.
         test_share: fraction of the documents set aside for testing if the corpus has no test set.
-        seed: of the split, of the held-out documents and of the order of documents.
+        seed: seed of the split, the held-out documents and the order of documents.
         batch_size: documents (of pairs, pairs) per step.
         validation_share: as there; of at most 2,000 documents each is held out once, in five parts, and the strength of the start
             is chosen, too (without enough documents of each class, half of it is taken).
@@ -59,13 +59,14 @@ class TrainSettings(ReadSettings):
             raise InputError(f"validation_share must be below 1, not {self.validation_share!r}")
 
     def of_documents(self, documents: int) -> Self:
-        """The same for so many training documents: `min_documents` is a number."""
+        """The same settings for this number of training documents, with `min_documents` set."""
         if self.min_documents is not None:
             return self
         return replace(self, min_documents=1 if documents <= FEW else 3)
 
     def to_dict(self) -> dict[str, Any]:
-        """What a summary reports of them: all but how the source is read, and what has no option and its default value."""
+        """The settings reported in a summary: all except those for reading the source, and those without an option that have their
+        default value."""
         inherited, found = {field.name for field in fields(ReadSettings)}, {}
         for field in fields(self):
             value, flag = getattr(self, field.name), field.metadata.get("option", {}).get("flag")

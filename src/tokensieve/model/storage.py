@@ -84,7 +84,7 @@ def model_files(model: Model | AttentionClassifier) -> dict[str, bytes]:
 
 
 def table(model: Model | AttentionClassifier) -> dict[str, Any]:
-    """The model as a table of numbers per token type that any language can run; its `rule` (`RULE`) says how."""
+    """The model as a table of numbers per token type that any language can run; its `rule` (`RULE`) explains how."""
     model, vocabulary = _with_vocabulary(model)
     pair_rule = (
         " This is a preference model: it prefers the first of two texts with probability 1/(1 + exp(second - first)), where first "
@@ -106,7 +106,7 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
 
 
 def read_model(path: str | Path) -> Model:
-    """Read a model from its folder, or from the path of one of its two files; an `InputError` where it is not sound."""
+    """Read a model from its folder, or from the path of one of its two files; an `InputError` if it is damaged."""
     folder = Path(path)
     if folder.name in (NUMBERS, DESCRIPTION):
         folder = folder.parent

@@ -1,4 +1,4 @@
-"""A report as one offline HTML page, which can be read without its scripts, and as a piece of a notebook.
+"""A report as one offline HTML page that can be read without its scripts, or as an element for a notebook.
 
 All text is escaped and isolated in its own writing direction. A Content-Security-Policy in the page lets its own script run, by
 its hash, and forbids every other script and every request.
@@ -41,11 +41,11 @@ SCRIPTS = (  # of the folder live, in order
 
 
 def render(result: Any, notebook: bool = False) -> str:
-    """The page of a result of any command, such as that of `tokensieve.audit`: what `save` writes as report.html.
+    """The HTML page for the result of any command, such as `tokensieve.audit`; `save` writes it as report.html.
 
     Args:
         result: with a method `report`.
-        notebook: instead of a page, its text as an element for a notebook.
+        notebook: return an element for a notebook instead of a page.
     """
     report: Report = result.report()
     if not notebook:

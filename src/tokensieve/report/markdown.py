@@ -1,4 +1,4 @@
-"""A report, and an audit's section of a dataset card, as GitHub-flavoured Markdown, in which text of the data stays text."""
+"""A report, and an audit's section of a dataset card, as GitHub-flavoured Markdown in which text from the data is escaped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def dataset_card(audit: Audit) -> str:
         audit: the result of `tokensieve.audit`.
 
     Returns:
-        Markdown, from a heading of level two on. Names, labels and tokens are escaped and stay on one line.
+        Markdown that starts with a level-two heading. Names, labels and tokens are escaped and stay on one line.
     """
 
     train, test = count(audit.documents["train"]), count(audit.documents["test"])

@@ -1,4 +1,4 @@
-"""One writer for the results of all commands: page, pictures, tables and summary in a folder, all of them or none."""
+"""Write the result of any command: page, pictures, tables and summary in one folder, all or none."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def save(
     for_print: bool = False,
     also: Mapping[str, Content] | None = None,
 ) -> list[Path]:
-    """Write a result into a folder: its page, its pictures, its tables and `summary.json`; all of them, or none.
+    """Write a result into a folder, all or none: its page, pictures, tables and `summary.json`.
 
-    Files that an earlier result of this kind left there and that would contradict this one are removed; others stay.
+    Files of an earlier result that would contradict this one are removed; other files stay.
 
     Args:
-        result: of any command, such as that of `tokensieve.audit`.
-        pictures: also each picture as SVG and PNG.
-        start: when the work began (`time.perf_counter`), for the total of seconds; the sum of the stages if None.
-        for_print: each picture also as PDF, and what it shows as CSV.
-        also: further files by name, which belong to the result.
+        result: of any command, such as `tokensieve.audit`.
+        pictures: also write each picture as SVG and PNG.
+        start: when the work began (`time.perf_counter`), for the total time; the sum of the stages if None.
+        for_print: also write each picture as PDF and its data as CSV.
+        also: further files of the result, by name.
 
     Returns:
         The paths written.

@@ -1,4 +1,4 @@
-"""A model of labelled documents on a Dask cluster, as `tokensieve.task.tasks.train_corpus` has it of documents on one machine.
+"""Train a model on labelled documents on a Dask cluster, like `tokensieve.task.tasks.train_corpus` on one machine.
 
 Workers read the partitions, count words and add up sums with the functions of one machine; the client never holds the documents.
 Every result is a pure function of the partitions and their order, so a worker that dies changes no bit. Vocabulary and importance
@@ -177,7 +177,7 @@ def learn_on(
     progress: Progress | None = None,
     **options: Any,
 ) -> Learned:
-    """Vocabulary, importance and classifier from documents that workers read, or that lie on a cluster.
+    """Vocabulary, importance and classifier from documents that workers read or already hold.
 
     Args:
         client: a `dask.distributed.Client`.

@@ -1,4 +1,4 @@
-"""Labelled documents in: one validated frame, and an account of every row that was left out or looks odd."""
+"""Read labelled documents into one validated frame, and count every row that was left out or looks odd."""
 
 from __future__ import annotations
 
@@ -147,12 +147,12 @@ class Corpus:
         classes: the class names, sorted (numbers by size), so that of two classes index 1 is the positive one:
             False < True, 0 < 1, −1 < 1, negative < positive.
         name: the source, for messages.
-        intake: what was found on the way in. After `split_corpus` both parts carry the intake of the whole.
+        intake: what was found while reading. After `split_corpus`, both parts have the intake of the whole.
         test: the test documents under the same classes, or None.
-        fields: the fields that each text was joined from; empty where it is one column.
+        fields: the fields that were joined into each text; empty if the text is one column.
         columns: those of the fields that are values of other columns (`--columns`), and how these become words.
-        pairs: how documents belong together, where they are the two sides of pairs (`tokensieve.text.pairs`).
-        stored: the texts, where they were read as a stream and lie in a file.
+        pairs: how documents belong together, if they are the two sides of pairs (`tokensieve.text.pairs`).
+        stored: the texts, if they were read as a stream and are stored in a file.
     """
 
     frame: pl.DataFrame
@@ -167,7 +167,7 @@ class Corpus:
 
     @classmethod
     def of(cls, texts: Sequence[str] | pl.Series, labels: Sequence[int] | Ints, classes: Sequence[str]) -> Corpus:
-        """Documents that come from no source: n texts, the class index of each, and the class names."""
+        """A corpus from data in memory: n texts, the class index of each, and the class names."""
         series = pl.Series("text", texts, dtype=pl.String)
         columns = {"text": series, "key": digests(series), "label": np.asarray(labels, dtype=np.int64)}
         frame = pl.DataFrame(columns).with_columns(row=pl.int_range(1, len(series) + 1, dtype=pl.Int64))
@@ -180,7 +180,7 @@ class Corpus:
         return self.frame["text"] if self.stored is None else self.stored
 
     def rows_of(self, documents: Ints, part: str = "train", token: str = "") -> pl.DataFrame:
-        """Documents as rows of their source: token (why they are listed, or ""), part ("train" or "test"), row, label."""
+        """Documents as rows of the source: token (the reason they are listed, or ""), part ("train" or "test"), row, label."""
         labels = pl.Series(list(map(str, self.classes)), dtype=pl.String).gather(self.labels[documents])
         frame = pl.DataFrame({"row": self.rows[documents], "label": labels})
         return frame.select(token=pl.lit(token), part=pl.lit(part), row=pl.col("row").cast(pl.Int64), label="label")
@@ -207,7 +207,7 @@ class Corpus:
 
     @cached_property
     def tied(self) -> NDArray[np.bool_]:
-        """Which documents are sides of a pair without a winner, shape (n,)."""
+        """Which documents belong to a tied pair, shape (n,)."""
         if self.pairs is None or self.pairs.position is None:
             return np.zeros(len(self.labels), dtype=np.bool_)
         return np.repeat(self.pairs.position == 2, 2)
@@ -219,22 +219,22 @@ class Corpus:
 
     @property
     def groups(self) -> pl.Series | None:
-        """The group of each document, n; None where every document is one."""
+        """The group of each document, n; None if every document is its own group."""
         return self.frame["group"] if "group" in self.frame.columns else None
 
     @property
     def environments(self) -> pl.Series | None:
-        """The environment of each document, n; None where none were read."""
+        """The environment of each document, n; None if none were read."""
         return self.frame["environment"] if "environment" in self.frame.columns else None
 
     @property
     def weights(self) -> Floats | None:
-        """What each document weighs in training, shape (n,); None where none were given, and of test documents."""
+        """The training weight of each document, shape (n,); None if none were given, and for test documents."""
         return self.frame["weight"].to_numpy() if "weight" in self.frame.columns else None
 
     @cached_property
     def units(self) -> Ints | None:
-        """0 … U−1 for the groups, in order of first appearance, shape (n,); None where every document is one."""
+        """0 … U−1 for the groups, in order of first appearance, shape (n,); None if every document is its own group."""
         return None if self.groups is None else self.unit_index(self.groups.to_list())
 
     def with_texts(self, texts: pl.Series) -> Corpus:
@@ -242,7 +242,7 @@ class Corpus:
         return replace(self, frame=self.frame.with_columns(text=texts), stored=None, fields=(), columns={})
 
     def filter(self, mask: NDArray[np.bool_]) -> Corpus:
-        """Some of the documents; of pairs, both sides or none."""
+        """A subset of the documents; for pairs, always both sides."""
         stored = None if self.stored is None else self.stored.filter(pl.Series(mask))
         pairs = None if self.pairs is None else self.pairs.select(mask[::2])
         return replace(self, frame=self.frame.filter(pl.Series(mask)), stored=stored, pairs=pairs)
@@ -324,7 +324,7 @@ class Corpus:
 
 
 def read_corpus(source: Source, settings: ReadSettings | None = None, **options: Any) -> Corpus:
-    """Read labelled documents, or preference pairs where `pairs` names their columns.
+    """Read labelled documents, or preference pairs if `pairs` names their columns.
 
     Labels may be strings, integers, booleans or whole floats (4.0 and "4.0" are the label "4"). Labels that `group` and
     `drop` do not name stay as they are.

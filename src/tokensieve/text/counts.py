@@ -1,4 +1,4 @@
-"""Documents × token types: the one structure that everything else reads, and the counting that fills it."""
+"""Counts of documents × token types, the structure that everything else reads, and the counting that fills it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: its products s
 class Counts:
     """How often each token type occurs in each document, with the documents' labels.
 
-    The model does not see word order, so this is all that it, its gradients and every token statistic need.
+    The model does not see word order, so the model, its gradients and all token statistics need nothing else.
 
     Attributes:
         matrix: c, shape (n, |S|), CSR with sorted indices and no stored zeros; c[k, s] ≥ 0 is how often type s
@@ -38,8 +38,8 @@ class Counts:
         labels: class index of each document, shape (n,), values 0 … K−1.
         classes: the K class names, in index order. With two classes, index 1 is y = +1.
         tokens: the |S| token types as text, shape (|S|,).
-        weights: what each document weighs in training, shape (n,), or None where all weigh the same. Importance, and every test,
-            counts documents.
+        weights: the training weight of each document, shape (n,), or None if all are equal. Importance and tests count every
+            document once.
     """
 
     matrix: sp.csr_array
@@ -56,7 +56,7 @@ class Counts:
         classes: Sequence[str] = ("-1", "+1"),
         tokens: Sequence[str] | None = None,
     ) -> Counts:
-        """Build from any SciPy sparse or dense matrix of non-negative counts; an `InputError` where shapes do not agree."""
+        """Build from any SciPy sparse or dense matrix of non-negative counts; an `InputError` if shapes do not agree."""
         csr = sp.csr_array(matrix, dtype=np.float64, copy=True)
         csr.sum_duplicates()
         csr.eliminate_zeros()
@@ -74,7 +74,7 @@ class Counts:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """All that it holds, for `tokensieve.checkpoint.fingerprint`."""
+        """Its content, for `tokensieve.checkpoint.fingerprint`."""
         m = self.matrix
         arrays = (x.astype(np.int64) for x in (m.indptr, m.indices, self.labels))
         weights = () if self.weights is None else (self.weights,)
@@ -102,7 +102,7 @@ class Counts:
 
     @cached_property
     def signs(self) -> Floats:
-        """y^k = ±1, shape (n,); +1 for class index 1. An `InputError` where there are not exactly two classes."""
+        """y^k = ±1, shape (n,); +1 for class index 1. An `InputError` unless there are exactly two classes."""
         if self.n_classes != 2:
             raise InputError(f"labels ±1 need two classes, but this data has {self.n_classes}")
         return np.where(self.labels == 1, 1.0, -1.0)
@@ -138,12 +138,12 @@ class Counts:
 
     @property
     def one_sided(self) -> Ints:
-        """+1 for types that only class 1 of two has (completely positive), −1 for those of class 0 alone, else 0; shape (|S|,)."""
+        """+1 for types that occur in class 1 only (completely positive), −1 for class 0 only, else 0; shape (|S|,)."""
         absent = (self.present == 0).astype(np.int64)
         return np.asarray(absent[:, 0] - absent[:, 1])
 
     def signed_frequency(self, outputs: int = 1) -> Floats:
-        """Average signed frequency α: what the first gradient step sees of each type.
+        """Average signed frequency α of each type, on which the first gradient step depends.
 
         Args:
             outputs: 1 for α_s = mean_k y^k c_{k,s}/T_k, shape (|S|,); K for α_{s,j} = mean_k (1[y^k = j] − 1/K) c_{k,s}/T_k, shape
@@ -201,7 +201,7 @@ class Counts:
             yield self if rows == slice(0, self.n_documents) else self.rows(rows)
 
     def holders(self, types: Ints) -> list[Ints]:
-        """For each type the documents that contain it."""
+        """The documents containing each type."""
         columns = self.matrix[:, types].tocsc()
         return [columns.indices[columns.indptr[t] : columns.indptr[t + 1]].astype("int64") for t in range(len(types))]
 

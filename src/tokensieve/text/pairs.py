@@ -1,6 +1,6 @@
-"""Preference data: rows into a corpus whose documents 2i and 2i + 1 are the two sides of pair i, the preferred one first.
+"""Read preference data into a corpus whose documents 2i and 2i + 1 are the two sides of pair i, the preferred one first.
 
-Pairs of one prompt share its words and difficulty: the prompt is the unit of every statistic, and stays on one side of a split.
+Pairs of one prompt share its words and difficulty, so all statistics count prompts, and a prompt stays on one side of a split.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SYNONYMS = {  # what a winner column may hold, without anything but letters and
 def read_pairs(source: Source, settings: ReadSettings | None = None, **options: object) -> Corpus:
     """Read preference data.
 
-    An answer is text, a list of chat messages, or a transcript ("Human: …", "Assistant: …"); of the latter two what both sides
+    An answer is text, a list of chat messages, or a transcript ("Human: …", "Assistant: …"); in the latter two, what both sides
     share at the beginning is the prompt. Pairs without two different, non-empty answers are left out and counted.
 
     `settings.pairs` names the columns, and `winner`, `scores` or `ranks` say which answer won; see `read_corpus`.

@@ -1,4 +1,4 @@
-"""Seeded draws for testing: of documents within each class, or of the units (prompts, authors) that they belong to."""
+"""Seeded test sets: documents drawn within each class, or whole groups (prompts, authors)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:
-    """Set a share of the documents aside for testing, at random within each class (scikit-learn's stratified split).
+    """Set a fraction of the documents aside for testing, at random within each class (scikit-learn's stratified split).
 
-    What is drawn is a share, between 0 and 1, of the distinct texts, so identical texts are never on both sides. A class with one
-    distinct text stays in training. Where documents belong to units, whole units are drawn, and of pairs whole prompts.
-    An `InputError` where no class has two different texts, or a class would be left without training documents.
+    `share`, between 0 and 1, is a fraction of the distinct texts, so identical texts are never on both sides. A class with one
+    distinct text stays in training. If documents belong to groups, whole groups are drawn, and for pairs whole prompts. An
+    `InputError` if no class has two different texts, or a class would have no training documents.
     """
     if corpus.test is not None:
         raise InputError(f"{corpus.name} has a test set already")

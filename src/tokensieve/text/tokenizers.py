@@ -91,9 +91,9 @@ class WordTokenizer:
     """Words and emoji of a text, Unicode-aware.
 
     The rule is that of Unicode's word boundaries (UAX 29) with a few additions and one exception. A word is a run of letters,
-    marks, digits and underscores, with apostrophes inside it (`don't`). One token each are numbers with `. , : /` between digits
-    and with a currency or percent sign (`4/10`, `10:30`, `$20`, `50%`), versions (`v1.2`), abbreviations (`e.g.`), web and e-mail
-    addresses, and `C++`. The exception: a full stop between letters ends a word, as reviews often lack the space behind it
+    marks, digits and underscores, with apostrophes inside it (`don't`). Each of these is one token: numbers with `. , : /` between
+    digits and with a currency or percent sign (`4/10`, `10:30`, `$20`, `50%`), versions (`v1.2`), abbreviations (`e.g.`), web and
+    e-mail addresses, and `C++`. The exception: a full stop between letters ends a word, as reviews often lack the space after it
     (`film.It`). In scripts that are written without spaces (Han, Hiragana, Thai, Lao, Khmer, Myanmar) each character, with the
     marks on it, is a token of its own: n-grams of two or three then take the place of words. Runs of Katakana are words.
 
@@ -101,16 +101,16 @@ class WordTokenizer:
     ends and becomes `_` inside (`[^,]+` reads `deep learning` as `deep_learning`).
 
     Attributes:
-        lowercase: fold case first (Unicode lower case).
+        lowercase: convert to Unicode lower case first.
         line_breaks: read HTML's `<br>` as white space.
         pattern: regular expression of a token, in the syntax of Rust's `regex`.
         html: "skip" reads HTML's tags and character references as white space (`&#39;` as an apostrophe), since they are
             formatting; "strip" reads character references as what they mean, and everything in angle brackets as white space;
             "keep" splits both into words like any text.
-        stop_words: tokens that are left out, before n-grams are formed; in lower case where case is folded.
+        stop_words: tokens that are dropped before n-grams are formed; in lower case if `lowercase` is set.
 
     Raises:
-        InputError: the pattern is no regular expression, or matches nothing at all between two characters.
+        InputError: the pattern is not a regular expression, or matches empty text.
     """
 
     lowercase: bool = True
@@ -134,7 +134,7 @@ class WordTokenizer:
             raise InputError(f"the pattern {self.pattern[:80]!r} matches empty text; it must match a character")
 
     def split(self, texts: pl.Series) -> pl.Series:
-        """Each text's tokens in order; a share of the texts for every thread of Polars' pool."""
+        """Each text's tokens in order; Polars' threads share the texts."""
         column = pl.col("text")
         if self.html == "skip":
             column = column.str.replace_all(APOSTROPHE, "'").str.replace_all(SKIPPED, " ")
@@ -405,8 +405,8 @@ _SENTENCES = (
 class PieceTokenizer:
     """Any Hugging Face `tokenizers` tokenizer (word pieces, BPE, unigram); special tokens are left out.
 
-    It is given as a `tokenizers.Tokenizer`, the path of its `tokenizer.json`, or that file's JSON text. An `InputError` says that
-    there is none, or that it fails on one of the sentences that it is tried on.
+    It is given as a `tokenizers.Tokenizer`, the path of its `tokenizer.json`, or that file's JSON text. An `InputError` if there is
+    none, or if it fails on a trial sentence.
     """
 
     def __init__(self, source: Any) -> None:

@@ -150,7 +150,7 @@ class Vocabulary:
 
     @property
     def n_words(self) -> int:
-        """Types that are words or n-grams: the first ones."""
+        """The number of types that are words or n-grams; these come first."""
         return len(self.words) + sum(len(keys) for keys in self.grams)
 
     @cached_property
@@ -252,8 +252,8 @@ def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_
     """All n-grams of up to `ngrams` words that occur in at least `min_documents` documents.
 
     An n-gram is at most as frequent as the words in it, so rare words are left out before n-grams are formed. Document
-    frequencies that do not fit into memory are added up in files (`tokensieve.text.spill.Frequencies`). Where nothing is frequent
-    enough, that is an `InputError`.
+    frequencies that do not fit into memory are added up in files (`tokensieve.text.spill.Frequencies`). An `InputError` if nothing
+    is frequent enough.
     """
     if not all(isinstance(number, int | np.integer) and number >= 1 for number in (ngrams, min_documents)):
         raise InputError(
@@ -365,7 +365,7 @@ def count_texts(
     formatting: bool = False,
     progress: Progress | None = None,
 ) -> _Counted:
-    """Tokenise texts, learn their vocabulary or take a given one, and count.
+    """Tokenize texts, learn their vocabulary (or use a given one), and count.
 
     Args:
         texts: n texts, in memory or in files.
@@ -391,7 +391,7 @@ def count_texts(
 
 
 def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options: Any) -> CountedCorpus:
-    """`count_texts` of labelled documents, with the same options; fields are told apart."""
+    """`count_texts` for labelled documents, with the same options; words of different fields are distinguished."""
     if vocabulary is None and corpus.fields:
         splitter = options.get("tokenizer") or WordTokenizer()
         options["tokenizer"] = FieldTokenizer.over(splitter, corpus.fields, corpus.columns)

@@ -1,4 +1,4 @@
-"""The settings of `verify`, of its flow among them."""
+"""Settings of `verify`, including those of the flow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class VerifySettings(SourceSettings):
         max_norm, max_steps: ‖p‖ and accepted steps at which a curve ends.
         max_seconds: time limit for flow and limit together, or of one call of `gradient_flow`.
         tolerance: local error of a step relative to ‖p‖'s components.
-        max_log_time: log t at which a curve ends whose ties have settled: what follows is predicted and certified.
+        max_log_time: log t at which a curve with settled ties ends; what follows is predicted and certified.
         resume: file that keeps the state of the flow; a flow found there is continued.
     """
 

@@ -1,4 +1,4 @@
-"""All claims of the theory on one data set: initialise → one step → gradient flow → limit → selection → claims."""
+"""Check all claims of the theory on one data set: initialise → one step → gradient flow → limit → selection → claims."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def verify(
     Args:
         source: documents of two classes, or what `read_corpus` reads; generated documents that satisfy Assumption 1 if None.
         settings: see `VerifySettings`.
-        important: the types that a document's selection is judged by, shape (|S|,); completely positive and negative ones if None.
+        important: the types that a document should select, shape (|S|,); completely positive and negative ones if None.
         progress: called with (stage, share done).
 
     Raises:
