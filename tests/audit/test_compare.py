@@ -280,7 +280,7 @@ def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) 
 @pytest.mark.slow
 def test_the_page_holds_both_audits_findings_and_what_stayed(folders: Path, tmp_path: Path) -> None:
     found = compare_audits(folders / "before", folders / "after")
-    kept = found.kept()
+    kept = found.still_predictive()
     carries = [
         set(one.tokens.filter((pl.col("q_value") < 0.05) & (pl.col("class") == "good"))["token"])
         for one in (found.before, found.after)

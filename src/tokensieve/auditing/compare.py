@@ -1,4 +1,4 @@
-"""Two audits compared: which tokens predict the label in only one of them, or differently, and how the accuracy changed.
+"""Two audits compared: which tokens carry the label in one and not in the other, or differently, and what became of the accuracy.
 
 For the effects e_A, e_B of a token with their 95 % intervals (l, h), from independent documents (MOVER: Zou & Donner 2008):
 
@@ -7,20 +7,21 @@ For the effects e_A, e_B of a token with their 95 % intervals (l, h), from indep
 so that the variances add. p is two-sided normal with z = 1.96 |Δ| / (the half-width towards zero): p < 0.05 exactly where the
 interval excludes zero. q is Benjamini–Hochberg over all tokens and classes compared; a token has changed where q < 0.05.
 
-A token that only one audit contains occurred in at most m − 1 documents of the other, where m is the minimum there. Its effect
-there is taken as 0 ± |e| · ((m − 1)/n_other)/(d/n): the effect of so few documents if each weighed as much as those containing it.
+A token that only one audit knows occurred in at most m − 1 documents of the other, m being that audit's floor. Its effect there
+is taken as 0 ± |e| · ((m − 1)/n_other)/(d/n): what so few documents would give if each weighed as much as those that hold it.
 
 Intervals are not paired. Audits of the same documents, or of documents shared in part, are not independent: their differences vary
-less than these intervals allow, so changes that are found are real, but some may be missed.
+less than these intervals allow, so that what is found is found a fortiori and something may be missed.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NotRequired, TypedDict
+from typing import Annotated, Any, ClassVar, NotRequired, TypedDict
 
 import msgspec
 import numpy as np
@@ -46,6 +47,26 @@ NUMBERS = "posterior_difference effect effect_low effect_high q_value value".spl
 MOST_DOCUMENTS = 2**53
 
 
+_Number = Annotated[int, msgspec.Meta(ge=1, lt=MOST_DOCUMENTS)]  # of documents
+_Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class _AuditSettings(TypedDict):
+    min_documents: NotRequired[_Number]
+
+
+class _AuditSummary(TypedDict):
+    """What is read of summary.json."""
+
+    name: str
+    classes: Annotated[tuple[str, ...], msgspec.Meta(min_length=2)]
+    documents: dict[str, _Number]
+    settings: _AuditSettings
+    test_accuracy: _Fraction
+    accuracy_interval: NotRequired[tuple[_Fraction, _Fraction]]
+    findings: NotRequired[dict[str, int]]
+
+
 class _Entry(TypedDict):
     """What is read of a finding in findings.json; 0.2 wrote neither title nor headline."""
 
@@ -59,27 +80,17 @@ class _Entry(TypedDict):
 
 @dataclass(frozen=True)
 class Saved:
-    """What a comparison needs of an audit.
+    """What a comparison needs of an audit."""
 
-    Attributes:
-        name: the source.
-        classes: class names.
-        train, test: documents.
-        accuracy: of the test documents, with its interval.
-        floor: documents that a token type needed.
-        tokens: token, class, documents, and the columns in NUMBERS; a row per token type and class.
-        findings: kind → how many.
-        headlines: title, headline and level of the most serious findings; none where the folder has no findings.json.
-    """
-
-    name: str
-    classes: tuple[str, ...]
-    train: int
+    name: str  # the source
+    classes: tuple[str, ...]  # class names
+    train: int  # documents
     test: int
-    accuracy: Share
-    floor: int
-    tokens: pl.DataFrame
-    findings: dict[str, int]
+    accuracy: Share  # of the test documents, with its interval
+    floor: int  # documents that a token type needed
+    tokens: pl.DataFrame  # token, class, documents, and the columns in NUMBERS; a row per token type and class
+    findings: dict[str, int]  # kind → how many
+    # title, headline and level of the most serious findings; none where the folder has no findings.json
     headlines: tuple[tuple[str, str, str], ...] = ()
 
     @classmethod
@@ -92,23 +103,21 @@ class Saved:
     def read(cls, folder: str | Path) -> Saved:
         """From the folder that `tokensieve audit` or `save` wrote; an `InputError` for another, or damaged files."""
         path, where = Path(folder), repr(str(folder)[-80:])
-        names = ["summary.json", "tokens.csv", *["findings.json"] * (path / "findings.json").exists()]
-        try:
-            written = {
-                name: read_regular(path / name, limit=2**29 if name == "tokens.csv" else 2**26) for name in names
-            }
-        except (FileNotFoundError, NotADirectoryError) as problem:
-            missing = f"{Path(str(problem.filename)).name} is missing; create one with `tokensieve audit`"
-            raise InputError(f"{where} is not an audit folder: {missing}") from None
-        except OSError as problem:
-            raise InputError(f"{where} cannot be read: {problem.strerror or problem}") from None
         content: dict[str, Any] = {"findings.json": {"findings": []}}
-        for name in names[::2]:
+        for name in ("summary.json", "tokens.csv", *["findings.json"] * (path / "findings.json").exists()):
             try:
-                content[name] = parsed(written[name])
+                written = read_regular(path / name, limit=2**29 if name == "tokens.csv" else 2**26)
+                content[name] = written if name == "tokens.csv" else parsed(written)
+            except InputError:
+                raise
+            except (FileNotFoundError, NotADirectoryError):
+                missing = f"{name} is missing; create one with `tokensieve audit`"
+                raise InputError(f"{where} is not an audit folder: {missing}") from None
+            except OSError as problem:
+                raise InputError(f"{where} cannot be read: {problem.strerror or problem}") from None
             except (ValueError, RecursionError) as problem:
                 raise _damaged_audit(where, f"{name}: {str(problem)[:100]}") from None
-        tokens, findings = _token_table(where, written["tokens.csv"]), content["findings.json"]
+        tokens, findings = _token_table(where, content["tokens.csv"]), content["findings.json"]
         listed = findings.get("findings") if isinstance(findings, dict) else None
         found = cls._checked_contents(where, content["summary.json"], tokens, listed)
         check_sums(path)
@@ -118,25 +127,18 @@ class Saved:
     def _checked_contents(cls, where: str, summary: Any, tokens: pl.DataFrame, findings: Any) -> Saved:
         """From the contents of the files, none of which is trusted."""
         try:
-            documents, floor = summary["documents"], summary["settings"].get("min_documents", 1)
-            classes, accuracy, kinds = summary["classes"], summary["test_accuracy"], summary.get("findings", {})
-            train, test = documents["train"], documents["test"]
-            good = (
-                isinstance(summary["name"], str)
-                and all(type(n) is int and 0 < n < MOST_DOCUMENTS for n in (train, test, floor))
-                and type(accuracy) in (int, float)
-                and 0 <= accuracy <= 1
-                and len(set(classes)) == len(classes) > 1
-                and all(isinstance(name, str) for name in classes)
-                and all(type(n) is int and isinstance(kind, str) for kind, n in kinds.items())
-            )
-            share = Share.count(round(accuracy * test), test) if good else Share.count(0, 0)
-            low, high = map(float, summary.get("accuracy_interval", (share.low, share.high)))
-        except (LookupError, TypeError, AttributeError) as problem:
-            raise InputError(f"{where} is not an audit folder: its summary.json lacks {problem!s:.60}") from None
-        except (ValueError, OverflowError):  # an interval that is none
-            good = False
-        if not good or not 0 <= low <= accuracy + 1e-9 or not accuracy - 1e-9 <= high <= 1:
+            known = msgspec.convert(summary, _AuditSummary)
+            train, test = (known["documents"][side] for side in ("train", "test"))
+        except (ValueError, OverflowError, KeyError) as problem:
+            lacking = re.search(r"missing required field `(\w+)`|^'(\w+)'$", str(problem))
+            if not lacking:
+                raise _damaged_audit(where, "summary.json contains impossible numbers") from None
+            name = lacking[1] or lacking[2]
+            raise InputError(f"{where} is not an audit folder: its summary.json lacks {name!r}") from None
+        classes, accuracy = known["classes"], known["test_accuracy"]
+        share = Share.count(round(accuracy * test), test)
+        low, high = known.get("accuracy_interval", (share.low, share.high))
+        if len(set(classes)) < len(classes) or not low - 1e-9 <= accuracy <= high + 1e-9:
             raise _damaged_audit(where, "summary.json contains impossible numbers")
         if not set(tokens["class"]) <= set(classes):
             raise _damaged_audit(where, "tokens.csv names a class that is not in summary.json")
@@ -148,8 +150,8 @@ class Saved:
         for one in first:
             title = one.get("title", one["kind"])
             cards.append((title, one.get("headline", title), Finding(one["kind"], one["severity"]).level))
-        share = replace(share, value=float(accuracy), low=low, high=high)
-        return cls(summary["name"], tuple(classes), train, test, share, floor, tokens, dict(kinds), tuple(cards))
+        share, floor = replace(share, value=accuracy, low=low, high=high), known["settings"].get("min_documents", 1)
+        return cls(known["name"], classes, train, test, share, floor, tokens, known.get("findings", {}), tuple(cards))
 
     def differences(self, other: Saved, classes: tuple[str, ...]) -> pl.DataFrame:
         """The table of a comparison (`AuditComparison.table`)."""
@@ -225,13 +227,13 @@ class AuditComparison:
 
     Attributes:
         before, after: the audits.
-        classes: the classes that both audits have; of two classes only the second, because the first mirrors it.
-        table: a row per token and class: token, class, change ("" if there is none), effects, difference with interval, p and q,
-            documents, posterior differences and values of both (null if only the other audit contains the token); changed tokens
+        classes: those that both have and that are compared; of two classes the second (the first mirrors it).
+        table: a row per token and class: token, class, change ("" where none is shown), effects, difference with interval, p and q,
+            documents, posterior differences and values of both (null where only the other audit knows the token); changed tokens
             first, the largest difference first.
         accuracy: of the test documents, after − before: value, low and high end of Newcombe's interval (MOVER on those of the
             shares, which are over groups where there are any).
-        notes: notes for the reader.
+        notes: what a reader should know.
         version: of this package.
         fail_on: limits as they were given; None without.
         seconds: of each stage.
@@ -256,7 +258,7 @@ class AuditComparison:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many tokens appeared, vanished, changed sign, or became stronger or weaker."""
+        """How many tokens appeared, vanished, changed sign, became stronger and weaker."""
         sizes = dict(self.changed().group_by("change").agg(pl.col("token").n_unique()).iter_rows())
         return {change: sizes.get(change, 0) for change in CHANGES}
 
@@ -264,7 +266,7 @@ class AuditComparison:
         """The tokens that changed, of one kind or of all."""
         return self.table.filter(pl.col("change") != "" if change is None else pl.col("change") == change)
 
-    def alone(self, after: bool) -> pl.DataFrame:
+    def only_in_one(self, after: bool) -> pl.DataFrame:
         """Tokens that only the earlier (later) audit contains and that changed significantly for no class: token and documents,
         most frequent first."""
         mine, other = ("after", "before") if after else ("before", "after")
@@ -274,8 +276,8 @@ class AuditComparison:
         named = rows.group_by("token").agg(pl.col(f"documents_{mine}").first().alias("documents"))
         return named.sort("documents", "token", descending=[True, False])
 
-    def kept(self) -> list[str]:
-        """Tokens that predict the label equally in both audits, largest effect first."""
+    def still_predictive(self) -> list[str]:
+        """Tokens that predict the label in both audits without having changed, those of largest effect first."""
         predicts = pl.col("class").is_in(self.classes) & (pl.col("q_value") < LEVEL)
         sides = [one.tokens.filter(predicts) for one in (self.before, self.after)]
         both = sides[0].join(sides[1], on=["token", "class"], suffix="_after")
@@ -291,7 +293,7 @@ class AuditComparison:
 
     @property
     def exceeded(self) -> list[str]:
-        """What exceeds `fail_on`: names of changes, and "accuracy"."""
+        """What goes beyond `fail_on`: names of changes, and "accuracy"."""
         found = {**self.counts, "accuracy": -self.accuracy[2]}
         return [name for name, most in CompareSettings(fail_on=self.fail_on).limits.items() if found[name] > most]
 
@@ -310,16 +312,17 @@ class AuditComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
-        alone = {"only_before": self.alone(False), "only_after": self.alone(True)}
-        sides = {
+        sides = {"before": self.before, "after": self.after}
+        summary: dict[str, Any] = {
             side: {"name": one.name, "documents": {"train": one.train, "test": one.test}, "findings": one.findings}
-            for side, one in (("before", self.before), ("after", self.after))
+            for side, one in sides.items()
         }
-        summary = sides | {"classes": list(self.classes), "changes": self.counts, "tokens_compared": self.table.height}
+        summary |= {"classes": list(self.classes), "changes": self.counts, "tokens_compared": self.table.height}
+        alone = {f"only_{side}": self.only_in_one(side == "after") for side in sides}
         summary["within_chance"] = {
             side: {"tokens": rows.height, "most_frequent": rows.head(20).to_dicts()} for side, rows in alone.items()
         }
-        shares = {side: asdict(one.accuracy) for side, one in (("before", self.before), ("after", self.after))}
+        shares = {side: asdict(one.accuracy) for side, one in sides.items()}
         change = dict(zip(("value", "low", "high"), self.accuracy, strict=True))
         summary |= {"accuracy": shares | change, "notes": list(self.notes), "version": self.version}
         return summary | {"fail_on": self.fail_on, "exceeded": self.exceeded}
@@ -328,11 +331,10 @@ class AuditComparison:
 def compare_audits(
     before: Audit | str | Path, after: Audit | str | Path, settings: CompareSettings | None = None
 ) -> AuditComparison:
-    """Compare two audits, or folders that `save` wrote: before and after cleaning, two data sets, two months.
+    """What changed from one audit to another (or folders that `save` wrote): before and after cleaning, two data sets, two months.
 
     Raises:
-        InputError: a limit has the wrong form, a folder contains no audit or a damaged one, or the audits share fewer than two
-            classes.
+        InputError: a limit has the wrong form, a folder holds no audit or a damaged one, or the two share no two classes.
     """
     settings = settings or CompareSettings()
     _ = settings.limits  # refused before anything is read
@@ -357,44 +359,20 @@ def compare_audits(
 
 
 def _report(found: AuditComparison) -> Report:
-    changed, kept = found.changed(), found.kept()
+    sides = (("before", found.before), ("after", found.after))
     points = [signed(100 * x, 1) for x in found.accuracy]
     facts = [
-        (name, percent(share.value), f"95% CI {percent(share.low)} to {percent(share.high)}")
-        for name, share in (("Test accuracy before", found.before.accuracy), ("After", found.after.accuracy))
+        (name, percent(one.accuracy.value), f"95% CI {percent(one.accuracy.low)} to {percent(one.accuracy.high)}")
+        for name, one in (("Test accuracy before", found.before), ("After", found.after))
     ]
     blocks: list[Block] = []
     if found.exceeded:
         blocks.append(Text(f"Exceeds the --fail-on limit: {', '.join(found.exceeded)}.", style="bad"))
     if not found.identical:
         facts.append(("Change in points", points[0], f"95% CI {points[1]} to {points[2]}, unpaired"))
-    blocks.append(Facts(tuple(facts)))
-    few = changed.height < 8  # then the strongest of the others show what stayed
-    others = found.table.filter(pl.col("token").is_in(kept[: 12 * few])).unique("token", maintain_order=True)
-    drawn = pl.concat(
-        [changed.head(16), others.filter(~pl.col("token").is_in(changed["token"].implode())).head(12 * few)]
-    )
-    title = "Changes, and the strongest unchanged tokens" if few else "The largest changes"
-    title = title if changed.height else "The strongest predictors, before and after"
-    caption = "None of these differences is significant."
-    if changed.height:
-        caption = f"The 16 largest of {count(changed.height)} changes." if changed.height > 16 else ""
-    if not drawn.is_empty():
-        # lines from before to after; what one audit does not know is at 0 there
-        drawn = drawn.select(
-            "token",
-            before=pl.col("effect_before").fill_null(0.0) * 1000,
-            after=pl.col("effect_after").fill_null(0.0) * 1000,
-            kind=pl.col("change").replace_strict(CHANGES | {"": "no significant change"}),
-        )
-        sides = tuple(shown(one.name, 24, path=True) for one in (found.before, found.after))
-        sides = sides if sides[0] != sides[1] else ("before", "after")
-        listing = ", ".join(shown(token, 24) for token in drawn["token"].head(10))
-        data = {"changes": drawn, "names": sides, "axis": "effect per 1,000 tokens"}
-        description = f"Effects of {listing}, before and after."
-        blocks.append(Picture("compare", "audit-slopes", data, title, caption, description))
+    blocks += [Facts(tuple(facts)), *_picture(found)]
     next_step = "Next, open the report of each audit to see the documents behind a change."
-    if changed.is_empty():
+    if not any(found.counts.values()):
         asked = "Next, open the report of the later audit; its findings still need a decision."
         next_step = asked if found.after.findings else "Nothing here needs action."
     blocks.append(Text(next_step, only=("html",)))
@@ -402,13 +380,36 @@ def _report(found: AuditComparison) -> Report:
     blocks.append(Section("Tokens that changed", tuple(_changes(found)), anchor="changed"))
     findings = tuple(_findings(found))
     blocks.append(Section("Findings before and after", findings, anchor="found", only=("html", "markdown")))
-    names = [shown(one.name, 40, path=True) for one in (found.before, found.after)]
-    documents = {
-        f"{side} documents": f"{one.train:,} training, {one.test:,} test"
-        for side, one in (("earlier", found.before), ("later", found.after))
-    }
-    title, about = f"{names[0]} → {names[1]}", {"version": found.version} | documents
-    return Report("compare", title, _verdict(found), tuple(blocks), about)
+    names = [shown(one.name, 40, path=True) for _, one in sides]
+    sizes = [f"{one.train:,} training, {one.test:,} test" for _, one in sides]
+    about = {"version": found.version, "earlier documents": sizes[0], "later documents": sizes[1]}
+    return Report("compare", f"{names[0]} → {names[1]}", _verdict(found), tuple(blocks), about)
+
+
+def _picture(found: AuditComparison) -> list[Block]:
+    """Lines from before to after, of the largest changes, and of the strongest tokens that stayed where few changed."""
+    changed, most = found.changed(), 16
+    few = changed.height < 8
+    others = found.table.filter(pl.col("token").is_in(found.still_predictive()[: 12 * few]))
+    others = others.unique("token", maintain_order=True).filter(~pl.col("token").is_in(changed["token"].implode()))
+    drawn = pl.concat([changed.head(most), others.head(12 * few)])
+    if drawn.is_empty():
+        return []
+    title = "Changes, and the strongest unchanged tokens" if few else "The largest changes"
+    title = title if changed.height else "The strongest predictors, before and after"
+    caption = "" if changed.height else "None of these differences is significant."
+    caption = f"The {most} largest of {count(changed.height)} changes." if changed.height > most else caption
+    drawn = drawn.select(  # what one audit does not know is at 0 there
+        "token",
+        before=pl.col("effect_before").fill_null(0.0) * 1000,
+        after=pl.col("effect_after").fill_null(0.0) * 1000,
+        kind=pl.col("change").replace_strict(CHANGES | {"": "no significant change"}),
+    )
+    names = tuple(shown(one.name, 24, path=True) for one in (found.before, found.after))
+    names = names if names[0] != names[1] else ("before", "after")
+    listing = ", ".join(shown(token, 24) for token in drawn["token"].head(10))
+    data = {"changes": drawn, "names": names, "axis": "effect per 1,000 tokens"}
+    return [Picture("compare", "audit-slopes", data, title, caption, f"Effects of {listing}, before and after.")]
 
 
 def _verdict(found: AuditComparison) -> str:
@@ -421,17 +422,16 @@ def _verdict(found: AuditComparison) -> str:
     if low <= 0 <= high:
         accuracy = f"Accuracy {before} → {after}; the difference is within chance."
     parts = []
-    for kinds, one, many in (
-        (["vanished"], "no longer predicts the label", "no longer predict the label"),
-        (["appeared"], "now predicts the label", "now predict the label"),
-        (["sign"], "now predicts another class", "now predict another class"),
-        (["stronger", "weaker"], "changed in strength", "changed in strength"),
+    for kinds, what in (
+        (["vanished"], "no longer predict{s} the label"),
+        (["appeared"], "now predict{s} the label"),
+        (["sign"], "now predict{s} another class"),
+        (["stronger", "weaker"], "changed in strength"),
     ):
         tokens = found.table.filter(pl.col("change").is_in(kinds))["token"].unique(maintain_order=True).to_list()
         if tokens:
-            parts.append(
-                f"{quoted(tokens) if len(tokens) < 3 else count(len(tokens), 'token')} {one if len(tokens) == 1 else many}"
-            )
+            who = quoted(tokens) if len(tokens) < 3 else count(len(tokens), "token")
+            parts.append(f"{who} {what.format(s='s' * (len(tokens) == 1))}")
     # masking a word can leave the rest of its phrase, which gives the label away as well
     remaining = next((headline for title, headline, _ in found.after.headlines if title.lower() == "shortcut"), "")
     if remaining:
@@ -443,23 +443,22 @@ def _verdict(found: AuditComparison) -> str:
 
 
 def _changes(found: AuditComparison) -> list[Block]:
-    out: list[Block] = []
+    """The table of what changed; nothing where nothing did."""
     changed, several, most = found.changed(), len(found.classes) > 1, 1000
-    if not changed.is_empty():
-        columns = [Column("Token", "token"), Column("Change"), *[Column("Class")] * several]
-        columns += [Column("Before", "signed", 2), Column("After", "signed", 2), Column("Difference", "interval", 2)]
-        columns += [Column(f"Documents {side}", "count", extra=True) for side in ("before", "after")]
-        per_1000 = [name for name in changed.columns if name.startswith(("effect", "difference"))]
-        rows = []
-        for row in changed.head(most).with_columns(pl.col(per_1000) * 1000).iter_rows(named=True):
-            ends = tuple(map(row.get, ("difference", "difference_low", "difference_high")))
-            effects = row["effect_before"], row["effect_after"], ends
-            label = [shown(row["class"], 30)] * several
-            documents = row["documents_before"], row["documents_after"]
-            rows.append((row["token"], CHANGES[row["change"]], *label, *effects, *documents))
-        note = f"compare.csv lists {count(changed.height - most)} more." if changed.height > most else ""
-        out.append(Table("Effects per 1,000 tokens", tuple(columns), rows, note=note, first=20, searchable=True))
-    return out
+    if changed.is_empty():
+        return []
+    columns = [Column("Token", "token"), Column("Change"), *[Column("Class")] * several]
+    columns += [Column("Before", "signed", 2), Column("After", "signed", 2), Column("Difference", "interval", 2)]
+    columns += [Column(f"Documents {side}", "count", extra=True) for side in ("before", "after")]
+    rows = []
+    per_1000 = pl.selectors.starts_with("effect", "difference") * 1000
+    for row in changed.head(most).with_columns(per_1000).iter_rows(named=True):
+        label, difference = [shown(row["class"], 30)] * several, ("difference", "difference_low", "difference_high")
+        effects = row["effect_before"], row["effect_after"], tuple(map(row.get, difference))
+        documents = row["documents_before"], row["documents_after"]
+        rows.append((row["token"], CHANGES[row["change"]], *label, *effects, *documents))
+    note = f"compare.csv lists {count(changed.height - most)} more." if changed.height > most else ""
+    return [Table("Effects per 1,000 tokens", tuple(columns), rows, note=note, first=20, searchable=True)]
 
 
 def _findings(found: AuditComparison) -> list[Block]:

@@ -1,14 +1,14 @@
-"""Built-in data with a known truth: seeded, review-like texts, and pairs of answers judged by a known rule.
+"""Built-in data: seeded, review-like text whose truth is known; and pairs of answers, judged by a rule that is known.
 
 Every review is a handful of sentences about neutral things. A sentence's adjective is either neutral or a sentiment word s,
 drawn with P(s | y) ∝ 1 + y δ_s; with probability ν it is negated ("not s") and then drawn as if the label were the other one,
 so that s alone has posterior difference (1 − 2ν) δ_s. The last line says how the review was posted; one of the ways, the
-planted shortcut, is used by nearly all positive reviews although it should say nothing about the label.
+planted shortcut, is nearly always chosen by positive reviews although it should say nothing.
 
-A pair is two answers to one prompt, of two to nine sentences about neutral things. Some have a word in **bold** type, some contain
-"tapestry", and long ones contain "furthermore" more often than short ones. The first is preferred with probability σ(U_first −
-U_second), U = 3 log(characters) + 1 for bold type + 2 for "tapestry"; "furthermore" has no effect of its own, but tends to be in
-the longer answer.
+A pair is two answers to one prompt, of two to nine sentences about neutral things. Some have a word in **bold** type, some hold
+the word "tapestry", and long ones "furthermore" more often than short ones. The first is preferred with probability
+σ(U_first − U_second), U = 3 log(characters) + 1 for bold type + 2 for "tapestry"; "furthermore" counts for nothing, but is seen
+in the longer answer.
 """
 
 from __future__ import annotations
@@ -55,19 +55,12 @@ UTILITIES = {"log length": 3.0, "⟨**bold**⟩": 1.0, "tapestry": 2.0, "further
 
 @dataclass(frozen=True)
 class Reviews:
-    """Generated reviews and the truth about them.
+    """Generated reviews and the truth about them."""
 
-    Attributes:
-        texts: n reviews.
-        labels: 0 negative, 1 positive, shape (n,).
-        strengths: sentiment word → its true posterior difference (1 − 2ν) δ_s under equal classes.
-        shortcut: the token that carries the label and should not.
-    """
-
-    texts: pl.Series
-    labels: Ints
-    strengths: dict[str, float]
-    shortcut: str
+    texts: pl.Series  # n reviews
+    labels: Ints  # 0 negative, 1 positive, shape (n,)
+    strengths: dict[str, float]  # sentiment word → its true posterior difference (1 − 2ν) δ_s under equal classes
+    shortcut: str  # the token that carries the label and should not
 
     def found_by(self, audit: Audit) -> Report:
         """How much of what was planted in these reviews the audit found."""

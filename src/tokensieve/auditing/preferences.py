@@ -21,28 +21,20 @@ ALIKE = 1.25  # two lengths within this factor are alike
 
 @dataclass(frozen=True, repr=False)
 class PreferenceFacts:
-    """What an audit of pairs holds beside the tables of any audit.
+    """What an audit of pairs holds beside the tables of any audit."""
 
-    Attributes:
-        columns: where the answers were read, the preferred one first.
-        by: the column of the groups (prompts); None where each pair is one.
-        pairs, units: {"train": …, "test": …}.
-        accuracy: test pairs whose preferred answer the model names.
-        log_loss: mean of −log P(preferred) over them.
-        longer: pairs in which the longer answer (in characters) is preferred, of those of unequal length: "train" and "test".
-        like_length: test pairs of lengths within a factor of 1.25: how many the model names, and where the longer one wins.
-        wins: a row per type: how often the side that alone contains it wins, as it is and at equal length
-            (`tokensieve.evidence.pairs`).
-    """
-
-    columns: tuple[str, str]
-    by: str | None
-    pairs: dict[str, int]
+    columns: tuple[str, str]  # where the answers were read, the preferred one first
+    by: str | None  # the column of the groups (prompts); None where each pair is one
+    pairs: dict[str, int]  # {"train": …, "test": …}
     units: dict[str, int]
-    accuracy: Share
-    log_loss: float
+    accuracy: Share  # test pairs whose preferred answer the model names
+    log_loss: float  # mean of −log P(preferred) over them
+    # pairs in which the longer answer (in characters) is preferred, of those of unequal length: "train" and "test"
     longer: dict[str, Share]
+    # test pairs of lengths within a factor of 1.25: how many the model names, and where the longer one wins
     like_length: tuple[Share, Share]
+    # a row per type: how often the side that alone contains it wins, as it is and at equal length
+    # (`tokensieve.evidence.pairs`)
     wins: pl.DataFrame
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The audit: from labelled text to the tokens that predict the label, those the model attends to, and whether they agree."""
+"""The main job: labelled text in; the tokens that predict the label, those the model attends to, and whether they agree, out."""
 
 from __future__ import annotations
 
@@ -43,16 +43,15 @@ def audit(
     """Audit a corpus: token importance, a trained classifier, findings, and where data and model agree.
 
     Args:
-        corpus: documents with their test set (if it has none, a seeded, stratified fraction is set aside), or anything that
-        `read_corpus` reads: a frame, a file, …
+        corpus: with its test set (else a seeded, stratified fraction is set aside), or what `read_corpus` reads: a frame, a file, …
         progress: called with (stage, fraction done).
-        seconds: times of earlier stages, reported with the others.
+        seconds: times of earlier stages, to be reported with the others.
         client: a `dask.distributed.Client`, whose workers read the source (`learn_on`); for a Dask bag or data frame the default
             one if None. Texts and counts stay there: save the result before the client is closed.
         options: fields of `Settings` by name, such as text, label, pairs or ngrams, in place of those in `settings`.
 
     Raises:
-        InputError: the source cannot be read, the corpus cannot be split, or no token is frequent enough."""
+        InputError: the source cannot be read or the corpus be split, or no token is frequent enough."""
     if not isinstance(settings, Settings | None):
         raise InputError(
             "the second argument must be Settings(…); pass texts and labels as a pair: audit((texts, labels))"
@@ -144,22 +143,14 @@ def _audited(
 
 @dataclass(frozen=True)
 class LabelAudits:
-    """Audits of several labels of the same documents, side by side and in short.
-
-    Attributes:
-        name: the source.
-        version: of this package.
-        rows: an entry of summary.json for each label (`row`).
-        left_out: labels of too few documents, or of all but a few → documents that have them.
-        seconds: of each stage.
-    """
+    """Audits of several labels of the same documents, side by side and in short."""
 
     own_files: ClassVar[str] = r"labels\.csv"
-    name: str
-    version: str
-    rows: tuple[dict[str, Any], ...]
-    left_out: dict[str, int]
-    seconds: dict[str, float] = field(default_factory=dict)
+    name: str  # the source
+    version: str  # of this package
+    rows: tuple[dict[str, Any], ...]  # an entry of summary.json for each label (`row`)
+    left_out: dict[str, int]  # labels of too few documents, or of all but a few → documents that have them
+    seconds: dict[str, float] = field(default_factory=dict)  # of each stage
 
     @staticmethod
     def row(label: str, folder: str, audit: Audit) -> dict[str, Any]:

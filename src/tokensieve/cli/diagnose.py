@@ -94,8 +94,7 @@ def _diagnose(
         paths = save(result, out, start=start)
     if not quiet:
         show(result.report())
-        names_of_files = sorted({path.relative_to(out).parts[0] for path in paths})
-        print(f"{', '.join(names_of_files)} are in {printable(str(out))}")
+        print(f"in {printable(str(out))}: {', '.join(sorted({path.relative_to(out).parts[0] for path in paths}))}")
     over = judged.exceeded(limits)
     for line in over:
         say(quiet, f"{shown(names[-1], 60)}: {line}" if len(names) > 1 else line)

@@ -110,7 +110,7 @@ class TrainingSettings:
         elif not set(self.frozen) <= {"E", "p", "v"}:
             wrong = f"cannot freeze {list(self.frozen)}: name any of 'E', 'p', 'v'"
         elif not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            wrong = f"learning rate {self.learning_rate} is not a positive number; use 0.01, for example"
+            wrong = f"learning rate {self.learning_rate} is not a positive number: use for example 0.01"
         elif self.steps < 0 or self.record_every < 1 or (self.batch_size is not None and self.batch_size < 1):
             sizes = f"{self.steps} steps, records every {self.record_every}, batches of {self.batch_size}"
             wrong = f"{sizes}: use positive whole numbers"
@@ -252,7 +252,7 @@ def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> t
     E = np.ascontiguousarray(at.E, dtype=np.float32 if at.E.dtype == np.float32 else np.float64)
     out = np.empty_like(E) if out is None else out
     if out.shape != E.shape or out.dtype != E.dtype or not out.flags.c_contiguous:
-        raise InputError(f"out is {out.dtype} {out.shape}: it must be {E.dtype} {E.shape} in C order, like E")
+        raise InputError(f"out is {out.dtype} {out.shape}: it must be {E.dtype} {E.shape} in C order, as E")
     right = np.vstack([at.p, np.atleast_2d(at.v.T)]).astype(np.float64)
     table = _project(E, right)
     g = gradient(counts, table[:, 0], table[:, 1:])

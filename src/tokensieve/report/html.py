@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import cache
@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import quote
 
 import jinja2
+import numpy as np
 from markupsafe import Markup, escape
 
 from tokensieve import __version__, blocks, wording
@@ -117,7 +118,6 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
     first = blocks_for(report.blocks[: _first_screen_size(report)], "html")
     leads = [block for block in first if isinstance(block, blocks.Text) and block.style == "lead"]
     pictured = [block for block in first if isinstance(block, Picture)]
-    about = {shown(name): value for name, value in report.about.items() if value not in (None, "", [], {})}
     return {
         "report": report,
         "version": __version__,
@@ -132,21 +132,7 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
             name: "data:image/svg+xml;base64," + b64encode(themed(files["svg"]).encode()).decode()
             for name, files in drawings.items()
         },
-        "plain_facts": [
-            (name, _setting_text(value)) for name, value in about.items() if not isinstance(value, Mapping)
-        ],
-        "fact_tables": [
-            (
-                name.capitalize(),
-                [
-                    (shown(key.replace("_", " ")), _setting_text(one))
-                    for key, one in value.items()
-                    if one not in (None, [])
-                ],
-            )
-            for name, value in about.items()
-            if isinstance(value, Mapping)
-        ],
+        "about_it": {name: value for name, value in report.about.items() if value not in (None, "", [], {})},
         "live": {"controls": "", "panel": "", "sections": ""},
         "live_blocks": {},
     }
@@ -211,8 +197,10 @@ def _environment() -> jinja2.Environment:
         "code": lambda text: Markup(_CODE.sub(r"<code>\1\2</code>", str(escape(text)))),
         "heading": lambda text: Markup(str(escape(text)).replace("_", "_<wbr>")),  # where a long name may break
         # line breaks and tabs stay, other control characters are made visible
+        "address": quote,
         "piece": lambda text: re.sub(r"[^\n\t]+", lambda part: named(part[0]), text.replace("\r\n", "\n")),
         "shown": shown,
+        "setting": _setting_text,
         "count": wording.count,
         "signed": wording.signed,
     }
@@ -262,53 +250,48 @@ def _shortened_passage(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, f
 
 def _table_grid(table: blocks.Table) -> dict[str, Any]:
     """Heads and cells of a table, as the template writes them."""
-    columns = [list(_cells(column, [row[i] for row in table.rows], i)) for i, column in enumerate(table.columns)]
-    rows = list(zip(*columns, strict=True))
-    heads = [{"name": column.name, "unit": column.unit, "class": _cell_class(column)} for column in table.columns]
-    identity = sha256(repr((table.title, heads, len(rows), rows[:1])).encode()).hexdigest()[:8]
+    columns = [_cells(column, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)]
+    heads = []
+    for column in table.columns:
+        side = "" if column.bar or column.format in ("text", "token", "link") else "n"
+        classes = f"{side} {'extra' if column.extra else ''}".strip()
+        heads.append({"name": column.name, "unit": column.unit, "class": classes})
+    identity = sha256(repr((table.title, heads, len(table.rows), table.rows[:1])).encode()).hexdigest()[:8]
+    rows = [list(zip(table.columns, heads, row, strict=True)) for row in zip(*columns, strict=True)]
     return {"heads": heads, "rows": rows, "id": f"t-{identity}", "extra": any(c.extra for c in table.columns)}
 
 
-def _cell_class(column: Column) -> str:
-    side = "" if column.bar or column.format in ("text", "token", "link") else "n"
-    return f"{side} {'extra' if column.extra else ''}".strip()
-
-
-def _cells(column: Column, values: Sequence[Any], place: int) -> Iterator[dict[str, Any]]:
-    """The cells of a column; its bars are drawn on an axis with zero on it."""
-    start, width = 0.0, 1.0
+def _cells(column: Column, values: Sequence[Any]) -> list[dict[str, Any]]:
+    """The cells of a column: what they say, the number they are sorted and drawn by, and bars on an axis with zero on it."""
+    several = column.format in ("interval", "rate", "cell")
+    ends = [0.0, 1.0]
     if column.bar and column.format not in ("percent", "rate"):
-        bounds = [
-            x for value in values for x in (value if isinstance(value, tuple | list) else [value]) if x is not None
-        ]
-        finite = [0.0, *filter(math.isfinite, map(float, bounds))]
-        start, width = min(finite), (max(finite) - min(finite)) or 1.0
+        bounds = np.array([value for value in values if value is not None], dtype=np.float64)
+        ends = [0.0, *bounds[np.isfinite(bounds)].tolist()]
+    start, width = min(ends), (max(ends) - min(ends)) or 1.0
+    cells = []
     for value in values:
         text, between = cell_text(column, value)
-        several = column.format in ("interval", "rate", "cell") and value is not None
-        x = value[0] if several else value
-        number = None if x is None or column.format in ("text", "token", "link") else float(x)
-        number = number if number is not None and math.isfinite(number) else None  # what it is sorted and drawn by
         cell: dict[str, Any] = {
             "text": text,
             "between": between,
-            "number": number,
-            "token": column.format == "token",
-            "link": quote(text) if column.format == "link" else "",
-            "plain": column.format == "text",
-            "mark": column.marks.get(text, ""),
-            "class": _cell_class(column),
-            "head": f"{column.name} {column.unit}".strip() if place else "",
+            "number": None,
             "style": "",
             "bar": "",
             "against": False,
         }
-        if column.format == "cell" and value is not None:
-            cell |= {"class": f"{cell['class']} shaded", "style": f"--s:{value[1]:.2f}"}
-        if column.bar and number is not None:
-            zero, end = (100 * (at - start) / width for at in (0.0, number))
+        cells.append(cell)
+        if value is None or column.format in ("text", "token", "link"):
+            continue
+        if column.format == "cell":
+            cell["style"] = f"--s:{value[1]:.2f}"
+        numbers = [math.nan if x is None else float(x) for x in (value if several else (value,))]
+        if not math.isfinite(numbers[0]):
+            continue
+        cell["number"] = numbers[0]
+        if column.bar:
+            zero, end, *interval = (100 * (x - start) / width for x in (0.0, *numbers))
             cell |= {"bar": f"--a:{min(zero, end):.1f}%;--b:{abs(end - zero):.1f}%", "against": end < zero}
-            if several and value[1] is not None and math.isfinite(value[1] + value[-1]):
-                low, high = (100 * (bound - start) / width for bound in value[1:])
-                cell["bar"] += f";--c:{low:.1f}%;--d:{high - low:.1f}%"
-        yield cell
+            if several and math.isfinite(sum(interval)):
+                cell["bar"] += f";--c:{interval[0]:.1f}%;--d:{interval[1] - interval[0]:.1f}%"
+    return cells

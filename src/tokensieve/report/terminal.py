@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich import console as rich_console
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text as Line
 
 from tokensieve import blocks
-from tokensieve.blocks import Block, Report
+from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text
 from tokensieve.escape import printable, shown
 from tokensieve.report.cells import blocks_for, cell_text
 from tokensieve.wording import percent, plain, signed
@@ -61,43 +61,36 @@ def show(report: Report, out: Path | None = None, seconds: float | None = None) 
 
 def show_score(score: Score, brief: bool = False) -> None:
     """Accuracy, log loss and the confusion matrix; brief: a line on standard error, where standard output is for the answers."""
-    right = score.accuracy
+    right, loss = score.accuracy, f"log loss {plain(score.log_loss, 4)}"
     share = f"accuracy {percent(right.value)} (95% CI {percent(right.low)} to {percent(right.high)})"
     more = f" on {right.of:,} labelled documents"
     if brief:
-        loss = f"; log loss {plain(score.log_loss, 4)}; more with --out FOLDER"
-        _Console(stderr=True, soft_wrap=True).print(Line(share + more + loss))
+        _Console(stderr=True, soft_wrap=True).print(Line(f"{share}{more}; {loss}; more with --out FOLDER"))
         return
     console = _Console()
     console.print(Line(share, style="bold") + Line(more))
-    console.print(
-        f"always predicting the largest class {percent(score.majority_accuracy)}; log loss {plain(score.log_loss, 4)}"
-    )
+    these: list[Block] = [Text(f"always predicting the largest class {percent(score.majority_accuracy)}; {loss}")]
     for name, n in list(score.unknown_labels.items())[:3]:
-        console.print(Line(f"{n:,} left out: the model has no label {shown(name, 30)!r}"))
-    if score.unlabelled:
-        console.print(Line(f"{score.unlabelled:,} left out: no label"))
-    if len(score.classes) > 8:
-        console.print(Line(f"the confusion matrix of {len(score.classes)} classes is in summary.json"))
-        return
-    table = Table(box=None, pad_edge=False)
-    table.add_column(Line("label ↓ prediction →", style="dim"))
-    for name in score.classes:
-        table.add_column(Line(shown(name, 14)), justify="right")
-    for name, row in zip(score.classes, score.confusion.tolist(), strict=True):
-        table.add_row(Line(shown(name, 24)), *(f"{n:,}" for n in row))
-    console.print(table)
+        these.append(Text(f"{n:,} left out: the model has no label {shown(name, 30)!r}"))
+    these += [Text(f"{score.unlabelled:,} left out: no label")] * bool(score.unlabelled)
+    heads = (Column("label ↓ prediction →"), *(Column(shown(name, 14), "count") for name in score.classes))
+    rows = [(shown(name, 24), *row) for name, row in zip(score.classes, score.confusion.tolist(), strict=True)]
+    if len(rows) > 8:
+        these.append(Text(f"the confusion matrix of {len(rows)} classes is in summary.json"))
+    else:
+        these.append(Table("", heads, rows))
+    _show(these, console)
 
 
 def show_explanation(model: Model, texts: Sequence[str], found: Explanation | PairExplanation) -> None:
     """A text shaded by contribution, a line on its answer, and the contributions with their sum; or two, and their difference."""
-    from tokensieve.model import explanation
+    from tokensieve.model.explanation import PairExplanation
 
-    if not isinstance(found, explanation.PairExplanation):
+    if not isinstance(found, PairExplanation):
         _show_sum(model, texts[0], found)
         return
-    for name, text, side in zip(("first", "second"), texts, (found.first, found.second), strict=True):
-        _show_sum(model, text, side, name)
+    _show_sum(model, texts[0], found.first, "first")
+    _show_sum(model, texts[1], found.second, "second")
     said = f"the first is preferred with probability {found.probability:.4f}"
     _Console().print(Line(f"first − second = {signed(found.answer, 6)}: ", style="bold") + Line(said))
 
@@ -126,7 +119,7 @@ def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> No
     if found.table.is_empty():
         console.print("no known token: the prediction follows the class frequencies")
         return
-    table = Table(box=None, pad_edge=False)
+    table = Grid(box=None, pad_edge=False)
     for column in ("token", "count", "attention", "value", "contribution"):
         table.add_column(column, justify="left" if column == "token" else "right")
     for row in found.table.iter_rows(named=True):
@@ -145,7 +138,7 @@ def _style(contribution: float) -> str:
 def _show(these: Iterable[Block], console: _Console) -> None:
     for block in blocks_for(tuple(these), "terminal"):
         match block:
-            case blocks.Text():
+            case Text():
                 console.print(Line(block.text, style=_STYLES.get(block.style, "")))
             case blocks.Facts():
                 width = max(len(name) for name, _, _ in block.facts)
@@ -155,36 +148,35 @@ def _show(these: Iterable[Block], console: _Console) -> None:
                 more = f" and {block.more:,} more" if block.more else ""
                 listed = ", ".join(shown(token, 40) for token in block.tokens)
                 console.print(Line(f"{block.title}: " if block.title else "", style="dim") + Line(listed + more))
-            case blocks.Table():
+            case Table():
                 _show_table(block, console)
             case blocks.Command():
                 if block.purpose:
                     console.print(Line(block.purpose))
                 console.print(Line(f"  {block.command}", style="bold"), soft_wrap=True)
-            case blocks.Section():
+            case Section():
                 _show_section(block, console)
 
 
-def _show_section(section: blocks.Section, console: _Console) -> None:
+def _show_section(section: Section, console: _Console) -> None:
     """A finding begins with its level; other sections with an empty line and their title."""
     inside = blocks_for(section.blocks, "terminal")
     if section.level:
         head = Line(f"{section.title} ({section.level}): ", style=_LEVELS.get(section.level, "bold"))
-        first = inside[0] if inside else None
-        console.print(head + Line(first.text) if isinstance(first, blocks.Text) else head)
-        inside = inside[isinstance(first, blocks.Text) :]
-    elif all(isinstance(block, blocks.Picture) for block in inside):
-        return
-    else:
+        match inside:
+            case [Text() as first, *inside]:
+                head += Line(first.text)
+        console.print(head)
+    elif any(not isinstance(block, Picture) for block in inside):
         console.print()
         console.print(Line(section.title, style="bold"))
     _show(inside, console)
 
 
-def _show_table(table: blocks.Table, console: _Console) -> None:
+def _show_table(table: Table, console: _Console) -> None:
     if table.title:
         console.print(Line(table.title, style="dim"))
-    drawn = Table(box=None, pad_edge=False, expand=False)
+    drawn = Grid(box=None, pad_edge=False, expand=False)
     kept = [i for i, column in enumerate(table.columns) if not column.extra]
     for i in kept:
         column = table.columns[i]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,10 @@ from tokensieve.model.embeddings import Start, Training, TrainingSettings, initi
 from tokensieve.progress import Progress, part
 from tokensieve.reproduce.experiment import Values
 from tokensieve.reproduce.measures import PAPER, Measurement, bins, token_table
-from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import TokenStream, learn_vocabulary
+from tokensieve.text.vocabulary import learn_vocabulary, tokenize
 
 if TYPE_CHECKING:
     from tokensieve.reproduce.deep import DeepTraining
@@ -44,7 +43,7 @@ _GROUPS = {
 
 
 class Data:
-    """A folder of data files, and what was already read from it.
+    """A folder of data files, and what was already counted of it.
 
     Attributes:
         folder: where the files lie; None if nobody named one.
@@ -53,7 +52,7 @@ class Data:
 
     def __init__(self, folder: Path | None, limit: int | None = None) -> None:
         self.folder, self.limit = folder, limit
-        self._read: dict[str, tuple[Corpus, TokenStream]] = {}
+        self._counted: dict[str, list[Counts]] = {}
 
     def missing(self, name: str) -> str:
         """Why a data set cannot be read and how to get it; empty where it can."""
@@ -63,23 +62,18 @@ class Data:
         where = f"there is no {lacking[0]} in {str(self.folder)!r}" if self.folder else "no data folder is named"
         return f"{where}; {_HOW_TO_GET[name]}, and name the folder with --data or TOKENSIEVE_DATA"
 
-    def mark(self, name: str) -> str:
-        """A digest of a data set's files: what tells one state of the data from another; empty where there is none."""
+    def digest(self, name: str) -> str:
+        """Of a data set's files, by which one state of the data differs from another; empty where there is none."""
         files = [(self.folder or Path()) / file for file in _FILES[name]]
         return "" if self.missing(name) else fingerprint(*(np.fromfile(file, np.uint8) for file in files))
 
     def imdb(self, types: int, documents: int | None = None, seed: int = 0) -> Split:
         """IMDB as it is split: 25,000 reviews to learn from (a tenth of them for validation) and 25,000 to test, or so many
         `documents` of each, drawn by the seed; over the `types` types that occur in most training documents."""
-        (train, learn), (test, held) = (
-            self._tokens("imdb", f"imdb_{part}.parquet", "label") for part in ("train", "test")
-        )
         rng = np.random.default_rng(seed)
-        chosen, held_out = (self._draw(corpus.labels, documents, rng) for corpus in (train, test))
-        cut = round(len(chosen) * 0.1)
-        count = _counter(learn, chosen[cut:], types, train.classes)
-        first, second = (count(learn, train.labels, rows) for rows in (chosen[cut:], chosen[:cut]))
-        return first, second, count(held, test.labels, held_out)
+        train, test = (part.rows(self._draw(part.labels, documents, rng)) for part in self._counts("imdb", "label"))
+        cut = round(train.n_documents * 0.1)
+        return _most_frequent(types, train.rows(slice(cut, None)), train.rows(slice(cut)), test)
 
     def yelp(self, types: int, documents: int | None = None, groups: str = "polarity", seed: int = 0) -> Split:
         """Yelp with equally large classes: reviews drawn from the larger ones, a fifth to test, a tenth of the rest to validate.
@@ -87,15 +81,14 @@ class Data:
         Two classes: 1–2 stars against 4–5 stars, 3 left out. Four, of five ratings: two are joined or one is left out; the
         paper does not say how it came to four. `documents` counts all of them, and `groups` is a name of `_GROUPS`.
         """
-        corpus, stream = self._tokens("yelp", "yelp.parquet", "stars")
+        [counts], classes = self._counts("yelp", "stars"), tuple(_GROUPS[groups])
         into = {star: k for k, stars in enumerate(_GROUPS[groups].values()) for star in stars}
-        labels = np.array([into.get(corpus.classes[y], -1) for y in corpus.labels], dtype=np.int64)
-        classes = tuple(_GROUPS[groups])
+        labels = np.array([into.get(star, -1) for star in counts.classes], dtype=np.int64)[counts.labels]
         chosen = self._draw(labels, documents, np.random.default_rng(seed), len(classes))
+        every = replace(counts, labels=np.maximum(labels, 0), classes=classes).rows(chosen)
         test = round(len(chosen) * 0.2)
-        held, validation, train = np.split(chosen, [test, test + round((len(chosen) - test) * 0.1)])
-        count = _counter(stream, train, types, classes)
-        return count(stream, labels, train), count(stream, labels, validation), count(stream, labels, held)
+        cut = test + round((len(chosen) - test) * 0.1)
+        return _most_frequent(types, *(every.rows(slice(*ends)) for ends in ((cut, None), (test, cut), (0, test))))
 
     def _draw(self, labels: Ints, documents: int | None, rng: np.random.Generator, classes: int = 2) -> Ints:
         """Equally many documents of each class, in random order, so that every stretch of them is a random sample."""
@@ -104,36 +97,29 @@ class Data:
         each = min(*map(len, members), *most)
         return np.stack([m[:each] for m in members], axis=1).ravel()
 
-    def _tokens(self, name: str, file: str, label: str) -> tuple[Corpus, TokenStream]:
-        if file not in self._read:
+    def _counts(self, name: str, label: str) -> list[Counts]:
+        """Each file of a data set, counted over all words of the first."""
+        if name not in self._counted:
             if lacking := self.missing(name):
                 raise InputError(lacking)
-            frame = pl.read_parquet((self.folder or Path()) / file, columns=["text", label])
-            corpus = read_corpus(frame, text="text", label=label)
-            assert isinstance(corpus.texts, pl.Series), "read into memory"
-            self._read[file] = corpus, TokenStream.of(corpus.texts, WordTokenizer())
-        return self._read[file]
+            frames = [pl.read_parquet((self.folder or Path()) / file, columns=["text", label]) for file in _FILES[name]]
+            corpora = [read_corpus(frame, text="text", label=label) for frame in frames]
+            streams = [tokenize(corpus.texts, WordTokenizer()) for corpus in corpora]
+            words = learn_vocabulary(streams[0], WordTokenizer())
+            self._counted[name] = [
+                Counts(words.count(stream)[0], corpus.labels, corpora[0].classes, words.tokens)
+                for corpus, stream in zip(corpora, streams, strict=True)
+            ]
+        return self._counted[name]
 
 
-def _counter(
-    stream: TokenStream, rows: Ints, types: int, classes: tuple[str, ...]
-) -> Callable[[TokenStream, Ints, Ints], Counts]:
-    """Counts of documents over the `types` types that occur in most of the training rows."""
-    vocabulary = learn_vocabulary(_part(stream, rows), WordTokenizer())
-    frequency = np.bincount(vocabulary.count(_part(stream, rows))[0].indices, minlength=vocabulary.n_types)
-    kept = np.sort(np.argsort(-frequency, kind="stable")[:types])
-    small = replace(vocabulary, words=tuple(np.asarray(vocabulary.words, dtype=object)[kept]))
-    return lambda other, labels, which: Counts(
-        small.count(_part(other, which))[0], labels[which], classes, small.tokens
-    )
-
-
-def _part(stream: TokenStream, rows: Ints) -> TokenStream:
-    """Some documents of a stream."""
-    lengths = np.diff(stream.starts)[rows]
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    offsets = np.repeat(stream.starts[rows] - starts[:-1], lengths)
-    return TokenStream(stream.ids[offsets + np.arange(starts[-1])], starts, stream.words)
+def _most_frequent(types: int, train: Counts, validation: Counts, test: Counts) -> Split:
+    """The same documents over the `types` types that occur in most of the training documents."""
+    frequency = np.bincount(train.matrix.indices, minlength=train.n_types)
+    kept = np.sort(np.argsort(-frequency, kind="stable")[: min(types, np.count_nonzero(frequency))])
+    matrices = (part.matrix[:, kept] for part in (train, validation, test))
+    first, second, third = (replace(train, matrix=matrix, tokens=train.tokens[kept]) for matrix in matrices)
+    return first, replace(second, labels=validation.labels), replace(third, labels=test.labels)
 
 
 class Bench:
@@ -186,19 +172,16 @@ class Bench:
             lambda stage, share: tell(f"{label}: {stage}", share),
         )
 
-    def fit_deep(self, kind: str, name: str, tell: Progress) -> tuple[Split, DeepTraining]:
-        """Train one kind of deep model on one data set; test documents at most as many as `test_documents`."""
+    def fit_deep(self, split: Split, kind: str, name: str, tell: Progress) -> DeepTraining:
+        """Train one kind of deep model on the data set of a name; test documents at most as many as `test_documents`."""
         from tokensieve.reproduce.deep import DeepSettings, DeepTraining
 
-        split = self.load(name)
         test = split[2].rows(np.arange(min(self.settings["test_documents"], split[2].n_documents)))
         given = ({field.name for field in fields(DeepSettings)} - {"seed"}) & set(self.settings)
         settings = DeepSettings(kind, seed=self.start_seed, **{name: self.settings[name] for name in given})
         others = {"validation": split[1], "test": test}
         checkpoint = self.folder / f"{kind}-{name}.safetensors"
-        return split, DeepTraining.fit(
-            split[0], settings, others, lambda stage, share: tell(f"{name}: {stage}", share), checkpoint
-        )
+        return DeepTraining.fit(split[0], settings, others, lambda *at: tell(f"{name}: {at[0]}", at[1]), checkpoint)
 
     def read(self, split: Split, run: Trained, at: int = -1) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Tokens, and bins of the paper's own edges, of one record of a run with two classes; by default the end."""

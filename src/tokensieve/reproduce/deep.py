@@ -55,37 +55,25 @@ _Chunk = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 @dataclass(frozen=True)
 class DeepSettings:
-    """Which model, and how it is trained; all parameters are trained.
+    """Which model, and how it is trained; all parameters are trained."""
 
-    Attributes:
-        kind: one of `KINDS`; see the formulas above.
-        d: embedding dimension, ≥ 1 (≥ K with K classes); also the hidden width of the MLP layer.
-        epochs: passes over the training documents, at most.
-        batch_size: documents per step.
-        learning_rate: step size, the same in all epochs.
-        optimizer: "adam" (all moments decay at every step, β = 0.9, 0.999) or "sgd" (plain gradient descent).
-        start_std: the standard deviation of E's entries at the start; None is the paper's 1/√d.
-        seed: of the random start and of the order of documents.
-        patience: epochs without a lower validation loss before training stops; None trains all epochs.
-        device: "auto" (a GPU where PyTorch finds one, else the CPU), or a PyTorch device such as "cpu" or "cuda:1".
-        dtype: "float32" or "float64".
-        scaled: divide the first layer's logits by √d, as transformers do.
-        residual: add a token's own embedding to what the first layer returns.
-    """
-
-    kind: str
-    d: int = 128
-    epochs: int = 10
-    batch_size: int = 32
-    learning_rate: float = 1e-2
-    optimizer: str = "adam"
-    start_std: float | None = None
-    seed: int = 0
-    patience: int | None = None
-    device: str = "auto"
-    dtype: str = "float32"
-    scaled: bool = False
-    residual: bool = False
+    kind: str  # one of `KINDS`; see the formulas above
+    d: int = 128  # embedding dimension, ≥ 1 (≥ K with K classes); also the hidden width of the MLP layer
+    epochs: int = 10  # passes over the training documents, at most
+    batch_size: int = 32  # documents per step
+    learning_rate: float = 1e-2  # step size, the same in all epochs
+    optimizer: str = (
+        "adam"  # "adam" (all moments decay at every step, β = 0.9, 0.999) or "sgd" (plain gradient descent)
+    )
+    start_std: float | None = None  # the standard deviation of E's entries at the start; None is the paper's 1/√d
+    seed: int = 0  # of the random start and of the order of documents
+    patience: int | None = None  # epochs without a lower validation loss before training stops; None trains all epochs
+    device: str = (
+        "auto"  # "auto" (a GPU where PyTorch finds one, else the CPU), or a PyTorch device such as "cpu" or "cuda:1"
+    )
+    dtype: str = "float32"  # "float32" or "float64"
+    scaled: bool = False  # divide the first layer's logits by √d, as transformers do
+    residual: bool = False  # add a token's own embedding to what the first layer returns
 
 
 class DeepTraining:
@@ -181,9 +169,9 @@ class DeepTraining:
         self.values.append(value)
 
     def _save(self, path: Path, mark: str) -> None:
-        moments = self._optimizer.state_dict()["state"]
         arrays = {name: x.cpu().numpy() for name, x in self._parameters.items()}
-        arrays |= {f"{i}.{name}": x.cpu().numpy() for i, found in moments.items() for name, x in found.items()}
+        for name, x in self._parameters.items():
+            arrays |= {f"{name}.{moment}": y.cpu().numpy() for moment, y in self._optimizer.state[x].items()}
         arrays |= {"scores": np.stack(self.scores), "values": np.stack(self.values)}
         disk.save(path, mark, arrays, {"rows": self._rows})
 
@@ -195,12 +183,9 @@ class DeepTraining:
         arrays, rest = found
         for name, x in self._parameters.items():
             x.copy_(torch.from_numpy(arrays[name]))
-        moments: dict[int, dict[str, torch.Tensor]] = {}
-        for name in (name for name in arrays if "." in name):
-            position, _, moment = name.partition(".")
-            x = torch.from_numpy(arrays[name])
-            moments.setdefault(int(position), {})[moment] = x.reshape(()) if moment == "step" else x
-        self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": moments})
+            for moment in (key.partition(".")[2] for key in arrays if key.startswith(f"{name}.")):
+                y = torch.from_numpy(arrays[f"{name}.{moment}"]).to(x.device)
+                self._optimizer.state[x][moment] = y.reshape(()) if moment == "step" else y
         self._rows, self.scores, self.values = rest["rows"], list(arrays["scores"]), list(arrays["values"])
         return True
 
@@ -232,7 +217,7 @@ def _pass(
     where = torch.from_numpy(batch).to(E.device)
     f, labels = f[where], labels[where]
     if not bool(torch.isfinite(f).all()):
-        raise InputError("training diverged (the logits are no longer finite); use a smaller learning_rate")
+        raise InputError("training diverged, the model's logits are no longer finite: use a smaller learning_rate")
     predicted = (f[:, 0] > 0).long() if outputs == 1 else f.argmax(dim=1)
     return float(_losses(f, labels).mean()), float((predicted == labels).double().mean())
 

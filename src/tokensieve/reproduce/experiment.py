@@ -77,38 +77,23 @@ class ReproduceSettings:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment of the paper, as experiments.toml describes it.
+    """One experiment of the paper, as experiments.toml describes it."""
 
-    Attributes:
-        id: its name on the command line.
-        title: where it is in the paper.
-        claim: what the paper says.
-        paper: the paper's figures, in a sentence.
-        sees: what we see, in a sentence; {i} stands for the i-th figure that is judged or prominent.
-        criterion: what "reproduced" means, fixed on `FIXED`.
-        settings: scale → settings.
-        seconds: scale → about how long one seed takes on one core.
-        run: measures.
-        needs: the data sets it reads.
-        torch: whether it needs PyTorch.
-        readings: other ways to read what the paper leaves open: name, why, settings (what it changes), and later, whether it
-            was added after figures of the default reading had been seen.
-        notes: choices of ours, and what was tried.
-    """
-
-    id: str
-    title: str
-    claim: str
-    paper: str
-    sees: str
-    criterion: str
-    settings: Mapping[str, Values]
-    seconds: Mapping[str, float]
-    run: Callable[[Bench], SeedRun]
-    needs: tuple[str, ...] = ()
-    torch: bool = False
+    id: str  # its name on the command line
+    title: str  # where it is in the paper
+    claim: str  # what the paper says
+    paper: str  # the paper's figures, in a sentence
+    sees: str  # what we see, in a sentence; {i} stands for the i-th figure that is judged or prominent
+    criterion: str  # what "reproduced" means, fixed on `FIXED`
+    settings: Mapping[str, Values]  # scale → settings
+    seconds: Mapping[str, float]  # scale → about how long one seed takes on one core
+    run: Callable[[Bench], SeedRun]  # measures
+    needs: tuple[str, ...] = ()  # the data sets it reads
+    torch: bool = False  # whether it needs PyTorch
+    # other ways to read what the paper leaves open: name, why, settings (what it changes), and later, whether it was added
+    # after figures of the default reading had been seen
     readings: tuple[Values, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # choices of ours, and what was tried
 
     def why(self, reading: str) -> str:
         """What a reading of this name changes, and whether it was thought of before the runs."""

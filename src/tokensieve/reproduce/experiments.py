@@ -35,13 +35,9 @@ def _on_both(bench: Bench, kind: str) -> SeedRun:
     accuracy: list[Measurement] = []
     tables: dict[str, pl.DataFrame] = {}
     for k, (name, title) in enumerate(TITLES.items()):
-        tell = bench.part(k / 2, (k + 1) / 2)
-        found: Trained
-        if kind == "one-layer":
-            split = bench.load(name)
-            found = bench.fit(split, name, tell)
-        else:
-            split, found = bench.fit_deep(kind, name, tell)
+        split, tell = bench.load(name), bench.part(k / 2, (k + 1) / 2)
+        deep = kind != "one-layer"
+        found: Trained = bench.fit_deep(split, kind, name, tell) if deep else bench.fit(split, name, tell)
         tokens, table = bench.read(split, found)
         measured += bench.shapes(table, split, found, title)
         accuracy += bench.accuracies(found, title)
@@ -72,7 +68,8 @@ def _synthetic(bench: Bench) -> SeedRun:
 
 def _key_query(bench: Bench) -> SeedRun:
     """Train two layers with key-query matrices on IMDB, and set the bin means beside table A."""
-    split, found = bench.fit_deep("key-query", "imdb", bench.tell)
+    split = bench.load("imdb")
+    found = bench.fit_deep(split, "key-query", "imdb", bench.tell)
     tokens, _ = bench.read(split, found)
     table = bins(tokens, theirs=PAPER["key-query"])
     score = Measurement.beside_the_paper(table, "score", "pᵀW₂E_s with table A")
@@ -84,11 +81,12 @@ def _key_query(bench: Bench) -> SeedRun:
 
 def _mlp(bench: Bench) -> SeedRun:
     """Train on IMDB, set the bin means beside table B, and compare with the same model without the MLP layer."""
-    plain_split, without = bench.fit_deep("one-layer", "imdb", bench.part(0, 0.4))
-    split, found = bench.fit_deep("mlp", "imdb", bench.part(0.4, 1))
+    split = bench.load("imdb")
+    without = bench.fit_deep(split, "one-layer", "imdb", bench.part(0, 0.4))
+    found = bench.fit_deep(split, "mlp", "imdb", bench.part(0.4, 1))
     tokens = _with_sign(bench.read(split, found)[0])
     table = bins(tokens, theirs=PAPER["mlp"])
-    _, plain = bench.read(plain_split, without)
+    _, plain = bench.read(split, without)
     straight = Measurement.shapes(plain, "without", judged=False)[0].value
     theirs = measures.spearman(PAPER["mlp"]["x"], PAPER["mlp"]["value"])
     value, score = Measurement.shapes(table, "IMDB", judged=False)
@@ -189,6 +187,21 @@ _WIDTHS = {"accuracy": 0.03, "loss": 0.1}
 _CEILING = {"negation": 0.875, "xor": 0.75}  # of a sign that is linear in the counts: three of four combinations
 
 
+def _distance(of: str, theirs: Mapping[str, float]) -> pl.Expr:
+    """How far accuracy and loss of a record are from the paper's, in units of the criterion's widths."""
+    far = ((pl.col(f"{of}_{figure}") - theirs[figure]).abs() / width for figure, width in _WIDTHS.items())
+    return pl.max_horizontal(*far)
+
+
+_RECORDS = {  # that a reading may look at: the first where the figure is least
+    "best": pl.col("validation_loss"),
+    "end": -pl.col("step"),
+    "test loss nearest to 0.6": (pl.col("test_loss") - 0.6).abs(),
+    "nearest to 72% and 0.6": _distance("test", _THEIRS["frozen"]),
+    "training nearest to 95% and 0.1": _distance("train", _THEIRS["trained"]),
+}
+
+
 def _frozen(bench: Bench) -> SeedRun:
     """Train p and v alone, with the common and with larger steps, then all, on each data set."""
     rows: list[Values] = []
@@ -198,22 +211,15 @@ def _frozen(bench: Bench) -> SeedRun:
         "frozen, larger steps": {"frozen": ("E",), "learning_rate": bench.settings["larger_rate"]},
         "trained": {"frozen": ()},
     }
+    shown = ("step", "train_accuracy", "train_loss", "test_accuracy", "test_loss")
     for k, (name, title) in enumerate(TITLES.items()):
         split = bench.load(name)
-        for j, (kind, changes) in enumerate(kinds.items()):
-            tell = bench.part((k + j / 3) / 2, (k + (j + 1) / 3) / 2)
-            path = bench.fit(split, f"{name}-{j}", tell, **changes).trajectory
-            # the records that a reading may look at
-            moments = {
-                "best": path.row(int(path["validation_loss"].arg_min() or 0), named=True),
-                "end": path.row(-1, named=True),
-                "test loss nearest to 0.6": path.row(int((path["test_loss"] - 0.6).abs().arg_min() or 0), named=True),
-                "nearest to 72% and 0.6": _nearest(path, "test", _THEIRS["frozen"]),
-                "training nearest to 95% and 0.1": _nearest(path, "train", _THEIRS["trained"]),
-            }
-            shown = ("step", "train_accuracy", "train_loss", "test_accuracy", "test_loss")
-            about = {"data": title, "embeddings": kind}
-            rows += [about | {"when": when} | {key: row[key] for key in shown} for when, row in moments.items()]
+        for j, (kind, changes) in enumerate(kinds.items(), 3 * k):
+            path = bench.fit(split, f"{name}-{j % 3}", bench.part(j / 6, (j + 1) / 6), **changes).trajectory
+            for when, figure in _RECORDS.items():
+                row = path.row(path.select(figure.arg_min()).item(), named=True)
+                about = {"data": title, "embeddings": kind, "when": when}
+                rows.append(about | {key: row[key] for key in shown})
             curves.append(path.select("step", "test_accuracy", by=pl.lit(f"{title}, {kind}")))
     table = pl.DataFrame(rows)
     accuracy = [
@@ -223,15 +229,6 @@ def _frozen(bench: Bench) -> SeedRun:
     ]
     measured = _nearer(table, bench.settings["figures"])
     return SeedRun(measured, {"accuracy": table, "curves": pl.concat(curves)}, tuple(accuracy))
-
-
-def _nearest(path: pl.DataFrame, of: str, theirs: Mapping[str, float]) -> Values:
-    """The record whose accuracy and loss are nearest to the paper's, in units of the criterion's widths; the first of several."""
-
-    def distance(row: Values) -> float:
-        return max(float(abs(row[f"{of}_{figure}"] - theirs[figure])) / width for figure, width in _WIDTHS.items())
-
-    return min(path.drop_nulls([f"{of}_{figure}" for figure in _WIDTHS]).to_dicts(), key=distance)
 
 
 def _nearer(table: pl.DataFrame, figures: str) -> tuple[Measurement, ...]:

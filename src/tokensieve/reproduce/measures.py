@@ -25,24 +25,19 @@ SYMBOLS = {"value": "E_sᵀv", "score": "E_sᵀp"}
 
 
 class Measurement(NamedTuple):
-    """One measured figure, and the bounds that its experiment declares for it.
+    """One measured figure, and the bounds that its experiment declares for it."""
 
-    Attributes:
-        name: what is measured.
-        value: the figure; nan fails.
-        low, high: bounds; None where there is none. A figure without bounds is reported and decides nothing.
-        paper: the paper's own figure, where it gives one.
-        ceiling: the most that the figure can reach (that of the best smooth curve with the paper's row).
-        prominent: whether the report names it although it decides nothing.
-    """
-
-    name: str
-    value: float
-    low: float | None = None
+    name: str  # what is measured
+    value: float  # the figure; nan fails
+    low: float | None = (
+        None  # bounds; None where there is none. A figure without bounds is reported and decides nothing
+    )
     high: float | None = None
-    paper: float | None = None
-    ceiling: float | None = None
-    prominent: bool = False
+    paper: float | None = None  # the paper's own figure, where it gives one
+    ceiling: float | None = (
+        None  # the most that the figure can reach (that of the best smooth curve with the paper's row)
+    )
+    prominent: bool = False  # whether the report names it although it decides nothing
 
     @property
     def judged(self) -> bool:

@@ -15,7 +15,7 @@ from importlib.resources import files
 import numpy as np
 import polars as pl
 
-from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text
+from tokensieve.blocks import Block, Column, Picture, Report, Section, Style, Table, Text
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.reproduce.bench import TITLES
@@ -39,26 +39,18 @@ HOW_TO_READ = (
 
 @dataclass(frozen=True)
 class SeedRun:
-    """What one run of an experiment measured, under one reading with one seed.
+    """What one run of an experiment measured, under one reading with one seed."""
 
-    Attributes:
-        measurements: the figures that decide the verdict, and those reported beside them; the same names for every seed.
-        tables: name → table; "bins…" and "tokens…" where bins and token types are measured.
-        accuracy: test accuracies, at the least validation loss and at the end of training.
-        seed, settings: what was run.
-        seconds: wall time.
-        megabytes: the largest memory that its process had held by then.
-        problem: why it failed; empty where it did not.
-    """
-
+    # the figures that decide the verdict, and those reported beside them; the same names for every seed
     measurements: tuple[Measurement, ...]
+    # name → table; "bins…" and "tokens…" where bins and token types are measured
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    accuracy: tuple[Measurement, ...] = ()
-    seed: int = 0
+    accuracy: tuple[Measurement, ...] = ()  # test accuracies, at the least validation loss and at the end of training
+    seed: int = 0  # what was run
     settings: Values = field(default_factory=dict)
-    seconds: float = 0.0
-    megabytes: float = 0.0
-    problem: str = ""
+    seconds: float = 0.0  # wall time
+    megabytes: float = 0.0  # the largest memory that its process had held by then
+    problem: str = ""  # why it failed; empty where it did not
 
     @property
     def passed(self) -> bool:
@@ -68,17 +60,12 @@ class SeedRun:
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """An experiment over seeds and readings.
+    """An experiment over seeds and readings."""
 
-    Attributes:
-        experiment: what was run.
-        runs: reading → its runs, the default reading first; empty where nothing could be run.
-        problem: why nothing could be run.
-    """
-
-    experiment: Experiment
+    experiment: Experiment  # what was run
+    # reading → its runs, the default reading first; empty where nothing could be run
     runs: Mapping[str, tuple[SeedRun, ...]] = field(default_factory=dict)
-    problem: str = ""
+    problem: str = ""  # why nothing could be run
 
     @property
     def id(self) -> str:
@@ -110,29 +97,28 @@ class ExperimentResult:
     @property
     def verdict_cell(self) -> str:
         """The verdict for a table: "reproduced (4 of 5 seeds)"."""
-        if name := self.explained_by if self.verdict == EXPLAINED else "":
+        if self.verdict == EXPLAINED:
+            name = str(self.explained_by)
             return f"reproduced under interpretation “{name}” ({self._seeds(name)}; {self._seeds()} under the default)"
         return NOT_RUN if self.verdict == NOT_RUN else f"{self.verdict} ({self._seeds()})"
 
-    def _seeds(self, reading: str = DEFAULT) -> str:
+    def _seeds(self, reading: str = DEFAULT, interval: bool = False) -> str:
+        """In how many seeds a reading meets every criterion: "4 of 5 seeds (95% CI 38% to 96%)"."""
         met = self.met(reading)
-        return f"{met.counted} seed{'s' * (met.of != 1)}"
+        ends = f" (95% CI {met.low:.0%} to {met.high:.0%})" if interval else ""
+        return f"{met.counted} seed{'s' * (met.of != 1)}{ends}"
 
     @property
     def verdict_in_words(self) -> str:
         """The verdict, with the seeds in which it holds: "reproduced in 4 of 5 seeds (95% CI 38% to 96%)"."""
-
-        def seeds(reading: str) -> str:
-            met = self.met(reading)
-            return f"in {self._seeds(reading)} (95% CI {met.low:.0%} to {met.high:.0%})"
-
+        if self.verdict == NOT_RUN:
+            return NOT_RUN
+        default = f"in {self._seeds(interval=True)}"
         if self.verdict == EXPLAINED:
             name = str(self.explained_by)
-            why = self.experiment.why(name)
-            return f"reproduced under interpretation “{name}” ({why}) {seeds(name)}; under the default {seeds(DEFAULT)}"
-        if self.verdict == NOT_REPRODUCED:
-            return f"{NOT_REPRODUCED}: every criterion is met {seeds(DEFAULT)}"
-        return f"{self.verdict} {seeds(DEFAULT)}" if self.finished() else NOT_RUN
+            other = f"“{name}” ({self.experiment.why(name)}) in {self._seeds(name, interval=True)}"
+            return f"reproduced under interpretation {other}; under the default {default}"
+        return f"{self.verdict}{': every criterion is met' * (self.verdict == NOT_REPRODUCED)} {default}"
 
     def over_seeds(self, reading: str = DEFAULT, accuracy: bool = False) -> list[tuple[Measurement, list[float], int]]:
         """Each figure of a reading: as in the first seed, its value in every seed, and in how many seeds it passes."""
@@ -176,25 +162,32 @@ class ExperimentResult:
     def section(self) -> Section:
         """What the paper says, what we see, what decides, and the other readings, in at most 200 words."""
         e = self.experiment
-        style = {REPRODUCED: "good", EXPLAINED: "good", NOT_RUN: "warning"}.get(self.verdict, "bad")
-        said = [Text(subscripts(f"The paper: {e.claim} ({e.paper})."))]
+        style: Style = "bad" if self.verdict == NOT_REPRODUCED else "good"
+        blocks: list[Block] = [Text(subscripts(f"The paper: {e.claim} ({e.paper})."))]
         if self.verdict == NOT_RUN:
-            said.append(Text(f"Not run: {self.problem}.", "warning"))
-            return Section(e.title, tuple(said), anchor=e.id, only=("html", "markdown"))
+            blocks.append(Text(f"Not run: {self.problem}.", "warning"))
+            return Section(e.title, tuple(blocks), anchor=e.id, only=("html", "markdown"))
         verdict = self.verdict_in_words
-        said.append(Text(subscripts(f"{verdict[0].upper()}{verdict[1:]}. We see {self.in_words()}."), style))  # type: ignore[arg-type]
+        blocks.append(Text(subscripts(f"{verdict[0].upper()}{verdict[1:]}. We see {self.in_words()}."), style))
         name = str(self.explained_by)
         if self.verdict == EXPLAINED and self.in_words(name) != self.in_words():
-            said.append(Text(subscripts(f"Under interpretation “{name}” we see {self.in_words(name)}.")))
-        said.append(Text(subscripts(f"Criterion: {e.criterion}.")))
-        rows: list[tuple[object, ...]] = []
-        for one, values, passed in self.over_seeds():
-            if one.judged:
-                met = f"{passed} of {len(values)}"
-                rows.append((subscripts(one.name), self.spread(values), one.bounds, one.paper, one.ceiling, met))
+            blocks.append(Text(subscripts(f"Under interpretation “{name}” we see {self.in_words(name)}.")))
+        blocks += [Text(subscripts(f"Criterion: {e.criterion}.")), *self.pictures()]
+        rows: list[tuple[object, ...]] = [
+            (
+                subscripts(one.name),
+                self.spread(values),
+                one.bounds,
+                one.paper,
+                one.ceiling,
+                f"{passed} of {len(values)}",
+            )
+            for one, values, passed in self.over_seeds()
+            if one.judged
+        ]
         paper, best = Column("The paper", "plain"), Column("Best possible", "plain", 3)
         columns = (Column("Figure"), Column("Ours"), Column("Criterion"), paper, best, Column("Seeds that meet it"))
-        blocks: list[Block] = [*said, *self.pictures(), Table("What decides", columns, rows, only=("html",))]
+        blocks.append(Table("What decides", columns, rows, only=("html",)))
         if len(self.runs) > 1:
             rows = [(name, subscripts(e.why(name)), self._seeds(name)) for name in list(self.runs)[1:]]
             heads = (Column("Interpretation"), Column("What changes"), Column("Reproduced in"))
@@ -239,17 +232,14 @@ class ExperimentResult:
 
     def to_dict(self) -> dict[str, object]:
         """The experiment's row in the summary."""
-        e, done = self.experiment, self.finished()
-        readings = []
+        e, done, readings = self.experiment, self.finished(), []
         for name, runs in self.runs.items():
-            met, seeds = self.met(name), []
+            met, seeds = self.met(name), list[dict[str, object]]()
             for run in runs:
-                row: dict[str, object] = {"seed": run.seed, "passed": run.passed, "seconds": run.seconds}
-                row |= {"megabytes": run.megabytes, "problem": run.problem}
+                seeds.append({key: getattr(run, key) for key in ("seed", "passed", "seconds", "megabytes", "problem")})
                 if not run.problem:
-                    row["ours"] = ExperimentResult(e, {name: (run,)}).in_words(name)
-                    row["figures"] = {one.name: _finite(one.value) for one in (*run.measurements, *run.accuracy)}
-                seeds.append(row)
+                    figures = {one.name: _finite(one.value) for one in (*run.measurements, *run.accuracy)}
+                    seeds[-1] |= {"ours": ExperimentResult(e, {name: (run,)}).in_words(name), "figures": figures}
             interval = met.low, met.high
             readings.append({"reading": name, "met": met.found, "of": met.of, "interval": interval, "seeds": seeds})
         return {
@@ -273,21 +263,14 @@ class ExperimentResult:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """All experiments of one `reproduce`, and how they were run.
+    """All experiments of one `reproduce`, and how they were run."""
 
-    Attributes:
-        results: one per experiment, in the paper's order.
-        settings: name → value of every option that decides the results.
-        version: of tokensieve.
-        date: when it was finished, as ISO 8601.
-        seconds: by name, wall time; "experiments" is that of all runs one after the other, also of those that an earlier
-            command finished.
-    """
-
-    results: tuple[ExperimentResult, ...]
-    settings: Values
-    version: str
-    date: str
+    results: tuple[ExperimentResult, ...]  # one per experiment, in the paper's order
+    settings: Values  # name → value of every option that decides the results
+    version: str  # of tokensieve
+    date: str  # when it was finished, as ISO 8601
+    # by name, wall time; "experiments" is that of all runs one after the other, also of those that an earlier command
+    # finished
     seconds: dict[str, float]
 
     own_files = (  # what an earlier result may have left
@@ -298,18 +281,16 @@ class Reproduction:
     @staticmethod
     def describe(experiments: Sequence[Experiment]) -> Report:
         """What each experiment claims, needs and takes, and its readings."""
-        said: list[Text] = []
+        blocks: list[Text] = []
         for e in experiments:
-            needs = ", ".join([*e.needs, *(["PyTorch"] if e.torch else [])]) or "nothing"
-            takes = ", ".join(
-                f"{scale} about {s:.0f} s" if s < 90 else f"{scale} about {s / 60:.0f} min"
-                for scale, s in e.seconds.items()
-            )
-            said += [Text(f"{e.id}: {e.title}. Needs {needs}; {takes} a seed.", "lead")]
-            said += [Text(f"The paper: {e.claim}; {e.paper}."), Text(f"Criterion, fixed on {FIXED}: {e.criterion}.")]
-            said += [Text(f"Interpretation {one['name']}: {e.why(one['name'])}.") for one in e.readings]
-        blocks = tuple(Text(subscripts(text.text), text.style) for text in said)
-        return Report("reproduce", _PAPER, f"{len(experiments)} experiments.", blocks)
+            needs = ", ".join([*e.needs, *["PyTorch"] * e.torch]) or "nothing"
+            times = {scale: f"{s:.0f} s" if s < 90 else f"{s / 60:.0f} min" for scale, s in e.seconds.items()}
+            takes = ", ".join(f"{scale} about {time}" for scale, time in times.items())
+            blocks.append(Text(subscripts(f"{e.id}: {e.title}. Needs {needs}; {takes} a seed."), "lead"))
+            said = [f"The paper: {e.claim}; {e.paper}.", f"Criterion, fixed on {FIXED}: {e.criterion}."]
+            said += [f"Interpretation {one['name']}: {e.why(one['name'])}." for one in e.readings]
+            blocks += [Text(subscripts(text)) for text in said]
+        return Report("reproduce", _PAPER, f"{len(experiments)} experiments.", tuple(blocks))
 
     def tally(self) -> dict[str, int]:
         """Verdict → number of experiments."""
@@ -339,28 +320,23 @@ class Reproduction:
         ]
         heads = ("Experiment", "The paper shows", "We see", "Verdict")
         words = Text(subscripts("E_sᵀp is the attention score of a token type s, and E_sᵀv its value."), "note")
-        held = Section("What holds", (Table("", tuple(map(Column, heads)), rows), words), anchor="verdicts")
         said = tuple(Text(subscripts(text)) for text in HOW_TO_READ)
-        reading = Section("How to read this page", said, folded=True, only=("html", "markdown"))
         blocks: tuple[Block, ...] = (
             Text(lead, "lead"),
-            *([picture] if runs else []),
+            *[picture] * bool(runs),
             Text(next_step, only=("html", "markdown")),
-            held,
+            Section("What holds", (Table("", tuple(map(Column, heads)), rows), words), anchor="verdicts"),
             *(result.section() for result in self.results),
             *([self.reviewers()] if len(self.results) > 1 else []),
-            reading,
+            Section("How to read this page", said, folded=True, only=("html", "markdown")),
         )
         about = {**self.settings, "version": self.version, "date": self.date, "seconds": self.seconds}
         return Report("reproduce", _PAPER, self._headline(), blocks, about)
 
     def _headline(self) -> str:
         said, total = {EXPLAINED: "reproduced under another interpretation"}, len(self.results)
-        parts = [
-            f"{n} {'was' if n == 1 else 'were'} {said.get(verdict, verdict)}"
-            for verdict, n in self.tally().items()
-            if n
-        ]
+        counted = [(n, said.get(verdict, verdict)) for verdict, n in self.tally().items() if n]
+        parts = [f"{n} {'was' if n == 1 else 'were'} {verdict}" for n, verdict in counted]
         if len(parts) > 1:
             return f"Of {total} experiments, {', '.join(parts[:-1])} and {parts[-1]}."
         name = parts[0].partition(" ")[2]
@@ -413,12 +389,14 @@ def _join_seeds(tables: list[tuple[int, pl.DataFrame]], name: str) -> pl.DataFra
     together = pl.concat(parts, how="diagonal_relaxed")
     if not name.startswith("bins"):
         return together
-    means = [c for c in together.columns if c not in ("seed", "x", "types", "few")]
-    ends = [c for c in means if c.endswith("_mean")]
-    columns = [pl.len().alias("seeds"), pl.mean("types"), pl.any("few"), pl.mean(*means)]
-    columns += [pl.min(c).alias(c.replace("_mean", "_low")) for c in ends]
-    columns += [pl.max(c).alias(c.replace("_mean", "_high")) for c in ends]
-    return together.group_by("x").agg(columns).sort("x")
+    ends = pl.selectors.ends_with("_mean")
+    low, high = (end.name.replace("_mean$", suffix) for end, suffix in ((ends.min(), "_low"), (ends.max(), "_high")))
+    others = pl.exclude("seed", "x", "types", "few").mean()
+    return (
+        together.group_by("x")
+        .agg(pl.len().alias("seeds"), pl.mean("types"), pl.any("few"), others, low, high)
+        .sort("x")
+    )
 
 
 def _figure_row(one: Measurement, values: list[float], passed: int) -> dict[str, object]:

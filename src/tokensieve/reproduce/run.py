@@ -37,7 +37,7 @@ class _Task:
         self.settings = {"scale": options.scale, "seed": seed, **experiment.settings[options.scale], **changes}
         if options.documents is not None:
             self.settings["documents_at_most"] = options.documents
-        data = [_data(options).mark(name) for name in experiment.needs]
+        data = [_data(options).digest(name) for name in experiment.needs]
         said = json.dumps(self.settings, sort_keys=True)
         self.mark = fingerprint(experiment.id, reading, __version__, said, *data)
         self.place = out / "runs" / experiment.id / reading.replace("/", "-") / str(seed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -344,6 +345,11 @@ class CorpusModel:
 
     def __repr__(self) -> str:
         return f"CorpusModel({self.train.corpus.name!r}, {self.train.counts.n_types:,} token types)"
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """`to_dict`, made once."""
+        return self.to_dict()
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""

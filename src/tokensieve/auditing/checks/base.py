@@ -73,11 +73,11 @@ class AuditData:
         assert self.learned.model.vocabulary is not None
         return self.learned.model.vocabulary.tokenizer
 
-    @cached_property
+    @property
     def figures(self) -> dict[str, Any]:
         """Of all documents, where those at hand are a sample: "documents" by side, "majority_accuracy" and the like
         (`CorpusModel.to_dict`)."""
-        return self.learned.to_dict()
+        return self.learned.summary
 
     @cached_property
     def class_sizes(self) -> Ints:

@@ -73,7 +73,7 @@ CONFIG: Specification = {  # type and colours of every picture
 AXIS = {"format": ",~r", "tickCount": 5}  # of plain numbers
 _UNCHANGED = "no significant change"
 LEGEND = {"title": None, "orient": "bottom", "symbolOpacity": 1}
-_HALO_AND_LETTERS: tuple[Specification, ...] = ({"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}, {"fill": INK})
+RANK: Specification = {"field": "rank", "type": "ordinal", "axis": None}  # one below the other
 
 
 def _short(label: str, most: int) -> str:
@@ -100,6 +100,12 @@ def layer(rows: str, mark: str, style: Specification, **channels: Any) -> Specif
         field = channels[name]
         encoding[name] = {"field": field} if name in ("x2", "y2", "text", "detail") else channel(field)
     return {"data": {"name": rows}, "mark": {"type": mark, **style}, "encoding": encoding}
+
+
+def names(rows: str, style: Specification, **channels: Any) -> list[Specification]:
+    """Text on top of marks: first its halo, then the letters."""
+    halo = {"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}
+    return [layer(rows, "text", style | paint, **channels) for paint in (halo, {"fill": INK})]
 
 
 # the dashed line of an uninformative token
@@ -159,20 +165,17 @@ def alpha_cloud(tokens: pl.DataFrame, of: str, title: str, seed: int) -> tuple[l
     share = pl.col("alpha") / largest  # under the names that the audit's pictures use
     tokens = tokens.with_columns(effect=share, posterior_difference=share)
     points = sample_with_extremes(tokens, 2_500, (*EXTREMES, of), seed)
-    documents, category = pl.col("documents").clip(lower_bound=1), pl.col("category")
-    rows = _back_to_front(points).select(x="alpha", y=of, documents=documents, category=category)
+    axes: Specification = {"scale": {"zero": False, "padding": 16}, "axis": AXIS}
+    x, y = channel("x", title="average signed frequency α", **axes), channel("y", title=title, **axes)
+    drawn, circles = _cloud(points.with_columns(x="alpha", y=of), x, y, max(10, *tokens["documents"]), SIDES)
     irrelevant = points.filter(pl.col("category") == "irrelevant")
     if irrelevant.height >= 5:  # one name for all of them, at the one that is furthest from zero
         furthest = irrelevant.top_k(1, by=pl.col(of).abs())
         furthest = furthest.with_columns(token=pl.lit(f"{irrelevant.height} irrelevant types"))
         points = pl.concat([points.filter(pl.col("category") != "irrelevant"), furthest])
-    names = [row | {"x": row["x"] * largest} for row in _name_rows(points, of)]
-    axes: Specification = {"scale": {"zero": False, "padding": 16}, "axis": AXIS}
-    x, y = channel("x", title="average signed frequency α", **axes), channel("y", title=title, **axes)
-    present = {name: colour for name, colour in SIDES.items() if name in rows["category"]}
-    circles = _cloud(x, y, max(10, *tokens["documents"]), present)
-    said = f"{rows.height:,} of {tokens.height:,} token types shown"
-    return [circles, *_name_layers()], {"points": rows.to_dicts(), "names": names}, said
+    named = [row | {"x": row["x"] * largest} for row in _name_rows(points, of)]
+    said = f"{len(drawn):,} of {tokens.height:,} token types shown"
+    return [circles, *_point_names()], {"points": drawn, "names": named}, said
 
 
 def _map(picture: Picture) -> Specification:
@@ -193,17 +196,9 @@ def _map(picture: Picture) -> Specification:
         points = pl.concat(
             [kept, sample_with_extremes(finite.filter(~predictive), limit - kept.height, (of,), data["seed"])]
         )
-    named = {category: Category(category).of(_short(label, 11)) for category in CATEGORIES}
-    drawn = _back_to_front(points).select(
-        x=pl.col("posterior_difference").round(3),
-        y=pl.col(of).round(3),
-        documents=pl.col("documents").clip(lower_bound=1),
-        category=pl.col("category").replace(named),
-    )
     bins = bins_of(finite, "posterior_difference", of)
     marked = finite.filter(pl.col("token").is_in(list(data.get("marked", ()))))
     rows = {
-        "points": drawn.to_dicts(),
         "bins": bins.to_dicts(),
         "neutral": [{"x": data["neutral"]}],
         "marked": marked.select(x="posterior_difference", y=of).to_dicts(),
@@ -215,16 +210,17 @@ def _map(picture: Picture) -> Specification:
     up = f"evidence for {_short(label, 22)} in the model ↑" if of == "value" else "attention (score) ↑"
     x = channel("x", title=title, scale={"domain": [-1, 1], "nice": False})
     y = channel("y", title=up, scale={"zero": False, "padding": 16})
-    present = set(drawn["category"])
-    palette = {named[name]: colour for name, colour in CATEGORIES.items() if named[name] in present}
+    words = {category: Category(category).of(_short(label, 11)) for category in CATEGORIES}
+    rounded = points.with_columns(x=pl.col("posterior_difference").round(3), y=pl.col(of).round(3))
+    rows["points"], cloud = _cloud(rounded, x, y, max([10, *points["documents"]]), CATEGORIES, words)
     layers = [
-        _cloud(x, y, max([10, *drawn["documents"]]), palette),
+        cloud,
         layer("bins", "area", {"color": INK, "opacity": 0.13}, x="x", y="low", y2="high", detail="run"),
         layer("bins", "line", {"color": PAPER, "strokeWidth": 5}, x="x", y="mean", detail="run"),
         layer("bins", "line", {"color": INK, "strokeWidth": 2.2}, x="x", y="mean", detail="run"),
         _NEUTRAL_LINE,
         layer("marked", "point", {"size": 150, "strokeWidth": 2.2, "color": INK, "filled": False}, x="x", y="y"),
-        *_name_layers(),
+        *_point_names(),
     ]
     said = f"{points.height:,} of {data['tokens'].height:,} token types shown"
     return finish(layers, rows, picture.title, [said] * (points.height < data["tokens"].height))
@@ -238,26 +234,24 @@ def _top(picture: Picture) -> Specification:
     """
     columns = ("token", "posterior_difference", "posterior_low", "posterior_high")
     rows: list[Specification] = []
-    for tokens, sign in ((picture.data["top"], 1), (picture.data.get("other"), -1)):
+    for tokens, sign in ((picture.data["top"], 1), (picture.data["other"], -1)):
         if tokens is not None:  # sign −1 shows them as the mirror class sees them
             rows += [
                 {"text": shown(token, 24), "x": sign * x, "inner": sign * low, "outer": sign * high, "sign": sign}
-                for token, x, low, high in tokens.select(columns).iter_rows()
-            ][::sign]
+                for token, x, low, high in tokens.select(columns)[::sign].iter_rows()
+            ]
     rows = [{"rank": rank, **row} for rank, row in enumerate(rows)]
-    y = {"field": "rank", "type": "ordinal", "axis": None}
     scale = {"domain": [-1, 1], "range": [ORANGE, PALE_BLUE]}
     colour = {"field": "sign", "type": "nominal", "legend": None, "scale": scale}
     title, across = "posterior difference, with 95% interval", {"domain": [-1, 1], "nice": False}
     x = channel("inner", title=title, scale=across)
     thick = {"strokeWidth": 5, "opacity": 0.45, "strokeCap": "round"}
     outwards = {"align": {"expr": "datum.sign > 0 ? 'right' : 'left'"}, "dx": {"expr": "-8 * datum.sign"}}
-    style = outwards | {"fontSize": 12.5}
     layers = [
         _NEUTRAL_LINE,
-        layer("intervals", "rule", thick, x=x, x2="outer", y=y, color=colour),
-        layer("intervals", "circle", {"size": 75, "opacity": 1}, x="x", y=y, color=colour),
-        *(layer("intervals", "text", style | paint, x="inner", y=y, text="text") for paint in _HALO_AND_LETTERS),
+        layer("intervals", "rule", thick, x=x, x2="outer", y=RANK, color=colour),
+        layer("intervals", "circle", {"size": 75, "opacity": 1}, x="x", y=RANK, color=colour),
+        *names("intervals", outwards | {"fontSize": 12.5}, x="inner", y=RANK, text="text"),
     ]
     data = {"intervals": rows, "neutral": [{"x": picture.data["neutral"]}]}
     return finish(layers, data, picture.title, [picture.data["subtitle"]], height=19 * max(len(rows), 4))
@@ -296,48 +290,39 @@ def _slopes(picture: Picture) -> Specification:
     for row in sorted((row for row in ends if row["kind"] == _UNCHANGED), key=lambda row: -abs(row["y"])):
         if all(abs(row["y"] - other["at"]) >= gap for other in named):
             named.append(row | {"at": row["y"]})
-    style = {"align": "left", "dx": 9, "fontSize": 12}
     layers = [
         layer("changes", "line", {"strokeWidth": 2.2}, **channels),
         layer("changes", "circle", {"size": 60, "opacity": 1}, **channels),
-        *(layer("ends", "text", style | paint, x=side, y="at", text="token") for paint in _HALO_AND_LETTERS),
+        *names("ends", {"align": "left", "dx": 9, "fontSize": 12}, x=side, y="at", text="token"),
     ]
     return finish(layers, {"changes": rows, "ends": named}, picture.title, [], height=max(260, 18 * len(ends)))
 
 
-def _reliability(picture: Picture) -> Specification:
-    """How often a prediction is correct against its probability; on the dashed line both agree.
+def _cloud(
+    points: pl.DataFrame,
+    x: Specification,
+    y: Specification,
+    most_documents: int,
+    palette: Mapping[str, str],
+    words: Mapping[str, str] | None = None,
+) -> tuple[list[Specification], Specification]:
+    """Circles at the columns x and y, coloured by category, their area by documents: the rows in "points", and the layer.
 
-    Data: bins (probability, accuracy, low, high and documents of each).
+    Undecided and irrelevant types are drawn first, those in one class only or never in it last. `words` are what the legend
+    calls the categories; those without a circle are not in it.
     """
-    axes: Specification = {"scale": {"domain": [0, 1], "nice": False}, "axis": {"format": ".0%", "tickCount": 5}}
-    x = channel("probability", title="probability of the prediction", **axes)
-    low, up = (channel(field, title="fraction correct") for field in ("low", "accuracy"))
-    size = channel("documents", legend=None, scale={"type": "log", "range": [20, 180]})
-    layers = [
-        layer("ideal", "line", {"color": MUTED, "strokeDash": [4, 4]}, x="x", y="x"),
-        layer("bins", "rule", {"color": PALE_BLUE, "strokeWidth": 2}, x=x, y=low, y2="high"),
-        layer("bins", "circle", {"color": PALE_BLUE, "opacity": 1}, x=x, y=up | axes, size=size),
-    ]
-    data = {"bins": picture.data["bins"].to_dicts(), "ideal": [{"x": 0.0}, {"x": 1.0}]}
-    return finish(layers, data, picture.title, [])
-
-
-def _cloud(x: Specification, y: Specification, most_documents: int, palette: dict[str, str]) -> Specification:
-    """Circles of the rows in "points", coloured by category, their area by documents."""
-    legend = LEGEND | {"columns": 3, "columnPadding": 26, "symbolSize": 70, "labelLimit": 140, "symbolOpacity": 0.6}
-    colour = channel("category", palette, legend=legend)
-    areas = {"type": "log", "domain": [1, most_documents], "range": [4, 160]}
-    size = channel("documents", legend=None, scale=areas)
-    return layer("points", "circle", {"opacity": 0.5, "aria": False}, x=x, y=y, size=size, color=colour)
-
-
-def _back_to_front(points: pl.DataFrame) -> pl.DataFrame:
-    """The order of drawing: undecided and irrelevant types first, those in one class only or never in it last."""
     last = ["completely positive", "completely negative", Category.ONLY.value, Category.NEVER.value]
     first = [Category.RARE.value, Category.IRRELEVANT.value]
     depth = pl.col("category").is_in(last).cast(pl.Int8) - pl.col("category").is_in(first)
-    return points.sort(depth, maintain_order=True)
+    drawn = points.sort(depth, maintain_order=True)
+    there, words = set(drawn["category"]), words or {name: name for name in palette}
+    legend = LEGEND | {"columns": 3, "columnPadding": 26, "symbolSize": 70, "labelLimit": 140, "symbolOpacity": 0.6}
+    present = {words[name]: colour for name, colour in palette.items() if name in there}
+    areas = {"type": "log", "domain": [1, most_documents], "range": [4, 160]}
+    size, colour = channel("documents", legend=None, scale=areas), channel("category", present, legend=legend)
+    rows = drawn.select("x", "y", pl.col("documents").clip(lower_bound=1), pl.col("category").replace(words))
+    circles = layer("points", "circle", {"opacity": 0.5, "aria": False}, x=x, y=y, size=size, color=colour)
+    return rows.to_dicts(), circles
 
 
 def _name_rows(
@@ -377,11 +362,10 @@ def _name_rows(
     return out
 
 
-def _name_layers() -> list[Specification]:
-    """Each name over or under its point; first the halos, then the letters."""
+def _point_names() -> list[Specification]:
+    """Each name over or under its point."""
     place = {"align": {"expr": "datum.side"}, "dy": {"expr": "datum.under ? 19 : -12"}}  # clear of a ring
-    style = place | {"fontSize": 12, "fontWeight": {"expr": "datum.weight"}}
-    return [layer("names", "text", style | paint, x="x", y="y", text="text") for paint in _HALO_AND_LETTERS]
+    return names("names", place | {"fontSize": 12, "fontWeight": {"expr": "datum.weight"}}, x="x", y="y", text="text")
 
 
-CHARTS = {"audit-map": _map, "audit-top": _top, "audit-slopes": _slopes, "audit-reliability": _reliability}
+CHARTS = {"audit-map": _map, "audit-top": _top, "audit-slopes": _slopes}

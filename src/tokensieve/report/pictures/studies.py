@@ -24,6 +24,7 @@ from tokensieve.report.pictures.audit import (
     PALE_BLUE,
     PALE_GREY,
     PAPER,
+    RANK,
     SIDES,
     Data,
     Specification,
@@ -37,24 +38,20 @@ _DASHED: Specification = {"color": MUTED, "strokeDash": [5, 4]}
 _BESIDE: Specification = {"align": "left", "dx": 6, "fontSize": 12}  # a name on the right of a bar
 
 
-def _alignment(picture: Picture) -> Specification:
-    """(E¹−E⁰)ᵀv against α, with the line that Lemma 4.1 expects.
+def _cloud(picture: Picture) -> Specification:
+    """Against α: scores at an end of the flow (the column `of`), else (E¹−E⁰)ᵀv with the line that Lemma 4.1 expects.
 
-    Data: tokens (token, documents, alpha, category, alignment); expected (slope of the line); seed (of the choice of points).
+    Data: tokens (token, documents, alpha, category, and alignment or the column `of`); expected (the slope of the line); seed
+    (of the choice of points).
     """
-    tokens = picture.data["tokens"]
-    title = "movement of the embedding along v"
-    layers, data, shown_of = alpha_cloud(tokens, "alignment", title, picture.data["seed"])
-    data["line"] = [{"x": x, "y": picture.data["expected"] * x} for x in (tokens["alpha"].min(), tokens["alpha"].max())]
-    line = layer("line", "line", _DASHED, x="x", y="y")
-    subtitle = [picture.data["said"], f"{shown_of}; dashed: the expected line"]
-    return finish([line, *layers], data, picture.title, subtitle)
-
-
-def _scores(picture: Picture) -> Specification:
-    """Scores against α at the start or the end of the flow. Data: tokens (`tokens.csv`); of (the column up); seed."""
     data = picture.data
-    layers, rows, shown_of = alpha_cloud(data["tokens"], data["of"], "score", data["seed"])
+    title = "score" if "of" in data else "movement of the embedding along v"
+    layers, rows, shown_of = alpha_cloud(data["tokens"], data.get("of", "alignment"), title, data["seed"])
+    if "expected" in data:
+        alpha = data["tokens"]["alpha"]
+        rows["line"] = [{"x": x, "y": data["expected"] * x} for x in (alpha.min(), alpha.max())]
+        layers.insert(0, layer("line", "line", _DASHED, x="x", y="y"))
+        shown_of += "; dashed: the expected line"
     return finish(layers, rows, picture.title, [data["said"], shown_of])
 
 
@@ -114,15 +111,14 @@ def _selected(picture: Picture) -> Specification:
             top.select("token", "documents", "selected_in", "category").iter_rows()
         )
     ]
-    y = {"field": "rank", "type": "ordinal", "axis": None}
     present = {name: colour for name, colour in SIDES.items() if name in top["category"]}
     color = channel("category", present, legend=LEGEND | {"columns": 3, "columnPadding": 40})
     most = max((row["held"] for row in rows), default=1)
     across = channel("held", title="documents", scale={"domain": [0, 1.5 * most], "nice": False}, axis=AXIS)
     layers = [
-        layer("bars", "bar", {"opacity": 0.3, "height": {"band": 0.75}}, x=across, y=y, color=color),
-        layer("bars", "bar", {"height": {"band": 0.75}}, x="chosen", y=y, color=color),
-        layer("bars", "text", _BESIDE, x="held", y=y, text="text", color={"value": INK}),
+        layer("bars", "bar", {"opacity": 0.3, "height": {"band": 0.75}}, x=across, y=RANK, color=color),
+        layer("bars", "bar", {"height": {"band": 0.75}}, x="chosen", y=RANK, color=color),
+        layer("bars", "text", _BESIDE, x="held", y=RANK, text="text", color={"value": INK}),
     ]
     said = "documents whose attention ends up on it"
     if any(row["held"] > row["chosen"] for row in rows):
@@ -146,12 +142,11 @@ def _use(picture: Picture) -> Specification:
     most = max((row["high"] for row in rows), default=1.0)  # beyond it there is space for the longest name
     longest = max((len(row["text"]) for row in rows), default=0)
     scale = {"domain": [0, most * 420 / (420 - 9 * min(longest, 24))], "nice": False}
-    x, y = channel("x", title=title, scale=scale), {"field": "rank", "type": "ordinal", "axis": None}
-    color = channel("data", present, legend=legend)
+    x, color = channel("x", title=title, scale=scale), channel("data", present, legend=legend)
     layers = [
-        layer("words", "bar", {"height": 11, "opacity": 0.9}, x=x, y=y, color=color),
-        layer("words", "rule", {"color": INK, "strokeWidth": 1.4}, x="low", x2="high", y=y),
-        layer("words", "text", _BESIDE | {"color": INK}, x="high", y=y, text="text"),
+        layer("words", "bar", {"height": 11, "opacity": 0.9}, x=x, y=RANK, color=color),
+        layer("words", "rule", {"color": INK, "strokeWidth": 1.4}, x="low", x2="high", y=RANK),
+        layer("words", "text", _BESIDE | {"color": INK}, x="high", y=RANK, text="text"),
     ]
     return finish(layers, {"words": rows}, picture.title, ["with 95% intervals"], height=24 * max(len(rows), 4))
 
@@ -262,8 +257,8 @@ def _lines(panel: Mapping[str, Any], prefix: str) -> tuple[Specification, Data]:
 
 
 CHARTS = {
-    "theory-alignment": _alignment,
-    "theory-scores": _scores,
+    "theory-alignment": _cloud,
+    "theory-scores": _cloud,
     "theory-norm": _norm,
     "theory-angle": _angle,
     "theory-gaps": _gaps,
