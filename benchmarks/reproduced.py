@@ -143,7 +143,7 @@ class Spread:
 
 def figures(result: ExperimentResult, reading: str) -> list[list[float]]:
     """The figures that `WORDS` names, in every seed."""
-    return [values for one, values, _ in result.over_seeds(reading) if one.judged or one.prominent]
+    return [values for one, values, _ in result.over_seeds(reading) if one.has_bounds or one.prominent]
 
 
 def found(study: Reproduction, id: str) -> ExperimentResult | None:
@@ -173,10 +173,10 @@ def missed(result: ExperimentResult) -> str:
     """The criterion that most seeds miss: the figure, its median and what was asked."""
     if "instead" in WORDS[result.id]:
         return WORDS[result.id]["instead"].format(*map(np.median, figures(result, DEFAULT)))
-    shown = [row for row in result.over_seeds() if row[0].judged or row[0].prominent]
+    shown = [row for row in result.over_seeds() if row[0].has_bounds or row[0].prominent]
     rows = zip(shown, WORDS[result.id]["figures"].items(), strict=True)
     (one, values, _), (label, how) = min(
-        (row for row in rows if row[0][0].judged), key=lambda row: row[0][2] / len(row[0][1])
+        (row for row in rows if row[0][0].has_bounds), key=lambda row: row[0][2] / len(row[0][1])
     )
     value, low, high = (format(x, how) if x is not None else "" for x in (np.median(values), one.low, one.high))
     asked = f"at most {high}" if not low else f"at least {low}" if not high else f"{low} to {high}"
@@ -248,7 +248,7 @@ def figure_table(ran: list[tuple[str, ExperimentResult, Reproduction]]) -> str:
         columns.append((scale, result.over_seeds()))
         if result.verdict == EXPLAINED:
             columns.append((f"{scale}, *{result.explained_by}*", result.over_seeds(str(result.explained_by))))
-    columns = [(head, [row for row in rows if row[0].judged or row[0].prominent]) for head, rows in columns]
+    columns = [(head, [row for row in rows if row[0].has_bounds or row[0].prominent]) for head, rows in columns]
     printed = any(one.paper is not None for one, _, _ in columns[0][1])
     heads = ["Figure", "Asked", *(["Paper"] * printed), *(head for head, _ in columns)]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
@@ -266,7 +266,7 @@ def figure_table(ran: list[tuple[str, ExperimentResult, Reproduction]]) -> str:
         cells += ["–" if one.paper is None else format(one.paper, how).replace("-", "−")] * printed
         for _, rows in columns:
             this, values, passed = rows[i]
-            cells.append(f"{Spread(values):{how}}" + " ✗" * (this.judged and passed <= len(values) / 2))
+            cells.append(f"{Spread(values):{how}}" + " ✗" * (this.has_bounds and passed <= len(values) / 2))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -315,7 +315,7 @@ def tables(id: str, studies: list[Reproduction]) -> dict[str, pl.DataFrame]:
                 for one in (*run.measurements, *run.accuracy):
                     said = {"scale": scale, "reading": name, "seed": run.seed, "figure": one.name, "value": one.value}
                     said |= {"least": one.low, "most": one.high, "paper": one.paper, "best_possible": one.ceiling}
-                    rows.append(said | {"met": one.passed if one.judged else None})
+                    rows.append(said | {"met": one.passed if one.has_bounds else None})
         for name, one in result.tables.items():
             if name.startswith("bins") or "by" in one.columns:
                 bins.append(one.select(pl.lit(scale).alias("scale"), pl.lit(name).alias("table"), pl.all()))

@@ -45,7 +45,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 bench = Bench(data, experiment.settings[options.scale], options.seed, silent, Path(folder))
                 found = experiment.run(bench)
-            figures = {one.name: (one.value, one.passed) for one in found.measurements if one.judged}
+            figures = {one.name: (one.value, one.passed) for one in found.measurements if one.has_bounds}
             kept.append(where | {"passed": found.passed, "seconds": time.perf_counter() - begun, "figures": figures})
             store("restarts", kept, described("torch"))
         rows = [one for one in kept if one["experiment"] == experiment.id and one["scale"] == options.scale]

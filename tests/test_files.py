@@ -412,7 +412,7 @@ UNGUARDED = {  # file and function of every call that reads, with the reason why
         (f"diagnose/subjects/loading.py {n}" for n in ("_load_transformer", "_load_adapters", "_load_onnx")), "models"
     ),
     **dict.fromkeys(
-        ("reproduce/bench.py mark", "reproduce/bench.py _tokens"), "the paper's data sets, in a folder that is named"
+        ("reproduce/bench.py digest", "reproduce/bench.py _counts"), "the paper's data sets, in a folder that is named"
     ),
 }
 

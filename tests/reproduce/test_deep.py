@@ -93,7 +93,7 @@ def mean_loss(how: DeepSettings, parameters: dict[str, Any], counts: Counts) -> 
     """The loss of all documents; each parameter's `.grad` is set to its gradient."""
     for x in parameters.values():
         x.grad = torch.zeros_like(x)
-    return deep._pass(how, parameters, counts, np.arange(counts.n_documents), True)[0]
+    return deep._run_batch(how, parameters, counts, np.arange(counts.n_documents), True)[0]
 
 
 def our_gradient(how: DeepSettings, P: dict[str, Any], counts: Counts) -> tuple[float, dict[str, np.ndarray]]:

@@ -58,7 +58,7 @@ def test_checks_against_their_bounds() -> None:
     assert not Measurement("x", float("nan"), high=1.0).passed
     asked = [Measurement("x", 1, *bounds).bounds for bounds in ((0.5,), (None, 2), (1, 2), ())]
     assert asked == ["at least 0.5", "at most 2", "1 to 2", "stated"]
-    assert Measurement("x", float("nan")).passed and not Measurement("x", 1.0).judged, (
+    assert Measurement("x", float("nan")).passed and not Measurement("x", 1.0).has_bounds, (
         "what is only stated decides nothing"
     )
 
@@ -121,7 +121,7 @@ def test_shape_criteria_tell_the_shapes_apart() -> None:
         check.passed for check in measures.Measurement.shapes(table_of(np.tanh, np.abs, types=2), "too few types")
     )
     assert not any(
-        check.judged for check in measures.Measurement.shapes(table_of(np.abs, np.tanh), "here", judged=False)
+        check.has_bounds for check in measures.Measurement.shapes(table_of(np.abs, np.tanh), "here", judged=False)
     )
     assert measures.spread_and_range(table_of(np.tanh, np.abs), "score")[0] == 2.0
     assert measures.spread_and_range(table_of(np.tanh, np.abs), "value")[1] == pytest.approx(2 * np.tanh(0.95))
@@ -136,7 +136,7 @@ def test_papers_tables_pass_their_own_criteria() -> None:
         ours = table_of(np.tanh, np.abs, theirs=table).with_columns((-3 * table[of]).alias(f"{of}_mean"))
         beside, scale = measures.Measurement.beside_the_paper(ours, of, "row")
         assert beside.value == pytest.approx(-1) and not beside.passed
-        assert scale.value == pytest.approx(3) and scale.paper == 1 and not scale.judged
+        assert scale.value == pytest.approx(3) and scale.paper == 1 and not scale.has_bounds
         assert beside.low == pytest.approx(0.9 * (beside.ceiling or 0))
     a, b = PAPER["key-query"], PAPER["mlp"]
     assert measures.spearman(a["x"].abs(), a["score"]) > measures.V_SHAPED
@@ -150,16 +150,18 @@ def test_papers_tables_pass_their_own_criteria() -> None:
 def test_ceilings_are_what_smooth_curves_reach() -> None:
     theirs = PAPER["multi-class-2"]
     x, y = theirs["x"].to_numpy(), theirs["value"].to_numpy()
-    found = measures._ceilings(x, y, "value")
+    found = measures._attainable_correlations(x, y, "value")
     assert found["line"] == pytest.approx(stats.pearsonr(x, y).statistic) == pytest.approx(0.902, abs=5e-4)
     assert found["sign"] == pytest.approx(np.corrcoef(np.sign(x), y)[0, 1]) == pytest.approx(0.943, abs=5e-4)
     steepest = max(np.corrcoef(np.tanh(k * x), y)[0, 1] for k in np.linspace(1, 1000, 3000))
     assert steepest - 1e-3 < found["tanh"] <= steepest + 1e-3 < 0.96
     grid = np.linspace(-1, 1, 21)
-    assert measures._ceilings(grid, 7 - 2 * np.abs(grid) ** 2, "score")["|x − c|^γ"] < 0, (
+    assert measures._attainable_correlations(grid, 7 - 2 * np.abs(grid) ** 2, "score")["|x − c|^γ"] < 0, (
         "an inverted V has no ceiling above"
     )
-    assert measures._ceilings(grid, 3 * np.abs(grid) ** 2 - 1, "score")["|x − c|^γ"] == pytest.approx(1, abs=1e-3)
+    assert measures._attainable_correlations(grid, 3 * np.abs(grid) ** 2 - 1, "score")["|x − c|^γ"] == pytest.approx(
+        1, abs=1e-3
+    )
 
 
 @pytest.mark.slow
@@ -176,7 +178,7 @@ def test_rank_under_noise_is_one_without_noise_and_falls_with_it() -> None:
 
 
 def test_multi_class_bins_are_relative_to_the_largest_importance() -> None:
-    relative = experiments._relative(np.array([-0.5, 0.0, 2.0, 4.0]))
+    relative = experiments._relative_importance(np.array([-0.5, 0.0, 2.0, 4.0]))
     assert relative.tolist() == [-1.0, 0.0, 0.5, 1.0]
     counts = Counts.from_matrix(np.eye(4)[[0, 1, 2, 3, 0, 1, 2, 3]], [0, 1, 2, 3, 0, 1, 2, 2], classes=list("abcd"))
     tokens, table = experiments._by_importance(counts, 2, np.arange(4.0), PAPER["multi-class-2"], "relative")
@@ -317,26 +319,26 @@ def test_frozen_takes_the_nearer_data_set() -> None:
             ("A", "frozen", "test loss nearest to 0.6", 0.6, 0.65), ("B", "frozen", "test loss nearest to 0.6", 0.73, 0.61),
         )
     ]  # fmt: skip
-    test = experiments._nearer(pl.DataFrame(rows), "test")
+    test = experiments._nearer_data_set(pl.DataFrame(rows), "test")
     assert [check.value for check in test[:4]] == [0.77, 0.58, 0.87, 0.22]
     assert test[4].value == pytest.approx(0.1) and not test[0].passed
-    training = experiments._nearer(pl.DataFrame(rows), "training")
+    training = experiments._nearer_data_set(pl.DataFrame(rows), "training")
     assert [check.value for check in training[:4]] == [0.73, 0.61, 0.97, 0.11]
     assert training[4].value == pytest.approx(0.14) and all(check.passed for check in training)
     stopped = pl.DataFrame(
         [row | {"when": row["when"].replace("test loss nearest to 0.6", "nearest to 72% and 0.6")} for row in rows]
     )
-    assert experiments._nearer(stopped, "training, stopped") == training
+    assert experiments._nearer_data_set(stopped, "training, stopped") == training
     both = [
         row | {"when": row["when"].replace("best", "training nearest to 95% and 0.1")}
         for row in stopped.to_dicts()
         if row["embeddings"] == "trained"
     ]
     assert (
-        experiments._nearer(
+        experiments._nearer_data_set(
             pl.concat([stopped.filter(embeddings="frozen"), pl.DataFrame(both)]), "training, both stopped"
         )
         == training
     )
     near = pl.DataFrame({"test_accuracy": [None, 0.68, 0.70, 0.76], "test_loss": [None, 0.6, 0.57, 0.55]})
-    assert near.select(experiments._distance("test", experiments._THEIRS["frozen"]).arg_min()).item() == 2
+    assert near.select(experiments._distance_from_paper("test", experiments._THEIRS["frozen"]).arg_min()).item() == 2

@@ -90,7 +90,7 @@ def run(id: str, data: Data, folder: Path, seed: int = 0) -> SeedRun:
 def test_runs_at_toy_size(id: str, measured: Callable[[str], SeedRun]) -> None:
     found = measured(id)
     assert found.measurements
-    shown = [one.value for one in found.measurements if one.judged or one.prominent]
+    shown = [one.value for one in found.measurements if one.has_bounds or one.prominent]
     assert EXPERIMENTS[id].sees.format(*shown)
     names = {check.name for check in found.measurements}
     assert len(names) == len(found.measurements)
@@ -132,7 +132,7 @@ def test_one_step_states_the_relative_spread_beside_the_absolute(measured: Calla
         falls, rises = before / after, after / after_range / (before / before_range)
         values = [check.value for check in found.measurements if SYMBOLS[of] in check.name]
         assert values == pytest.approx([falls, rises])
-    stated = [check for check in found.measurements if not check.judged]
+    stated = [check for check in found.measurements if not check.has_bounds]
     assert len(stated) == 2 and all("rises" in check.name and check.prominent for check in stated)
 
 

@@ -28,7 +28,7 @@ from tokensieve.reproduce.run import reproduce
 def experiment(calls: list[Any], name: str = "first", value: float = 1.0, **changes: Any) -> Experiment:
     def run(bench: Bench) -> SeedRun:
         calls.append((name, bench.seed))
-        bench.tell("half", 0.5)
+        bench.progress("half", 0.5)
         assert bench.folder.is_dir() and not list(bench.folder.iterdir())
         tokens = pl.DataFrame({"token": ["=cmd()", "'quoted'", "plain", "1"], "x": [0.5, None, 2.0, -1.0]})
         lines = pl.DataFrame({"d": [1, 2], "value": [0.1 * bench.seed, 0.2], "by": ["=a", "=a"]})

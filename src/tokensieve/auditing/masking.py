@@ -101,8 +101,8 @@ def _cut_tokens(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tok
                     j += step
         seam = _Seam(text)
         for i in sorted(cut):
-            seam.cut(*spans[i][:2])
-        shorter = seam.finish()
+            seam.cut_span(*spans[i][:2])
+        shorter = seam.whole_text()
         if shorter == text:
             return text
         text = shorter
@@ -132,22 +132,22 @@ class _Seam:
         self.text, self.at = text, 0
         self.kept: list[str] = []  # characters
 
-    def cut(self, start: int, end: int) -> None:
+    def cut_span(self, start: int, end: int) -> None:
         """Go on behind text[start:end], tidily; cuts come in order."""
         self.kept.extend(self.text[self.at : start])
         digits = self.text[start : start + 1].isdigit()
         self.at = max(self.at, end)
-        while self._drop(digits):
+        while self._drop_orphaned_mark(digits):
             pass
-        self._space()
+        self._tidy_space()
 
-    def finish(self) -> str:
+    def whole_text(self) -> str:
         """The whole text."""
         return "".join(self.kept) + self.text[self.at :]
 
-    def _drop(self, digits: bool) -> bool:
+    def _drop_orphaned_mark(self, digits: bool) -> bool:
         """Drop one orphaned mark or pair; False where there is none."""
-        a, b, left, right = self._sides()
+        a, b, left, right = self._neighbours()
         before = self.kept[-2] if len(self.kept) > 1 else ""
         after = self.text[self.at + 1 : self.at + 2]
         if PAIRS.get(left) == right != "" or (left == right and left in QUOTES and not a and not b):
@@ -178,7 +178,7 @@ class _Seam:
         self.at += right
         return True
 
-    def _sides(self) -> tuple[str, str, str, str]:
+    def _neighbours(self) -> tuple[str, str, str, str]:
         """White space on either side, and the mark behind it."""
         i, j = len(self.kept), self.at
         while i and self.kept[i - 1].isspace():
@@ -187,9 +187,9 @@ class _Seam:
             j += 1
         return "".join(self.kept[i:]), self.text[self.at : j], self.kept[i - 1] if i else "", self.text[j : j + 1]
 
-    def _space(self) -> None:
+    def _tidy_space(self) -> None:
         """One white space where there were two, none before a mark or at an end; line breaks stay."""
-        a, b, left, right = self._sides()
+        a, b, left, right = self._neighbours()
         if not left or not right:
             between = b if left else a
         elif "\n" in a or "\n" in b:

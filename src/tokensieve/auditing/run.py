@@ -56,13 +56,13 @@ def audit(
         raise InputError(
             "the second argument must be Settings(…); pass texts and labels as a pair: audit((texts, labels))"
         )
-    settings, tell, clock = (settings or Settings()).with_options(options), progress or silent, Clock(seconds)
+    settings, progress, clock = (settings or Settings()).with_options(options), progress or silent, Clock(seconds)
     if client is not None or hasattr(corpus, "to_delayed"):
         from tokensieve.task.cluster import train_remote
 
-        learned = train_remote(client, corpus, settings, tokenizer, tell, clock)
+        learned = train_remote(client, corpus, settings, tokenizer, progress, clock)
         given = settings.test is not None or settings.split is not None
-        return _audited(learned, settings, tell, clock, given)
+        return _audited(learned, settings, progress, clock, given)
     if not isinstance(corpus, Corpus):
         corpus = read_corpus(corpus, settings)
         clock.lap("reading")
@@ -70,19 +70,19 @@ def audit(
         raise InputError(f"{', '.join(late)}: the corpus has already been read; pass these to read_corpus")
     baselines: list[Future[float | None]] = []
 
-    def counted(task: Task, train: CountedCorpus, test: CountedCorpus) -> None:
+    def start_baseline(task: Task, train: CountedCorpus, test: CountedCorpus) -> None:
         """TF-IDF + logistic regression keep one core; the rest of the audit has the others."""
         if settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
             baselines.append(beside(lambda: task.baseline(train, test, settings.seed)))
 
-    learned = train_corpus(corpus, settings, tokenizer, tell, clock, counted)
-    return _audited(learned, settings, tell, clock, corpus.test is not None, *baselines)
+    learned = train_corpus(corpus, settings, tokenizer, progress, clock, start_baseline)
+    return _audited(learned, settings, progress, clock, corpus.test is not None, *baselines)
 
 
 def _audited(
     learned: CorpusModel,
     settings: Settings,
-    tell: Progress,
+    progress: Progress,
     clock: Clock,
     test_given: bool,
     baseline: Future[float | None] | None = None,
@@ -106,10 +106,10 @@ def _audited(
         q = pl.Series("heterogeneity_q", stable["q_value"]).round_sig_figs(DIGITS)
         table = table.with_columns(stable["stability"], q)
     clock.lap("agreement")
-    tell("agreement and findings", 0.0)
+    progress("agreement and findings", 0.0)
     findings = data.findings(registry())
     clock.lap("findings")
-    tell("learning curve", 0.0)
+    progress("learning curve", 0.0)
     honest, curve = None, pl.DataFrame()
     if settings.thorough:
         shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
@@ -121,7 +121,7 @@ def _audited(
             curve = ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
     clock.lap("learning curve")
     if baseline:
-        tell("TF-IDF + logistic regression, for comparison", 0.0)
+        progress("TF-IDF + logistic regression, for comparison", 0.0)
         baseline.exception()  # waits
         clock.lap("baseline")
     return Audit(
@@ -148,12 +148,12 @@ class LabelAudits:
     own_files: ClassVar[str] = r"labels\.csv"
     name: str  # the source
     version: str  # of this package
-    rows: tuple[dict[str, Any], ...]  # an entry of summary.json for each label (`row`)
+    rows: tuple[dict[str, Any], ...]  # an entry of summary.json for each label (`label_row`)
     left_out: dict[str, int]  # labels of too few documents, or of all but a few → documents that have them
     seconds: dict[str, float] = field(default_factory=dict)  # of each stage
 
     @staticmethod
-    def row(label: str, folder: str, audit: Audit) -> dict[str, Any]:
+    def label_row(label: str, folder: str, audit: Audit) -> dict[str, Any]:
         """One label's audit in short: of documents with and without it, in a folder beside the index."""
         sizes = list(audit.class_documents.values())
         first = audit.findings[0] if audit.findings else None

@@ -65,7 +65,7 @@ def _audit(
         taken.add(folder.lower())
         say(quiet, f"label {number} of {len(several)}: {label}")
         found = run_audit(given, own, tokenizing, out / folder, quiet, pictures, card, f"{named}: {label}")
-        rows.append(LabelAudits.row(label, folder, found))
+        rows.append(LabelAudits.label_row(label, folder, found))
     from tokensieve.report.writer import save
 
     index = LabelAudits(named, __version__, tuple(rows), too_few)

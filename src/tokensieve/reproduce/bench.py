@@ -133,13 +133,13 @@ class Bench:
         start_seed: of the model's random start; the seed, unless a reading holds it fixed.
     """
 
-    def __init__(self, data: Data, settings: Values, seed: int, tell: Progress, folder: Path) -> None:
-        self.data, self.settings, self.seed, self.tell, self.folder = data, settings, seed, tell, folder
+    def __init__(self, data: Data, settings: Values, seed: int, progress: Progress, folder: Path) -> None:
+        self.data, self.settings, self.seed, self.progress, self.folder = data, settings, seed, progress, folder
         self.start_seed = int(settings.get("start_seed", seed))
 
     def part(self, low: float, high: float) -> Progress:
         """A receiver for one part of the experiment: its 0 … 1 is shown as low … high."""
-        return part(self.tell, low, high)
+        return part(self.progress, low, high)
 
     def load(self, name: str) -> Split:
         """The split of a data set that the settings name: its `types`, and `documents` where they are limited."""
@@ -157,7 +157,7 @@ class Bench:
         outputs = 1 if counts.n_classes == 2 else counts.n_classes
         return initialise(counts.n_types, d or self.settings["d"], outputs, self.start_seed)
 
-    def fit(self, split: Split, label: str, tell: Progress, start: Start | None = None, **changes: Any) -> Training:
+    def fit(self, split: Split, label: str, progress: Progress, start: Start | None = None, **changes: Any) -> Training:
         """Train the one-layer model, resumable under its label; `changes` are to the `TrainingSettings`."""
         steps = self.settings["steps"]
         how = {"learning_rate": self.settings["learning_rate"], "steps": steps, "seed": self.seed}
@@ -169,10 +169,10 @@ class Bench:
             TrainingSettings(**how),
             others,
             self.folder / f"{label}.safetensors",
-            lambda stage, share: tell(f"{label}: {stage}", share),
+            lambda stage, share: progress(f"{label}: {stage}", share),
         )
 
-    def fit_deep(self, split: Split, kind: str, name: str, tell: Progress) -> DeepTraining:
+    def fit_deep(self, split: Split, kind: str, name: str, progress: Progress) -> DeepTraining:
         """Train one kind of deep model on the data set of a name; test documents at most as many as `test_documents`."""
         from tokensieve.reproduce.deep import DeepSettings, DeepTraining
 
@@ -181,7 +181,7 @@ class Bench:
         settings = DeepSettings(kind, seed=self.start_seed, **{name: self.settings[name] for name in given})
         others = {"validation": split[1], "test": test}
         checkpoint = self.folder / f"{kind}-{name}.safetensors"
-        return DeepTraining.fit(split[0], settings, others, lambda *at: tell(f"{name}: {at[0]}", at[1]), checkpoint)
+        return DeepTraining.fit(split[0], settings, others, lambda *at: progress(f"{name}: {at[0]}", at[1]), checkpoint)
 
     def read(self, split: Split, run: Trained, at: int = -1) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Tokens, and bins of the paper's own edges, of one record of a run with two classes; by default the end."""

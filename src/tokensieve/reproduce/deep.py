@@ -136,7 +136,7 @@ class DeepTraining:
                 batch = order[first : first + settings.batch_size]
                 for x in run._parameters.values():
                     x.grad = torch.zeros_like(x)
-                found = _pass(settings, run._parameters, counts, batch, True)
+                found = _run_batch(settings, run._parameters, counts, batch, True)
                 run._optimizer.step()
                 loss, correct = loss + found[0] * len(batch), correct + found[1] * len(batch)
                 progress(settings.kind, (done + (first + len(batch)) / n) / settings.epochs)
@@ -161,7 +161,7 @@ class DeepTraining:
         norm = float(_score_vector(self._settings.kind, self._parameters).norm())
         row = {"step": len(self._rows), "norm_p": norm, "train_loss": loss, "train_accuracy": accuracy}
         for name, part in others.items():
-            found = _pass(self._settings, self._parameters, part, np.arange(part.n_documents), False)
+            found = _run_batch(self._settings, self._parameters, part, np.arange(part.n_documents), False)
             row |= {f"{name}_loss": found[0], f"{name}_accuracy": found[1]}
         score, value = _tables(self._settings.kind, self._parameters)
         self._rows.append(row)
@@ -190,7 +190,7 @@ class DeepTraining:
         return True
 
 
-def _pass(
+def _run_batch(
     settings: DeepSettings, parameters: _Parameters, counts: Counts, batch: Ints, learn: bool
 ) -> tuple[float, float]:
     """Mean loss and accuracy of a batch; with `learn`, the gradient of the mean loss is added to each `.grad`.

@@ -95,7 +95,7 @@ class Experiment:
     readings: tuple[Values, ...] = ()
     notes: tuple[str, ...] = ()  # choices of ours, and what was tried
 
-    def why(self, reading: str) -> str:
+    def reading_note(self, reading: str) -> str:
         """What a reading of this name changes, and whether it was thought of before the runs."""
         [found] = [one for one in self.readings if one["name"] == reading]
         later = " (added after figures of the default had been seen)" if "later" in found else ""

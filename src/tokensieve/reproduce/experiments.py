@@ -35,9 +35,9 @@ def _on_both(bench: Bench, kind: str) -> SeedRun:
     accuracy: list[Measurement] = []
     tables: dict[str, pl.DataFrame] = {}
     for k, (name, title) in enumerate(TITLES.items()):
-        split, tell = bench.load(name), bench.part(k / 2, (k + 1) / 2)
+        split, progress = bench.load(name), bench.part(k / 2, (k + 1) / 2)
         deep = kind != "one-layer"
-        found: Trained = bench.fit_deep(split, kind, name, tell) if deep else bench.fit(split, name, tell)
+        found: Trained = bench.fit_deep(split, kind, name, progress) if deep else bench.fit(split, name, progress)
         tokens, table = bench.read(split, found)
         measured += bench.shapes(table, split, found, title)
         accuracy += bench.accuracies(found, title)
@@ -51,7 +51,7 @@ def _synthetic(bench: Bench) -> SeedRun:
     sizes = {name: bench.settings[name] for name in ("n_types", "length", "n_irrelevant")}
     counts, relevance = independent_tokens(2 * n, **sizes, delta_min=0.05, seed=bench.seed)
     split = Bench.halves(counts, n)
-    training = bench.fit(split, "synthetic", bench.tell)
+    training = bench.fit(split, "synthetic", bench.progress)
     tokens = measures.token_table(split[0], training.scores[-1], training.values[-1][:, 0])
     tokens = tokens.with_columns(true_difference=pl.Series(relevance))
     table = bins(tokens)
@@ -69,7 +69,7 @@ def _synthetic(bench: Bench) -> SeedRun:
 def _key_query(bench: Bench) -> SeedRun:
     """Train two layers with key-query matrices on IMDB, and set the bin means beside table A."""
     split = bench.load("imdb")
-    found = bench.fit_deep(split, "key-query", "imdb", bench.tell)
+    found = bench.fit_deep(split, "key-query", "imdb", bench.progress)
     tokens, _ = bench.read(split, found)
     table = bins(tokens, theirs=PAPER["key-query"])
     score = Measurement.beside_the_paper(table, "score", "pᵀW₂E_s with table A")
@@ -132,7 +132,7 @@ def _multi_class(bench: Bench) -> SeedRun:
         measured.append(Measurement(f"class {k}: Spearman of E_sᵀv_{k} with the importance", rank, least, paper=beside))
         measured.append(Measurement(f"class {k}: median Spearman of a rising curve under our noise", middle))
         tables |= {f"bins-class-{k}": table, f"tokens-class-{k}": tokens}
-    bench.tell("one step", 0.9)
+    bench.progress("one step", 0.9)
     # the remainder of one step falls with the dimension, so the slope is read at a large one
     step = one_step(split[0], *bench.start(split[0], bench.settings["step_d"]), 1.0)
     slope = step.slope / step.expected_slope
@@ -150,15 +150,15 @@ def _by_importance(
     """
     relative = importance == "relative"
     if relative:
-        x = _relative(counts.signed_frequency(counts.n_classes)[:, k - 1])
-        theirs = theirs.with_columns(x=_relative(theirs["x"].to_numpy()))
+        x = _relative_importance(counts.signed_frequency(counts.n_classes)[:, k - 1])
+        theirs = theirs.with_columns(x=_relative_importance(theirs["x"].to_numpy()))
     else:
         x = np.asarray(counts.matrix.T @ ((counts.labels == k - 1) - 1 / counts.n_classes)) / counts.n_documents
     tokens = pl.DataFrame({"token": [str(t) for t in counts.tokens], "importance": x, "value": value})
     return tokens, bins(tokens, "importance", theirs, beyond=relative)
 
 
-def _relative(x: Floats) -> Floats:
+def _relative_importance(x: Floats) -> Floats:
     """Importance as a fraction of the largest on its side of zero."""
     return np.asarray(np.where(x < 0, x / -x.min(), x / x.max()))
 
@@ -187,7 +187,7 @@ _WIDTHS = {"accuracy": 0.03, "loss": 0.1}
 _CEILING = {"negation": 0.875, "xor": 0.75}  # of a sign that is linear in the counts: three of four combinations
 
 
-def _distance(of: str, theirs: Mapping[str, float]) -> pl.Expr:
+def _distance_from_paper(of: str, theirs: Mapping[str, float]) -> pl.Expr:
     """How far accuracy and loss of a record are from the paper's, in units of the criterion's widths."""
     far = ((pl.col(f"{of}_{figure}") - theirs[figure]).abs() / width for figure, width in _WIDTHS.items())
     return pl.max_horizontal(*far)
@@ -197,8 +197,8 @@ _RECORDS = {  # that a reading may look at: the first where the figure is least
     "best": pl.col("validation_loss"),
     "end": -pl.col("step"),
     "test loss nearest to 0.6": (pl.col("test_loss") - 0.6).abs(),
-    "nearest to 72% and 0.6": _distance("test", _THEIRS["frozen"]),
-    "training nearest to 95% and 0.1": _distance("train", _THEIRS["trained"]),
+    "nearest to 72% and 0.6": _distance_from_paper("test", _THEIRS["frozen"]),
+    "training nearest to 95% and 0.1": _distance_from_paper("train", _THEIRS["trained"]),
 }
 
 
@@ -227,11 +227,11 @@ def _frozen(bench: Bench) -> SeedRun:
         for r in rows
         if r["when"] in ("best", "end")
     ]
-    measured = _nearer(table, bench.settings["figures"])
+    measured = _nearer_data_set(table, bench.settings["figures"])
     return SeedRun(measured, {"accuracy": table, "curves": pl.concat(curves)}, tuple(accuracy))
 
 
-def _nearer(table: pl.DataFrame, figures: str) -> tuple[Measurement, ...]:
+def _nearer_data_set(table: pl.DataFrame, figures: str) -> tuple[Measurement, ...]:
     """The nearer of the two data sets counts for each of the paper's four figures, since the paper does not name one.
 
     `table` has the rows of `_frozen`. `figures` says where they are read: "test", on test documents at the least validation loss;
@@ -265,8 +265,8 @@ def _one_step_only(bench: Bench) -> SeedRun:
     start = bench.start(split[0])
     for k, eta in enumerate(etas):
         moved = Start(one_step(split[0], *start, eta).embeddings(), start.p, start.v)
-        tell = bench.part((k + 1) * part, (k + 2) * part)
-        training = bench.fit(split, f"eta-{eta:g}", tell, moved, frozen=("E",))
+        progress = bench.part((k + 1) * part, (k + 2) * part)
+        training = bench.fit(split, f"eta-{eta:g}", progress, moved, frozen=("E",))
         best = training.trajectory.row(training.best(), named=True)
         row = {"eta": eta, "validation_loss": best["validation_loss"], "test_accuracy": best["test_accuracy"]}
         _, after = bench.read(split, training)
@@ -374,8 +374,8 @@ def _beyond(bench: Bench) -> SeedRun:
     rows = []
     runs = [(d, v, frozen) for d in bench.settings["dimensions"] for v, frozen in (("fixed", ("v",)), ("trained", ()))]
     for k, (d, v, frozen) in enumerate(runs):
-        tell = bench.part(0.7 + 0.3 * k / len(runs), 0.7 + 0.3 * (k + 1) / len(runs))
-        training = bench.fit(split, f"d-{d}-{v}", tell, bench.start(split[0], d), frozen=frozen)
+        progress = bench.part(0.7 + 0.3 * k / len(runs), 0.7 + 0.3 * (k + 1) / len(runs))
+        training = bench.fit(split, f"d-{d}-{v}", progress, bench.start(split[0], d), frozen=frozen)
         found = _shapes_at(
             d, bins(measures.token_table(split[0], training.scores[-1], training.values[-1][:, 0])), training
         )

@@ -40,7 +40,7 @@ class Measurement(NamedTuple):
     prominent: bool = False  # whether the report names it although it decides nothing
 
     @property
-    def judged(self) -> bool:
+    def has_bounds(self) -> bool:
         """Whether the figure has bounds."""
         return self.low is not None or self.high is not None
 
@@ -90,7 +90,7 @@ class Measurement(NamedTuple):
         and the ratio of scales. `table` has {of}_mean and paper_{of}; `row` names the paper's row."""
         rows = table.filter(pl.col("types") >= fewest)
         ours, theirs = rows[f"{of}_mean"].to_numpy(), rows[f"paper_{of}"].to_numpy()
-        top = max(_ceilings(rows["x"].to_numpy(), theirs, of).values())
+        top = max(_attainable_correlations(rows["x"].to_numpy(), theirs, of).values())
         ratio = float(np.ptp(ours) / np.ptp(theirs)) if len(ours) else math.nan
         least = 0.9 * top if judged else None
         return [
@@ -161,7 +161,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
     return _correlation(stats.rankdata(x), stats.rankdata(y))
 
 
-def _ceilings(x: Floats, y: Floats, of: str) -> dict[str, float]:
+def _attainable_correlations(x: Floats, y: Floats, of: str) -> dict[str, float]:
     """What smooth shapes without any noise correlate with the paper's row (centres x, means y): curve → correlation.
 
     For values, which rise: a line, sign(x), and tanh(x/s) at its best s. For scores, which are V-shaped: |x|, and

@@ -116,7 +116,7 @@ class ExperimentResult:
         default = f"in {self._seeds(interval=True)}"
         if self.verdict == EXPLAINED:
             name = str(self.explained_by)
-            other = f"“{name}” ({self.experiment.why(name)}) in {self._seeds(name, interval=True)}"
+            other = f"“{name}” ({self.experiment.reading_note(name)}) in {self._seeds(name, interval=True)}"
             return f"reproduced under interpretation {other}; under the default {default}"
         return f"{self.verdict}{': every criterion is met' * (self.verdict == NOT_REPRODUCED)} {default}"
 
@@ -134,7 +134,7 @@ class ExperimentResult:
         """What we see in a sentence, the experiment's own with medians over seeds; the problem where nothing was run."""
         if not self.finished(reading):
             return self.problem or self.runs[reading][0].problem
-        shown = [(one, values) for one, values, _ in self.over_seeds(reading) if one.judged or one.prominent]
+        shown = [(one, values) for one, values, _ in self.over_seeds(reading) if one.has_bounds or one.prominent]
         try:
             said = self.experiment.sees.format(*(float(np.median(values)) for _, values in shown))
         except IndexError:
@@ -183,13 +183,13 @@ class ExperimentResult:
                 f"{passed} of {len(values)}",
             )
             for one, values, passed in self.over_seeds()
-            if one.judged
+            if one.has_bounds
         ]
         paper, best = Column("The paper", "plain"), Column("Best possible", "plain", 3)
         columns = (Column("Figure"), Column("Ours"), Column("Criterion"), paper, best, Column("Seeds that meet it"))
         blocks.append(Table("What decides", columns, rows, only=("html",)))
         if len(self.runs) > 1:
-            rows = [(name, subscripts(e.why(name)), self._seeds(name)) for name in list(self.runs)[1:]]
+            rows = [(name, subscripts(e.reading_note(name)), self._seeds(name)) for name in list(self.runs)[1:]]
             heads = (Column("Interpretation"), Column("What changes"), Column("Reproduced in"))
             blocks.append(Table("Other interpretations of what the paper leaves open", heads, rows))
         blocks += [Text(subscripts(note), "note") for note in e.notes]
@@ -288,7 +288,7 @@ class Reproduction:
             takes = ", ".join(f"{scale} about {time}" for scale, time in times.items())
             blocks.append(Text(subscripts(f"{e.id}: {e.title}. Needs {needs}; {takes} a seed."), "lead"))
             said = [f"The paper: {e.claim}; {e.paper}.", f"Criterion, fixed on {FIXED}: {e.criterion}."]
-            said += [f"Interpretation {one['name']}: {e.why(one['name'])}." for one in e.readings]
+            said += [f"Interpretation {one['name']}: {e.reading_note(one['name'])}." for one in e.readings]
             blocks += [Text(subscripts(text)) for text in said]
         return Report("reproduce", _PAPER, f"{len(experiments)} experiments.", tuple(blocks))
 

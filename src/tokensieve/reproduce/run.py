@@ -43,7 +43,7 @@ class _Task:
         self.place = out / "runs" / experiment.id / reading.replace("/", "-") / str(seed)
         self.states = out / "unfinished" / f"{experiment.id}-{self.mark[:12]}"
 
-    def run(self, tell: Progress, threads: int = 0) -> tuple[_Task, SeedRun]:
+    def run(self, progress: Progress, threads: int = 0) -> tuple[_Task, SeedRun]:
         """Run and keep; PyTorch uses `threads`, if any are given."""
         if threads and self.experiment.torch:
             import torch
@@ -52,7 +52,7 @@ class _Task:
         start = time.perf_counter()
         self.states.mkdir(parents=True, exist_ok=True)
         try:
-            found = self.experiment.run(Bench(_data(self.options), self.settings, self.seed, tell, self.states))
+            found = self.experiment.run(Bench(_data(self.options), self.settings, self.seed, progress, self.states))
         except InputError as error:  # of one data set, one setting or one seed: the other runs go on
             found = SeedRun((), problem=str(error))
         shutil.rmtree(self.states)
@@ -87,7 +87,7 @@ def reproduce(
     experiments: Sequence[Experiment],
     settings: ReproduceSettings,
     out: Path,
-    tell: Progress = silent,
+    progress: Progress = silent,
     done: Callable[[str, str, SeedRun, bool], None] = lambda id, reading, run, taken_over: None,
 ) -> Reproduction:
     """Run experiments over seeds and readings; each run is written to `out` when it ends.
@@ -111,7 +111,7 @@ def reproduce(
             runs[task.mark] = earlier
             done(task.experiment.id, task.reading, earlier, True)
     missing = [task for task in tasks if task.mark not in runs]
-    clock = _SeedClock(missing, settings.scale, tell)
+    clock = _SeedClock(missing, settings.scale, progress)
     for task, run in _work_through(missing, settings, clock):
         runs[task.mark] = run
         clock.finished()
@@ -154,9 +154,9 @@ def _work_through(
 class _SeedClock:
     """The time left and the fraction that is done of all runs, by what each is expected to take."""
 
-    def __init__(self, missing: list[_Task], scale: str, tell: Progress) -> None:
+    def __init__(self, missing: list[_Task], scale: str, progress: Progress) -> None:
         self.missing, self.expected = missing, [task.experiment.seconds[scale] for task in missing]
-        self.tell, self.start, self.done = tell, time.perf_counter(), 0
+        self.progress, self.start, self.done = progress, time.perf_counter(), 0
 
     def __call__(self, stage: str, share: float) -> None:
         task = self.missing[self.done]
@@ -172,7 +172,7 @@ class _SeedClock:
         worked = sum(self.expected[: self.done]) + more
         left = spent * (total - worked) / worked if worked > 0.05 * total else max(0.0, total - spent)
         shown = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
-        self.tell(f"{stage}, about {shown} left", worked / total)
+        self.progress(f"{stage}, about {shown} left", worked / total)
 
 
 @lru_cache(maxsize=1)

@@ -102,7 +102,7 @@ def layer(rows: str, mark: str, style: Specification, **channels: Any) -> Specif
     return {"data": {"name": rows}, "mark": {"type": mark, **style}, "encoding": encoding}
 
 
-def names(rows: str, style: Specification, **channels: Any) -> list[Specification]:
+def _written(rows: str, style: Specification, **channels: Any) -> list[Specification]:
     """Text on top of marks: first its halo, then the letters."""
     halo = {"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}
     return [layer(rows, "text", style | paint, **channels) for paint in (halo, {"fill": INK})]
@@ -251,7 +251,7 @@ def _top(picture: Picture) -> Specification:
         _NEUTRAL_LINE,
         layer("intervals", "rule", thick, x=x, x2="outer", y=RANK, color=colour),
         layer("intervals", "circle", {"size": 75, "opacity": 1}, x="x", y=RANK, color=colour),
-        *names("intervals", outwards | {"fontSize": 12.5}, x="inner", y=RANK, text="text"),
+        *_written("intervals", outwards | {"fontSize": 12.5}, x="inner", y=RANK, text="text"),
     ]
     data = {"intervals": rows, "neutral": [{"x": picture.data["neutral"]}]}
     return finish(layers, data, picture.title, [picture.data["subtitle"]], height=19 * max(len(rows), 4))
@@ -293,7 +293,7 @@ def _slopes(picture: Picture) -> Specification:
     layers = [
         layer("changes", "line", {"strokeWidth": 2.2}, **channels),
         layer("changes", "circle", {"size": 60, "opacity": 1}, **channels),
-        *names("ends", {"align": "left", "dx": 9, "fontSize": 12}, x=side, y="at", text="token"),
+        *_written("ends", {"align": "left", "dx": 9, "fontSize": 12}, x=side, y="at", text="token"),
     ]
     return finish(layers, {"changes": rows, "ends": named}, picture.title, [], height=max(260, 18 * len(ends)))
 
@@ -365,7 +365,9 @@ def _name_rows(
 def _point_names() -> list[Specification]:
     """Each name over or under its point."""
     place = {"align": {"expr": "datum.side"}, "dy": {"expr": "datum.under ? 19 : -12"}}  # clear of a ring
-    return names("names", place | {"fontSize": 12, "fontWeight": {"expr": "datum.weight"}}, x="x", y="y", text="text")
+    return _written(
+        "names", place | {"fontSize": 12, "fontWeight": {"expr": "datum.weight"}}, x="x", y="y", text="text"
+    )
 
 
 CHARTS = {"audit-map": _map, "audit-top": _top, "audit-slopes": _slopes}
