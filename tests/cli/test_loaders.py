@@ -164,6 +164,7 @@ def decisions(rng: Random) -> None:
 def source(rng: Random) -> None:
     import gzip
     import io
+    import lzma
 
     import polars as pl
     import zstandard
@@ -188,8 +189,9 @@ def source(rng: Random) -> None:
     else:
         shutil.copyfile("good.xlsx", "x")
         out.write(Path("x").read_bytes())
-    packing = rng.choice(["", "", "", ".gz", ".zst"])
-    pack: Callable[[bytes], bytes] = {".gz": gzip.compress, ".zst": zstandard.compress}.get(packing, bytes)
+    packing = rng.choice(["", "", "", ".gz", ".zst", ".xz"])
+    packs = {".gz": gzip.compress, ".zst": zstandard.compress, ".xz": lzma.compress}
+    pack: Callable[[bytes], bytes] = packs.get(packing, bytes)
     whole, outer = out.getvalue(), rng.random() < 0.5
     content = flipped(pack(whole), rng) if outer else pack(flipped(whole, rng))
     path = Path(f"s.{kind}{packing}")

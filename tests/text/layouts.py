@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import lzma
 import shlex
 import zipfile
 from collections.abc import Callable
@@ -163,6 +164,7 @@ LABELLED = [
     Layout("Arrow stream (the datasets library's cache)", {"data.arrow": frame_bytes(PLAIN, lambda f, out: f.write_ipc_stream(out))}, "audit data.arrow"),
     Layout("gzip", {"reviews.csv.gz": gzip.compress(csv_bytes(PLAIN))}, "audit reviews.csv.gz"),
     Layout("zstd", {"reviews.jsonl.zst": zstandard.compress(json_lines(PLAIN))}, "audit reviews.jsonl.zst"),
+    Layout("xz", {"reviews.csv.xz": lzma.compress(csv_bytes(PLAIN))}, "audit reviews.csv.xz"),
     Layout("Several files", {"a.csv": csv_bytes(PLAIN[:10]), "b.csv": csv_bytes(PLAIN[10:])}, "audit a.csv b.csv"),
     Layout("A glob", {"2023.jsonl": json_lines(PLAIN[:9]), "2024.jsonl": json_lines(PLAIN[9:])}, "audit '20*.jsonl'"),
     Layout("A folder of data files", {"shards/0.parquet": frame_bytes(PLAIN[:7], lambda f, out: f.write_parquet(out)), "shards/1.parquet": frame_bytes(PLAIN[7:], lambda f, out: f.write_parquet(out))}, "audit shards"),
@@ -246,7 +248,7 @@ def first_row(layout: Layout) -> str:
     """The first lines of the first file, where it is text."""
     name, content = next(iter(layout.files.items()))
     text = layout.detected.startswith("encoding") or (isinstance(content, bytes) and b"\0" not in content)
-    if name.endswith((".gz", ".zst")) or not isinstance(content, bytes) or not text:
+    if name.endswith((".gz", ".zst", ".xz")) or not isinstance(content, bytes) or not text:
         return f"{len(layout.files)} files such as {name}" if len(layout.files) > 1 else name
     encoding = layout.detected.removeprefix("encoding ") if layout.detected.startswith("encoding") else "utf-8-sig"
     lines = content.decode(encoding).splitlines()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import json
+import lzma
 import subprocess
 import sys
+import types
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -367,8 +370,9 @@ def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch:
     whole = csv_of(rows)
     (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(whole))
     (tmp_path / "bomb.csv.zst").write_bytes(zstandard.compress(whole))
+    (tmp_path / "bomb.csv.xz").write_bytes(lzma.compress(whole))
     pl.DataFrame(rows).write_parquet(tmp_path / "bomb.parquet")
-    for name in ("bomb.csv.gz", "bomb.csv.zst", "bomb.parquet"):
+    for name in ("bomb.csv.gz", "bomb.csv.zst", "bomb.csv.xz", "bomb.parquet"):
         for stream in (False, True):
             with pytest.raises(InputError, match=r"expands more than 200-fold.*--no-limits"):
                 read_corpus(tmp_path / name, stream=stream)
@@ -398,10 +402,13 @@ def test_a_packed_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     """A cut CSV would otherwise be read as a shorter one."""
     rng = np.random.default_rng(0)
     whole = csv_of([{"text": f"{rng.random()} words", "label": "xy"[i % 2]} for i in range(4_000)])
-    for ending, pack in ((".gz", gzip.compress), (".zst", zstandard.compress)):
+    for ending, pack in ((".gz", gzip.compress), (".zst", zstandard.compress), (".xz", lzma.compress)):
         path = tmp_path / f"reviews.csv{ending}"
         path.write_bytes(pack(whole) + pack(b"last,x\n"))  # packed files may follow each other
         assert len(read_corpus(path).labels) == 4_001
+        if ending != ".zst":
+            path.write_bytes(pack(whole) + bytes(9_000))  # as tapes pad them
+            assert len(read_corpus(path).labels) == 4_000
         path.write_bytes(pack(whole)[: len(pack(whole)) // 2])
         with pytest.raises(InputError, match="is damaged"):
             read_corpus(path)
@@ -431,6 +438,14 @@ def test_a_workbook_that_asks_for_any_amount_of_memory_is_one_line(tmp_path: Pat
     assert len(read_corpus(tmp_path / "good.xlsx").labels) == len(
         read_corpus(tmp_path / "good.xlsx", limits=False).labels
     )
+
+
+def test_a_packed_workbook_through_standard_input_outlives_its_temporary_copies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    packed = lzma.compress(layouts.workbook(layouts.PLAIN))
+    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(packed)))
+    assert len(read_corpus("-").labels) == len(layouts.PLAIN)
 
 
 def test_a_damaged_arrow_file_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -133,12 +133,11 @@ def _folder_name(label: str) -> str:
 def _several_labels(source: str | list[str], settings: Settings) -> tuple[list[tuple[str, Settings]], dict[str, int]]:
     """(label, settings) of each audit to make, if there are several, and the labels of too few documents."""
     from tokensieve.text.documents import label_settings
-    from tokensieve.text.formats import kind_of
+    from tokensieve.text.formats import KINDS, kind_of
 
     named = not isinstance(settings.label, str) and len(settings.label or ()) > 1
     kind = kind_of(source if isinstance(source, str) else source[0])
-    lists = kind in (".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather", ".ipc")  # cells may be lists
-    if settings.pairs or not (named or settings.label_separator or lists):
+    if settings.pairs or not (named or settings.label_separator or (kind and KINDS[kind].lists)):
         return [], {}
     several, too_few = label_settings(source, settings)
     if several and (settings.group or settings.drop):

@@ -113,8 +113,9 @@ def _target(out: Path, source: str) -> tuple[Path, str, str]:
         return out.parent, out.name, f"{out.stem}-wrong-label{out.suffix}"
     if re.fullmatch(r"\.[A-Za-z]{2,7}", out.suffix) and not out.is_dir():
         raise InputError(f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet, or name a folder")
-    suffix = Path(re.sub(r"\.(gz|zst)$", "", source.lower())).suffix
-    suffix = {".ndjson": ".jsonl", ".json": ".jsonl"}.get(suffix, suffix)
+    from tokensieve.text.formats import kind_of
+
+    suffix = {".ndjson": ".jsonl", ".json": ".jsonl"}.get(kind := kind_of(source), kind)
     suffix = suffix if suffix in suffixes else ".csv"
     return out, f"masked{suffix}", f"wrong-label{suffix}"
 

@@ -28,9 +28,9 @@ from tokensieve.model.settings import TrainSettings
 from tokensieve.text.corpus import Corpus, Intake
 from tokensieve.text.counts import Ints
 from tokensieve.text.documents import collect, digests
-from tokensieve.text.formats import file_table, kind_of
+from tokensieve.text.formats import KINDS, file_table, kind_of
 from tokensieve.text.formatting import Bits, Formatting
-from tokensieve.text.plain import reading
+from tokensieve.text.plain import PACKED, reading
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import open_source, shown_address
 from tokensieve.text.spill import Folder
@@ -260,7 +260,7 @@ class Piece:
             file.seek(self.start)
             copy.write_bytes(head + file.read(self.stop - self.start))
         table = file_table(copy, settings, name)
-        table.kept = folder
+        table.kept.append(folder)
         return table
 
     def quotes(self) -> int:
@@ -298,7 +298,7 @@ def _cut(path: str, least: int) -> list[Piece]:
         size = Path(path).stat().st_size
         path = str(Path(path).resolve())  # workers may run elsewhere in the file system
     unit, whole, n = "file", 0, 1
-    packed = {".gz": "gzip", ".zst": "zstandard"}.get(Path(path).suffix.lower())  # no part can be read by itself
+    _, packed, *_ = PACKED.get(Path(path).suffix.lower(), ("", ""))  # no part can be read by itself
     if kind == ".parquet" and not packed:
         with reading(Path(path).name):
             unit, whole = "rows", int(pl.scan_parquet(path).select(pl.len()).collect().item())
@@ -313,9 +313,7 @@ def _cut(path: str, least: int) -> list[Piece]:
             out = str(Path(path).with_suffix(""))
             command = f"import {packed}, shutil; shutil.copyfileobj({packed}.open({path!r}), open({out!r}, 'wb'))"
         else:
-            methods = {"read_excel": ".xlsx .xls", "read_ods": ".ods", "read_ipc": ".arrow .ipc .feather"}
-            methods |= {"read_json": ".json", "read_ndjson": ".jsonl .ndjson"}
-            method = next((method for method, kinds in methods.items() if kind in kinds.split()), "read_csv")
+            method = KINDS[kind].method if kind else "read_csv"
             more = f", encoding='utf-16', separator={',' if kind == '.csv' else chr(9)!r}" * (method == "read_csv")
             command = f"import polars; polars.{method}({path!r}{more}).write_parquet('converted.parquet')"
         raise InputError(f'{path}: this format cannot be split among workers; convert it: python -c "{command}"')

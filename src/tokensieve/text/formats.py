@@ -15,10 +15,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -30,17 +30,20 @@ from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
 from tokensieve.text.table import BATCH, KNOWN_NAMES, MOST_COLUMNS, Batch, SourceTable
 
-KINDS = ".csv .tsv .jsonl .ndjson .json .parquet .arrow .feather .ipc .xlsx .xls .ods".split()
-
 
 def kind_of(name: str) -> str:
     """The suffix of a file that can be read, without that of packing; "" for any other."""
-    suffix = Path(name.lower().removesuffix(".gz").removesuffix(".zst")).suffix
+    suffix = _unpacked_suffix(name)
     return suffix if suffix in KINDS else ""
 
 
+def _unpacked_suffix(name: str) -> str:
+    path = Path(name.lower())
+    return (path.with_suffix("") if path.suffix in PACKED else path).suffix
+
+
 def file_table(path: Path, settings: SourceSettings, name: str | None = None, rows: slice = slice(None)) -> SourceTable:
-    """The rows of a file, some of them only if it is in columns; called by its own name in messages if no other is given.
+    """The rows of a file (of Parquet some of them), called by its own name in messages if no other is given.
 
     A file that another process changes meanwhile is refused after the last row: two passes over it would not agree.
     """
@@ -65,50 +68,41 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None, ro
 
 
 def _table_by_kind(path: Path, name: str, settings: SourceSettings, rows: slice) -> SourceTable:
-    suffix = kind_of(path.name)
     unpack = re.search(r"\.(zip|tar|tgz|7z|rar|tar\.(gz|zst|bz2|xz))$", path.name.lower())
     if unpack:
         command = {"zip": "unzip", "7z": "7z x", "rar": "unrar x"}.get(unpack[1], "tar -xf")
         raise InputError(f"{name} is an archive; unpack it first: {command} {shlex.quote(str(path))}")
-    if not suffix:
-        return _unnamed_table(path, name, settings)
-    if suffix in (".csv", ".tsv"):
-        return _delimited_table(PlainText(path, name, settings), settings, "," if suffix == ".csv" else "\t")
-    if settings.separator is not None or not settings.header:
+    ending = _unpacked_suffix(path.name)
+    kind = KINDS.get(ending)
+    if kind and kind.method != "read_csv" and (settings.separator is not None or not settings.header):
         raise InputError(f"{name}: --separator and --no-header are for .csv and .tsv files: leave them out")
-    if suffix in (".jsonl", ".ndjson", ".json"):
-        return _json_table(PlainText(path, name, settings), suffix == ".json")
-    folder = Folder() if path.suffix.lower() in PACKED else None
-    if folder is not None:
-        path = PlainText.unpacked(path, name, folder, settings.limits)
-    if suffix in (".xlsx", ".xls", ".ods"):
-        return _workbook_table(path, name, settings.limits)
-    table = _columnar_table(path, name, "Parquet" if suffix == ".parquet" else "Arrow", settings.limits, rows)
-    table.kept = folder
+    path, folder = PlainText.unpacked(path, name, settings.limits)
+    some = {} if rows == slice(None) else {"rows": rows}
+    table = kind.read(path, name, settings, **some) if kind else _unnamed_table(ending, path, name, settings)
+    table.kept.append(folder)
     return table
 
 
-def _unnamed_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
+def _unnamed_table(ending: str, path: Path, name: str, settings: SourceSettings) -> SourceTable:
     """A file whose name does not say its kind: lines of fastText, JSON, or a table whose rows have the same number of fields."""
-    ending = Path(path.name.lower().removesuffix(".gz").removesuffix(".zst")).suffix
     unknown = InputError(
         f"{name}: cannot read a file {f'of kind {ending!r}' if ending else 'without an extension'}; supported: "
-        f"{' '.join(KINDS)} (each also with .gz or .zst), lines that begin with __label__, and tables in any text file"
+        f"{' '.join(KINDS)} (each also with {' or '.join(PACKED)}), lines that begin with __label__, and tables in any text file"
     )
-    if path.name.endswith((".xml", ".html", ".htm")):
+    if ending in (".xml", ".html", ".htm"):
         raise unknown
     text = PlainText(path, name, settings)
     start = _first_lines(text)
     if any(line.startswith("__label__") for line in start):
         return SourceTable.of_records(name, lambda: _fasttext_records(text), 1_000, text.notes)
     if start and start[0].lstrip()[:1] in ("{", "["):
-        return _json_table(text, start[0].lstrip()[:1] == "[")
+        return _json_table(start[0].lstrip()[:1] == "[", path, name, settings)
     _check_table(name, start)
     even, mark, _ = _layout(start, settings, "\t")
     named = start and KNOWN_NAMES & {cell.strip().strip('"').lower() for cell in start[0].split(mark)}
     # commas are in most prose: only a header shows that they separate
     if settings.separator or (even and (named or (mark != "," and len(start) > 2))):
-        return _delimited_table(text, settings, "\t")
+        return _delimited_table("\t", path, name, settings)
     raise unknown
 
 
@@ -124,7 +118,8 @@ def _fasttext_records(text: PlainText) -> Iterator[dict[str, Any]]:
 # ---- CSV and TSV
 
 
-def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> SourceTable:
+def _delimited_table(usual: str, path: Path, name: str, settings: SourceSettings) -> SourceTable:
+    text = PlainText(path, name, settings)
     start, header = _first_lines(text), settings.header
     _check_table(text.name, start)
     _, mark, skip = _layout(start, settings, usual)
@@ -296,8 +291,9 @@ def _delimited_records(text: PlainText, mark: str, header: bool, skip: int) -> I
 # ---- JSON
 
 
-def _json_table(text: PlainText, array: bool) -> SourceTable:
+def _json_table(array: bool, path: Path, name: str, settings: SourceSettings) -> SourceTable:
     """The objects of a document (`array`), with all their keys; or JSON lines, whose columns are the keys of the first thousand."""
+    text = PlainText(path, name, settings)
     found = _json_array(text) if array else None
     if not array and "".join(_first_lines(text)[:2]).lstrip().startswith("["):
         with suppress(InputError):  # a line is named then
@@ -375,7 +371,9 @@ def _json_rows(name: str, whole: Any) -> list[Any] | None:
 # ---- Parquet, Arrow and workbooks
 
 
-def _columnar_table(path: Path, name: str, kind: str, limits: bool, rows: slice) -> SourceTable:
+def _columnar_table(
+    kind: str, path: Path, name: str, settings: SourceSettings, rows: slice = slice(None)
+) -> SourceTable:
     def scan() -> pl.LazyFrame:
         if kind == "Parquet":
             whole = pl.scan_parquet(path, glob=False)
@@ -389,7 +387,7 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool, rows: slice)
         for batch in _guarded(scan, names, name, kind):
             # measured before it leaves Polars, where many cells may be one text
             size += sum(_bytes(values) for values in batch.values() if isinstance(values, pl.Series))
-            PlainText.check_expansion(name, path, size, limits)
+            PlainText.check_expansion(name, path, size, settings.limits)
             yield batch
 
     with reading(name, kind), one_line(f"{name} is not a readable {kind} file"):
@@ -426,11 +424,11 @@ def _bytes(values: pl.Series) -> int:
 _WORKBOOK = ("4000000000", "60")  # bytes of address space, and seconds: a million rows of prose took 0.5 GB and 2 s
 
 
-def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
+def _workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
     """The first sheet of a workbook."""
     folder = Folder()
     child, out = Path(__file__).with_name("workbook.py"), folder.new()
-    given = [sys.executable, "-P", str(child), str(path), str(out), *(_WORKBOOK if limits else "00")]
+    given = [sys.executable, "-P", str(child), str(path), str(out), *(_WORKBOOK if settings.limits else "00")]
     done = subprocess.run(given, capture_output=True)
     if done.returncode:  # Rust ends the process where it gets no memory
         raise InputError(f"{name} takes over 4 GB of memory or a minute; export it as CSV, or pass --no-limits")
@@ -439,6 +437,44 @@ def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
         raise InputError(f"{name} is not a readable workbook: {sheets[:200]}")
     table = SourceTable.of_frame(pl.scan_ipc(out, glob=False), name)
     assert table is not None, "it is a frame"
-    table.first_line, table.kept = True, folder
+    table.first_line = True
+    table.kept.append(folder)
     table.notes = () if len(sheets) == 1 else (f"sheet {sheets[0]!r}, the first of {len(sheets)}",)
     return table
+
+
+class _Kind(NamedTuple):
+    """A kind of file.
+
+    Attributes:
+        read: what makes a table of it.
+        method: of Polars, to read it.
+        begins: its first bytes, by which standard input is recognised.
+        lists: whether a cell may be a list.
+        remote: whether it is read from an address.
+    """
+
+    read: Callable[..., SourceTable]
+    method: str
+    begins: bytes = b""
+    lists: bool = True
+    remote: bool = True
+
+
+_LINES = _Kind(partial(_json_table, False), "read_ndjson")
+_ARROW = _Kind(partial(_columnar_table, "Arrow"), "read_ipc", b"ARROW1")
+_SHEET = _Kind(_workbook_table, "read_excel", b"PK\x03\x04", lists=False, remote=False)
+KINDS = {
+    ".csv": _Kind(partial(_delimited_table, ","), "read_csv", lists=False),
+    ".tsv": _Kind(partial(_delimited_table, "\t"), "read_csv", lists=False),
+    ".jsonl": _LINES,
+    ".ndjson": _LINES,
+    ".json": _Kind(partial(_json_table, True), "read_json", remote=False),
+    ".parquet": _Kind(partial(_columnar_table, "Parquet"), "read_parquet", b"PAR1"),
+    ".arrow": _ARROW,
+    ".feather": _ARROW,
+    ".ipc": _ARROW,
+    ".xlsx": _SHEET,
+    ".xls": _SHEET,
+    ".ods": _SHEET._replace(method="read_ods"),
+}

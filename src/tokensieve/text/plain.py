@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
+import lzma
 import os
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any
 
 import polars as pl
+import zstandard
 
 from tokensieve.errors import InputError
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
 
-PACKED = (".gz", ".zst")
+# ending → name, module that opens such files, how they begin, and what unpacks one frame of them
+PACKED: dict[str, tuple[str, str, bytes, Callable[[], Any]]] = {
+    ".gz": ("gzip", "gzip", b"\x1f\x8b", lambda: zlib.decompressobj(wbits=31)),
+    ".zst": ("zstd", "zstandard", b"\x28\xb5\x2f\xfd", lambda: zstandard.ZstdDecompressor().decompressobj()),
+    ".xz": (".xz", "lzma", b"\xfd7zXZ\0", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=2**28)),
+}
 BLOCK = 2**22
 _WESTERN_MARKS = "‘’“”„–—…•€£©®™°«»´·¿¡\xa0"  # no letters, and frequent in cp1252
 _ALPHABETS = (  # small letters beyond ASCII, in one language or a few that have much in common
@@ -33,45 +39,38 @@ _BINARY = {  # how files begin that are no text, whatever their name says
     b"\xd0\xcf\x11\xe0": "an old Excel workbook; rename it to end in .xls",
     b"PAR1": "a Parquet file; rename it to end in .parquet",
     b"ARROW1": "an Arrow file; rename it to end in .arrow",
-    b"\x1f\x8b": "a gzip file; rename it to end in .gz after its own extension, such as data.csv.gz",
-    b"\x28\xb5\x2f\xfd": "a zstd file; rename it to end in .zst after its own extension, such as data.csv.zst",
     b"%PDF": "a PDF; export its text as CSV",
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
     b"SQLite format 3": "a database; export the table as CSV",
     b"version https://git-lfs": "a Git LFS pointer; fetch the file with git lfs pull",
     b"BZh": "a bzip2 file; unpack it with bunzip2",
+} | {
+    begins: f"a {name} file; rename it to end in {ending} after its own extension, such as data.csv{ending}"
+    for ending, (name, _, begins, _) in PACKED.items()
 }
 
 
-def _zstd_blocks(packed: IO[bytes]) -> Iterator[bytes]:
-    """What a zstd file holds, in its one or more frames. `zstandard.open` would end a file that is cut off without an error."""
-    import zstandard
-
-    frame = None
+def _unpacked_blocks(packed: IO[bytes], start: Callable[[], Any]) -> Iterator[bytes]:
+    """What a file holds, in its one or more frames. `zstandard.open` would end a file that is cut off without an error."""
+    frame, first = None, True
     while block := packed.read(2**11):  # 2 kB can expand to 64 MB
-        while block:
-            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+        while block := block if frame or first else block.lstrip(b"\0"):  # zeros may follow a frame
+            frame, first = frame or start(), False
             yield frame.decompress(block)
             block = frame.unused_data if frame.eof else b""
             frame = None if frame.eof else frame
     if frame is not None:
-        raise zstandard.ZstdError("it ends within a frame")
+        raise EOFError
 
 
 @contextmanager
 def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
-    """Turn what the operating system, gzip, zstd or Polars (which takes a file for some kind) say into one line."""
-    import zstandard
-
+    """Turn what the operating system or Polars (which takes a file for some kind) say into one line."""
     try:
         yield
     except UnicodeError as problem:  # encodings of more than one byte a character, where bad bytes cannot be marked
         raise InputError(f"{name} is not in the encoding given ({problem}); check --encoding") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(f"{name} is damaged or not a gzip file; create or download it again") from None
-    except zstandard.ZstdError:
-        raise InputError(f"{name} is damaged or not a zstd file; create or download it again") from None
     except OSError as problem:
         raise InputError(f"cannot read {name!r}: {problem.strerror or problem}") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
@@ -89,11 +88,9 @@ class PlainText:
         PlainText.check_regular(path)
         with reading(name):
             path = path if path.stat().st_size else Path(os.devnull)  # in /proc and /sys some of size 0 have no end
-        self.name, self.path, self._limits, self.notes = name, path, settings.limits, tuple[str, ...]()
+        self.name, self._limits, self.notes = name, settings.limits, tuple[str, ...]()
         encoding = self._encoding = settings.encoding or "utf-8"
-        if path.suffix.lower() in PACKED:
-            self._folder = Folder()  # lives as long as this object
-            self.path = PlainText.unpacked(path, name, self._folder, self._limits)
+        self.path, self._folder = PlainText.unpacked(path, name, self._limits)
         try:
             io.TextIOWrapper(io.BytesIO(), self._encoding)
         except (LookupError, ValueError):
@@ -130,18 +127,23 @@ class PlainText:
         return InputError(f"{name}: a line is over {LONGEST / 1e6:,.0f} MB; if it is one document, pass --no-limits")
 
     @staticmethod
-    def unpacked(path: Path, name: str, folder: Folder, limits: bool) -> Path:
-        """A file packed by gzip or zstd, unpacked into a folder, unless it expands beyond what real text does."""
+    def unpacked(path: Path, name: str, limits: bool) -> tuple[Path, Folder | None]:
+        """The file, unless it is packed: then it is unpacked into a folder, up to what real text expands to."""
+        if path.suffix.lower() not in PACKED:
+            return path, None
+        packing, _, _, start = PACKED[path.suffix.lower()]
+        folder = Folder()
         out, total = folder.new(), 0
-        gzipped = path.suffix.lower() == ".gz"
-        opener = gzip.open if gzipped else open
-        with reading(name), cast("IO[bytes]", opener(path, "rb")) as packed, out.open("wb") as file:
-            for block in iter(lambda: packed.read(BLOCK), b"") if gzipped else _zstd_blocks(packed):
-                total += len(block)
-                PlainText.check_expansion(name, path, total, limits)
-                with Folder.storing():
-                    file.write(block)
-        return out
+        try:
+            with reading(name), path.open("rb") as packed, out.open("wb") as file:
+                for block in _unpacked_blocks(packed, start):
+                    total += len(block)
+                    PlainText.check_expansion(name, path, total, limits)
+                    with Folder.storing():
+                        file.write(block)
+        except (EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError):
+            raise InputError(f"{name} is damaged or not a {packing} file; create or download it again") from None
+        return out, folder
 
     def _undecodable(self, encoding: str) -> list[bytes] | None:
         """Lines around the first bytes that are not of the encoding; none around a NUL byte; None where all are text."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.formats import file_table, kind_of
+from tokensieve.text.formats import KINDS, file_table, kind_of
 from tokensieve.text.plain import LONGEST, PACKED, PlainText, reading
 from tokensieve.text.settings import ReadSettings, SourceSettings
 from tokensieve.text.spill import Folder
@@ -242,26 +242,28 @@ def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str])
     other text is one document per line, in a column named text.
     """
     name, folder = "standard input", Folder()
-    packings = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}
-    binaries = {b"PAR1": ".parquet", b"ARRO": ".arrow", b"PK\x03\x04": ".xlsx"}
+    endings = {begins: ending for ending, (_, _, begins, _) in PACKED.items()}
+    endings |= {kind.begins: ending for ending, kind in reversed(KINDS.items()) if kind.begins}
+
+    def recognised(start: bytes) -> str:
+        return next((ending for begins, ending in endings.items() if start.startswith(begins)), "")
 
     blocks = iter(lambda: sys.stdin.buffer.read(2**22), b"")
-    path = folder.save(_limited(blocks, name, how.limits, (*packings, *binaries)))
+    path = folder.save(_limited(blocks, name, how.limits, tuple(endings)))
     start = _beginning(path)
     if not start.strip():
         raise InputError("standard input is empty: pipe texts into the command, or name a file")
-    if packed := packings.get(start[:2]):
-        path = PlainText.unpacked(path.rename(f"{path}{packed}"), name, folder, how.limits)
-        start = _beginning(path)
+    path, unpacked = PlainText.unpacked(path.rename(f"{path}{recognised(start)}"), name, how.limits)
+    start = _beginning(path)
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
     first = text.partition(b"\n")[0].decode(errors="replace").strip()
-    suffix = binaries.get(start[:4]) or {b"{": ".jsonl", b"[": ".json"}.get(text[:1], "")
+    suffix = recognised(start) or {b"{": ".jsonl", b"[": ".json"}.get(text[:1], "")
     named = set(columns) & {
         column.strip().strip('"') for column in re.split(f"[{re.escape(how.separator or ',;|')}\t]", first)
     }
     if not suffix and (named or labelled or how.separator or not how.header):
         suffix = ".tsv" if "\t" in first else ".csv"
-    path = path.rename(f"{path}{suffix or '.txt'}")
+    path = path.rename(path.with_suffix(suffix or ".txt"))
     if suffix:
         table = file_table(path, how, name)
     else:
@@ -269,7 +271,7 @@ def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str])
         lines = [line.removesuffix("\r") for line in plain.whole().removesuffix("\n").split("\n")]
         texts = pl.Series(lines, dtype=pl.String)
         table = SourceTable(name, ("text",), lambda names: iter([dict.fromkeys(names, texts)]), notes=plain.notes)
-    table.kept = folder
+    table.kept += folder, unpacked
     return table
 
 
@@ -277,7 +279,7 @@ def _limited(blocks: Iterable[bytes], name: str, limits: bool, packed: tuple[byt
     """The blocks of what has no size, until they or one of their lines are too large: before they fill the disk."""
     start, line, total = b"", 0, 0
     for block in blocks:
-        start, total = start or block[:4], total + len(block)
+        start, total = start or block[:8], total + len(block)
         if limits and total > COPIED:
             raise InputError(f"{name} is over {COPIED / 1e9:,.0f} GB; save it to a file first, or pass --no-limits")
         line = len(block) - block.rfind(b"\n") - 1 if b"\n" in block else line + len(block)
@@ -302,7 +304,7 @@ def _address_table(address: str, how: SourceSettings) -> SourceTable:
     """A file, or files by a glob, anywhere that Polars reads; text files are copied here first, to be checked like any other."""
     name = shown_address(address)
     kind = kind_of(name)
-    if kind not in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".ipc", ".feather"):
+    if not kind or not KINDS[kind].remote:
         raise InputError(
             f"{name}: only .csv, .tsv, .jsonl, .parquet and .arrow files can be read from a URL; download it"
         )
@@ -321,11 +323,11 @@ def _address_table(address: str, how: SourceSettings) -> SourceTable:
             raise failed(problem) from None
 
     try:
-        if kind in (".csv", ".tsv", ".jsonl", ".ndjson"):
+        if KINDS[kind].method in ("read_csv", "read_ndjson"):
             folder = Folder()
             copy = folder.save(_limited(_downloaded(address, name), name, how.limits))
             table = file_table(copy.rename(f"{copy}{kind}"), how, name)
-            table.kept = folder
+            table.kept.append(folder)
             return table
         return SourceTable(name, scan(address).collect_schema().names(), read)
     except InputError:
@@ -339,7 +341,7 @@ def _downloaded(address: str, name: str) -> Iterator[bytes]:
     if address.lower().startswith(("http://", "https://")):
         from urllib.request import urlopen
 
-        if name.lower().endswith(PACKED):
+        if name.lower().endswith(tuple(PACKED)):
             raise InputError(f"{name}: compressed files cannot be read from a URL; download it first")
         with urlopen(address, timeout=60) as response:
             yield from iter(lambda: response.read(2**22), b"")

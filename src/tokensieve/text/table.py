@@ -63,7 +63,7 @@ class SourceTable:
             raise InputError(f"{name}: the column name {twice[0][:80]!r} occurs more than once; rename one of them")
         self.name, self.columns, self._read, self._records = name, tuple(columns), read, records
         self.first_line, self.notes = first_line, tuple(notes)
-        self.kept: object = None  # what must live as long as the table, such as a folder of temporary files
+        self.kept: list[object] = []  # what must live as long as the table, such as a folder of temporary files
         self.check_same: Callable[[], None] = lambda: None  # called after the last row; raises if the source changed
 
     @classmethod
