@@ -62,7 +62,8 @@ def collect(
         columns: whose values are fields of the text, behind the others.
     """
     flags = {"group": "by", "environment": "environments"}
-    train, test = _Collected(tuple(more), settings.stream), _Collected(tuple(more), settings.stream)
+    schema = {"text": pl.String, "label": pl.String, **dict.fromkeys(more, pl.String), "row": pl.Int64}
+    train, test = Collected(schema, settings.stream), Collected(schema, settings.stream)
     found, row = set[str](), 1
     others = () if columns is None else columns.names
     verdict = table.verdict()
@@ -102,16 +103,16 @@ def collect(
     return train.finish(), test.finish()
 
 
-class _Collected:
-    """Documents for training or testing, collected batch by batch."""
+class Collected:
+    """Documents for training or testing, collected batch by batch, with the digests of their texts."""
 
-    def __init__(self, more: tuple[str, ...], stream: bool) -> None:
+    def __init__(self, schema: Mapping[str, type[pl.DataType]], stream: bool) -> None:
         self.counts, self._writer = Counter[str](rows=0), StoredTexts.writer() if stream else None
-        schema = {"text": pl.String, "label": pl.String, **dict.fromkeys(more, pl.String), "row": pl.Int64}
         self._frames: list[pl.DataFrame] = []
-        self.add(pl.DataFrame(schema=schema))
+        self.keep(pl.DataFrame(schema={**schema, "key": pl.Binary}))
 
     def add(self, frame: pl.DataFrame) -> None:
+        """Keep the rows that have a text and a label, and count the others by what they lack."""
         has_text, has_name = pl.col("text").is_not_null(), pl.col("label").is_not_null()
         blank = pl.col("text").str.contains(BLANK)
         unusable = {
@@ -122,13 +123,17 @@ class _Collected:
         found = frame.select(rows=pl.len(), **{name: rows.sum() for name, rows in unusable.items()})
         self.counts.update(found.row(0, named=True))
         usable = frame.filter(has_name & ~blank)
-        usable = usable.with_columns(key=digests(usable["text"]))
+        self.keep(usable.with_columns(key=digests(usable["text"])))
+
+    def keep(self, usable: pl.DataFrame) -> None:
+        """These documents; their texts go into a file, if there is one."""
         if self._writer is not None:
             self._writer.extend(usable["text"].to_list())
             usable = usable.drop("text")
         self._frames.append(usable)
 
     def finish(self) -> Usable:
+        """All that was kept."""
         return pl.concat(self._frames), None if self._writer is None else self._writer.finish(), self.counts
 
 

@@ -6,22 +6,19 @@ Pairs of one prompt share its words and difficulty, so all statistics count prom
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.escape import option
 from tokensieve.text.corpus import Corpus, Intake, Pairing
-from tokensieve.text.documents import ColumnTokens, digests
+from tokensieve.text.documents import Collected, ColumnTokens, digests
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
-from tokensieve.text.spill import StoredTexts
 from tokensieve.text.table import BATCH, TEST_NAMES, SourceTable
 from tokensieve.text.tokenizers import ColumnKind, FieldTokenizer
 from tokensieve.text.values import label_name, listed, missing
@@ -88,19 +85,17 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
     return replace(train, test=test)
 
 
-class _Side:
+class _Side(Collected):
     """Collects usable pairs for training or testing, and counts the others."""
 
     def __init__(self, name: str, how: ReadSettings, fields: tuple[str, ...]) -> None:
-        self.name, self.counts, self._fields, self._drop = name, Counter[str](rows=0), fields, how.ties == "drop"
-        self._texts: list[str] = []
-        self._words: list[tuple[str | None, ...]] = []
-        self._keys: list[pl.Series] = []
-        self._writer = StoredTexts.writer() if how.stream else None
-        # row, unit with its kind, weight, place of the preferred answer, environment
-        self._pairs: list[tuple[int, tuple[str, str], float, int, str | None]] = []
+        self.name, self._fields, self._drop = name, fields, how.ties == "drop"
+        self._waiting: list[tuple[Any, ...]] = []  # documents as in the schema, each with the values of other columns
+        self._schema = {"text": pl.String, "label": pl.Int64, "row": pl.Int64, "weight": pl.Float64}
+        self._schema |= {"environment": pl.String, "unit": pl.String, "position": pl.Int64}
+        super().__init__(self._schema, how.stream)
 
-    def add(
+    def add_row(
         self, row: int, answers: Sequence[_Answer], results: Sequence[_Result], unit: object, environment: str | None
     ) -> None:
         """The answers of one row or prompt, each with the values of other columns, and which of two won."""
@@ -119,50 +114,41 @@ class _Side:
                 kept.append((one, other, tie))
         if kept and unit is None:
             self.counts["missing_label"] += 1
+        of = f"\0{row}" if unit is None else str(unit)  # no name that a column holds
         for one, other, tie in kept:
             self.counts["ties"] += tie
+            weight = (0.5 if tie else 1.0) / len(kept)
             for first, second in ((one, other), (other, one))[: 1 + tie]:
-                for text, words in (answers[first], answers[second]):
-                    self._texts.append(str(text))
-                    self._words += [words] if words else []
-                of = ("row", str(row)) if unit is None else ("unit", str(unit))
                 position = TIE if tie else int(first > second)
-                self._pairs.append((row, of, (0.5 if tie else 1.0) / len(kept), position, environment))
-        if len(self._texts) >= BATCH and self._writer:
+                for label, (text, words) in ((1, answers[first]), (0, answers[second])):
+                    self._waiting.append((text, label, row, weight, environment, of, position, *words))
+        if len(self._waiting) >= BATCH:
             self._flush()
 
-    def _flush(self) -> pl.Series:
-        """The texts collected, with the values of other columns as fields; they go into their file, if there is one."""
-        texts = pl.Series(self._texts, dtype=pl.String)
-        self._keys.append(digests(self._texts))
-        if self._words:
-            columns = [pl.Series(column, dtype=pl.String) for column in zip(*self._words, strict=True)]
-            texts = FieldTokenizer.join_fields(self._fields, [texts, *columns])
-        if self._writer:
-            self._writer.extend(texts.to_list())
-            self._texts, self._words = [], []
-        return texts
+    def _flush(self) -> None:
+        """Keep what waits, with the values of other columns as fields."""
+        columns = [*zip(*self._waiting, strict=True)] or [()] * len(self._schema)
+        frame = pl.DataFrame(dict(zip(self._schema, columns, strict=False)), schema=self._schema)
+        frame = frame.with_columns(key=digests(frame["text"]))  # of the answers alone
+        if words := [pl.Series(column, dtype=pl.String) for column in columns[len(self._schema) :]]:
+            frame = frame.with_columns(text=FieldTokenizer.join_fields(self._fields, [frame["text"], *words]))
+        self.keep(frame)
+        self._waiting = []
 
     def corpus(self, reader: _PairReader) -> Corpus:
         """What was collected; an `InputError` where no pair is usable."""
-        counts, columns, n = self.counts, reader.columns, len(self._pairs)
+        self._flush()
+        frame, stored, counts = self.finish()
+        columns, n = reader.columns, frame.height // 2
         if not counts["rows"]:
             raise InputError(f"{self.name} has no rows")
         if not n:
             lost = f"{counts['missing_text']:,} lack an answer, {counts['empty']:,} have an empty one"
             same = f"{counts['identical']:,} have one text on both sides"
             raise InputError(f"{self.name}: no pair is left; of {counts['rows']:,} rows {lost}, {same}; check --pairs")
-        texts = self._flush()
-        rows, units, weights, won, environments = zip(*self._pairs, strict=True)
-        keys, position = pl.concat(self._keys), np.array(won)
-        frame = {"key": keys, "label": np.tile(np.array([1, 0]), n), "row": np.repeat(np.array(rows, np.int64), 2)}
-        frame |= {} if self._writer else {"text": texts}
-        if len(set(weights)) > 1:
-            frame["weight"] = np.repeat(np.array(weights), 2)
-        if set(environments) != {None}:
-            frame["environment"] = pl.Series([name for name in environments for _ in range(2)], dtype=pl.String)
-        sides = pl.DataFrame({"a": keys.gather_every(2), "b": keys.gather_every(2, 1)})
-        decided = sides.filter(pl.Series(position != TIE))
+        pairs, other = frame.gather_every(2), frame["key"].gather_every(2, 1)
+        units, position = pairs["unit"].to_list(), pairs["position"].to_numpy()
+        decided = pl.DataFrame({"a": pairs["key"], "b": other}).filter(pl.Series(position != TIE))
         swapped = decided.select(pl.col("b").alias("a"), pl.col("a").alias("b")).unique()
         if not reader.by:  # only of a column is a missing value worth a word
             del counts["missing_label"]
@@ -181,7 +167,7 @@ class _Side:
                 f"the first answer ({columns[0]!r}) wins {first / decided.height:.1%} of {decided.height:,} pairs "
                 f"(95% CI {interval.low:.1%} to {interval.high:.1%}){'' if fair else ': its position predicts the preference'}"
             )
-        names = tuple(name for _, name in dict.fromkeys(units))
+        names = tuple(name.removeprefix("\0") for name in dict.fromkeys(units))
         if reader.by and len(names) < 6 and n >= 50:  # p is never below 2^(1 − units)
             notes.append(
                 f"column {reader.by!r} (--by) has {len(names)} values for {n:,} pairs: too few for a significant result; to "
@@ -191,8 +177,9 @@ class _Side:
         places = position if reader.judged and len(columns) == 2 else None
         pairing = Pairing(ends, reader.by, Corpus.unit_index(units), names, places)
         intake = Intake(counts=counts, columns=ends, detected=tuple(notes), pairs=True)
-        stored = self._writer.finish() if self._writer else None
-        data, kinds = pl.DataFrame(frame), reader.suspects.kinds
+        unused = {"weight": pairs["weight"].n_unique() == 1, "environment": pairs["environment"].null_count() == n}
+        data = frame.drop("unit", "position", *(name for name, is_unused in unused.items() if is_unused))
+        kinds = reader.suspects.kinds
         return Corpus(data, ("rejected", "chosen"), self.name, intake, None, reader.fields, kinds, pairing, stored)
 
 
@@ -329,7 +316,7 @@ class _PairReader:
             elif self.judged:
                 results = self._compared(self._numbers(row, values, len(answers)))
             both = list(zip(answers, self._words(values, len(answers)), strict=True))
-            side.add(row, both, results, None if missing(unit) else unit, values[_ENVIRONMENT])
+            side.add_row(row, both, results, None if missing(unit) else unit, values[_ENVIRONMENT])
         if how.split is not None:
             self.table.check_sides(how.split, found)
 
@@ -348,7 +335,7 @@ class _PairReader:
             prompts.setdefault((key, values[_ENVIRONMENT]), []).append(found)
         for (unit, environment), answers in prompts.items():
             results = self._compared([score for _, score, _ in answers])
-            side.add(answers[0][0], [answer for *_, answer in answers], results, unit, environment)
+            side.add_row(answers[0][0], [answer for *_, answer in answers], results, unit, environment)
 
     def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         how, others = self.how, [column for columns in self._columns.values() for column in columns]
@@ -409,42 +396,35 @@ class _PairReader:
 
     def _outcome(self) -> Callable[[int, dict[str, Any]], int | None]:
         """What the winner column holds → FIRST, SECOND, TIE or None."""
-        column, yes = str(self.how.winner), ("1", "true")
+        column, true = str(self.how.winner), ("1", "true")
         if len(self.columns) != 2:
             raise InputError("--winner is for two columns in --pairs; for more answers use --scores or --ranks")
-        values = {name for _, row in self._rows() if (name := label_name(row[column])) is not None}
-        numbers = set(filter(re.compile(r"-?\d+(\.\d+)?(e-?\d+)?").fullmatch, values))
+        found = {name for _, row in self._rows() if (name := label_name(row[column])) is not None}
+        numbers = set(filter(re.compile(r"-?\d+(\.\d+)?(e-?\d+)?").fullmatch, found))
         own = [c.lower() for c in self.columns]
         ends = [re.sub(r".*[_\W]", "", c) for c in own]
-        flags = {value.lower() for value in values} <= {"0", "1", "true", "false"} and not column.endswith("_id")
         wins = r"([\W_]+(is[\W_])?(wins?|won|winner|better|best|preferred))?"
         sides = [side for side in (FIRST, SECOND) if re.search(rf"(^|[\W_]){ends[side]}{wins}$", column.lower())]
-        if flags and len(sides) == 1:  # such as winner_model_a or a_wins, with 1 where it won
-
-            def flag(row: int, values: dict[str, Any]) -> int | None:
-                tie, won = (label_name(values[name]) for name in (self._tie or column, column))
-                if self._tie and (tie or "").lower() in yes:
-                    return TIE
-                return None if won is None else abs((won.lower() not in yes) - sides[0])
-
-            return flag
-        by_number = self._by_number(numbers, ends, sides) if numbers else {}
+        truth = {x.lower() for x in found} <= {"0", "1", "true", "false"} and not column.endswith("_id")
+        tie = None
+        if truth and len(sides) == 1:  # such as winner_model_a or a_wins, with 1 where it won
+            tie, meaning = self._tie, {x: abs((x.lower() not in true) - sides[0]) for x in found}
+        else:  # of several that say it the last one counts
+            said = [(side, _SYNONYMS[side]) for side in (SECOND, FIRST)]
+            said += [(side, [own[side], _plain(ends[side])]) for side in (SECOND, FIRST)] + [(TIE, _SYNONYMS[TIE])]
+            meaning = {x: side for side, names in said for x in found if _plain(x) in names or x.lower() in names}
+            meaning |= self._by_number(numbers, ends, sides) if numbers else {}
 
         def outcome(row: int, values: dict[str, Any]) -> int | None:
-            cell = label_name(values[column])
-            if cell is None or cell in by_number:
-                return by_number.get(cell or "")
-            plain = _plain(cell)
-            models = [label_name(values[model]) for model in self._models]
-            if plain in _SYNONYMS[TIE]:
+            cell, models = label_name(values[column]), [label_name(values[model]) for model in self._models]
+            if tie and (label_name(values[tie]) or "").lower() in true:
                 return TIE
-            for side in (FIRST, SECOND):
-                named = models and cell == models[side] and models[0] != models[1]
-                if named or cell.lower() == own[side] or plain == _plain(ends[side]):
-                    return side
-            for side in (FIRST, SECOND):
-                if plain in _SYNONYMS[side]:
-                    return side
+            if cell is None:
+                return None
+            if cell in models and models[0] != models[1] and cell not in numbers and meaning.get(cell) != TIE:
+                return models.index(cell)
+            if cell in meaning:
+                return meaning[cell]
             raise InputError(
                 f"{self.table.name}: row {row}: column {column!r} contains {cell[:40]!r}, which names neither answer nor a tie; it "
                 f"may contain {self.columns[0]} and {self.columns[1]}, A and B, 1 and 2, 0 and 1, the models' names, and tie"
