@@ -27,7 +27,7 @@ from tokensieve.evidence.sums import Sums
 from tokensieve.model.settings import TrainSettings
 from tokensieve.text.corpus import Corpus, Intake
 from tokensieve.text.counts import Ints
-from tokensieve.text.documents import collect, digests
+from tokensieve.text.documents import Collected, collect
 from tokensieve.text.formats import KINDS, file_table, kind_of
 from tokensieve.text.formatting import Bits, Formatting
 from tokensieve.text.plain import PACKED, reading
@@ -100,7 +100,7 @@ class Partitions(Chunks):
     def numbers(values: pl.Series, salt: object) -> pl.Series:
         """A number below 2³² for each value, which depends on nothing else but the salt."""
         names = values.bin.encode("hex") if values.dtype == pl.Binary else values
-        return digests(f"{salt} {name}" for name in names).bin.slice(0, 4).bin.reinterpret(dtype=pl.UInt32)
+        return Collected.digests(f"{salt} {name}" for name in names).bin.slice(0, 4).bin.reinterpret(dtype=pl.UInt32)
 
     def copies(self, test: Partitions | None, classes: tuple[str, ...], near: bool) -> Counter[str]:
         """Numbers of texts of training documents (`Side`), and of test documents, that occur more than once.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tokensieve.errors import InputError
 from tokensieve.escape import option, shown
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.documents import ColumnTokens, Grouping, Usable, collect, digests
+from tokensieve.text.documents import Collected, ColumnTokens, Grouping, Usable, collect
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
@@ -169,7 +169,7 @@ class Corpus:
     def of(cls, texts: Sequence[str] | pl.Series, labels: Sequence[int] | Ints, classes: Sequence[str]) -> Corpus:
         """A corpus from data in memory: n texts, the class index of each, and the class names."""
         series = pl.Series("text", texts, dtype=pl.String)
-        columns = {"text": series, "key": digests(series), "label": np.asarray(labels, dtype=np.int64)}
+        columns = {"text": series, "key": Collected.digests(series), "label": np.asarray(labels, dtype=np.int64)}
         frame = pl.DataFrame(columns).with_columns(row=pl.int_range(1, len(series) + 1, dtype=pl.Int64))
         intake = Intake(counts=Counter(rows=frame.height, kept=frame.height))
         return cls(frame, tuple(classes), "the documents", intake)

@@ -34,14 +34,6 @@ _NULL = pl.Series([None], dtype=pl.String)
 Usable: TypeAlias = tuple[pl.DataFrame, StoredTexts | None, Counter[str]]
 
 
-def digests(texts: Iterable[str]) -> pl.Series:
-    """The digests by which texts are compared: BLAKE2b of their UTF-8, 12 bytes.
-
-    Among 10⁹ texts, two different ones share a digest with probability 10⁻¹¹.
-    """
-    return pl.Series([hashlib.blake2b(text.encode(), digest_size=12).digest() for text in texts], dtype=pl.Binary)
-
-
 def collect(
     table: SourceTable,
     texts: Sequence[str],
@@ -123,7 +115,7 @@ class Collected:
         found = frame.select(rows=pl.len(), **{name: rows.sum() for name, rows in unusable.items()})
         self.counts.update(found.row(0, named=True))
         usable = frame.filter(has_name & ~blank)
-        self.keep(usable.with_columns(key=digests(usable["text"])))
+        self.keep(usable.with_columns(key=self.digests(usable["text"])))
 
     def keep(self, usable: pl.DataFrame) -> None:
         """These documents; their texts go into a file, if there is one."""
@@ -131,6 +123,12 @@ class Collected:
             self._writer.extend(usable["text"].to_list())
             usable = usable.drop("text")
         self._frames.append(usable)
+
+    @staticmethod
+    def digests(texts: Iterable[str]) -> pl.Series:
+        """The digests by which texts are compared: BLAKE2b of their UTF-8, 12 bytes. Among 10⁹ texts, two different ones share a
+        digest with probability 10⁻¹¹."""
+        return pl.Series([hashlib.blake2b(text.encode(), digest_size=12).digest() for text in texts], dtype=pl.Binary)
 
     def finish(self) -> Usable:
         """All that was kept."""

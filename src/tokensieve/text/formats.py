@@ -108,7 +108,7 @@ def _unnamed_table(ending: str, path: Path, name: str, settings: SourceSettings)
 
 def _fasttext_records(text: PlainText) -> Iterator[dict[str, Any]]:
     """Lines of fastText, "__label__a __label__b text"; a label alone is text, several are a list."""
-    for line in text.checked_lines():
+    for line in text.lines():
         words = re.sub(r"^(__label__\S*\s*)+", "", line)
         labels = re.findall(r"__label__(\S*)", line.removesuffix(words))
         if line.strip():
@@ -205,7 +205,7 @@ def _check_table(name: str, start: Sequence[str]) -> None:
 def _first_lines(text: PlainText) -> list[str]:
     """The first 50 lines, or those up to one that is no text."""
     start = list[str]()
-    with suppress(PlainText.Bad), closing(text.lines()) as lines:
+    with suppress(PlainText.NotText), closing(text.lines()) as lines:
         for line in islice(lines, 50):
             start.append(line[:1_000_000])
             if sum(map(len, start)) > 1_000_000:
@@ -255,7 +255,8 @@ def _layout(start: Sequence[str], settings: SourceSettings, usual: str) -> tuple
 def _delimited_records(text: PlainText, mark: str, header: bool, skip: int) -> Iterator[list[str]]:
     """The header, if there is one, then the rows, read strictly."""
     csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))  # one document may have 50 MB
-    with closing(text.lines()) as lines:
+    where = ""
+    with closing(text.lines(lambda line: f"{where} (line {line})")) as lines:
         reader = csv.reader(islice(lines, skip, None), delimiter=mark, strict=True)
         row, width = 1 - header, 0
         while True:
@@ -273,9 +274,6 @@ def _delimited_records(text: PlainText, mark: str, header: bool, skip: int) -> I
                 if "expected after" in said:
                     reason = f"stray characters after a closing double quote; {inside}"
                 raise InputError(f"{where} (line {first}): {reason}") from None
-            except PlainText.Bad as problem:
-                line, reason = problem.args
-                raise InputError(f"{where} (line {line}): {reason}") from None
             if not fields:
                 continue
             if width and len(fields) != width:
@@ -303,7 +301,7 @@ def _json_table(array: bool, path: Path, name: str, settings: SourceSettings) ->
     form = "write one object {…} with named fields per line"
 
     def records() -> Iterator[dict[str, Any]]:
-        for number, line in enumerate(text.checked_lines(), 1):
+        for number, line in enumerate(text.lines(), 1):
             if not line.isspace():
                 where = f"{text.name}: line {number}:"
                 yield _object(_decoded(where, line, form), where, form)

@@ -16,7 +16,7 @@ import polars as pl
 from tokensieve.errors import InputError
 from tokensieve.escape import option
 from tokensieve.text.corpus import Corpus, Intake, Pairing
-from tokensieve.text.documents import Collected, ColumnTokens, digests
+from tokensieve.text.documents import Collected, ColumnTokens
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.table import BATCH, TEST_NAMES, SourceTable
@@ -129,7 +129,7 @@ class _Side(Collected):
         """Keep what waits, with the values of other columns as fields."""
         columns = [*zip(*self._waiting, strict=True)] or [()] * len(self._schema)
         frame = pl.DataFrame(dict(zip(self._schema, columns, strict=False)), schema=self._schema)
-        frame = frame.with_columns(key=digests(frame["text"]))  # of the answers alone
+        frame = frame.with_columns(key=self.digests(frame["text"]))  # of the answers alone
         if words := [pl.Series(column, dtype=pl.String) for column in columns[len(self._schema) :]]:
             frame = frame.with_columns(text=FieldTokenizer.join_fields(self._fields, [frame["text"], *words]))
         self.keep(frame)

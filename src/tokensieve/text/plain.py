@@ -8,7 +8,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -81,8 +81,8 @@ def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
 class PlainText:
     """A text file, unpacked (`path`), in the encoding given or, if none is, the one detected; `notes` say what was detected."""
 
-    class Bad(Exception):
-        """A line that is no text: (line number, what is wrong); whoever counts rows adds the row."""
+    class NotText(InputError):
+        """A line that is no text."""
 
     def __init__(self, path: Path, name: str, settings: SourceSettings) -> None:
         PlainText.check_regular(path)
@@ -159,15 +159,18 @@ class PlainText:
                 return [part for part in block.split(b"\n") if not part.isascii()]
         return None
 
-    def lines(self) -> Generator[str]:
-        """The lines with their endings, each checked to be text (else `Bad`)."""
+    def lines(self, place: Callable[[int], str] | None = None) -> Generator[str]:
+        """The lines with their endings; one that is no text is an `InputError` that names it: `place` says how, by its number."""
         codec = "utf-8-sig" if self._encoding.lower().replace("_", "-") in ("utf-8", "utf8") else self._encoding
         # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line could not be named
         with reading(self.name), self.path.open("r", encoding=codec, errors="surrogateescape", newline="") as text:
             number, line = 1, ""
             while part := text.readline(BLOCK):
+                where = place(number) if place else f"{self.name}: line {number}"
                 if "\0" in part:
-                    raise PlainText.Bad(number, "it contains a NUL byte, so it is not text; export the file again")
+                    raise PlainText.NotText(
+                        f"{where}: it contains a NUL byte, so it is not text; export the file again"
+                    )
                 line += part
                 if not part.endswith(("\n", "\r")) and len(part) == BLOCK:
                     if self._limits and len(line) > LONGEST:
@@ -178,24 +181,17 @@ class PlainText:
                         line.encode("utf-8")
                     except UnicodeEncodeError as problem:
                         byte = f"byte 0x{ord(line[problem.start]) & 0xFF:02x} is not {self._encoding} text"
-                        raise PlainText.Bad(number, f"{byte}; give the right one, such as --encoding latin-1") from None
+                        raise PlainText.NotText(
+                            f"{where}: {byte}; give the right one, such as --encoding latin-1"
+                        ) from None
                 yield line
                 number, line = number + 1, ""
             if line:
                 yield line
 
-    def checked_lines(self) -> Iterator[str]:
-        """The lines; one that is no text is an `InputError` that names it."""
-        try:
-            with closing(self.lines()) as lines:
-                yield from lines
-        except PlainText.Bad as problem:
-            line, reason = problem.args
-            raise InputError(f"{self.name}: line {line}: {reason}") from None
-
     def whole(self) -> str:
         """All of it."""
-        return "".join(self.checked_lines())
+        return "".join(self.lines())
 
 
 def _detected_encoding(start: bytes, lines: Sequence[bytes]) -> str | None:
