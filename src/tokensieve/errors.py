@@ -1,4 +1,4 @@
-"""What can go wrong because of the input: one root, one clear line each."""
+"""Errors in the input: one base class, and one clear line each."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path
         (["predict", "m", "good.csv", "good.csv"], "it takes one source"),
         (["predict", "model", "good.csv", "good.csv"], "it takes one source"),
         (["explain", "model", "two", "words"], "put the text in quotes"),
-        (["verify", "--d", "99999999999"], "GB of memory, and this machine has"),
+        (["verify", "--d", "99999999999"], "GB of memory, but this machine has"),
         (["verify", "--documents", "99999999999"], "GB of memory"),
         (["verify", "--types", "99999999999"], "GB of memory"),
         (["verify", "--length", "99999999999"], "GB of memory"),

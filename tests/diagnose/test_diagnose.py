@@ -423,7 +423,7 @@ def test_a_model_without_attention_says_so() -> None:
     model, tokenizer = build("fnet", texts)
     found = diagnose(model, tokenizer, texts, [i % 2 for i in range(120)], DiagnoseSettings(min_documents=5))
     assert found.reading["layers"] == 0 and "attention" not in found.tokens.columns
-    assert any("attention is left out" in note for note in found.notes)
+    assert any("attention is not measured" in note for note in found.notes)
     assert math.isfinite(found.correlation["gradient_importance"].rho)
 
 

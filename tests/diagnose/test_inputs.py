@@ -63,7 +63,7 @@ def test_encoder_decoders_and_long_document_models(family: str, few: Any) -> Non
     model, tokenizer = build(family, few[0])
     found = diagnose(model, tokenizer, *few, DiagnoseSettings(min_documents=5, batch_size=16, max_documents=60))
     assert found.reading["method"] == "integrated gradients" and found.reading["layers"] == 0
-    assert any("attention is left out" in note for note in found.notes)
+    assert any("attention is not measured" in note for note in found.notes)
     # a word's effect is a first guess at what leaving it out does
     both = found.tokens.filter(found.tokens["deleted_from"] >= 5, found.tokens["class"] == "1")
     assert np.corrcoef(both["gradient"], both["deletion"])[0, 1] > 0

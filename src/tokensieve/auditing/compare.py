@@ -1,4 +1,4 @@
-"""Two audits compared: which tokens carry the label in one and not in the other, or differently, and what became of the accuracy.
+"""Two audits compared: which tokens predict the label in only one of them, or differently, and how the accuracy changed.
 
 For the effects e_A, e_B of a token with their 95 % intervals (l, h), from independent documents (MOVER: Zou & Donner 2008):
 
@@ -7,11 +7,11 @@ For the effects e_A, e_B of a token with their 95 % intervals (l, h), from indep
 so that the variances add. p is two-sided normal with z = 1.96 |Δ| / (the half-width towards zero): p < 0.05 exactly where the
 interval excludes zero. q is Benjamini–Hochberg over all tokens and classes compared; a token has changed where q < 0.05.
 
-A token that only one audit knows occurred in at most m − 1 documents of the other, m being that audit's floor. Its effect there
-is taken as 0 ± |e| · ((m − 1)/n_other)/(d/n): what so few documents would give if each weighed as much as those that hold it.
+A token that only one audit contains occurred in at most m − 1 documents of the other, where m is the minimum there. Its effect
+there is taken as 0 ± |e| · ((m − 1)/n_other)/(d/n): the effect of so few documents if each weighed as much as those containing it.
 
 Intervals are not paired. Audits of the same documents, or of documents shared in part, are not independent: their differences vary
-less than these intervals allow, so that what is found is found a fortiori and something may be missed.
+less than these intervals allow, so changes that are found are real, but some may be missed.
 """
 
 from __future__ import annotations
@@ -227,13 +227,13 @@ class AuditComparison:
 
     Attributes:
         before, after: the audits.
-        classes: those that both have and that are compared; of two classes the second (the first mirrors it).
-        table: a row per token and class: token, class, change ("" where none is shown), effects, difference with interval, p and q,
-            documents, posterior differences and values of both (null where only the other audit knows the token); changed tokens
+        classes: the classes that both audits have; of two classes only the second, because the first mirrors it.
+        table: a row per token and class: token, class, change ("" if there is none), effects, difference with interval, p and q,
+            documents, posterior differences and values of both (null if only the other audit contains the token); changed tokens
             first, the largest difference first.
         accuracy: of the test documents, after − before: value, low and high end of Newcombe's interval (MOVER on those of the
             shares, which are over groups where there are any).
-        notes: what a reader should know.
+        notes: notes for the reader.
         version: of this package.
         fail_on: limits as they were given; None without.
         seconds: of each stage.
@@ -258,7 +258,7 @@ class AuditComparison:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many tokens appeared, vanished, changed sign, became stronger and weaker."""
+        """How many tokens appeared, vanished, changed sign, or became stronger or weaker."""
         sizes = dict(self.changed().group_by("change").agg(pl.col("token").n_unique()).iter_rows())
         return {change: sizes.get(change, 0) for change in CHANGES}
 
@@ -277,7 +277,7 @@ class AuditComparison:
         return named.sort("documents", "token", descending=[True, False])
 
     def still_predictive(self) -> list[str]:
-        """Tokens that predict the label in both audits without having changed, those of largest effect first."""
+        """Tokens that predict the label equally in both audits, largest effect first."""
         predicts = pl.col("class").is_in(self.classes) & (pl.col("q_value") < LEVEL)
         sides = [one.tokens.filter(predicts) for one in (self.before, self.after)]
         both = sides[0].join(sides[1], on=["token", "class"], suffix="_after")
@@ -293,7 +293,7 @@ class AuditComparison:
 
     @property
     def exceeded(self) -> list[str]:
-        """What goes beyond `fail_on`: names of changes, and "accuracy"."""
+        """What exceeds `fail_on`: names of changes, and "accuracy"."""
         found = {**self.counts, "accuracy": -self.accuracy[2]}
         return [name for name, most in CompareSettings(fail_on=self.fail_on).limits.items() if found[name] > most]
 
@@ -331,10 +331,11 @@ class AuditComparison:
 def compare_audits(
     before: Audit | str | Path, after: Audit | str | Path, settings: CompareSettings | None = None
 ) -> AuditComparison:
-    """What changed from one audit to another (or folders that `save` wrote): before and after cleaning, two data sets, two months.
+    """Compare two audits, or folders that `save` wrote: before and after cleaning, two data sets, two months.
 
     Raises:
-        InputError: a limit has the wrong form, a folder holds no audit or a damaged one, or the two share no two classes.
+        InputError: a limit has the wrong form, a folder contains no audit or a damaged one, or the audits share fewer than two
+            classes.
     """
     settings = settings or CompareSettings()
     _ = settings.limits  # refused before anything is read

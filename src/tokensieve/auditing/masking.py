@@ -1,4 +1,4 @@
-"""Texts without certain tokens: what remains is what a model could learn if these had not been there."""
+"""Texts without certain tokens; what remains is what a model could learn without them."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def mask_fields(
 
 
 def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) -> tuple[pl.Series, int]:
-    """Cut every occurrence of the tokens, written as the tokenizer writes them, out of texts without nulls, n-grams as runs of
-    words, until none is left; and how many texts were changed.
+    """Remove every occurrence of the tokens from texts without nulls, and return how many texts were changed. Tokens are written as
+    the tokenizer writes them, n-grams with a space between words.
 
-    Of a code such as INV-38977 the number goes with its letters. The place stays empty: a word put there would carry the label
-    as well as the one that was cut. Around it nothing is left that shows where it was (`_Seam`); all else stays as it is. An
-    `InputError` for no token, or one that the tokenizer would never write."""
+    A code such as INV-38977 is removed whole. Nothing is put in its place, because a placeholder would predict the label as well as
+    the token did. Spaces and punctuation that would show where it was go too (`_Seam`); everything else stays. An `InputError` if
+    there are no tokens, or one that the tokenizer never produces."""
     if not tokens:
         raise InputError("no tokens to mask; name one with --token, or pass an audit that found some with --audit")
     wanted = {tuple(token.split(" ")) for token in tokens}

@@ -34,7 +34,7 @@ from tokensieve.blocks import (
 )
 from tokensieve.escape import printable, shown
 from tokensieve.task.tasks import Preferences, Task
-from tokensieve.wording import count, percent, plain
+from tokensieve.wording import count, percent, plain, signed
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
@@ -63,7 +63,8 @@ TERMS = {
     "Effect": "How much more a token is used in the class than elsewhere: the mean over documents of the token's fraction of the "
     "document, negative outside the class, corrected for unequal classes. The interval counts documents, not occurrences.",
     "Posterior difference": "How exclusively a token belongs to the class: (occurrences in the class − occurrences elsewhere) / "
-    "all occurrences, from −1 (never in the class) to +1 (only in it). With unequal classes an uninformative token is not at 0.",
+    "all occurrences, from −1 (never in the class) to +1 (only in it). With unequal classes an uninformative token is not at 0. "
+    "Long documents weigh more than in the effect, so the two can have opposite signs; the effect is what is tested.",
     "q": "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, about one in twenty predicts nothing.",
     "Score": "How strongly a token draws attention: a document's attention is the softmax of its tokens' scores.",
     "Value": "What a token adds to the logit when attended to; above zero it is evidence for the class.",
@@ -456,6 +457,16 @@ def _disagreements(audit: Audit) -> Section:
         head = (_COLUMNS[0], Column("Class", "text"), *_COLUMNS[1:-1])
         out.append(Table(title, head, rows) if rows else Text(nothing))
     out.append(Text("Common words belong here; check any distinctive one.", style="note"))
+    if audit.pairs is not None:
+        words = audit.tokens.filter(pl.col("class") == audit.classes[1], ~pl.col("token").str.starts_with("⟨"))
+        # of a word used at the same rate in both answers
+        even = float(words["count_difference"].to_numpy().sum() / max(int(words["count"].to_numpy().sum()), 1))
+        said = (
+            f"Effect and posterior difference can contradict each other: preferred answers contain {percent((1 + even) / 2, 0)} of "
+            f"all words, so a word used at the same rate in both answers has a posterior difference of {signed(even)}, not 0. The "
+            "effect compares the rates. Go by the effect, or by the wins at equal length."
+        )
+        out.append(Text(said, style="note"))
     return Section("Where data and model disagree", tuple(out), anchor="disagree", only=PAGE)
 
 

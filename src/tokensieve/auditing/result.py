@@ -1,4 +1,4 @@
-"""What an audit found: numbers and tables, from which terminal, page and files are written."""
+"""The result of an audit: numbers and tables, from which the terminal output, the page and the files are written."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """Everything that an audit found, for the terminal, the page and the files.
+    """Everything an audit found; the terminal, the page and the files are written from it.
 
     Attributes:
         learned: the trained model, and the documents it was trained and tested on.
         settings: as given.
-        tokens: the one table: a row per token type and class (`Importance.to_frame`), then score u, value w, attention (mean
-            over the documents that contain it of its attention relative to a uniform share) and quadrant.
-        neutral: class → posterior difference of a type that predicts nothing.
+        tokens: a row per token type and class: the columns of `Importance.to_frame`, then score u, value w, attention (relative to
+            a uniform share, averaged over the documents containing the token) and quadrant.
+        neutral: class → posterior difference of a token that predicts nothing.
         attention_share: quadrant → (fraction of all attention, fraction of uniform attention) of its types, means over training
             documents; both sum to one.
-        findings: what someone should act on, most serious first.
+        findings: what to act on, most serious first.
         baseline_accuracy: test accuracy of TF-IDF + logistic regression on the same token counts; None without the baseline.
-        honest_accuracy: test accuracy with all tokens, and of a model trained without those of the shortcuts; None without
+        honest_accuracy: test accuracy with all tokens, and of a model trained without the shortcut tokens; None if there are no
             shortcuts.
-        label_issues: training documents that may carry the wrong label (row, label, looks_like, margin, against).
-        environments: per token type and class, its effect in each environment and whether that is the same everywhere; empty
-            without environments.
-        curve: test accuracy by number of training documents; empty where it was not measured.
-        pairs: what preference pairs show beside all this; None for labels.
+        label_issues: training documents that may have the wrong label (row, label, looks_like, margin, against).
+        environments: for each token type and class, its effect in each environment and whether the effects agree; empty without
+            environments.
+        curve: test accuracy by number of training documents; empty if it was not measured.
+        pairs: further results for preference pairs; None for labels.
         seconds: reading, tokenizing, training, baseline, …, total.
-        more: what the command line was given beside the settings, for summary.json.
+        more: other command-line arguments, for summary.json.
     """
 
     learned: CorpusModel
@@ -120,29 +120,29 @@ class Audit:
 
     @property
     def unknown_share(self) -> float:
-        """Fraction of the words of the test documents that training never saw often enough."""
+        """Fraction of the words in the test documents that are too rare in training to be tokens."""
         return float(self.learned.summary["unknown_share"])
 
     @property
     def notes(self) -> list[str]:
-        """What was counted on the way in, in plain words."""
+        """What happened while the source was read, in plain words."""
         return self.learned.notes
 
     @property
     def seed(self) -> int:
-        """Of the split and of training."""
+        """The seed of the split and of training."""
         return self.settings.seed
 
     @property
     def version(self) -> str:
-        """Of this package."""
+        """The version of this package."""
         return __version__
 
     # ---- the model on its test documents
 
     @cached_property
     def model(self) -> AttentionClassifier:
-        """The trained classifier, for scikit-learn, which takes a second to import."""
+        """The trained model as a scikit-learn classifier. Importing scikit-learn takes a second."""
         from tokensieve.model.classifier import AttentionClassifier
 
         trained = self.learned.model
@@ -161,7 +161,7 @@ class Audit:
 
     @property
     def without_shortcuts(self) -> str:
-        """Accuracy with and without the shortcuts, as a sentence; nothing where there are none."""
+        """Accuracy with and without the shortcuts, as a sentence; empty if there are none."""
         if self.honest_accuracy is None:
             return ""
         whole, without = self.honest_accuracy
@@ -170,7 +170,7 @@ class Audit:
 
     @property
     def majority_accuracy(self) -> float:
-        """Test accuracy of always naming the largest class of the training documents."""
+        """Test accuracy of always predicting the largest class of the training documents."""
         return float(self.learned.summary["majority_accuracy"])
 
     @property
@@ -188,7 +188,7 @@ class Audit:
 
     @property
     def by_certainty(self) -> tuple[Ints, Ints]:
-        """Test documents with a known token, the most certain prediction first: those predicted correctly, and the others."""
+        """Test documents with a known token, most confident prediction first: those predicted correctly, and the others."""
         f, counts = self.learned.f, self.learned.test.counts
         order = np.argsort(entr(probabilities(f)).sum(axis=1), kind="stable")
         order = order[np.diff(counts.matrix.indptr)[order] > 0]
@@ -197,8 +197,8 @@ class Audit:
 
     @cached_property
     def examples(self) -> list[Passage]:
-        """Ten test documents, taken apart into pieces with their contributions: of those predicted correctly three certain and two
-        uncertain ones, and as many of the others."""
+        """Ten test documents, split into pieces with their contributions: three confident and two uncertain correct predictions,
+        and as many wrong ones."""
         test, f = self.learned.test, self.learned.f
         chosen = np.concatenate([np.append(group[:3], group[3:][::-1][:2]) for group in self.by_certainty]).astype(int)
         out, predicted = list[Passage](), decide(f)
@@ -313,7 +313,7 @@ class Audit:
 
     @property
     def exceeded(self) -> tuple[str, ...]:
-        """Kinds of findings of which there is more than `settings.budget` allows."""
+        """Kinds of findings that exceed `settings.budget`."""
         return () if self.settings.budget is None else self.settings.budget.exceeded(self.findings)
 
     @property
@@ -324,13 +324,13 @@ class Audit:
     # ---- what is written
 
     def report(self) -> Report:
-        """What terminal and page show."""
+        """The report that the terminal and the page show."""
         from tokensieve.auditing.report import audit_report
 
         return audit_report(self)
 
     def files(self) -> dict[str, Content]:
-        """File name → content of everything but the page and its pictures."""
+        """File name → content, for every file except the page and its pictures."""
         tables = {"tokens.csv": self.tokens, "findings.csv": self.finding_rows()}
         optional = {"label-issues.csv": self.label_issues, "environments.csv": self.environments}
         tables |= {name: table for name, table in optional.items() if not table.is_empty()}
@@ -344,7 +344,7 @@ class Audit:
         return files
 
     def save(self, folder: str | Path, pictures: bool = True) -> list[Path]:
-        """Write the files of `tokensieve audit` into a folder (`tokensieve.save`): all, or none."""
+        """Write the files of `tokensieve audit` into a folder, all or none (`tokensieve.save`)."""
         import tokensieve
 
         return tokensieve.save(self, folder, pictures)

@@ -1,4 +1,4 @@
-"""The main job: labelled text in; the tokens that predict the label, those the model attends to, and whether they agree, out."""
+"""The audit: from labelled text to the tokens that predict the label, those the model attends to, and whether they agree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
-from tokensieve.model.settings import FEW
 from tokensieve.progress import Clock, Progress, beside, silent
 from tokensieve.task.tasks import CorpusModel, Task, train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
@@ -44,15 +43,16 @@ def audit(
     """Audit a corpus: token importance, a trained classifier, findings, and where data and model agree.
 
     Args:
-        corpus: with its test set (else a seeded, stratified fraction is set aside), or what `read_corpus` reads: a frame, a file, …
+        corpus: documents with their test set (if it has none, a seeded, stratified fraction is set aside), or anything that
+        `read_corpus` reads: a frame, a file, …
         progress: called with (stage, fraction done).
-        seconds: times of earlier stages, to be reported with the others.
+        seconds: times of earlier stages, reported with the others.
         client: a `dask.distributed.Client`, whose workers read the source (`learn_on`); for a Dask bag or data frame the default
             one if None. Texts and counts stay there: save the result before the client is closed.
         options: fields of `Settings` by name, such as text, label, pairs or ngrams, in place of those in `settings`.
 
     Raises:
-        InputError: the source cannot be read or the corpus be split, or no token is frequent enough."""
+        InputError: the source cannot be read, the corpus cannot be split, or no token is frequent enough."""
     if not isinstance(settings, Settings | None):
         raise InputError(
             "the second argument must be Settings(…); pass texts and labels as a pair: audit((texts, labels))"
@@ -76,10 +76,7 @@ def audit(
         if settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
             baselines.append(beside(lambda: task.baseline(train, test, settings.seed)))
 
-    few = len(corpus.texts) <= FEW  # training on them takes all cores
-    learned = train_corpus(corpus, settings, tokenizer, progress, clock, None if few else start_baseline)
-    if few:
-        start_baseline(learned.task, learned.train, learned.test)
+    learned = train_corpus(corpus, settings, tokenizer, progress, clock, start_baseline)
     return _audited(learned, settings, progress, clock, corpus.test is not None, *baselines)
 
 
@@ -111,21 +108,18 @@ def _audited(
         table = table.with_columns(stable["stability"], q)
     clock.lap("agreement")
     progress("agreement and findings", 0.0)
-    curve = None
-    if settings.thorough and task.classifies and "curve" not in task.left_out:
-        curve = beside(lambda: ModelCard.learning_curve(train.counts, test.counts, learned.model, settings))
     findings = data.findings(registry())
     clock.lap("findings")
     progress("learning curve", 0.0)
-    honest = None
+    honest, curve = None, pl.DataFrame()
     if settings.thorough:
         shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
         gone = {token for finding in shortcuts for token in finding.tokens}
         if not all(finding.tokens for finding in shortcuts):  # one of them is length, with all its bins
             gone |= {str(token) for token in train.counts.tokens if "⟨length " in str(token)}
         honest = task.accuracy_without(gone, train, test, learned.model, learned.f, settings)
-    if curve:
-        curve.exception()  # waits
+        if task.classifies and "curve" not in task.left_out:
+            curve = ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
     clock.lap("learning curve")
     if baseline:
         progress("TF-IDF + logistic regression, for comparison", 0.0)
@@ -142,7 +136,7 @@ def _audited(
         honest_accuracy=honest,
         label_issues=data.label_issues[2] if settings.thorough else pl.DataFrame(),
         environments=stable,
-        curve=curve.result() if curve else pl.DataFrame(),
+        curve=curve,
         pairs=data.preferences,
         seconds=clock.seconds,
     )

@@ -1,8 +1,8 @@
-"""What an audit and a comparison can be given.
+"""Settings of an audit and of a comparison.
 
-`--fail-on` says how much of each finding, and of each change between two audits, is allowed: NAME=AMOUNT,NAME=AMOUNT,…, where a
-plain number counts documents (of a change tokens) and one with % is a fraction of them. For audits `shortcut` also takes
-DIFFERENCE@FRACTION, a limit on every token, which may be given alone.
+`--fail-on` limits each kind of finding, and each change between two audits: NAME=AMOUNT,NAME=AMOUNT,…, where a plain number counts
+documents (of a change tokens) and one with % is a fraction of them. For audits `shortcut` also takes DIFFERENCE@FRACTION, a limit
+on every token, which may be given alone.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Budget:
     """No token type may have a posterior difference above `difference` for any class in more than `share` of the documents.
 
     Attributes:
-        difference: P(class|token) − P(rest|token), between −1 and 1; None where tokens are not limited.
+        difference: P(class|token) − P(rest|token), between −1 and 1; None if tokens are not limited.
         share: a fraction of the training documents.
-        of_class: the fraction is one of the class's documents that contain the token, not of all documents.
-        limits: other findings → how much of them there may be, and whether that is a fraction.
+        of_class: the fraction refers to the documents of the class, not to all documents.
+        limits: other kinds of finding → the number allowed, and whether it is a fraction.
     """
 
     difference: float | None = 0.9
@@ -118,7 +118,7 @@ class Budget:
         return found.sort(order, descending=[True, True, False])
 
     def exceeded(self, findings: Iterable[Finding]) -> tuple[str, ...]:
-        """The kinds of finding, but for tokens, of which there is more than is allowed."""
+        """The kinds of finding, apart from tokens, that exceed their limit."""
         out = dict.fromkeys(self.limits, False)
         for finding in findings:
             if finding.kind in self.limits:
@@ -133,9 +133,9 @@ class Settings(TrainSettings):
     """The audit.
 
     Attributes:
-        min_documents: a type must occur in that many training documents: rarer ones cannot be significant, and testing them costs
-            the others some of their significance.
-        budget: what no token and no finding may exceed (`Audit.over_budget`, `Audit.exceeded`), or None.
+        min_documents: a token must occur in at least this many training documents. Rarer ones cannot be significant, and testing
+            them would make the others less significant.
+        budget: the limits of `--fail-on` (`Audit.over_budget`, `Audit.exceeded`), or None.
         thorough: also look for near duplicates and wrong labels, and measure accuracy without the shortcuts: about three more
             trainings.
     """

@@ -94,7 +94,8 @@ def _diagnose(
         paths = save(result, out, start=start)
     if not quiet:
         show(result.report())
-        print(f"in {printable(str(out))}: {', '.join(sorted({path.relative_to(out).parts[0] for path in paths}))}")
+        names_of_files = sorted({path.relative_to(out).parts[0] for path in paths})
+        print(f"{', '.join(names_of_files)} are in {printable(str(out))}")
     over = judged.exceeded(limits)
     for line in over:
         say(quiet, f"{shown(names[-1], 60)}: {line}" if len(names) > 1 else line)

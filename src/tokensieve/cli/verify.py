@@ -54,4 +54,4 @@ def _verify(
         save(found, out, start=start, for_print=True)
     if not quiet:
         show(found.report())
-        print(f"report.html, pictures, tables, certificate and summary.json in {printable(str(out))}")
+        print(f"report.html, pictures, tables, certificate and summary.json are in {printable(str(out))}")

@@ -20,11 +20,11 @@ _SMALL = DiagnoseSettings(max_documents=200, untrained=False)
 class DiagnoseCallback(TrainerCallback):
     """Diagnoses the model after each evaluation, and logs the result to whatever the Trainer reports to.
 
-    Logged: diagnose/value (correlation of its answers to words alone with importance in the data), diagnose/auc,
-    diagnose/learned (0 or 1), diagnose/unsupported (words used without support), diagnose/top_share (the largest share of all
-    use that one word has). `found` holds the diagnoses so far, with the step of each. Add it with
-    `trainer.add_callback(DiagnoseCallback(trainer, texts, labels))`, on documents that the model is not trained on; by default it
-    reads 200 of them and no untrained model.
+    Logged: diagnose/value (correlation of its predictions for single words with importance in the data), diagnose/auc,
+    diagnose/learned (0 or 1), diagnose/unsupported (words used without support), diagnose/top_share (the largest fraction of all
+    use of any word). `found` holds the diagnoses so far, with the step of each. Add it with
+    `trainer.add_callback(DiagnoseCallback(trainer, texts, labels))`, with documents that the model is not trained on. By default
+    the model reads 200 of them, and no untrained model is measured.
     """
 
     def __init__(

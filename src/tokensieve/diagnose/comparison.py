@@ -1,9 +1,9 @@
-"""Several models on the same documents: which words the later ones use more, which less.
+"""Several models on the same documents: which words the later ones use more or less.
 
 The words used most by any of the models are removed from the same documents, and rare ones inserted into the same documents at the
 same places, with each model. For word s and document i let u_i be the size of the change of a model's answer; the change of use
 from A to B is the mean of d_i = u_i(B) − u_i(A), with the interval of `tokensieve.diagnose.effects.measuring` for the differences
-themselves. Words have gained or lost if Benjamini–Hochberg's q over all words looked at is below 0.05.
+themselves. A word has gained or lost use if Benjamini–Hochberg's q over all words examined is below 0.05.
 """
 
 from __future__ import annotations

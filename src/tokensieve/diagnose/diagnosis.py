@@ -1,4 +1,4 @@
-"""What a diagnosis is: numbers and frames, from which page, terminal and files are made."""
+"""The result of a diagnosis: numbers and frames, from which the page, the terminal output and the files are made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tokensieve.files import Content, csv_table
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis:
-    """Everything that a diagnosis found.
+    """Everything a diagnosis found.
 
     With two classes, the second is y = +1. documents: {"all": …, "read": by the model, "by class": of all}. reading: how the model
     was read: family; method ("integrated gradients" or "leave-one-out"); reads (where its prediction comes from: "first", "last",
@@ -78,18 +78,18 @@ class Diagnosis:
 
     @property
     def leaning(self) -> pl.DataFrame:
-        """Words that the model uses without support, the furthest beyond it first."""
+        """Words that the model uses without support, the least supported first."""
         unsupported = self.uses.filter(pl.col("status") == str(Status.UNSUPPORTED))
         return unsupported.sort("excess", "token", descending=[True, False])
 
     @property
     def learned(self) -> bool | None:
-        """Whether it has learned where the label is; None: cannot be said."""
+        """Whether it has learned to predict the label; None if that is undetermined."""
         return None if self.learning is Learning.OPEN else self.learning is Learning.LEARNED
 
     @property
     def accuracy(self) -> float:
-        """Fraction of the documents read (of pairs) that the model gets right."""
+        """Fraction of the documents (or pairs) read that the model predicts correctly."""
         return self.skill.accuracy
 
     @property
@@ -137,7 +137,7 @@ class Diagnosis:
         return found
 
     def exceeded(self, limits: dict[str, float]) -> list[str]:
-        """One line for each limit that this exceeds."""
+        """One line for each limit that is exceeded."""
         lines = []
         if "share" in limits:
             over = self.used.filter(pl.col("share") > limits["share"]).sort("share", descending=True)

@@ -44,7 +44,7 @@ _SAID: dict[str, tuple[str, Mark, str]] = {
     ),
     Status.OTHER: ("inconclusive", "none", "the data neither supports nor contradicts the use"),
     Status.NOT_SHOWN: (
-        "use not shown",
+        "no measurable use",
         "none",
         "its use may be a quarter of a typical word's or less, even if it looks large in a few documents",
     ),
@@ -87,7 +87,7 @@ class DiagnosisReport:
             blocks.append(Section("Formatting of documents", self._forms()))
         if hidden.height:
             title = "Other words that were removed, without a measurable effect"
-            blocks.append(Section("Use not shown", self._words(hidden, title), folded=True, only=_PAGE))
+            blocks.append(Section("No measurable use", self._words(hidden, title), folded=True, only=_PAGE))
         blocks.append(Section("How well it predicts", self._skill()))
         if self.found.passages:
             lead = (
@@ -366,7 +366,7 @@ class DiagnosisReport:
             ("accuracy", percent(skill.accuracy), ends),
             ("largest class", percent(skill.majority), ""),
             ("AUC", plain(skill.auc), f"95% CI {plain(skill.auc_low)} to {plain(skill.auc_high)}"),
-            ("AUC of random weights", plain(skill.auc_random), "97.5% of draws are below"),
+            ("AUC of random weights", plain(skill.auc_random), "97.5% of draws are lower"),
         )
         labels = self.found.classes[:8]
         rows = [

@@ -1,4 +1,4 @@
-"""A trained text classifier against the words that predict the label: measured, correlated, judged."""
+"""Compare what a trained text classifier uses with the words that predict the label."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def diagnose(
 
     Args:
         model, tokenizer: a Hugging Face model for sequence classification with its fast tokenizer; or anything else that
-            `tokensieve.diagnose.subjects.recognise.RecognisedModel.of` knows (None for a model that reads texts).
+            `tokensieve.diagnose.subjects.recognise.RecognisedModel.of` accepts (tokenizer None for a model that reads texts).
         texts: n documents; or n pairs of texts that the model reads together; or, without labels, n pairs (chosen, rejected).
         labels: their labels; None for preference pairs.
         settings: `DiagnoseSettings()` if None.
-        name: of the source, for people.
+        name: name of the source, for messages.
         options: of `diagnose_corpus`, whose errors are raised; also if a text or label cannot be used.
     """
     paired = len(texts) > 0 and not isinstance(texts[0], str) and len(texts[0]) == 2
@@ -92,16 +92,15 @@ def diagnose_corpus(
     resume: Path | None = None,
     progress: Progress | None = None,
 ) -> Diagnosis:
-    """As `diagnose`, on a corpus; if it has a test part, that part is used.
+    """Like `diagnose`, for a corpus; if it has test documents, these are used.
 
     Args:
         model, tokenizer, corpus, settings: as `diagnose`.
         classes: of a function, the labels of its columns in order.
         mapping: class → name or number of the model's output, if names do not match.
-        prompted: of preference pairs, whether the model reads their unit, the prompt, before each answer.
-        model_name: for people.
-        resume: file that keeps unfinished work and from which it continues.
-        progress: called with (stage, fraction done).
+        prompted: for preference pairs, whether the model reads the prompt before each answer.
+        model_name: for messages. resume: file in which unfinished work is saved, and from which it continues. progress: called with
+        (stage, fraction done).
 
     Raises:
         InputError: classes that do not match the model's outputs, a tokenizer without offsets, weights that are not finite, no
@@ -130,7 +129,7 @@ class OpenModel:
         self.notes: list[str] = []
         self.reader: Reader | None = None
         if known.answer is None and not subject.differentiable:
-            self.notes.append("no gradient reaches its word embeddings: effects are measured by removing words")
+            self.notes.append("gradients do not reach its word embeddings, so effects are measured by removing words")
 
     @classmethod
     @contextmanager
@@ -218,7 +217,7 @@ def _open_pieces(
         opened.digest = reader.digest()
         if not reader.layers:
             why = "gives no attention weights" if reader.reads else "does not reveal which position it predicts from"
-            opened.notes.append(f"{known.family} {why}: attention is left out, everything else is measured")
+            opened.notes.append(f"{known.family} {why}, so attention is not measured; everything else is")
         yield opened
 
 

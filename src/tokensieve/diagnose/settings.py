@@ -1,4 +1,4 @@
-"""Settings of a diagnosis; light, because `tokensieve diagnose --help` imports them."""
+"""Settings of a diagnosis, in a module that is quick to import for `tokensieve diagnose --help`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tokensieve.text.settings import ReadSettings
 class DiagnoseSettings(ReadSettings):
     """How a model is measured.
 
-    A number below one, or a choice that does not exist, is an InputError. Documents are drawn in proportion to the classes;
-    importance in the data always comes from all of them. `seconds` are those of a machine of 50 billion operations a second,
-    about one core, so that the number of documents depends on model and texts only. `max_length` counts special tokens.
-    `label_words` maps each class to the word that a causal language model predicts for it.
+    A number below one, or an unknown choice, raises an InputError. Documents are drawn in proportion to the classes; word
+    importance is always computed from all of them. `seconds` assumes 50 billion operations a second, about one core, so that the
+    number of documents depends only on the model and the texts. `max_length` counts special tokens. `label_words` maps each class
+    to the word that a causal language model predicts for it.
     """
 
     min_documents: int = option(10, "Words in fewer documents are examined only if they stand out.", low=1)

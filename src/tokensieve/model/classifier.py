@@ -158,7 +158,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(labels)
         classes, index = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"the data has one class only ({classes.tolist()[0]!r}): a classifier needs at least two")
+            raise ValueError(f"the data has only one class ({classes.tolist()[0]!r}); a classifier needs at least two")
         if len(labels) != matrix.shape[0]:
             raise ValueError(f"{matrix.shape[0]} documents, but {len(labels)} labels")
         weights = None if sample_weight is None else Counts.checked_weights(sample_weight, len(labels))
@@ -320,16 +320,16 @@ def _is_text(X: Data) -> bool:
         return len(X) > 0 and all(isinstance(x, str) for x in X)
 
     if isinstance(X, str):
-        raise ValueError("one string instead of texts: pass a list of texts")
+        raise ValueError("got one string; pass a list of texts")
     if all_text(X):
         return True
     columns = getattr(X, "columns", None)
     if columns is not None and len(columns) and hasattr(X, "__getitem__"):
         texts = [name for name in columns if all_text(X[name])]
         if texts:
-            raise ValueError(f"a data frame instead of texts: pass its column {texts[0]!r}")
+            raise ValueError(f"got a data frame; pass its column {texts[0]!r}")
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and all_text(X[:, 0]):
-        raise ValueError("a table of one column instead of texts: pass the column, such as X[:, 0]")
+        raise ValueError("got a table of one column; pass the column, such as X[:, 0]")
     sequence = isinstance(X, list | tuple | pl.Series) or (getattr(X, "ndim", 0) == 1 and hasattr(X, "__len__"))
     if sequence and any(x is None or isinstance(x, str | bytes) for x in X):
         at, entry = next((i, x) for i, x in enumerate(X) if not isinstance(x, str))

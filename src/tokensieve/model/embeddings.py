@@ -110,7 +110,7 @@ class TrainingSettings:
         elif not set(self.frozen) <= {"E", "p", "v"}:
             wrong = f"cannot freeze {list(self.frozen)}: name any of 'E', 'p', 'v'"
         elif not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            wrong = f"learning rate {self.learning_rate} is not a positive number: use for example 0.01"
+            wrong = f"learning rate {self.learning_rate} is not a positive number; use 0.01, for example"
         elif self.steps < 0 or self.record_every < 1 or (self.batch_size is not None and self.batch_size < 1):
             sizes = f"{self.steps} steps, records every {self.record_every}, batches of {self.batch_size}"
             wrong = f"{sizes}: use positive whole numbers"
@@ -191,10 +191,10 @@ def train_embeddings(
 
     def record(table: Floats, f: Floats) -> None:
         row = {"step": step, "norm_p": float(np.linalg.norm(p)), "norm_v": float(np.linalg.norm(v))}
-        for name, part in ({"train": counts} | others).items():
-            f = f if part is counts else answers(part.matrix, table[:, 0], table[:, 1:])
-            row[f"{name}_loss"] = float(np.mean(loss_and_slope(f, part.labels)[0]))
-            row[f"{name}_accuracy"] = accuracy(f, part.labels)
+        row["train_loss"], row["train_accuracy"] = _loss_and_accuracy(f, counts)
+        for name, other in others.items():
+            f = answers(other.matrix, table[:, 0], table[:, 1:])
+            row[f"{name}_loss"], row[f"{name}_accuracy"] = _loss_and_accuracy(f, other)
         rows.append(row)
         tables.append(table)
 
@@ -252,12 +252,17 @@ def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> t
     E = np.ascontiguousarray(at.E, dtype=np.float32 if at.E.dtype == np.float32 else np.float64)
     out = np.empty_like(E) if out is None else out
     if out.shape != E.shape or out.dtype != E.dtype or not out.flags.c_contiguous:
-        raise InputError(f"out is {out.dtype} {out.shape}: it must be {E.dtype} {E.shape} in C order, as E")
+        raise InputError(f"out is {out.dtype} {out.shape}: it must be {E.dtype} {E.shape} in C order, like E")
     right = np.vstack([at.p, np.atleast_2d(at.v.T)]).astype(np.float64)
     table = _project(E, right)
     g = gradient(counts, table[:, 0], table[:, 1:])
     pull = _pull_and_update(E, out, out, np.column_stack([g.a, g.b]), right, WRITE)
     return g.loss, Start(out, pull[0], pull[1] if at.v.ndim == 1 else np.ascontiguousarray(pull[1:].T))
+
+
+def _loss_and_accuracy(f: Floats, counts: Counts) -> tuple[float, float]:
+    """Mean loss and accuracy."""
+    return float(np.mean(loss_and_slope(f, counts.labels)[0])), accuracy(f, counts.labels)
 
 
 def _check_shapes(counts: Counts, start: Start, others: dict[str, Counts]) -> None:

@@ -37,21 +37,21 @@ if TYPE_CHECKING:
 FORMAT = 2
 KINDS = {"tokensieve.AttentionClassifier": False, "tokensieve.PairModel": True}  # → whether it was trained on pairs
 RULE = (
-    "Words: where tokenizer.kind is fields, the text is a run of parts, each behind its mark \u27e6name\u27e7 (what precedes the "
-    "first mark is of the first field); split each part by tokenizer.base and write its words name:word, with _ for white "
-    "space and colons in the name (of a field that alone is not in tokenizer.columns: word). Where tokenizer.html is "
-    f"skip, replace matches of {APOSTROPHE} by ' and then matches of {SKIPPED} by a space; where it is strip, matches of "
-    f"{MARKUP} by a space and HTML's character references by what they mean; where it is keep and tokenizer.line_breaks is true, "
-    f"matches of {LINE_BREAK} by a space; where tokenizer.lowercase, fold to Unicode lower case; take all matches of "
-    "tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode), without white space around them and with _ for that inside; "
-    "leave out those in tokenizer.stop_words. Count each word, and each run of up to `ngrams` adjacent words joined by one space, "
-    "that is in tokens. Type s weighs count * exp(scores[s]); "
-    "divide by the sum of weights; the answer is the sum of weight * values[s]: for two classes one number, positive for "
-    "classes[1]; else one per class, the largest wins. The sink, where it is a number, takes part in every text: it weighs "
-    "exp(sink), and its value is prior. The last of tokens are those of `formatting`, each counted once where it holds: where "
-    "`pattern` is found (absent: is not found) in the text as given or, where `where` is end, in its end, which is its last 200 "
-    "characters without the white space behind them, of which the last 8; or where the number of runs of characters that are no "
-    "white space is at least words[0] and below words[1]. A text without known tokens is answered by prior."
+    "Words: if tokenizer.kind is fields, the text consists of parts, each preceded by its marker \u27e6name\u27e7 (anything "
+    "before the first marker belongs to the first field). Split each part with tokenizer.base and write each word as name:word, "
+    "replacing white space and colons in the name with _. If only one field is not in tokenizer.columns, write its words without "
+    f"the name. If tokenizer.html is skip, replace matches of {APOSTROPHE} with ' and then matches of {SKIPPED} with a space; if "
+    f"it is strip, replace matches of {MARKUP} with a space and decode HTML character references; if it is keep and "
+    f"tokenizer.line_breaks is true, replace matches of {LINE_BREAK} with a space. If tokenizer.lowercase is true, convert to "
+    "Unicode lower case. Take all matches of tokenizer.pattern (syntax of Rust's regex crate, Unicode \\w), strip white space at "
+    "both ends, replace inner white space with _, and drop words in tokenizer.stop_words. Count each word, and each sequence of "
+    "up to `ngrams` adjacent words joined by one space, that is in tokens. Token s has the weight count * exp(scores[s]); divide "
+    "the weights by their sum. The logit is the sum of weight * values[s]: one number for two classes (positive means "
+    "classes[1]), otherwise one per class (the largest wins). If sink is a number, every text also contains a sink with the "
+    "weight exp(sink) and the value prior. The last entries of tokens belong to `formatting`. Each is counted once if it "
+    "applies: if `pattern` is found (with absent: not found) in the text or, if `where` is end, in its end (take the last 200 "
+    "characters, strip trailing white space, keep the last 8); or if the number of runs of non-white-space characters is at "
+    "least words[0] and below words[1]. For a text without known tokens the logit is prior."
 )
 NUMBERS, DESCRIPTION, TABLE = "model.safetensors", "model.json", "table.json"
 
@@ -261,4 +261,4 @@ def _shape(settings: dict[str, object]) -> dict[str, object]:
 
 def _must(holds: bool, part: str) -> None:
     if not holds:
-        raise ValueError(f"{part} has an impossible value")
+        raise ValueError(f"{part} has an invalid value")

@@ -217,7 +217,7 @@ def _run_batch(
     where = torch.from_numpy(batch).to(E.device)
     f, labels = f[where], labels[where]
     if not bool(torch.isfinite(f).all()):
-        raise InputError("training diverged, the model's logits are no longer finite: use a smaller learning_rate")
+        raise InputError("training diverged (the logits are no longer finite); use a smaller learning_rate")
     predicted = (f[:, 0] > 0).long() if outputs == 1 else f.argmax(dim=1)
     return float(_losses(f, labels).mean()), float((predicted == labels).double().mean())
 

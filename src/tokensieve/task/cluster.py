@@ -311,7 +311,7 @@ def train_remote(
     from dask.distributed import get_client
 
     if settings.test is None and settings.split is None and not 0 < settings.test_share < 1:
-        raise InputError(f"the test share must lie between 0 and 1, not {settings.test_share}")
+        raise InputError(f"the test fraction must lie between 0 and 1, not {settings.test_share}")
     stages = ["reading"]
 
     def timed(stage: str, share: float) -> None:

@@ -295,7 +295,7 @@ class Corpus:
                 looks = "exceeds the limit of 200 classes" if many else looks
                 raise InputError(
                     f"{column} has {len(names):,} different values in {n:,} documents, which {looks}; choose another with "
-                    "--label COLUMN, join values with --group, or leave some out with --drop"
+                    "--label COLUMN, merge values with --group, or leave some out with --drop"
                 )
         if len(names) < 2:
             advice = "choose another with --label COLUMN, or check --group and --drop"
@@ -305,7 +305,7 @@ class Corpus:
             (name, row), *more = sorted(alone, key=lambda found: found[1])
             if len(more) >= 20:
                 once = f"{len(alone):,} of {len(names):,} values occur once, like identifiers"
-                raise InputError(f"{column}: {once}; choose another with --label COLUMN, or join values with --group")
+                raise InputError(f"{column}: {once}; choose another with --label COLUMN, or merge values with --group")
             others = f" ({listed(other for other, _ in more)} too)" if more else ""
             frequent = [other for other in names if sizes[other] > 1]
             near = get_close_matches(name.lower(), [other.lower() for other in frequent], n=1)

@@ -197,7 +197,7 @@ def _polars_frame(text: PlainText, mark: str, columns: Sequence[str], header: bo
 def _check_table(name: str, start: Sequence[str]) -> None:
     """Refuse what is text but no table of texts."""
     if start and re.match(r"[+-]?\d+(\.\d+)?( \d+:[\d.eE+-]+)+\s*$", start[0]):
-        raise InputError(f"{name} contains numbers of features (SVMlight), not text")
+        raise InputError(f"{name} contains numeric features (SVMlight), not text")
     if start and re.match(r"\s*<(!doctype|html|\?xml)", start[0].lower()):
         raise InputError(f"{name} is a page of HTML or XML, not a table; download the file itself, or export it as CSV")
 
@@ -358,7 +358,7 @@ def _json_rows(name: str, whole: Any) -> list[Any] | None:
     if len(columns) > 1 and len({len(values) for values in columns.values()}) == 1 and plain:
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     if {"train", "test"} <= set(objects):
-        raise InputError(f"{name} contains the parts {', '.join(map(repr, objects))}: write each to a file of its own")
+        raise InputError(f"{name} contains the parts {', '.join(map(repr, objects))}; write each to its own file")
     usual = [key for key in ("data", "rows", "items", "examples", "records", "results") if key in objects]
     found = usual[:1] if len(objects) > 1 else list(objects)
     if found:

@@ -156,7 +156,7 @@ class _Side(Collected):
         counts["conflicts"] = decided.join(swapped, on=["a", "b"], how="semi").height
         notes = [*reader.table.notes, *reader.suspects.notes, *reader.notes]
         if reader.judged:  # where the preference came from, and how often the first answer won, which should not matter
-            notes.append(f"the preferred answer is that of {', '.join(map(repr, reader.judged))}")
+            notes.append(f"which answer is preferred comes from {', '.join(map(repr, reader.judged))}")
         if reader.judged and len(columns) == 2 and decided.height:
             from scipy.stats import binomtest  # half a second, which most readers do not need
 
@@ -165,7 +165,7 @@ class _Side(Collected):
             fair = interval.low <= 0.5 <= interval.high
             notes.append(
                 f"the first answer ({columns[0]!r}) wins {first / decided.height:.1%} of {decided.height:,} pairs "
-                f"(95% CI {interval.low:.1%} to {interval.high:.1%}){'' if fair else ': its position predicts the preference'}"
+                f"(95% CI {interval.low:.1%} to {interval.high:.1%}){'' if fair else ', so its position predicts the preference'}"
             )
         names = tuple(name.removeprefix("\0") for name in dict.fromkeys(units))
         if reader.by and len(names) < 6 and n >= 50:  # p is never below 2^(1 − units)
@@ -267,7 +267,8 @@ class _PairReader:
             # the same value on both sides says nothing, but with the answer's place it does: who prefers the first?
             if len(self.columns) == 2 and not self.judged:
                 same = (
-                    f"{name!r} is the same for both answers, so it cannot be a shortcut: name columns of either answer"
+                    f"{name!r} is the same for both answers, so it cannot be a shortcut; name columns that belong to one answer "
+                    "each"
                 )
                 compared = f"or compare its values with {option('--environments', name)}"
                 raise InputError(f"{self.table.name}: {same}, such as model_a and model_b, {compared}")

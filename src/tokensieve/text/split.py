@@ -28,7 +28,7 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
     if corpus.test is not None:
         raise InputError(f"{corpus.name} has a test set already")
     if not 0 < share < 1:
-        raise InputError(f"the test share must lie between 0 and 1, not {share}")
+        raise InputError(f"the test fraction must lie between 0 and 1, not {share}")
     texts = corpus.keys.rank("dense").to_numpy().astype(np.int64) - 1
     if corpus.pairs is not None:
         in_test = np.repeat(draw_units(corpus.pairs.units, share, seed), 2)
@@ -57,7 +57,7 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
     left = np.bincount(corpus.labels[~in_test], minlength=len(corpus.classes))
     if not left.all():
         name = corpus.classes[int(left.argmin())]
-        raise InputError(f"a test share of {share} leaves no training document of class {name!r}; use a smaller one")
+        raise InputError(f"a test fraction of {share} leaves no training document of class {name!r}; use a smaller one")
     return replace(corpus.filter(~in_test), test=corpus.filter(in_test))
 
 

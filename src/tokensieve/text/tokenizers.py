@@ -334,7 +334,7 @@ class FieldTokenizer:
         if not fields or isinstance(tokenizer, FieldTokenizer):
             return tokenizer
         if not isinstance(tokenizer, WordTokenizer | PieceTokenizer):
-            raise InputError(f"texts of several fields are not split by a {type(tokenizer).__name__}")
+            raise InputError(f"a {type(tokenizer).__name__} cannot split texts of several fields")
         return FieldTokenizer(tokenizer, fields, tuple((columns or {}).items()))
 
     @staticmethod

@@ -156,7 +156,7 @@ class Claim:
         short = concerned & (best <= other)
         words = f"in {concerned.sum() - short.sum()} of the {concerned.sum()} documents with such a token, it has the largest value"
         name = "η₀ is large enough: the important token has the largest value in its document"
-        add(name, bool(concerned.any() and not short.any()), f"{words} for the label", short)
+        add(name, bool(concerned.any() and not short.any()), f"{words} in the direction of the label", short)
         return out
 
     @staticmethod

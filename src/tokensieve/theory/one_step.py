@@ -119,7 +119,7 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
     if v.ndim == 2 and v.shape[1] != counts.n_classes:
         raise InputError(f"{v.shape[1]} heads for {counts.n_classes} classes: use one head per class")
     if not (math.isfinite(eta) and eta > 0):
-        raise InputError(f"step size {eta} is not a positive number: use for example 1")
+        raise InputError(f"step size {eta} is not a positive number; use 1, for example")
     V = v[:, None] if v.ndim == 1 else v
     K = V.shape[1]
     u, w = E @ p, E @ V

@@ -50,56 +50,32 @@ _PLAIN = (
     "the tokens that predict the label are among the selected ones (Lemma 4.5)",
     "the selected tokens are separated by the largest possible margin (Theorem 4.3)",
 )
-_TERMS = (
-    (
-        "p, v, α, η",
-        "A token's score is the product of the vector p with its embedding; its value is the product of v with it. "
-        "α is a token's average signed frequency: the mean over documents of y times the token's fraction of the document. "
-        "η is the size of the first training step.",
-    ),
-    (
-        "Assumption 1",
-        "The paper's main assumption: each document contains exactly one token that occurs only in its class, and all other "
-        "tokens are equally frequent in both classes.",
-    ),
-    (
-        "Score and value",
-        "A document's attention is the softmax of its tokens' scores. Its logit is the sum of attention × value.",
-    ),
-    (
-        "Positive, negative, irrelevant",
-        "The sign of α; irrelevant means α = 0. Completely positive tokens occur only in documents with y = +1.",
-    ),
-    ("Selected", "The tokens of a document that keep attention when training goes on and ‖p‖, the norm of p, grows."),
-    (
-        "Finite gap",
-        "The difference between the scores of two tokens that are selected together: it settles while ‖p‖ grows.",
-    ),
-    ("log t", "The logarithm of the time of gradient flow. Growing gaps grow in proportion to it."),
-    ("Hypothesis not met", "The claim does not apply to this data; the page states what is true instead."),
-    (
-        "Needs a longer run",
-        "The budget ran out before the limit could be certified. A run that is too short does not disprove the claim.",
-    ),
-    (
-        "Max margin",
-        "The shortest p that separates the selected tokens of every document from its other tokens. It is certified by the gap "
-        "between an upper and a lower bound on its optimum, by the residual of its optimality conditions, and by the smallest "
-        "margin over every pair of every document, all computed anew after solving.",
-    ),
-    (
-        "Proved, certified, not settled",
-        "Proved: an inequality, checked in interval arithmetic, makes the limit of the flow from the last point a theorem. "
-        "Numerically certified: conditions checked in double precision show that the limit attracts nearby curves, and the curve "
-        "was followed until it was close; that it arrives is computed, not proved. Not settled: neither applies, for the reason "
-        "given.",
-    ),
-    (
-        "Certificate",
-        "Three conditions: (F1) the finite gaps are at a strict minimum; (F2) no shorter p separates the selected tokens; (F3) the "
-        "forces on the growing gaps balance. certificate.npz contains the numbers, and docs/theory.md a script that checks them.",
-    ),
-)
+_TERMS = {
+    "p, v, α, η": "A token's score is the product of the vector p with its embedding; its value is the product of v with it. α is "
+    "a token's average signed frequency: the mean over documents of y times the token's fraction of the document. η is the "
+    "size of the first training step.",
+    "Assumption 1": "The paper's main assumption: each document contains exactly one token that occurs only in its class, and all "
+    "other tokens are equally frequent in both classes.",
+    "Score and value": "A document's attention is the softmax of its tokens' scores. Its logit is the sum of attention × value.",
+    "Positive, negative, irrelevant": "The sign of α; irrelevant means α = 0. Completely positive tokens occur only in documents "
+    "with y = +1.",
+    "Selected": "The tokens of a document that keep attention when training goes on and ‖p‖, the norm of p, grows.",
+    "Finite gap": "The difference between the scores of two tokens that are selected together: it settles while ‖p‖ grows.",
+    "log t": "The logarithm of the time of gradient flow. Growing gaps grow in proportion to it.",
+    "Hypothesis not met": "The claim does not apply to this data; the page states what is true instead.",
+    "Needs a longer run": "The budget ran out before the limit could be certified. A run that is too short does not disprove the "
+    "claim.",
+    "Max margin": "The shortest p that separates the selected tokens of every document from its other tokens. It is certified by "
+    "the gap between an upper and a lower bound on its optimum, by the residual of its optimality conditions, and by the "
+    "smallest margin over every pair of every document, all computed anew after solving.",
+    "Proved, certified, not settled": "Proved: an inequality, checked in interval arithmetic, makes the limit of the flow from "
+    "the last point a theorem. Numerically certified: conditions checked in double precision show that the limit attracts "
+    "nearby curves, and the curve was followed until it was close; that it arrives is computed, not proved. Not settled: "
+    "neither applies, for the reason given.",
+    "Certificate": "Three conditions: (F1) the finite gaps are at a strict minimum; (F2) no shorter p separates the selected "
+    "tokens; (F3) the forces on the growing gaps balance. certificate.npz contains the numbers, and docs/theory.md a script "
+    "that checks them.",
+}
 
 
 def report_of(found: Verification) -> Report:
@@ -157,7 +133,7 @@ def report_of(found: Verification) -> Report:
             Section("Where attention ends up", tuple(ends), "limit"),
             Section("Hypotheses", tuple(_hypotheses(found)), "hypotheses"),
             Section("Pictures", tuple(one for one in pictures if one is not on_top), "pictures", only=_PAGE),
-            Section("Terms", (Terms(_TERMS),), "words", folded=True, only=_PAGE),
+            Section("Terms", (Terms(tuple(_TERMS.items())),), "words", folded=True, only=_PAGE),
         ),
         about={"version": __version__, "seed": found.settings.seed}
         | {name: f"{x:g}" if isinstance(x, float) else x for name, x in used.items()}

@@ -394,5 +394,5 @@ def _check_memory(needed: float, what: str) -> None:
     present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > present:
         raise InputError(
-            f"{what} would need about {needed / 1e9:,.0f} GB of memory, and this machine has {present / 1e9:,.0f}: use less"
+            f"{what} would need about {needed / 1e9:,.0f} GB of memory, but this machine has {present / 1e9:,.0f} GB; use less"
         )

@@ -15,7 +15,7 @@ class Empty(Check):
     """Only the class frequencies, and formatting, predict the label of such a document."""
 
     name = "empty"
-    title = "Nothing to read"
+    title = "No known words"
     about = "Training or test documents that contain no word of the vocabulary."
     action = "Look at these rows: the text may be missing, in another column, or in another language or script."
     tasks = (Labels,)

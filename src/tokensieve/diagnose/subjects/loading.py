@@ -1,6 +1,6 @@
-"""Load a classifier and its tokenizer from a folder or by name: weights from safetensors only, no foreign code unless allowed.
+"""Load a classifier and its tokenizer from a folder or by name: only safetensors weights, and no remote code unless allowed.
 
-Whatever is wrong is reported in one line before any document is read.
+Any problem is reported in one line before documents are read.
 """
 
 from __future__ import annotations
@@ -304,7 +304,7 @@ def check_weights(model: torch.nn.Module, source: str) -> None:
         bad = int((~weights.isfinite()).sum())
         if bad:
             raise InputError(
-                f"{source!r}: {bad:,} of {weights.numel():,} weights in {name} are not finite numbers: the model is broken, "
+                f"{source!r}: {bad:,} of {weights.numel():,} weights in {name} are not finite numbers: the model is broken; "
                 "use an earlier checkpoint"
             )
 

@@ -237,7 +237,7 @@ class Reader:
             for one in found:
                 if one.ndim != 2 or one.shape[1] != self.outputs.width:
                     raise InputError(
-                        f"{type(self._model).__name__} returns outputs of shape {one.shape[1:]}, but its configuration names "
+                        f"{type(self._model).__name__} returns outputs of shape {one.shape[1:]}, but its configuration lists "
                         f"{self.outputs.width}; it is not a text classifier"
                     )
             alone = np.concatenate(found)
@@ -329,11 +329,12 @@ def _implementation(model: Any, kind: str) -> Iterator[None]:
 
 
 class LabelWords(torch.nn.Module):
-    """A causal language model as a classifier: it answers with one of K words.
+    """A causal language model as a classifier: it predicts one of K words.
 
-    The document stands in a template, such as "Review: {text} Sentiment:" (for pairs of texts with {text} and {second}), and the
+    The document is placed in a template, such as "Review: {text} Sentiment:" (for pairs of texts with {text} and {second}), and the
     logit of a class is log P(word | template) of its word as the next piece. `words` maps each class to its word, with a leading
-    space if it is written with one (" good"). A template without {text}, or words that begin alike, are an InputError.
+    space if it is written with one (" good"). A template without {text}, or words that start with the same token, raise an
+    InputError.
     """
 
     def __init__(self, model: Any, tokenizer: Any, words: Mapping[str, str], template: str | None = None) -> None:

@@ -172,7 +172,7 @@ class Outputs:
         if self.named:
             return replace(self, warning=f"{what}. Are the names in its config.json in the right order?")
         order = self.note or "the outputs are matched as --map says"
-        raise InputError(f"{order}, but then only {what}: set the right order with --map")
+        raise InputError(f"{order}, but only {what}; set the right order with --map")
 
 
 _Answer = Callable[[list[str]], Floats]
@@ -281,7 +281,9 @@ def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
         )
     dtype = next(model.parameters()).dtype
     if dtype in (torch.float16, torch.bfloat16):
-        notes.append(f"read in half precision ({str(dtype).removeprefix('torch.')}): small effects are rounded")
+        notes.append(
+            f"the model is in half precision ({str(dtype).removeprefix('torch.')}), so small effects are rounded"
+        )
     return RecognisedModel(family, names, kind, model, tokenizer, notes=tuple(notes))
 
 

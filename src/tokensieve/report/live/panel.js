@@ -84,7 +84,7 @@ const Panel = {
     const link = Dom.make("a", { href: "#documents", text: holders.length === 1 ? "Read the test document on this page that contains it" : `Read the ${holders.length} test documents on this page that contain it` });
     out.push(Dom.make("p", {}, holders.length ? link : "No test document on this page contains it."));
     if (row >= 0) out.push(Dom.make("details", {}, Dom.make("summary", { text: "All its numbers" }), Card.list(row)));
-    Dom.say(`${Format.shown(token, 40)} chosen: its numbers and texts are in the panel.`);
+    Dom.say(`${Format.shown(token, 40)} selected: its numbers and texts are in the panel.`);
     return out;
   },
 
@@ -100,6 +100,11 @@ const Panel = {
     const side = at("effect") > 0 ? "for" : "against";
     const data = Dom.make("p", {}, carries ? `In the data, it is evidence ${side} ` : at("quadrant") === 4 ? "It is too rare to tell whether it is evidence for or against " : "The data shows no evidence for or against ");
     data.append(Dom.make("bdi", { text: label }), ` (posterior difference ${Format.signed(at("posterior_difference"))} ${Format.range(at("posterior_low"), at("posterior_high"))}).`);
+    const neutral = State.meta.neutral[State.label];
+    const apart = (at("posterior_low") - neutral) * (at("posterior_high") - neutral) > 0;
+    if (apart && at("quadrant") !== 4 && (!carries || (at("posterior_difference") - neutral) * at("effect") < 0)) {
+      data.append(" The posterior difference says otherwise because it counts occurrences, so long documents weigh more in it.");
+    }
     const pays = `The model gives it ${Format.plain(at("attention"), 1)} times the average attention and treats it as evidence ${at("value") > 0 ? "for" : "against"} `;
     const model = Dom.make("p", {}, pays, Dom.make("bdi", { text: label }), ` (value ${Format.signed(at("value"))}).`);
     return [of, data, model];
