@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
@@ -11,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import IO, Any, TypeVar
 
 _T = TypeVar("_T")
@@ -43,21 +44,58 @@ def beside(work: Callable[[], _T]) -> Future[_T]:
     return future
 
 
-def answer_of(program: Path, write: Callable[[IO[bytes]], object], lost: str, **environment: str) -> Any:
-    """The JSON that a Python program of ours writes; `write` fills the file that it reads. Its memory and its faults are its own:
-    where it fails, a line on standard error says what is lost and why, and the answer is None."""
-    command, variables = [sys.executable, "-P", str(program)], os.environ | environment
-    try:
-        with TemporaryFile() as file:
-            write(file)
-            file.seek(0)
-            done = subprocess.run(command, stdin=file, capture_output=True, timeout=3600, env=variables, check=True)
-        return json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.SubprocessError) as problem:
-        status = getattr(problem, "returncode", None)
-        reason = f"its process ended with status {status}" if status else str(problem)
-        logging.getLogger("tokensieve").warning("%s: %s", lost, reason)
-        return None
+class Helper:
+    """A Python program of ours that reads standard input and writes JSON, in a process of its own: so are its memory and faults."""
+
+    def __init__(self, program: str, lost: str, **environment: str) -> None:
+        self._program, self._lost, self._environment = Path(__file__).parent / program, lost, environment
+        self._waiting: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it before it is needed, as its libraries take a while to load; it ends with us."""
+        if self._waiting is None:
+            with suppress(OSError):  # `answer` will report it
+                self._waiting = self._process()
+                atexit.register(self._end)
+
+    def answer(self, write: Callable[[IO[bytes]], object]) -> Any:
+        """Its answer to what `write` writes. Where it fails, a line on standard error says what is lost and why: None."""
+        try:
+            process = self._waiting or self._process()
+            self._waiting = None
+            with process:
+                assert process.stdin
+                try:
+                    with suppress(BrokenPipeError):  # it has ended: its status says why
+                        write(process.stdin)
+                    out, _ = process.communicate(timeout=3600)
+                finally:
+                    process.kill()
+            if process.returncode:
+                raise ValueError(f"its process ended with status {process.returncode}")
+            return json.loads(out)
+        except (OSError, ValueError, subprocess.SubprocessError) as problem:
+            logging.getLogger("tokensieve").warning("%s: %s", self._lost, problem)
+            return None
+
+    def _process(self) -> subprocess.Popen[bytes]:
+        command, pipe = [sys.executable, "-P", str(self._program)], subprocess.PIPE
+        variables = os.environ | self._environment
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=variables)
+
+    def _end(self) -> None:
+        if self._waiting is not None:
+            self._waiting.kill()
+            self._waiting.communicate()
+
+
+DRAWING = Helper("report/pictures/child.py", "no pictures, but everything else")
+BASELINE = Helper(
+    "task/baseline.py",
+    "no TF-IDF + logistic regression for comparison",
+    # small dense products gain nothing from threads, and lose tenfold on a busy machine
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+)
 
 
 class Clock:

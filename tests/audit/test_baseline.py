@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
+from tokensieve.progress import Helper
 from tokensieve.task import baseline
 
 
@@ -43,3 +44,17 @@ def test_prefers_as_scikit_learn_does() -> None:
     expected = float(np.mean(model.decision_function(y[::2] - y[1::2]) > 0))
     nothing = np.zeros(300, dtype=np.int64)
     assert list(baseline._accuracies(train, test, nothing, nothing, np.ones(300), [1.0], single=False)) == [expected]
+
+
+def test_a_helper_started_early_answers_once_and_ends_with_us(caplog: pytest.LogCaptureFixture) -> None:
+    helper = Helper("task/baseline.py", "no comparison")
+    helper.start()
+    first = helper._waiting
+    helper.start()
+    assert first and helper._waiting is first and first.poll() is None
+    assert helper.answer(lambda file: file.write(b"not arrays")) is None
+    assert "no comparison: its process ended with status 1" in caplog.text and first.returncode == 1
+    helper.start()
+    second = helper._waiting
+    helper._end()
+    assert second and second is not first and second.returncode not in (None, 0)

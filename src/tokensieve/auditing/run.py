@@ -20,6 +20,7 @@ from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
+from tokensieve.model.settings import FEW
 from tokensieve.progress import Clock, Progress, beside, silent
 from tokensieve.task.tasks import CorpusModel, Task, train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
@@ -76,7 +77,10 @@ def audit(
         if settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
             baselines.append(beside(lambda: task.baseline(train, test, settings.seed)))
 
-    learned = train_corpus(corpus, settings, tokenizer, progress, clock, start_baseline)
+    few = len(corpus.texts) <= FEW  # training on them takes all cores
+    learned = train_corpus(corpus, settings, tokenizer, progress, clock, None if few else start_baseline)
+    if few:
+        start_baseline(learned.task, learned.train, learned.test)
     return _audited(learned, settings, progress, clock, corpus.test is not None, *baselines)
 
 
@@ -108,18 +112,21 @@ def _audited(
         table = table.with_columns(stable["stability"], q)
     clock.lap("agreement")
     progress("agreement and findings", 0.0)
+    curve = None
+    if settings.thorough and task.classifies and "curve" not in task.left_out:
+        curve = beside(lambda: ModelCard.learning_curve(train.counts, test.counts, learned.model, settings))
     findings = data.findings(registry())
     clock.lap("findings")
     progress("learning curve", 0.0)
-    honest, curve = None, pl.DataFrame()
+    honest = None
     if settings.thorough:
         shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
         gone = {token for finding in shortcuts for token in finding.tokens}
         if not all(finding.tokens for finding in shortcuts):  # one of them is length, with all its bins
             gone |= {str(token) for token in train.counts.tokens if "⟨length " in str(token)}
         honest = task.accuracy_without(gone, train, test, learned.model, learned.f, settings)
-        if task.classifies and "curve" not in task.left_out:
-            curve = ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
+    if curve:
+        curve.exception()  # waits
     clock.lap("learning curve")
     if baseline:
         progress("TF-IDF + logistic regression, for comparison", 0.0)
@@ -136,7 +143,7 @@ def _audited(
         honest_accuracy=honest,
         label_issues=data.label_issues[2] if settings.thorough else pl.DataFrame(),
         environments=stable,
-        curve=curve,
+        curve=curve.result() if curve else pl.DataFrame(),
         pairs=data.preferences,
         seconds=clock.seconds,
     )

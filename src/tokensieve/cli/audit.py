@@ -20,6 +20,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.cli.command import QUIET, SOURCES, TokenOptions, checked_source, command, out_option, progress_bar, say
 from tokensieve.errors import InputError
 from tokensieve.options import option
+from tokensieve.progress import BASELINE, DRAWING
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
@@ -40,6 +41,9 @@ def _audit(
     quiet: bool = QUIET,
 ) -> int:
     """Audit one source, or each of its labels."""
+    DRAWING.start()
+    if settings.baseline and not settings.stream and cluster is None:
+        BASELINE.start()
     from tokensieve import __version__
     from tokensieve.auditing.report import exceeded_report
     from tokensieve.auditing.run import LabelAudits

@@ -8,6 +8,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.cli.audit import run_audit
 from tokensieve.cli.command import QUIET, TokenOptions, command, out_option
 from tokensieve.options import option
+from tokensieve.progress import BASELINE, DRAWING
 
 
 @command()
@@ -18,6 +19,8 @@ def _demo(
     quiet: bool = QUIET,
 ) -> None:
     """Audit reviews whose truth is known, and compare."""
+    DRAWING.start()
+    BASELINE.start()
     from tokensieve.auditing.demo import demo_reviews
     from tokensieve.report.terminal import show
 

@@ -88,10 +88,7 @@ class _Entries:
 def attention(matrix: sp.csr_array, u: Floats, without: Ints | None = None) -> Floats:
     """Attention q_{X,s} of every stored entry, shape (nnz,), in its order; sums to one over each document.
 
-    Args:
-        matrix: counts of n documents over |S| types.
-        u: scores, shape (|S|,).
-        without: positions of entries that are left out of the softmax; they and what remains of an emptied document get 0.
+    Entries at the positions `without` are left out of the softmax; they and what remains of an emptied document get 0.
     """
     documents = _Entries(matrix.indptr)
     q: Floats = np.asarray(u, dtype=np.float64)[matrix.indices]
@@ -127,13 +124,8 @@ def _above_answer(matrix: sp.csr_array, q: Floats, w: Floats) -> Floats:
 
 
 def answers(matrix: sp.csr_array, u: Floats, w: Floats) -> Floats:
-    """Decision values f_X = Σ_s q_{X,s} w_s, shape (n, H).
-
-    Args:
-        matrix: counts of n documents over |S| types.
-        u: scores, shape (|S|,), or with the sink's (|S|+1,).
-        w: values, shape (|S|,) or (|S|, H), likewise.
-    """
+    """Decision values f_X = Σ_s q_{X,s} w_s, shape (n, H); scores u have shape (|S|,), or with the sink's (|S|+1,), and values w
+    (|S|,) or (|S|, H), likewise."""
     w, cores = _outputs(w), cpu_count()
 
     def some(rows: slice) -> Floats:

@@ -191,10 +191,10 @@ def train_embeddings(
 
     def record(table: Floats, f: Floats) -> None:
         row = {"step": step, "norm_p": float(np.linalg.norm(p)), "norm_v": float(np.linalg.norm(v))}
-        row["train_loss"], row["train_accuracy"] = _loss_and_accuracy(f, counts)
-        for name, other in others.items():
-            f = answers(other.matrix, table[:, 0], table[:, 1:])
-            row[f"{name}_loss"], row[f"{name}_accuracy"] = _loss_and_accuracy(f, other)
+        for name, part in ({"train": counts} | others).items():
+            f = f if part is counts else answers(part.matrix, table[:, 0], table[:, 1:])
+            row[f"{name}_loss"] = float(np.mean(loss_and_slope(f, part.labels)[0]))
+            row[f"{name}_accuracy"] = accuracy(f, part.labels)
         rows.append(row)
         tables.append(table)
 
@@ -258,11 +258,6 @@ def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> t
     g = gradient(counts, table[:, 0], table[:, 1:])
     pull = _pull_and_update(E, out, out, np.column_stack([g.a, g.b]), right, WRITE)
     return g.loss, Start(out, pull[0], pull[1] if at.v.ndim == 1 else np.ascontiguousarray(pull[1:].T))
-
-
-def _loss_and_accuracy(f: Floats, counts: Counts) -> tuple[float, float]:
-    """Mean loss and accuracy."""
-    return float(np.mean(loss_and_slope(f, counts.labels)[0])), accuracy(f, counts.labels)
 
 
 def _check_shapes(counts: Counts, start: Start, others: dict[str, Counts]) -> None:

@@ -134,12 +134,8 @@ def best_scale(f: Floats, prior: Floats, labels: Ints, weights: Floats | None = 
     """The factor t in [0, 2] of least L(t) + caution · SE(t), by halving: L is the mean of the losses ℓ of prior + t (f − prior),
     which is convex in t, and SE(t)² = Σ s_X² (d_X − d)², with d_X(t) = ℓ_X(t) − ℓ_X(0), their mean d, and shares s of the weights.
 
-    Args:
-        f: decision values, shape (n, H).
-        prior: of the class frequencies, shape (H,).
-        labels: class indices, shape (n,).
-        weights: of the documents in the mean, shape (n,); None for equal ones.
-        caution: standard errors that an improvement on the class frequencies must exceed, at least 0.
+    f has shape (n, H) and the prior of the class frequencies (H,); labels are class indices, and weights those of the documents
+    in the mean. `caution` is how many standard errors an improvement on the class frequencies must exceed.
     """
     # With few held-out documents, all predicted correctly, the loss would keep falling as confidence grows beyond 2.
     low, high, away = 0.0, 2.0, f - prior
@@ -334,12 +330,8 @@ def initial_table(present: Ints | Floats, sizes: Ints | Floats, prior: Floats) -
 
     With r_{s,k} = log(1 + n/K · share of class k's documents that contain s), centred over classes:
     w_s = 8/K · r_{s,k} + prior (two classes: the difference of the two), u_s = (max_k r − min_k r)/4. The factors were
-    chosen on validation documents of IMDB and Yelp.
-
-    Args:
-        present: documents of each class that contain each type, each counted as often as it weighs, shape (|S|, K).
-        sizes: documents of each class, likewise, shape (K,).
-        prior: of the class frequencies.
+    chosen on validation documents of IMDB and Yelp. `present`, shape (|S|, K), and `sizes`, shape (K,), count the documents of
+    each class that contain each type, and all of them, each as often as it weighs.
     """
     k = len(sizes)
     r = np.log1p(present * (sizes.sum() / k / np.maximum(sizes, 1)))

@@ -5,8 +5,10 @@ Reads arrays (.npz), writes the accuracy as JSON. The model is that of scikit-le
 """
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from tempfile import TemporaryFile
 
 import numpy as np
 import scipy.sparse as sp
@@ -63,7 +65,10 @@ def _accuracies(
 
 
 if __name__ == "__main__":
-    given = np.load(sys.stdin.buffer, allow_pickle=False)
+    file = TemporaryFile()  # noqa: SIM115 (a pipe cannot be read in any order)
+    shutil.copyfileobj(sys.stdin.buffer, file)
+    file.seek(0)
+    given = np.load(file, allow_pickle=False)
     words, test = (
         sp.csr_array(tuple(given[f"{part}_{name}"] for name in ("data", "indices", "indptr")), given[f"{part}_shape"])
         for part in ("train", "test")

@@ -5,11 +5,9 @@ A corpus is made of *items*: documents with labels, or pairs of documents of whi
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,18 +18,10 @@ from tokensieve import __version__
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.evidence.pairs import pair_importance
 from tokensieve.evidence.shares import Share
-from tokensieve.model.attention import (
-    Model,
-    attention,
-    attention_sums,
-    both,
-    decide,
-    probabilities,
-    with_sink,
-)
+from tokensieve.model.attention import Model, attention, attention_sums, both, decide, probabilities, with_sink
 from tokensieve.model.fit import best_scale, fit, prior_of, refit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.progress import Clock, Progress, answer_of, silent
+from tokensieve.progress import BASELINE, Clock, Progress, silent
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.split import draw_units, folds, split_corpus
@@ -41,8 +31,8 @@ from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 S = TypeVar("S")
 
 
-class Task(ABC):
-    """What is learned, and everything that differs between labels and preferences.
+class Task:
+    """What is learned, and everything that differs between labels (which it is for, where nothing else is said) and preferences.
 
     Attributes:
         size: documents of an item.
@@ -53,38 +43,56 @@ class Task(ABC):
         counted: numbers of all documents where those at hand are a sample, by name.
     """
 
-    size: int
-    classifies: bool
-    strengths: tuple[float, float, float]
+    size = 1
+    classifies = True
+    strengths = 1.0, 10.0, 100.0
     left_out: tuple[str, ...] = ()
     counted: Mapping[str, int] = {}
 
-    @abstractmethod
     def units(self, corpus: Corpus) -> Ints | None:
         """Group of each item, shape (items,); None if every item is independent."""
+        return corpus.units
 
-    @abstractmethod
     def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
         """Decision values of documents, shape (n, H), on a scale where they give probabilities of the classes.
 
         Those of a preference are differences to the other side of the pair.
         """
+        return model.decide(matrix)
 
-    @abstractmethod
     def correct(self, f: Floats, counts: Counts) -> Floats:
         """1 for each item that decision values f, shape (n, H), predict correctly, ½ for a tie, else 0, shape (items,)."""
+        return np.asarray(decide(f) == counts.labels, dtype=np.float64)
 
-    @abstractmethod
     def importance(self, part: CountedCorpus) -> Importance:
         """What the data alone says about each token type, formatting included."""
+        return token_importance(part.counts, part.n_formatting, part.corpus.units)
 
-    @abstractmethod
     def held_out(self, train: CountedCorpus, seed: int) -> NDArray[np.bool_]:
         """A tenth of the items, on which the strength of `baseline` is chosen, shape (items,)."""
+        n = train.counts.n_documents
+        return np.isin(np.arange(n), np.random.default_rng(seed).permutation(n)[: max(n // 10, 1)])
 
-    @abstractmethod
     def parts(self, train: CountedCorpus, seed: int) -> list[NDArray[np.bool_]]:
         """Parts of the items, each shape (items,), of which each is held out once; none if the documents do not allow a split."""
+        counts, units = train.counts, train.corpus.units
+        # A model of one part can know every class only if each has that many documents, of that many groups.
+        pairs = counts.labels if units is None else np.unique(np.stack([counts.labels, units]), axis=1)[0]
+        least = int(np.bincount(pairs, minlength=counts.n_classes)[counts.class_sizes > 0].min())
+        k = 5 if counts.n_documents <= 5_000 and least >= 5 else 2  # five folds of so few documents take seconds
+        if least < k:
+            return []
+        if units is not None:
+            every = np.arange(counts.n_documents)
+            return [np.isin(every, outside) for _, outside in folds(counts.labels, k, seed, units)]
+        # the parts of scikit-learn's StratifiedKFold, without its second of imports
+        rng, part, done = np.random.RandomState(seed), np.empty(counts.n_documents, dtype=np.int64), 0
+        for label in counts.labels[np.sort(np.unique(counts.labels, return_index=True)[1])]:
+            inside = counts.labels == label
+            turns = np.sort((done + np.arange(np.count_nonzero(inside))) % k)
+            rng.shuffle(turns)
+            part[inside], done = turns, done + len(turns)
+        return [part == i for i in range(k)]
 
     def out_of_fold(self, train: CountedCorpus, model: Model, settings: TrainSettings) -> Floats | None:
         """Probabilities of each document's classes, shape (n, K), by models that never saw its group.
@@ -113,20 +121,29 @@ class Task(ABC):
         p = self.out_of_fold(train, model, settings)
         return None if p is None else lambda part: p
 
-    @abstractmethod
     def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
         """The tokens of some items that speak most for another class than the label, four at most, joined by commas.
 
         `counts` are all documents; `documents`, shape (m,), stand for the items, and `other`, shape (m,), is the class of each.
         """
+        part = counts.rows(documents)
+        q, values, m = attention(part.matrix, model.scores), both(model.values), part.matrix
+        out = []
+        for i, (label, k) in enumerate(zip(part.labels, other, strict=True)):
+            inside = slice(m.indptr[i], m.indptr[i + 1])
+            types = m.indices[inside]
+            push = q[inside] * (values[types, k] - values[types, label])
+            out.append(", ".join(str(counts.tokens[types[t]]) for t in np.argsort(-push)[:4]))
+        return out
 
-    @abstractmethod
     def text_options(self, corpus: Corpus, known: bool) -> list[str]:
         """How the command line names the columns of the text; a single one only if it is `known` to be in the source."""
+        names = [name for name in corpus.fields if name not in corpus.columns] or corpus.intake.columns[:known]
+        return [part for name in names for part in ("--text", name)]
 
-    @abstractmethod
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         """Entries of summary.json that only this task has."""
+        return {}
 
     def refit(self, types: Ints, train: CountedCorpus, model: Model, settings: TrainSettings) -> Model:
         """`model`, trained again on some of the token types alone."""
@@ -182,10 +199,7 @@ class Task(ABC):
         for name, part in (("train", train), ("test", test)):
             matrix = part.word_counts.matrix
             given |= {f"{name}_{field}": getattr(matrix, field) for field in ("data", "indices", "indptr", "shape")}
-        # small dense products gain nothing from threads, and lose tenfold on a busy machine
-        alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        program, lost = Path(__file__).with_name("baseline.py"), "no TF-IDF + logistic regression for comparison"
-        accuracy = answer_of(program, lambda file: np.savez(file, **given), lost, **alone)
+        accuracy = BASELINE.answer(lambda file: np.savez(file, **given))
         return None if accuracy is None else float(accuracy)
 
     def accuracy_without(
@@ -211,64 +225,6 @@ class Task(ABC):
 
 class Labels(Task):
     """Documents with one class each."""
-
-    size = 1
-    classifies = True
-    strengths = 1.0, 10.0, 100.0
-
-    def units(self, corpus: Corpus) -> Ints | None:
-        return corpus.units
-
-    def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
-        return model.decide(matrix)
-
-    def correct(self, f: Floats, counts: Counts) -> Floats:
-        return np.asarray(decide(f) == counts.labels, dtype=np.float64)
-
-    def importance(self, part: CountedCorpus) -> Importance:
-        return token_importance(part.counts, part.n_formatting, part.corpus.units)
-
-    def held_out(self, train: CountedCorpus, seed: int) -> NDArray[np.bool_]:
-        n = train.counts.n_documents
-        return np.isin(np.arange(n), np.random.default_rng(seed).permutation(n)[: max(n // 10, 1)])
-
-    def parts(self, train: CountedCorpus, seed: int) -> list[NDArray[np.bool_]]:
-        counts, units = train.counts, train.corpus.units
-        # A model of one part can know every class only if each has that many documents, of that many groups.
-        pairs = counts.labels if units is None else np.unique(np.stack([counts.labels, units]), axis=1)[0]
-        least = int(np.bincount(pairs, minlength=counts.n_classes)[counts.class_sizes > 0].min())
-        k = 5 if counts.n_documents <= 5_000 and least >= 5 else 2  # five folds of so few documents take seconds
-        if least < k:
-            return []
-        if units is not None:
-            every = np.arange(counts.n_documents)
-            return [np.isin(every, outside) for _, outside in folds(counts.labels, k, seed, units)]
-        # the parts of scikit-learn's StratifiedKFold, without its second of imports
-        rng, part, done = np.random.RandomState(seed), np.empty(counts.n_documents, dtype=np.int64), 0
-        for label in counts.labels[np.sort(np.unique(counts.labels, return_index=True)[1])]:
-            inside = counts.labels == label
-            turns = np.sort((done + np.arange(np.count_nonzero(inside))) % k)
-            rng.shuffle(turns)
-            part[inside], done = turns, done + len(turns)
-        return [part == i for i in range(k)]
-
-    def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
-        part = counts.rows(documents)
-        q, values, m = attention(part.matrix, model.scores), both(model.values), part.matrix
-        out = []
-        for i, (label, k) in enumerate(zip(part.labels, other, strict=True)):
-            inside = slice(m.indptr[i], m.indptr[i + 1])
-            types = m.indices[inside]
-            push = q[inside] * (values[types, k] - values[types, label])
-            out.append(", ".join(str(counts.tokens[types[t]]) for t in np.argsort(-push)[:4]))
-        return out
-
-    def text_options(self, corpus: Corpus, known: bool) -> list[str]:
-        names = [name for name in corpus.fields if name not in corpus.columns] or corpus.intake.columns[:known]
-        return [part for name in names for part in ("--text", name)]
-
-    def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
-        return {}
 
 
 class Preferences(Task):

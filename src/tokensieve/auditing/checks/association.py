@@ -36,7 +36,7 @@ class Association(Check):
         types, classes = np.nonzero(fits & (rate >= self.lift * share) & (rate < self.most))
         order = np.argsort(found.p_value[types, classes], kind="stable")[: self.looked_into]
         names, holders = train.tokens[types[order]].astype(str).tolist(), list(train.holders(types[order]))
-        signs = Sign.of_each(names, holders, data.train.corpus, data.tokenizer)
+        signs = Sign.of_each(names, holders, data.train.corpus, data.tokenizer, data.usual_signs)
         fields = data.tokenizer if isinstance(data.tokenizer, FieldTokenizer) else None
         kept = [
             (token, int(types[i]), int(classes[i]), held)

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tokensieve.auditing.checks.signs import Sign
 from tokensieve.auditing.findings import Excerpt, Finding
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.settings import Settings
@@ -105,6 +106,11 @@ class AuditData:
         ids = stream.ids[:2_000_000].astype(np.int64)
         pairs, often = np.unique(ids[:-1] * len(stream.words) + ids[1:], return_counts=True)
         return stream, pairs, float(often[often > 1].sum() / max(often.sum(), 1))
+
+    @cached_property
+    def usual_signs(self) -> set[Sign]:
+        """The signs of an artefact that ordinary words of this corpus bear as well."""
+        return Sign.usual(self.train.corpus, self.tokenizer)
 
     @cached_property
     def near_duplicates(self) -> Ints | None:

@@ -106,7 +106,7 @@ class Shortcut(Check):
         candidates += Candidate.of(data.tokens, train, data.class_sizes, slice(data.words, train.n_types))
         candidates += Candidate.passages(data) + ([] if vocabulary.grams else Candidate.phrases(data))
         tokens, documents = [c.token for c in candidates], [c.documents for c in candidates]
-        borne = Sign.of_each(tokens, documents, data.train.corpus, data.tokenizer)
+        borne = Sign.of_each(tokens, documents, data.train.corpus, data.tokenizer, data.usual_signs)
         candidates = [replace(c, signs=signs, fixed=fixed) for c, (signs, fixed) in zip(candidates, borne, strict=True)]
         plain = [c for c in candidates if not c.signs]
         suspects = [replace(c, signs=signs) for c in candidates if (signs := self._suspicious(c, plain, data))]

@@ -35,20 +35,34 @@ class Sign(StrEnum):
 
     @classmethod
     def of_each(
-        cls, tokens: Sequence[str], documents: Sequence[Ints], corpus: Corpus, tokenizer: Tokenizer
+        cls,
+        tokens: Sequence[str],
+        documents: Sequence[Ints],
+        corpus: Corpus,
+        tokenizer: Tokenizer,
+        usual: set[Sign] | None = None,
     ) -> list[tuple[tuple[Sign, ...], bool]]:
         """The signs of an artefact that each token bears in 40 of its documents, the clearest first; none for a plain word. And
         whether it mostly has the same word (or a number) on one side, or the same place, as in a template.
 
-        What ordinary words bear as well tells nothing: in program code most are glued to a neighbour, and in short questions and
-        logs most have their place.
+        What ordinary words bear as well (`usual`) tells nothing: in program code most are glued to a neighbour, and in short
+        questions and logs most have their place.
         """
+        usual = cls.usual(corpus, tokenizer) if usual is None else usual
         some = [held[:: max(1, len(held) // 40)][:40] for held in documents]
+        split, spans = cls._split(np.unique(np.concatenate([np.empty(0, np.int64), *some])), corpus, tokenizer)
+        found = []
+        for token, held in zip(tokens, some, strict=True):
+            signs, fixed = cls._signs_of_token(token, [split[i] for i in held.tolist()], spans)
+            by_itself = {Sign.MARKUP} if CODE.search(token) else {Sign.NUMBER, Sign.FORMATTING}
+            found.append((tuple(sign for sign in signs if sign not in usual - by_itself), fixed))
+        return found
+
+    @classmethod
+    def usual(cls, corpus: Corpus, tokenizer: Tokenizer) -> set[Sign]:
+        """The signs that ordinary words of a corpus bear as well."""
         drawn = np.arange(0, len(corpus.labels), max(1, len(corpus.labels) // 400))
-        every = np.unique(np.concatenate([drawn, *some]))
-        texts = corpus.texts.gather(every)
-        split = dict(zip(every.tolist(), zip(texts, tokenizer.split(texts).to_list(), strict=True), strict=True))
-        spans: Spans = lru_cache(1_000)(tokenizer.spans)  # the words share many of their documents
+        split, spans = cls._split(drawn, corpus, tokenizer)
         holding: dict[str, list[int]] = {}
         for i in drawn.tolist():
             for word in dict.fromkeys(split[i][1]):
@@ -59,19 +73,19 @@ class Sign(StrEnum):
         often = Counter(sign for signs, _ in borne for sign in signs)
         usual = {sign for sign, words in often.items() if words > 0.15 * len(borne)}
         glued = [
-            cls._is_glued(text, start, end)
-            for text in corpus.texts.gather(drawn[:: max(1, len(drawn) // 80)])
-            for start, end, _ in spans(text)
+            cls._is_glued(split[i][0], start, end)
+            for i in drawn[:: max(1, len(drawn) // 80)].tolist()
+            for start, end, _ in spans(split[i][0])
         ]
         # of all occurrences: the many names of a program are glued, the few common words are not
-        if sum(glued) > 0.1 * len(glued):
-            usual.add(cls.MARKUP)
-        found = []
-        for token, held in zip(tokens, some, strict=True):
-            signs, fixed = cls._signs_of_token(token, [split[i] for i in held.tolist()], spans)
-            by_itself = {Sign.MARKUP} if CODE.search(token) else {Sign.NUMBER, Sign.FORMATTING}
-            found.append((tuple(sign for sign in signs if sign not in usual - by_itself), fixed))
-        return found
+        return usual | {cls.MARKUP} if sum(glued) > 0.1 * len(glued) else usual
+
+    @staticmethod
+    def _split(documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> tuple[dict[int, tuple[str, list[str]]], Spans]:
+        """The text and words of some documents, and where words are in a text: they share many of their documents."""
+        texts = corpus.texts.gather(documents)
+        parts = zip(texts, tokenizer.split(texts).to_list(), strict=True)
+        return dict(zip(documents.tolist(), parts, strict=True)), lru_cache(1_000)(tokenizer.spans)
 
     @staticmethod
     def _is_glued(text: str, start: int, end: int) -> bool:

@@ -10,13 +10,12 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Sequence
-from pathlib import Path
 
 import polars as pl
 
 from tokensieve.blocks import Block, Picture
 from tokensieve.files import csv_table
-from tokensieve.progress import answer_of
+from tokensieve.progress import DRAWING
 from tokensieve.report.cells import walk
 from tokensieve.report.pictures import audit, studies
 from tokensieve.report.pictures.audit import Specification
@@ -46,8 +45,7 @@ def draw(blocks: Sequence[Block], *also: str) -> Drawings:
     if not specs:
         return {}
     texts = {name: subscripts(json.dumps(spec, default=float, ensure_ascii=False)) for name, spec in specs.items()}
-    program, asked = Path(__file__).with_name("child.py"), json.dumps({"specs": texts, "also": also}).encode()
-    drawn = answer_of(program, lambda file: file.write(asked), "no pictures, but everything else")
+    drawn = DRAWING.answer(lambda file: file.write(json.dumps({"specs": texts, "also": also}).encode()))
     out = {name: {ending: b64decode(file) for ending, file in files.items()} for name, files in (drawn or {}).items()}
     for name, spec in specs.items() if drawn and "csv" in also else ():
         # a row per mark, in the column `part` the layer that it belongs to

@@ -11,6 +11,8 @@ from base64 import b64encode
 import vl_convert
 
 if __name__ == "__main__":
+    # the first picture loads and compiles Vega, which takes longer than drawing: done before there is anything to draw
+    vl_convert.vegalite_to_svg({"data": {"values": [{}]}, "mark": "point", "encoding": {"x": {"field": "a"}}})
     asked, out = json.load(sys.stdin.buffer), {}
     for name, spec in asked["specs"].items():
         try:
