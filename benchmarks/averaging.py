@@ -24,6 +24,7 @@ from machine import DATA, described, store
 from tokensieve.evidence.sums import TokenSums
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.partitions import BUCKETS
+from tokensieve.task.cluster import STEPS
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary, tokenize
@@ -39,7 +40,7 @@ def projected(rates: dict[str, float], documents: float, workers: int, rounds: i
     partitions, depth = documents / 1e5, math.ceil(math.log2(workers))
     table = 8.0 * types * 2
     sums = 8.0 * types * 32  # of importance, with two classes
-    passes = min(math.ceil(math.sqrt(partitions)), 2_000 // math.ceil(1e5 / 64))  # as the training has it
+    passes = max(min(math.ceil(math.sqrt(partitions)), STEPS // math.ceil(1e5 / 64)), 1)  # as the training has it
     moved = 2 * depth * (table / rates["network"] + table / 8 / rates["adding"])
     seconds = {
         "tokenizing": each / rates["tokenizing"],
@@ -152,8 +153,8 @@ def main() -> None:
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
         link, scheduling = _network(client), _scheduling(client)
     _rates(train[:1000], options.ngrams, link)  # compiles
-    rates = _rates(train, options.ngrams, link)
-    plan = projected(rates | {"scheduling": scheduling, "tasks": tasks}, 1e9, 100, max(rounds, default=16))
+    rates = _rates(train, options.ngrams, link) | {"scheduling": scheduling, "tasks": tasks}
+    plan = projected(rates, 1e9, 100, max(rounds, default=16))
     print(json.dumps({"rates of one worker": rates, "10^9 documents, 100 workers": plan}, indent=1))
     figures = {"accuracy": found, "rounds": rounds, "rates": rates, "projection": plan}
     print(store("cluster", figures, described("polars", "dask")))

@@ -59,9 +59,9 @@ class Partitions(Chunks):
     def __init__(self, client: Any, parts: Sequence[Any]) -> None:
         self.client, self.parts = client, list(parts)
 
-    def run(self, function: Callable[..., object], *arguments: object) -> Any:
+    def run(self, function: Callable[..., object], *arguments: object, priority: int = 0) -> Any:
         """The result of one task, still on the cluster."""
-        return self.client.submit(function, *arguments, pure=False)
+        return self.client.submit(function, *arguments, pure=False, priority=priority)
 
     def each(self, function: Callable[..., object], *common: object, numbered: bool = False) -> Partitions:
         """The results of a function of every partition (and its number), still on the cluster."""
@@ -74,10 +74,10 @@ class Partitions(Chunks):
         return list(self.client.gather(self.parts))
 
     def sum(self) -> Any:
-        """The sum, pair by pair in a fixed order, still on the cluster."""
+        """The sum, pair by pair in a fixed order, still on the cluster; added as soon as possible, so that few wait in memory."""
         parts = self.parts
         while len(parts) > 1:
-            pairs = [self.run(operator.add, *parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
+            pairs = [self.run(operator.add, *parts[i : i + 2], priority=1) for i in range(0, len(parts) - 1, 2)]
             parts = pairs + parts[2 * len(pairs) :]
         return parts[0]
 
@@ -114,9 +114,7 @@ class Partitions(Chunks):
         n = min(math.ceil(len(sides.parts) / 8), BUCKETS)
         matched = sides.regrouped(n, _marks, classes).each(_matched, first_test)
         counts: Counter[str] = matched.each(operator.itemgetter(0)).sum().result()
-        if not near:
-            counts["leaked"] = counts["leaked_copies"]
-        else:  # candidates, and then their signatures, come together on one worker
+        if near:  # candidates, and then their signatures, come together on one worker
             parts = matched.each(operator.itemgetter(1)).parts
             pairs = self.run(lambda some: np.unique(np.concatenate(some), axis=0), parts)
             involved = sides.each(_involved, pairs, numbered=True).parts
@@ -404,7 +402,7 @@ def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting
 def _marks(side: Side, number: int, classes: tuple[str, ...]) -> tuple[pl.DataFrame, pl.Series]:
     """Documents by the digest of their text (band 0), and by the bands of their signature."""
     stream, _, frame, signatures = side
-    words = np.diff(stream.starts) > 0
+    words = np.diff(stream.starts) > 0 if signatures is not None else np.zeros(frame.height, dtype=bool)
     digest = np.frombuffer(b"".join(frame["key"]), dtype="<u4").reshape(-1, 3)
     document = np.arange(stream.n_documents) + number * _PLACES
     columns = {name: digest[:, i] for i, name in enumerate("abc")} | {"document": document, "words": words}
@@ -436,7 +434,7 @@ def _matched(found: pl.DataFrame, first_test: int) -> tuple[Counter[str], Ints]:
         "conflicting_documents": mixed["train"].sum(),
         "test_overlap": leaked["test"].sum(),
         "leaked_copies": leaked["test"].sum(),
-        "leaked": leaked.filter(~pl.col("words"))["test"].sum(),  # the others have a signature
+        "leaked": leaked.filter(~pl.col("words"))["test"].sum(),  # the others have a signature (`_joined`)
         "contradicting": (opposed["train"] + opposed["test"]).sum(),
     }
     return Counter(counts), MinHash.candidates(found.filter(pl.col("band") > 0))
