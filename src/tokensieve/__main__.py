@@ -83,7 +83,7 @@ def _run() -> int:
             from tokensieve.errors import InputError
 
             raise InputError(
-                f"the environment variable {name} is {value[:20]!r}; it must be at least 1; correct or unset it"
+                f"the environment variable {name} is {value[:20]!r}, but must be at least 1; correct or unset it"
             )
     _check_limits(3 * 10**9 if sys.argv[1:2] == ["diagnose"] else 2 * 10**9)
     for stream in (sys.stdout, sys.stderr):

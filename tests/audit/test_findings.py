@@ -118,7 +118,7 @@ def test_a_value_of_another_column_that_is_linked_to_a_class_is_a_finding() -> N
         if finding.kind == "association"
     ]
     assert found.tokens[0] == "handled_by:jo" and found.label == "good" and "a value of another column" in found.details
-    assert "balance the classes over the values of that column" in found.action
+    assert "balance the classes across the values of that column" in found.action
 
 
 @pytest.mark.parametrize(("name", "related"), [("zeb", True), ("be_zebra", True), ("zebu", True), ("ze", False)])

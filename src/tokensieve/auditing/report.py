@@ -64,7 +64,7 @@ TERMS = {
     "document, negative outside the class, corrected for unequal classes. The interval counts documents, not occurrences.",
     "Posterior difference": "How exclusively a token belongs to the class: (occurrences in the class − occurrences elsewhere) / "
     "all occurrences, from −1 (never in the class) to +1 (only in it). With unequal classes an uninformative token is not at 0. "
-    "Long documents weigh more than in the effect, so the two can have opposite signs; the effect is what is tested.",
+    "Long documents count more here than in the effect, so the two can have opposite signs; q tests the effect.",
     "q": "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, about one in twenty predicts nothing.",
     "Score": "How strongly a token draws attention: a document's attention is the softmax of its tokens' scores.",
     "Value": "What a token adds to the logit when attended to; above zero it is evidence for the class.",

@@ -156,7 +156,7 @@ class _Side(Collected):
         counts["conflicts"] = decided.join(swapped, on=["a", "b"], how="semi").height
         notes = [*reader.table.notes, *reader.suspects.notes, *reader.notes]
         if reader.judged:  # where the preference came from, and how often the first answer won, which should not matter
-            notes.append(f"which answer is preferred comes from {', '.join(map(repr, reader.judged))}")
+            notes.append(f"the preferred answer is determined by {', '.join(map(repr, reader.judged))}")
         if reader.judged and len(columns) == 2 and decided.height:
             from scipy.stats import binomtest  # half a second, which most readers do not need
 

@@ -205,7 +205,7 @@ class ReadSettings(SourceSettings):
         refused = {"pairs": self.pairs, "weight": self.sample_weight is not None, "columns": self.columns}
         refused |= {"label-separator": self.label_separator, "duplicates drop": self.duplicates == "drop"}
         for name in (name for name, given in refused.items() if given):
-            instead = "without --cluster it does, with --stream for data larger than memory"
+            instead = "leave out --cluster, and use --stream if the data is larger than memory"
             raise InputError(f"--{name} does not work on a cluster yet; {instead}")
         if not isinstance(self.label, str | None):
             raise InputError("--cluster takes one label column: name one with --label")

@@ -59,7 +59,7 @@ _TERMS = {
     "Score and value": "A document's attention is the softmax of its tokens' scores. Its logit is the sum of attention × value.",
     "Positive, negative, irrelevant": "The sign of α; irrelevant means α = 0. Completely positive tokens occur only in documents "
     "with y = +1.",
-    "Selected": "The tokens of a document that keep attention when training goes on and ‖p‖, the norm of p, grows.",
+    "Selected": "The tokens of a document that keep attention as training continues and ‖p‖, the norm of p, grows.",
     "Finite gap": "The difference between the scores of two tokens that are selected together: it settles while ‖p‖ grows.",
     "log t": "The logarithm of the time of gradient flow. Growing gaps grow in proportion to it.",
     "Hypothesis not met": "The claim does not apply to this data; the page states what is true instead.",
@@ -195,7 +195,7 @@ def _limit_lines(found: Verification) -> list[str]:
         lines.append(words + (f"; condition numbers {' and '.join(conditions)}" if conditions else ""))
     if limit.changes:
         at = ", ".join(f"{log_time:,.4g} ({documents})" for _, log_time, documents in limit.changes[:10])
-        lines.append(f"the highest-scoring token will still change at log t (in so many documents): {at}")
+        lines.append(f"the highest-scoring token will still change at these log t (number of documents): {at}")
     begun, ended, error = limit.compared
     if math.isfinite(error):
         lines.append(
@@ -215,7 +215,7 @@ def _hypotheses(found: Verification) -> list[Block]:
     head = head if failing else f"All {total} hypotheses of the theory hold on this data."
     out: list[Block] = [Text(head, only=("terminal",))]
     head = "The paper proves its claims for data that meets these conditions. Where one fails, a model may still behave as "
-    out.append(Text(f"{head}claimed, but no proof says so.", only=_PAGE))
+    out.append(Text(f"{head}claimed, but that is not proved.", only=_PAGE))
     for item in found.assumptions:
         only: tuple[Medium, ...] = _PAGE if item.holds else ("terminal", *_PAGE)
         examples = []

@@ -59,20 +59,20 @@ class Shortcut(Check):
         "labels are about and are listed separately."
     )
     action = (
-        "Will the texts that your model is used on contain these? If not, mask them and audit again to see what accuracy "
+        "Will these also appear where your model is used? If not, mask them and audit again to see what accuracy "
         "remains."
     )
     action_on_form = (
-        "Find out why the formatting differs, and whether it will in the texts that your model is used on. If not, clean the "
+        "Find out why the formatting differs, and whether it also will where your model is used. If not, clean the "
         "texts, or leave out formatting with --no-formatting, and audit again."
     )
     action_on_passage = (
-        "Will the texts that your model is used on contain this phrase? If not, remove the whole phrase from every document, in "
+        "Will this phrase also appear where your model is used? If not, remove the whole phrase from every document, in "
         "all its variants. If you mask only one word, the rest of the phrase still gives the label away. Then audit again."
     )
     action_on_values = (
-        "Find out why the label depends on another column, and whether it will where your model is used. If not, balance the "
-        "classes over the values of that column."
+        "Find out why the label depends on another column, and whether that will hold where your model is used. If not, "
+        "balance the classes across the values of that column."
     )
     tasks = (Labels,)
     certain, certain_phrase = 0.85, 0.95  # of the way from neutral to certain, at the cautious end

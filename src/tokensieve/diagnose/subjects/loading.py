@@ -304,7 +304,7 @@ def check_weights(model: torch.nn.Module, source: str) -> None:
         bad = int((~weights.isfinite()).sum())
         if bad:
             raise InputError(
-                f"{source!r}: {bad:,} of {weights.numel():,} weights in {name} are not finite numbers: the model is broken; "
+                f"{source!r}: {bad:,} of {weights.numel():,} weights in {name} are not finite numbers, so the model is broken; "
                 "use an earlier checkpoint"
             )
 

@@ -238,7 +238,7 @@ class Reader:
                 if one.ndim != 2 or one.shape[1] != self.outputs.width:
                     raise InputError(
                         f"{type(self._model).__name__} returns outputs of shape {one.shape[1:]}, but its configuration lists "
-                        f"{self.outputs.width}; it is not a text classifier"
+                        f"{self.outputs.width} classes; it is not a text classifier"
                     )
             alone = np.concatenate(found)
             # logits of one input, alone and padded, agree to this fraction of their size
