@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -192,14 +192,18 @@ class Task:
         C is chosen on held-out items. Of pairs it sees the differences, each pair in both orders, and has no intercept. Another
         process does it (`tokensieve.task.baseline`): where that fails, a line on standard error says so, and it is None.
         """
-        given: dict[str, Any] = {"single": self.classifies, "strengths": self.strengths}
-        weights = np.ones(train.counts.n_documents) if train.counts.weights is None else train.counts.weights
-        given |= {"labels": train.counts.labels, "truth": test.counts.labels, "weights": weights}
-        given["held"] = np.repeat(self.held_out(train, seed), self.size)
-        for name, part in (("train", train), ("test", test)):
-            matrix = part.word_counts.matrix
-            given |= {f"{name}_{field}": getattr(matrix, field) for field in ("data", "indices", "indptr", "shape")}
-        accuracy = BASELINE.answer(lambda file: np.savez(file, **given))
+
+        def write(file: IO[bytes]) -> None:  # what is made for it is freed before the answer comes
+            given: dict[str, Any] = {"single": self.classifies, "strengths": self.strengths}
+            weights = np.ones(train.counts.n_documents) if train.counts.weights is None else train.counts.weights
+            given |= {"labels": train.counts.labels, "truth": test.counts.labels, "weights": weights}
+            given["held"] = np.repeat(self.held_out(train, seed), self.size)
+            for name, part in (("train", train), ("test", test)):
+                matrix = part.word_counts.matrix
+                given |= {f"{name}_{field}": getattr(matrix, field) for field in ("data", "indices", "indptr", "shape")}
+            np.savez(file, **given)
+
+        accuracy = BASELINE.answer(write)
         return None if accuracy is None else float(accuracy)
 
     def accuracy_without(
