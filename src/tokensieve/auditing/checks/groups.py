@@ -87,14 +87,13 @@ class Groups(Check):
     def _groups(self, matrix: sp.csr_array) -> tuple[Ints, Ints]:
         """The group of each document (−1 for none), and some words of the largest group."""
         group = np.full(matrix.shape[0], -1, dtype=np.int64)
-        present = sp.csc_array(matrix, copy=True)
-        present.data = np.ones_like(present.data)
-        documents = np.diff(present.indptr)
+        documents = np.bincount(matrix.indices, minlength=matrix.shape[1])
         # bundles: rare words (20,000 at most) of much the same documents, linked to one another
         rare = np.flatnonzero((documents >= self.size[0]) & (documents <= self.size[1]))[:20_000]
         if not len(rare):
             return group, rare
-        part = sp.csr_array(present[:, rare])
+        part = sp.csr_array(matrix[:, rare])  # a copy
+        part.data[:] = 1
         both = sp.coo_array(part.T @ part)
         i, j = both.coords
         near = (i < j) & (both.data >= self.together * (documents[rare][i] + documents[rare][j] - both.data))
