@@ -7,7 +7,7 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
@@ -17,11 +17,11 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 import msgspec
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tokensieve.errors import InputError, one_line
 from tokensieve.files import read_regular
 from tokensieve.progress import beside
+from tokensieve.text.counts import Ints
 from tokensieve.text.plain import PlainText
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.values import SURROGATE, text_series
@@ -64,6 +64,7 @@ _ASCII_WORD = re.compile(  # what WORD finds in ASCII, without a call of Polars 
 )
 # the same for markup, which is the same in ASCII for both libraries; longer texts could keep Python's searching for minutes
 _ASCII_MARKUP = {pattern: re.compile(pattern, re.ASCII) for pattern in (SKIPPED, APOSTROPHE, MARKUP, LINE_BREAK)}
+_ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _SHORT = 10_000  # characters
 BLANK = r"^[\s\x1c-\x1f]*$"  # what Python's isspace takes for white space
 # how the values of a column become words: by month, by quarter (where the first three end), or each as it is
@@ -141,7 +142,8 @@ class WordTokenizer:
         if self.html == "strip":
             texts = texts.str.replace_all(MARKUP, " ")
             if texts.str.contains("&", literal=True).any():
-                texts = pl.Series(texts.name, [_unescaped(text)[0] for text in texts], dtype=pl.String)
+                said = (_ENTITY.sub(lambda found: _meaning(found[0]), text) for text in texts)
+                texts = pl.Series(texts.name, said, dtype=pl.String)
         if self.line_breaks and self.html == "keep":
             column = column.str.replace_all(LINE_BREAK, " ")
         if self.lowercase:
@@ -162,11 +164,10 @@ class WordTokenizer:
         blanks = {"skip": [(APOSTROPHE, "'"), (SKIPPED, " ")], "strip": [(MARKUP, " ")]}
         for pattern, put in blanks.get(str(self.html), [(LINE_BREAK, " ")] * self.line_breaks):
             if "<" in text or ";" in text:  # every match holds one of them
-                text, kept = _blanked(text, pattern, put)
-                place, ends = place[kept], ends[kept]
+                text, place, ends = _replaced(text, place, ends, _matches(text, pattern), put)
         if self.html == "strip":
-            text, source, stop = _unescaped(text)
-            place, ends = place[source], ends[stop]
+            entities = [found.span() for found in _ENTITY.finditer(text)]
+            text, place, ends = _replaced(text, place, ends, entities, _meaning)
         if self.lowercase:
             if len(text.lower()) > len(text):
                 times = [len(character.lower()) for character in text]
@@ -203,28 +204,23 @@ def _without_space(words: E) -> E:
     return words.str.replace_all(r"^\s+|\s+$", "").str.replace_all(r"\s+", "_")
 
 
-def _blanked(text: str, pattern: str, put: str) -> tuple[str, NDArray[np.int64]]:
-    """The text with one character for each match, and which of its characters are kept (of a match the first)."""
-    kept = np.ones(len(text), dtype=bool)
-    pieces, at = [], 0
-    for start, end in _matches(text, pattern):
-        kept[start + 1 : end] = False
-        pieces += [text[at:start], put]
+def _replaced(
+    text: str, place: Ints, ends: Ints, spans: Sequence[tuple[int, int]], put: str | Callable[[str], str]
+) -> tuple[str, Ints, Ints]:
+    """The text with something put for each span, and where each of its characters begins and ends in the text as given."""
+    parts, first, last, at = list[str](), list[Ints](), list[Ints](), 0
+    for start, end in [*spans, (len(text), len(text))]:
+        new = "" if start == end else put if isinstance(put, str) else put(text[start:end])
+        parts += text[at:start], new
+        first += place[at:start], np.repeat(place[start : start + 1], len(new))
+        last += ends[at:start], np.repeat(ends[end - 1 : end], len(new))
         at = end
-    return "".join([*pieces, text[at:]]), np.flatnonzero(kept)
+    return "".join(parts), np.concatenate(first), np.concatenate(last)
 
 
-def _unescaped(text: str) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
-    """The text with HTML's character references replaced, and the first and last character that each of its characters is from."""
-    out, first, last, at = list[str](), list[int](), list[int](), 0
-    entity = r"(&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});)"
-    for i, part in enumerate(re.split(entity, text)):
-        end, meant = at + len(part), str(text_series([html.unescape(part)])[0]) if i % 2 else part
-        out.append(meant)
-        first += [at] * len(meant) if i % 2 else range(at, end)
-        last += [end - 1] * len(meant) if i % 2 else range(at, end)
-        at = end
-    return "".join(out), np.array(first, dtype=np.int64), np.array(last, dtype=np.int64)
+def _meaning(entity: str) -> str:
+    """What a character reference of HTML stands for."""
+    return SURROGATE.sub("\ufffd", html.unescape(entity))
 
 
 @cache
