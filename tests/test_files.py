@@ -404,7 +404,7 @@ UNGUARDED = {  # file and function of every call that reads, with the reason why
         ("text/formats.py _workbook_table", "text/sources.py _beginning", "text/vocabulary.py __iter__"), "temporary"
     ),
     **dict.fromkeys(
-        (f"text/spill.py {name}" for name in ("save", "matrix", "extend", "finish", "_totals")), "temporary"
+        (f"text/spill.py {name}" for name in ("save", "matrix", "extend", "_data", "_totals")), "temporary"
     ),
     # over the network, through the clients of others
     **dict.fromkeys(("text/sources.py _downloaded", "text/sources.py _open_named"), "addresses and named data sets"),

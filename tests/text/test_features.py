@@ -119,10 +119,9 @@ def test_texts_in_many_blocks_are_those_of_one_by_one() -> None:
 
 
 def test_texts_in_files_have_the_formatting_of_those_in_memory() -> None:
-    texts, writer = ["One.", "two  ", "3!!", "A **b** c"] * 5, StoredTexts.writer()
+    texts, stored = ["One.", "two  ", "3!!", "A **b** c"] * 5, StoredTexts()
     for text in texts:
-        writer.extend([text])
-    stored = writer.finish()
+        stored.extend([text])
     np.testing.assert_array_equal(formatting(stored), formatting(pl.Series("text", texts)))
 
 
@@ -184,10 +183,9 @@ def test_a_word_that_looks_like_a_feature_has_another_name() -> None:
 @pytest.mark.parametrize("fields", [(), ("title", "body")])
 def test_texts_in_files_are_counted_alike(fields: tuple[str, ...]) -> None:
     texts = [joined(fields, (t, t[::-1])) or "" for t in TEXTS] if fields else TEXTS
-    writer = StoredTexts.writer()
+    stored = StoredTexts()
     for text in texts:
-        writer.extend([text])
-    stored = writer.finish()
+        stored.extend([text])
     tokenizer = FieldTokenizer.over(WordTokenizer(), fields)
     one, other = (count_texts(t, tokenizer=tokenizer, ngrams=2, formatting=True) for t in (pl.Series(texts), stored))
     assert one.vocabulary.tokens.tolist() == other.vocabulary.tokens.tolist()

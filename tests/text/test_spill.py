@@ -151,10 +151,9 @@ def test_counts_in_files_are_mapped_not_copied_and_their_folder_vanishes(tmp_pat
 
 
 def test_an_empty_stream_and_an_empty_matrix() -> None:
-    writer = StoredTexts.writer()
-    texts = writer.finish()
+    texts = StoredTexts()
     assert len(texts) == 0 and texts.to_list() == []
-    found = writer.folder.matrix([sp.csr_array((2, 5))], 5, 10)
+    found = texts.folder.matrix([sp.csr_array((2, 5))], 5, 10)
     assert found.shape == (2, 5) and found.nnz == 0
 
 

@@ -330,7 +330,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     `drop` do not name stay as they are.
 
     Args:
-        source: a .csv, .tsv, .jsonl (.ndjson), .json, .parquet, .arrow or .xlsx file, each of them also packed with gzip or zstd;
+        source: a .csv, .tsv, .jsonl (.ndjson), .json, .parquet, .arrow or .xlsx file, each also packed with gzip, zstd or xz;
             several files as a list or a glob; a folder of such files, or with a subfolder of .txt files per label, or with such
             folders under train/ and test/; "-" for standard input; an address that Polars reads (s3://, https://, hf://); a
             pandas or Polars data frame, or anything else that gives Arrow data (PyArrow, DuckDB); a `Dataset` or `DatasetDict`
@@ -358,8 +358,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     texts, label = table.labelled_columns(how.text, label, [*more.values(), *others.names, *([part] if part else [])])
     if {*texts, label} & {*others.names, part}:
         raise InputError(f"{table.name}: text, label and split must be different columns, and none of --columns")
-    tokens = others if others.names else None
-    train, test = collect(table, texts, label, how, more=more, part=part, columns=tokens)
+    train, test = collect(table, texts, label, how, more=more, part=part, columns=others)
     sides = [(table.name, train)]
     held = opened.test if how.test is None else open_source(how.test, how).held_out
     if part is not None and (how.split or len(test[0])):  # test rows of a competition have no labels
@@ -371,7 +370,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
         if how.test is not None or held.base(target) in held.columns:
             names = [held.position(name, "text") for name in (("text",) if own else texts)]
             target = held.position(target, "label")
-            usable = collect(held, names, target, how, more={}, columns=tokens)[0]
+            usable = collect(held, names, target, how, more={}, columns=others)[0]
         # a competition's test set has no labels, or −1 for each
         if how.test is None and (usable is None or set(usable[0]["label"]) <= {"-1"} - set(train[0]["label"])):
             opened.ignored[held.name] = held.height()

@@ -99,7 +99,7 @@ class Collected:
     """Documents for training or testing, collected batch by batch, with the digests of their texts."""
 
     def __init__(self, schema: Mapping[str, type[pl.DataType]], stream: bool) -> None:
-        self.counts, self._writer = Counter[str](rows=0), StoredTexts.writer() if stream else None
+        self.counts, self._stored = Counter[str](rows=0), StoredTexts() if stream else None
         self._frames: list[pl.DataFrame] = []
         self.keep(pl.DataFrame(schema={**schema, "key": pl.Binary}))
 
@@ -119,8 +119,8 @@ class Collected:
 
     def keep(self, usable: pl.DataFrame) -> None:
         """These documents; their texts go into a file, if there is one."""
-        if self._writer is not None:
-            self._writer.extend(usable["text"].to_list())
+        if self._stored is not None:
+            self._stored.extend(usable["text"].to_list())
             usable = usable.drop("text")
         self._frames.append(usable)
 
@@ -132,23 +132,18 @@ class Collected:
 
     def finish(self) -> Usable:
         """All that was kept."""
-        return pl.concat(self._frames), None if self._writer is None else self._writer.finish(), self.counts
+        return pl.concat(self._frames), self._stored, self.counts
 
 
 def _joined(
     table: SourceTable, batch: Batch, texts: Sequence[str], row: int, role: str | None, columns: ColumnTokens | None
 ) -> tuple[pl.Series, int]:
-    """The text of each row, and how many lone surrogates were replaced."""
+    """The text of each row, and how many lone surrogates were replaced. The value of another column alone is no document."""
     found = [table.as_texts(batch[column], column, row, role) for column in texts]
-    parts, replaced = [part for part, _ in found], sum(n for _, n in found)
-    if columns is None:
-        return (parts[0] if len(parts) == 1 else FieldTokenizer.join_fields(texts, parts)), replaced
-    words = [columns.words(column, batch[column]) for column in columns.names]
-    own = pl.DataFrame({str(i): part for i, part in enumerate(parts)})
-    whole = own.select(pl.concat_str(pl.all().fill_null(""))).to_series()
-    whole = whole.zip_with(own.select(pl.any_horizontal(pl.all().is_not_null())).to_series(), _NULL)
-    blank = whole.str.contains(BLANK).fill_null(True)  # a column alone is no document
-    return whole.zip_with(blank, FieldTokenizer.join_fields([*texts, *columns.names], [*parts, *words])), replaced
+    parts, names = [part for part, _ in found], () if columns is None else columns.names
+    parts += [columns.words(name, batch[name]) for name in names] if columns else []
+    joined = parts[0] if len(parts) == 1 else FieldTokenizer.join_fields([*texts, *names], parts, len(texts))
+    return joined, sum(n for _, n in found)
 
 
 def read_rows(
@@ -171,7 +166,7 @@ def read_rows(
     labels = [] if label is None else [table.position(label, "label")]
     kept = [table.position(name, "results") for name in keep]
     found = {name: (name,) for name in columns or {} if name in table.columns}
-    others = ColumnTokens(table, found, columns) if found else None
+    others = ColumnTokens(table, found, columns)
     frames, row = [], 1
     for batch in table.read(list(dict.fromkeys([*names, *labels, *kept, *found]))):
         values = {"text": _joined(table, batch, names, row, None, others)[0]}

@@ -11,6 +11,8 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
+from functools import cached_property
 from pathlib import Path
 from typing import overload
 
@@ -85,22 +87,32 @@ class Folder:
 
 
 class StoredTexts:
-    """Texts in a file, with the little of `polars.Series` that the package asks of a corpus.
+    """Texts in a file, with the little of `polars.Series` that the package asks of a corpus. First `extend` collects them."""
 
-    Args:
-        folder: keeps the file alive.
-        data: the texts as UTF-8, one after the other.
-        ends: where each text ends, preceded by 0, shape (texts + 1,).
-        which: which of those texts these are, in this order, shape (n,).
-    """
+    def __init__(self) -> None:
+        self.folder = Folder()
+        self._path, self._sizes = self.folder.save([]), [np.zeros(1, np.int64)]
 
-    def __init__(self, folder: Folder, data: NDArray[np.uint8], ends: Ints, which: Ints) -> None:
-        self.folder, self._data, self._ends, self._which = folder, data, ends, which
+    def extend(self, texts: Sequence[str]) -> None:
+        """More texts, without lone surrogates; only before the first one is read."""
+        encoded = [text.encode() for text in texts]
+        with Folder.storing(), self._path.open("ab") as file:
+            file.writelines(encoded)
+        self._sizes.append(np.array([len(text) for text in encoded], np.int64))
 
-    @staticmethod
-    def writer() -> _TextWriter:
-        """Collects texts in a file."""
-        return _TextWriter()
+    @cached_property
+    def _ends(self) -> Ints:
+        """Where each text of the file ends, preceded by 0."""
+        return np.cumsum(np.concatenate(self._sizes))
+
+    @cached_property
+    def _data(self) -> NDArray[np.uint8]:
+        return np.memmap(self._path, np.uint8, "r") if self._ends[-1] else np.empty(0, np.uint8)
+
+    @cached_property
+    def _which(self) -> Ints:
+        """Which texts of the file these are, in this order, shape (n,)."""
+        return np.arange(len(self._ends) - 1)
 
     def __len__(self) -> int:
         return len(self._which)
@@ -119,7 +131,9 @@ class StoredTexts:
 
     def filter(self, mask: pl.Series) -> StoredTexts:
         """The texts where `mask` is true."""
-        return StoredTexts(self.folder, self._data, self._ends, self._which[mask.to_numpy()])
+        some = copy(self)
+        some._which = self._which[mask.to_numpy()]
+        return some
 
     def gather(self, which: Ints) -> pl.Series:
         """Some of the texts, in the order of their places."""
@@ -134,27 +148,6 @@ class StoredTexts:
         sizes = self._ends[self._which + 1] - self._ends[self._which]
         for rows in Counts.row_blocks(np.append(0, np.cumsum(sizes)), BYTES, DOCUMENTS):
             yield self[rows]
-
-
-class _TextWriter:
-    """Collects texts in a file; what a list does for a corpus in memory."""
-
-    def __init__(self) -> None:
-        self.folder = Folder()
-        self._path, self._sizes = self.folder.save([]), [np.zeros(1, np.int64)]
-
-    def extend(self, texts: Sequence[str]) -> None:
-        """More texts, without lone surrogates."""
-        encoded = [text.encode() for text in texts]
-        with Folder.storing(), self._path.open("ab") as file:
-            file.writelines(encoded)
-        self._sizes.append(np.array([len(text) for text in encoded], np.int64))
-
-    def finish(self) -> StoredTexts:
-        """The texts."""
-        ends = np.cumsum(np.concatenate(self._sizes))
-        data = np.memmap(self._path, np.uint8, "r") if ends[-1] else np.empty(0, np.uint8)
-        return StoredTexts(self.folder, data, ends, np.arange(len(ends) - 1))
 
 
 class Frequencies:

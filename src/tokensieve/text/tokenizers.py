@@ -334,13 +334,11 @@ class FieldTokenizer:
         return FieldTokenizer(tokenizer, fields, tuple((columns or {}).items()))
 
     @staticmethod
-    def join_fields(fields: Sequence[str], parts: Sequence[pl.Series]) -> pl.Series:
-        """One text of all parts, row by row; null where all are missing, and white space only where all are that.
-
-        A mark inside a part is no mark: its brackets become [ and ].
-        """
+    def join_fields(fields: Sequence[str], parts: Sequence[pl.Series], own: int | None = None) -> pl.Series:
+        """One text of all parts, row by row; null where all are missing, and white space only where all are that (of `own` parts:
+        where the first ones are). A mark inside a part is no mark: its brackets become [ and ]."""
         columns = [pl.col(str(i)) for i in range(len(parts))]
-        whole = pl.concat_str([column.fill_null("") for column in columns])
+        whole = pl.concat_str([column.fill_null("") for column in columns[:own]])
         marked = []
         for name, column in zip(fields, columns, strict=True):
             part = column.fill_null("")
@@ -348,7 +346,7 @@ class FieldTokenizer:
                 part = part.str.replace_all(f"⟦{other}⟧", f"[{other}]", literal=True)
             marked.append(pl.lit(f"⟦{name}⟧ ") + part)
         text = pl.when(whole.str.contains(BLANK)).then(whole).otherwise(pl.concat_str(marked, separator="\n"))
-        absent = pl.all_horizontal(column.is_null() for column in columns)
+        absent = pl.all_horizontal(column.is_null() for column in columns[:own])
         frame = pl.DataFrame({str(i): part for i, part in enumerate(parts)})
         return frame.select(pl.when(~absent).then(text).alias("text"))["text"]
 
