@@ -322,7 +322,7 @@ def shown_tables(figures: dict[str, object]) -> None:
             heads = list(cells)
             print(f"\n| | {' | '.join(heads)} |\n|---" + "|---" * len(heads) + "|")
         text = [
-            f"{x.counted} ({100 * x.low:.0f} to {100 * x.high:.0f}%)" if isinstance(x, Share) else f"{x:.4g}"
+            f"{x.as_counts} ({100 * x.low:.0f} to {100 * x.high:.0f}%)" if isinstance(x, Share) else f"{x:.4g}"
             for x in cells.values()
         ]
         print(f"| {name} | {' | '.join(text)} |", flush=True)

@@ -264,7 +264,7 @@ def show_units(seed: int) -> None:
         labels = np.random.default_rng([seed, run]).integers(0, 2, units.max() + 1)[units]
         counts = Counts(matrix, labels, ("0", "1"), vocabulary.tokens)
         found.append([int((q(counts) < 0.05).sum()) for q in (
-            lambda c: token_importance(c).q_value[:, 1], lambda c: token_importance(c.merged(units)[0]).q_value[:, 1]
+            lambda c: token_importance(c).q_value[:, 1], lambda c: token_importance(c.merge_groups(units)[0]).q_value[:, 1]
         )])  # fmt: skip
     alone, together = zip(*found, strict=True)
     print(

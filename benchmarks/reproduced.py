@@ -155,13 +155,13 @@ def verdict(result: ExperimentResult | None, long: bool = False) -> str:
     """The verdict, with the seeds that meet it, and the reading that it rests on or what we see instead."""
     if result is None:
         return "not run"
-    name, first = str(result.explained_by), str(result.met().counted)
+    name, first = str(result.explained_by), str(result.met().as_counts)
     if result.verdict == EXPLAINED:
         late = ", added later" * later(result.experiment, name)
         seeds = (
-            f"{result.met(name).counted} seeds; {first} under the default"
+            f"{result.met(name).as_counts} seeds; {first} under the default"
             if long
-            else f"{result.met(name).counted}{late}"
+            else f"{result.met(name).as_counts}{late}"
         )
         return f"**reproduced under interpretation** *{name}* ({seeds})"
     if result.verdict == NOT_REPRODUCED:
@@ -225,7 +225,7 @@ def section(id: str, studies: list[Reproduction]) -> str:
             if result.verdict == EXPLAINED and name == result.explained_by:
                 items.append(f"Interpretation *{name}*: {reading(e, name)}")
             else:
-                others.append(f"*{name}* {result.met(name).counted} ({scale.lower()})")
+                others.append(f"*{name}* {result.met(name).as_counts} ({scale.lower()})")
     items = list(dict.fromkeys(items))
     items += ["Seeds that meet every criterion under other interpretations: " + ", ".join(others) + "."] * bool(others)
     items += [*([words["note"]] if "note" in words else []), *more_of(id, ran), *restarts(id)]

@@ -374,7 +374,7 @@ UNGUARDED = {  # file and function of every call that reads, with the reason why
     "files.py read_regular": "is that function",
     **dict.fromkeys(("files.py write_all", "files.py _write"), "what this process has just written"),
     **dict.fromkeys(
-        ("files.py _finish_earlier", "files.py _staged", "files.py _turn"), "locks, of which nothing is read"
+        ("files.py _finish_earlier", "files.py _staged", "files.py _exclusive_turn"), "locks, of which nothing is read"
     ),
     **dict.fromkeys(("__main__.py main", "__main__.py _explain", "errors.py one_line"), "streams and os.devnull"),
     **dict.fromkeys(

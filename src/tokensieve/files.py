@@ -93,7 +93,7 @@ def check_writable(folder: Path, audit: bool = False, model: bool = False) -> No
         home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         if not home.is_dir():
             raise InputError(f"{str(home)!r} is a file; name a folder with --out")
-        with _turn(folder):
+        with _exclusive_turn(folder):
             _finish_earlier(folder)
         # a try says more than permission bits: read-only disks, quotas, root
         tempfile.TemporaryDirectory(prefix=STAGING, dir=home).cleanup()
@@ -107,7 +107,7 @@ def check_sums(folder: Path) -> None:
         return
     for line in dict.fromkeys(listed):
         sum_, _, name = line.partition("  ")
-        what = "" if _inside(folder, name) else "lies outside"
+        what = "" if _stays_inside(folder, name) else "lies outside"
         try:
             if not what and hashlib.sha256(read_regular(folder / name, limit=2**31)).hexdigest() != sum_:
                 what = "has changed since the result was written"
@@ -142,7 +142,7 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
     """
     check_writable(folder, audit=True)
     for name in files:
-        if not _inside(folder, name) or (folder / name).is_dir():
+        if not _stays_inside(folder, name) or (folder / name).is_dir():
             raise InputError(
                 f"cannot write {name!r} in {str(folder)!r}: it is a folder or lies outside; use another name"
             )
@@ -166,7 +166,7 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
                 if not folder.is_dir():
                     raise
             return write_all(folder, files, ours, sums)  # another run has just made the folder
-        with _turn(folder):
+        with _exclusive_turn(folder):
             _finish_earlier(folder)  # what another run that was killed meanwhile has left
             # names in the folder that an earlier run left and that this one does not write
             present = []
@@ -174,11 +174,11 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
                 if not path.name.startswith(STAGING):  # those of other runs may vanish at any moment
                     present += [path.name, *(f"{path.name}/{inside.name}" for inside in path.glob("*"))]
             stale = [one for one in present if ours and re.fullmatch(ours, one) and (folder / one).is_file()]
-            stale = [one for one in stale if _inside(folder, one)]
+            stale = [one for one in stale if _stays_inside(folder, one)]
             journal = {"files": [*files, *[_SUMS] * sums], "stale": [name for name in stale if name not in files]}
             _write(staging / "unfinished", json.dumps(journal))
             os.rename(staging / "unfinished", staging / JOURNAL)  # from here on the next run would finish the work
-            _to_the_end(lambda: _finish(staging))
+            _uninterrupted(lambda: _move_into_place(staging))
     return [folder / name for name in [*files, *[_SUMS] * sums]]
 
 
@@ -197,7 +197,7 @@ def _finish_earlier(folder: Path) -> None:
                 if not _locked(lock, _WAIT * (home == folder and (staging / JOURNAL).is_file())):
                     continue
                 if (staging / JOURNAL).is_file():
-                    _finish(staging)
+                    _move_into_place(staging)
                 shutil.rmtree(staging)
 
 
@@ -212,11 +212,11 @@ def _staged(home: Path) -> Iterator[Path]:
             os.rename(staging / "new.lock", staging / LOCK)  # another run that finds it finds it locked
             yield staging
     finally:
-        _to_the_end(lambda: shutil.rmtree(staging, ignore_errors=True))
+        _uninterrupted(lambda: shutil.rmtree(staging, ignore_errors=True))
 
 
 @contextmanager
-def _turn(folder: Path) -> Iterator[None]:
+def _exclusive_turn(folder: Path) -> Iterator[None]:
     """Only one process at a time renames files in the folder; others wait, unless the system has no such locks."""
     if sys.platform == "win32" or not folder.is_dir():
         yield
@@ -238,11 +238,11 @@ def _turn(folder: Path) -> Iterator[None]:
     finally:
         if held:
             with suppress(OSError):
-                _to_the_end(lambda: path.unlink(missing_ok=True))
+                _uninterrupted(lambda: path.unlink(missing_ok=True))
             os.close(handle)
 
 
-def _to_the_end(work: Callable[[], None]) -> None:
+def _uninterrupted(work: Callable[[], None]) -> None:
     """Do what may be done any number of times until it is done; interrupts, of which there may be several, wait for that."""
     interrupt: KeyboardInterrupt | None = None
     while True:
@@ -275,7 +275,7 @@ def _locked(file: IO[bytes] | int, wait: float = 0) -> bool:
             return True
 
 
-def _inside(folder: Path, name: object) -> bool:
+def _stays_inside(folder: Path, name: object) -> bool:
     """Whether a name stays within the folder that it is used in: no folder in it is a link or leads up."""
     if not isinstance(name, str) or "\0" in name or Path(name).is_absolute() or Path(name).as_posix() != name:
         return False
@@ -327,11 +327,11 @@ def _write(path: Path, content: Content) -> None:
         os.fsync(written.fileno())
 
 
-def _finish(staging: Path) -> None:
+def _move_into_place(staging: Path) -> None:
     """Do what the journal says: move what is still in `new`, and remove what is stale; may be called any number of times."""
     folder, new = staging.parent, staging / "new"
     journal = parsed(read_regular(staging / JOURNAL))
-    if not all(_inside(folder, name) for name in (*journal["files"], *journal["stale"])):
+    if not all(_stays_inside(folder, name) for name in (*journal["files"], *journal["stale"])):
         raise ValueError("a name in the journal leads out of its folder")
     for name in journal["files"]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

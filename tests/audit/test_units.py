@@ -64,7 +64,7 @@ def test_the_table_is_that_of_units_with_numbers_of_documents(both: tuple[Audit,
     found = count_texts(corpus.texts, min_documents=3)
     counts = Counts(found.matrix, corpus.labels, corpus.classes, found.vocabulary.tokens)
     assert corpus.units is not None
-    expected = token_importance(counts.merged(corpus.units)[0])
+    expected = token_importance(counts.merge_groups(corpus.units)[0])
     table = both[1].tokens.filter(pl.col("class") == "yes").head(counts.n_types)
     np.testing.assert_allclose(table["effect"], expected.effect[:, 1], rtol=1e-5)
     np.testing.assert_allclose(table["p_value"], expected.p_value[:, 1], rtol=1e-5)

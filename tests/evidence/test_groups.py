@@ -38,7 +38,7 @@ def test_a_random_label_per_sentence_gives_no_discovery_once_sentences_are_the_u
     for seed in range(8):
         counts, units = phrases(seed)
         alone += int((token_importance(counts).q_value[:, 1] < 0.05).sum())
-        together += int((token_importance(counts.merged(units)[0]).q_value[:, 1] < 0.05).any())
+        together += int((token_importance(counts.merge_groups(units)[0]).q_value[:, 1] < 0.05).any())
     assert alone > 100  # what counting parts as documents gives
     assert together <= 1
 
@@ -47,7 +47,7 @@ def test_a_word_that_carries_the_label_is_still_found() -> None:
     counts, units = phrases(9)
     dense = counts.matrix.toarray()
     dense[:, 0] = np.where(counts.labels == 1, np.random.default_rng(0).random(len(units)) < 0.3, 0)
-    found = token_importance(Counts.from_matrix(dense, counts.labels).merged(units)[0])
+    found = token_importance(Counts.from_matrix(dense, counts.labels).merge_groups(units)[0])
     assert found.q_value[0, 1] < 1e-6
     assert found.effect_interval[0][0, 1] > 0
 
@@ -57,7 +57,7 @@ def test_a_word_that_carries_the_label_is_still_found() -> None:
 def test_merging_is_a_loop_over_documents(seed: int) -> None:
     rng = np.random.default_rng(seed)
     dense, labels, units = rng.poisson(1.0, (30, 5)), rng.integers(0, 3, 30), rng.integers(0, 8, 30)
-    whole = Counts.from_matrix(dense, labels, "abc").merged(units)[0]
+    whole = Counts.from_matrix(dense, labels, "abc").merge_groups(units)[0]
     expected: dict[tuple[int, int], np.ndarray] = {}
     for row, label, unit in zip(dense, labels, units, strict=True):
         expected[unit, label] = expected.get((unit, label), 0) + row
@@ -70,7 +70,7 @@ def test_merging_is_a_loop_over_documents(seed: int) -> None:
 def test_one_document_per_unit_changes_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)
     counts = Counts.from_matrix(rng.poisson(1.0, (30, 5)), np.arange(30) % 2)
-    a, b = token_importance(counts.merged(np.arange(30))[0]), token_importance(counts)
+    a, b = token_importance(counts.merge_groups(np.arange(30))[0]), token_importance(counts)
     np.testing.assert_array_equal(a.p_value, b.p_value)
     np.testing.assert_array_equal(a.effect_interval[0], b.effect_interval[0])
 
@@ -92,7 +92,7 @@ def test_units_that_cannot_be_split_are_refused() -> None:
     with pytest.raises(InputError, match="at least two groups"):
         split_units(np.zeros(9, np.int64), np.arange(9) % 2)
     with pytest.raises(InputError, match="one is needed for each"):
-        Counts.from_matrix(np.ones((4, 1)), [0, 1, 0, 1]).merged(np.arange(3))
+        Counts.from_matrix(np.ones((4, 1)), [0, 1, 0, 1]).merge_groups(np.arange(3))
 
 
 def test_values_of_a_column_become_numbers_in_order() -> None:

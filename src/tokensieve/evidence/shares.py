@@ -67,7 +67,7 @@ class Share:
         return f"{percent(self.value)} (95% CI {percent(self.low)} to {percent(self.high)})"
 
     @property
-    def counted(self) -> str:
+    def as_counts(self) -> str:
         """Such as 107 of 1,110."""
         return f"{self.found:,} of {self.of:,}"
 

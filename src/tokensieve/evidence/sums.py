@@ -81,7 +81,7 @@ class TokenSums:
         time."""
         words, k = counts.n_types - features, counts.n_classes
         sums, marks = TokenSums.zero(words, k), TokenSums.zero(features, k)
-        whole, sizes = (counts, np.ones(counts.n_documents, np.int64)) if units is None else counts.merged(units)
+        whole, sizes = (counts, np.ones(counts.n_documents, np.int64)) if units is None else counts.merge_groups(units)
         start = 0
         for part in whole.blocks():
             sums += TokenSums.of(sp.csr_array(part.matrix[:, :words]) if features else part.matrix, part.labels, k)

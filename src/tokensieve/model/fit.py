@@ -82,14 +82,14 @@ def fit(
     if units is not None and units.shape != (counts.n_documents // (1 + pairs),):
         raise InputError(f"{counts.n_documents} documents, but {units.size} groups: one is needed for each document")
     if counts.weights is not None:  # both sides of a pair weigh the same
-        part, kept = counts.weighing()
+        part, kept = counts.of_positive_weight()
         for name, before, after in zip(counts.classes, counts.class_sizes, part.class_sizes, strict=True):
             if before and not after:
                 raise InputError(
                     f"every document of class {name!r} has weight 0: set a weight for one, or leave the class out"
                 )
         counts, units = part, None if units is None else units[kept[:: 1 + pairs] // (1 + pairs)]
-    prior = np.zeros(1) if pairs else prior_of(counts.weighed[1])
+    prior = np.zeros(1) if pairs else prior_of(counts.weighted_present[1])
     schedule = _schedule(counts.n_documents, settings, pairs)
     held_out = _held_out_pairs(counts, settings, units) if pairs else _held_out(counts, settings, units)
     best = _choose(counts, prior, schedule, settings, held_out, tell)
@@ -119,9 +119,9 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
     """Scores and values learned from `counts`, of documents over any token types, as fast and in as many passes as `model`
     took over its `of` documents with these settings, so that no length of training has to be chosen again."""
     if counts.weights is not None:
-        counts = counts.weighing()[0]
+        counts = counts.of_positive_weight()[0]
     n = counts.n_documents
-    prior = model.prior if model.pairs else prior_of(counts.weighed[1])
+    prior = model.prior if model.pairs else prior_of(counts.weighted_present[1])
     schedule = _schedule(n, settings, model.pairs)
     schedule = schedule if model.score_rate is None else replace(schedule, score_rate=model.score_rate)
     stop = min(schedule.steps, max(1, round(model.steps * (n / of if model.steps > LEAST_STEPS else 1))))
@@ -180,9 +180,9 @@ def _first_table(counts: Counts, prior: Floats, strength: float, pairs: bool, wi
 
     Of 0 to 5 in the log, 3 has the least log loss on held-out prompts of benchmarks/pairs.py; 2 to 4 are alike.
     """
-    present, sizes = counts.weighed
+    present, sizes = counts.weighted_present
     if without is not None:
-        present, sizes = present - without.weighed[0], sizes - without.weighed[1]
+        present, sizes = present - without.weighted_present[0], sizes - without.weighted_present[1]
     u, w = initial_table(present, sizes, prior)
     sink = math.log(max(_weighted_median(counts.lengths, counts.weights), 1.0)) + 3.0 * pairs
     return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])

@@ -335,7 +335,7 @@ def _reader(parts: Partitions, how: TrainSettings, tokenizer: Tokenizer) -> tupl
         whole = SourceTable(head.name, head.columns, values)
         settings = replace(settings, split=open_source(whole).split_column(how))
         taken = {"by": how.by, "split": settings.split}
-        others = [head.position(name, flag) for flag, name in taken.items() if name is not None]
+        others = [head.checked_column(name, flag) for flag, name in taken.items() if name is not None]
         named, label = head.labelled_columns(named or None, label, others)
         detected = (*head.notes, *whole.notes)
     fields = named if len(named) > 1 else ()
@@ -364,9 +364,9 @@ def _read(
                     raise InputError(f"{name} contains {str(row)[:60]!r}: pass (text, label) pairs or data frames")
             table = SourceTable.of_lists(([row[0] for row in rows], [row[1] for row in rows]), name)
             texts, label = table.columns[:1], table.columns[1]
-        texts, label = [table.position(text, "text") for text in texts], table.position(label, "label")
+        texts, label = [table.checked_column(text, "text") for text in texts], table.checked_column(label, "label")
         more = {"group": settings.by, "part": settings.split, "environment": settings.environments}
-        named = {kind: table.position(column, kind) for kind, column in more.items() if column is not None}
+        named = {kind: table.checked_column(column, kind) for kind, column in more.items() if column is not None}
         frame, _, counts = collect(table, texts, label, settings, more=named)[0]
         if "group" in frame.columns:  # a document without a group is one of its own
             own = pl.format("\0{} {}", pl.lit(table.name), pl.int_range(pl.len()))

@@ -106,7 +106,7 @@ class ExperimentResult:
         """In how many seeds a reading meets every criterion: "4 of 5 seeds (95% CI 38% to 96%)"."""
         met = self.met(reading)
         ends = f" (95% CI {met.low:.0%} to {met.high:.0%})" if interval else ""
-        return f"{met.counted} seed{'s' * (met.of != 1)}{ends}"
+        return f"{met.as_counts} seed{'s' * (met.of != 1)}{ends}"
 
     @property
     def verdict_in_words(self) -> str:

@@ -265,7 +265,7 @@ class _OnCluster(Labels):
         self.learned, self.held_out_here, self.left_out = learned, parts[1], ("curve",)
         if sum(part.counts.n_documents for part in parts) < learned.sizes.sum():
             # documents that share rare words are hardly ever in a sample together
-            self.left_out, self.counted = ("curve", "groups"), learned.copies
+            self.left_out, self.known_totals = ("curve", "groups"), learned.copies
 
     def __reduce__(self) -> tuple[type[Labels], tuple[()]]:
         return Labels, ()  # what the workers need of it
@@ -341,7 +341,7 @@ def train_remote(
         f"trained on a cluster: the model is an average over {plural} of the documents, so its accuracy is similar to "
         "that of training on one machine, but not the same",
     ]
-    if task.counted:
+    if task.known_totals:
         notes.append(
             f"the workers counted all documents; texts, the rows listed for a finding, calibration and phrases of several words "
             f"are from a sample of {train.counts.n_documents:,} of {n[0]:,} training and {held.counts.n_documents:,} of "

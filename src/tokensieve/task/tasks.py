@@ -40,14 +40,14 @@ class Task:
             curve.
         strengths: C of the logistic regressions of `baseline`, to choose from.
         left_out: names of checks, and of other parts of an audit, that cannot be had where the documents lie.
-        counted: numbers of all documents where those at hand are a sample, by name.
+        known_totals: numbers of all documents where those at hand are a sample, by name.
     """
 
     size = 1
     classifies = True
     strengths = 1.0, 10.0, 100.0
     left_out: tuple[str, ...] = ()
-    counted: Mapping[str, int] = {}
+    known_totals: Mapping[str, int] = {}
 
     def units(self, corpus: Corpus) -> Ints | None:
         """Group of each item, shape (items,); None if every item is independent."""
@@ -107,7 +107,7 @@ class Task:
             other = refit(counts.rows(~held), model, counts.n_documents, settings)
             f[held] = self.decide(other, counts.rows(held).matrix)
         if self.classifies:
-            prior = prior_of(counts.weighed[1])
+            prior = prior_of(counts.weighted_present[1])
             scale = best_scale(f, prior, counts.labels, counts.weights)
         else:
             prior = np.zeros(1)
@@ -352,12 +352,12 @@ def train_corpus(
     tokenizer: Tokenizer | None = None,
     progress: Progress = silent,
     clock: Clock | None = None,
-    counted: Callable[[Task, CountedCorpus, CountedCorpus], None] | None = None,
+    when_counted: Callable[[Task, CountedCorpus, CountedCorpus], None] | None = None,
 ) -> CorpusModel:
     """Split, count, learn and test; without a test set a seeded, stratified share of the documents is set aside.
 
-    `clock` keeps the seconds of the stages, and `counted` is called with both sides before the model is trained. An `InputError`
-    where the corpus cannot be split, or no token is frequent enough.
+    `clock` keeps the seconds of the stages, and `when_counted` is called with both sides before training. An `InputError` where the
+    corpus cannot be split, or no token is frequent enough.
     """
     settings, clock = settings or TrainSettings(), clock or Clock()
     task, notes = Labels() if corpus.pairs is None else Preferences(), corpus.intake.lines()
@@ -385,8 +385,8 @@ def train_corpus(
         corpus.test, train.vocabulary, progress=lambda read: progress("tokenizing", (done + read) / total)
     )
     clock.lap("tokenizing")
-    if counted:
-        counted(task, train, test)
+    if when_counted:
+        when_counted(task, train, test)
     model = fit(train.counts, settings, train.vocabulary, progress, task.units(corpus), pairs=not task.classifies)
     f = task.decide(model, test.counts.matrix)
     clock.lap("training")

@@ -352,7 +352,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     table, final = opened.train, how.destinations()
     named = {"group": (how.by, "by"), "environment": (how.environments, "environments")}
     named["weight"] = how.sample_weight if isinstance(how.sample_weight, str) else None, "weight"
-    more = {kind: table.position(name, flag) for kind, (name, flag) in named.items() if name is not None}
+    more = {kind: table.checked_column(name, flag) for kind, (name, flag) in named.items() if name is not None}
     others = ColumnTokens(table, {name: (name,) for name in how.columns})
     part = opened.split_column(how)
     texts, label = table.labelled_columns(how.text, label, [*more.values(), *others.names, *([part] if part else [])])
@@ -367,9 +367,9 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
         own = held.columns == ("text", "label") and not {*texts, label} <= {"text", "label"}  # folders and lists
         target = "label" if own else label
         usable = None
-        if how.test is not None or held.base(target) in held.columns:
-            names = [held.position(name, "text") for name in (("text",) if own else texts)]
-            target = held.position(target, "label")
+        if how.test is not None or held.top_level_column(target) in held.columns:
+            names = [held.checked_column(name, "text") for name in (("text",) if own else texts)]
+            target = held.checked_column(target, "label")
             usable = collect(held, names, target, how, more={}, columns=others)[0]
         # a competition's test set has no labels, or −1 for each
         if how.test is None and (usable is None or set(usable[0]["label"]) <= {"-1"} - set(train[0]["label"])):

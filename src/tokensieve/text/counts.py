@@ -123,7 +123,7 @@ class Counts:
         views = np.random.default_rng(0).random(self.n_types)  # equal rows have equal sums, to the last bit
         return np.asarray(np.unique(self.matrix @ views, return_inverse=True)[1], dtype=np.int64)
 
-    def highest(self, level: Floats) -> Floats:
+    def largest_per_document(self, level: Floats) -> Floats:
         """Largest number of each document, of one for each stored entry; shape (n,), −∞ for a document without types."""
         out, starts = np.full(self.n_documents, -np.inf), self.matrix.indptr
         some = starts[1:] > starts[:-1]
@@ -134,7 +134,7 @@ class Counts:
     def top_mask(self, u: Floats) -> NDArray[np.bool_]:
         """For each stored entry, whether its type has the highest score of its document, shape (nnz,)."""
         level = u[self.matrix.indices]
-        return np.asarray(level == self.highest(level)[self.entry_documents])
+        return np.asarray(level == self.largest_per_document(level)[self.entry_documents])
 
     @property
     def one_sided(self) -> Ints:
@@ -153,7 +153,7 @@ class Counts:
         alpha = self.matrix.T @ (targets / (np.maximum(self.lengths, 1.0) * max(self.n_documents, 1))[:, None])
         return np.asarray(alpha[:, 0] if outputs == 1 else alpha)
 
-    def merged(self, units: Ints) -> tuple[Counts, Ints]:
+    def merge_groups(self, units: Ints) -> tuple[Counts, Ints]:
         """One document for every group and label that occur together, in order of group and label, its counts sums; and the number
         of documents that each is made of. `units` has the group of each document, shape (n,)."""
         if units.shape != (self.n_documents,):
@@ -170,7 +170,7 @@ class Counts:
         return self._documents_by_class(None).astype(np.int64)
 
     @cached_property
-    def weighed(self) -> tuple[Ints | Floats, Ints | Floats]:
+    def weighted_present(self) -> tuple[Ints | Floats, Ints | Floats]:
         """`present` and `class_sizes`, each document counted as often as it weighs: shapes (|S|, K) and (K,)."""
         if self.weights is None:
             return self.present, self.class_sizes
@@ -186,7 +186,7 @@ class Counts:
             out += np.bincount(types, weight, out.size)
         return out.reshape(self.n_types, self.n_classes)
 
-    def weighing(self) -> tuple[Counts, Ints]:
+    def of_positive_weight(self) -> tuple[Counts, Ints]:
         """The documents of positive weight, with weights of mean 1 (None where all are equal), and which they are."""
         if self.weights is None:
             return self, np.arange(self.n_documents)

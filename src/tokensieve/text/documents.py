@@ -163,8 +163,8 @@ def read_rows(
     for name in (*([label] if label else []), *keep):
         if name in names and len(names) > 1:
             raise InputError(f"{table.name}: {name!r} is a text field and cannot also be kept")
-    labels = [] if label is None else [table.position(label, "label")]
-    kept = [table.position(name, "results") for name in keep]
+    labels = [] if label is None else [table.checked_column(label, "label")]
+    kept = [table.checked_column(name, "results") for name in keep]
     found = {name: (name,) for name in columns or {} if name in table.columns}
     others = ColumnTokens(table, found, columns)
     frames, row = [], 1
@@ -206,7 +206,7 @@ class ColumnTokens:
         self, table: SourceTable, fields: Mapping[str, Sequence[str]], kinds: Mapping[str, ColumnKind] | None = None
     ) -> None:
         self.names, self._table, self.kinds, self.notes = tuple(fields), table, dict(kinds or {}), list[str]()
-        read = [table.position(column, "columns") for columns in fields.values() for column in columns]
+        read = [table.checked_column(column, "columns") for columns in fields.values() for column in columns]
         batches = list(table.read(read)) if read and kinds is None else []
         for name in fields if batches else ():
             parts = [self._as_text(column, batch[column]) for batch in batches for column in fields[name]]
@@ -312,7 +312,7 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
     if len(names) > 1:
         if len(set(names)) < len(names):
             raise InputError(f"--label names a column twice: {listed(names)}")
-        return [(table.position(name, "label"), replace(settings, label=name)) for name in names], {}
+        return [(table.checked_column(name, "label"), replace(settings, label=name)) for name in names], {}
     taken = [c for c in (settings.split, settings.by, settings.environments) if c is not None]
     column = table.labelled_columns(settings.text, names[0] if names else None, taken)[1]
     rows, number, split, several, found = 0, 1, False, False, Counter[str]()

@@ -328,7 +328,7 @@ def _object(record: object, where: str, form: str) -> dict[str, Any]:
 
 def _json_array(text: PlainText) -> list[dict[str, Any]] | None:
     """The rows of a JSON document (see `_json_rows`); None for JSON lines and anything else."""
-    content, form = text.whole(), "write a list of objects [{…}, …]"
+    content, form = text.full_text(), "write a list of objects [{…}, …]"
     first = content.lstrip()[:1]
     if first == "[":
         records: Any = _decoded(f"{text.name}:", content, form)

@@ -60,7 +60,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
         opened.ignored[held.name], held = held.height(), None
     reader = _PairReader(table, how, how.by)
     sides = [_Side(name, how, reader.fields) for name in (table.name, f"{table.name} (test rows)")]
-    reader.fill(*sides)
+    reader.read_into(*sides)
     train = sides[0].corpus(reader)
     train = replace(train, intake=replace(train.intake, ignored=opened.ignored))
     assert train.pairs is not None
@@ -74,7 +74,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
     if held is not None:
         sides[1] = _Side(held.name, how, reader.fields)
         reader = _PairReader(held, how, reader.by if reader.by in held.columns else None, reader.suspects.kinds)
-        reader.fill(sides[1], sides[1])
+        reader.read_into(sides[1], sides[1])
     test = sides[1].corpus(reader)
     assert test.pairs is not None
     both = [pl.DataFrame({"a": c.keys.gather_every(2), "b": c.keys.gather_every(2, 1)}) for c in (train, test)]
@@ -193,13 +193,13 @@ class _PairReader:
         self.judged = (how.winner,) if how.winner else tuple(how.scores or how.ranks)
         kind = "winner" if how.winner else "scores" if how.scores else "ranks"
         for name, what in [*((name, "pairs") for name in self.columns), *((name, kind) for name in self.judged)]:
-            table.position(name, what)
+            table.checked_column(name, what)
         lower = {name.strip().lower(): name for name in reversed(table.columns)}
         stems = "prompt question instruction query history".split()
         prompts = [lower[n] for stem in stems for n in lower if re.fullmatch(rf"{stem}([ _-]?(id|text))?", n)]
         self.by = by or next((name for name in prompts if name not in self.columns), None)
         if self.by:
-            table.position(self.by, "units")
+            table.checked_column(self.by, "units")
         ties = [name for name in table.columns if re.fullmatch(r"(winner_)?(model_)?tie", name.lower())]
         self._tie = ties[0] if ties and how.winner else None
         # columns that name the model of either answer, such as model_a and model_b
@@ -215,11 +215,11 @@ class _PairReader:
                 command = f"{option('--pairs', ','.join(self.columns))} {option(flag, outcome)}"
                 says = f"{outcome!r} seems to say which answer won; use {command}, or, if the first one always won, rename it"
                 raise InputError(f"{table.name}: {says}")
-        self._columns = self._suspects([end[0].lower() for end in ends if end])
+        self._columns = self._tested_columns([end[0].lower() for end in ends if end])
         self.suspects = ColumnTokens(table, self._columns, kinds)
         self.fields = ("answer", *self.suspects.names) if self.suspects.names else ()
         if how.environments:
-            table.position(how.environments, "environments")
+            table.checked_column(how.environments, "environments")
 
     def _likely_outcome(self) -> tuple[str, str]:
         """`--winner` and a column that is named so, or whose first values name both answers and else only ties (numbers and models
@@ -228,15 +228,19 @@ class _PairReader:
             return "--winner" * bool(named), named or ""
         cells = {n: some for n, some in self.table.sample.items() if not any(isinstance(x, list | dict) for x in some)}
         sample = {n: {x for x in map(label_name, some) if x} for n, some in cells.items()}
-        own = [{_plain(name), *_SYNONYMS[side]} for side, name in enumerate(self.columns)]
-        less_clear = [[{"0"}, {"1"}], [{"1"}, {"2"}], [set(map(_plain, sample.get(name, ""))) for name in self._models]]
+        own = [{_letters_and_digits(name), *_SYNONYMS[side]} for side, name in enumerate(self.columns)]
+        less_clear = [
+            [{"0"}, {"1"}],
+            [{"1"}, {"2"}],
+            [set(map(_letters_and_digits, sample.get(name, ""))) for name in self._models],
+        ]
         word = r"([^\W\d_]+|\d+)"
         first, second = (set(re.findall(word, name)) for name in self.columns)
         other_side: dict[str, str] = dict(zip(first - second, second - first, strict=False))  # such as "a" and "b"
         scored = "(rank)|score|rating|vote|likes|reward|points|likert|logprob|elo$|elo_|correct|quality|helpful|prob"
         chance = rf"(p|prob\w*|chance|confidence)_({'|'.join(first ^ second)})(_.*)?"
         for name, values in sample.items():
-            said = set(map(_plain, values)) - {*_SYNONYMS[TIE]}
+            said = set(map(_letters_and_digits, values)) - {*_SYNONYMS[TIE]}
             says = re.search(r"w[io]n|prefer|better|best|choice|chosen|select|vote|label|target|favou?r", name.lower())
             for sides in [own, *(less_clear if says else [])]:
                 if sides and said <= set.union(*sides) and all(said & side for side in sides):
@@ -250,7 +254,7 @@ class _PairReader:
                 return "--ranks" if kind[1] else "--scores", f"{name},{other}"
         return "", ""
 
-    def _suspects(self, ends: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    def _tested_columns(self, ends: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Field → its columns in the order of the answers; one column for all answers where it holds something of the row."""
         found: dict[str, tuple[str, ...]] = {}
         lower = {name.strip().lower(): name for name in reversed(self.table.columns)}
@@ -261,7 +265,7 @@ class _PairReader:
             if len(self.columns) > 1 and len(sides) == len(self.columns) and all(sides):
                 found[stem] = tuple(str(side) for side in sides)
                 continue
-            self.table.position(name, "columns")
+            self.table.checked_column(name, "columns")
             if name in (*self.columns, *self.judged, self.by, self.how.split):
                 raise InputError(f"{self.table.name}: the column {name!r} is already used; leave it out of --columns")
             # the same value on both sides says nothing, but with the answer's place it does: who prefers the first?
@@ -287,7 +291,7 @@ class _PairReader:
             found.append(tuple(word + place if word and of else word for word, of in zip(words, whole, strict=True)))
         return found
 
-    def fill(self, train: _Side, test: _Side) -> None:
+    def read_into(self, train: _Side, test: _Side) -> None:
         """All rows of the table into their sides."""
         how, found, outcome = self.how, set[str](), self._outcome() if self.how.winner else None
         if len(self.columns) == 1 and self.by and (how.scores or how.ranks):
@@ -315,7 +319,7 @@ class _PairReader:
                     continue
                 results = [(FIRST, SECOND, True)] if won == TIE else [(won, 1 - won, False)]
             elif self.judged:
-                results = self._compared(self._numbers(row, values, len(answers)))
+                results = self._scored_pairs(self._numbers(row, values, len(answers)))
             both = list(zip(answers, self._words(values, len(answers)), strict=True))
             side.add_row(row, both, results, None if missing(unit) else unit, values[_ENVIRONMENT])
         if how.split is not None:
@@ -335,7 +339,7 @@ class _PairReader:
             key = str(unit) if not missing(unit) else f"row {row}"
             prompts.setdefault((key, values[_ENVIRONMENT]), []).append(found)
         for (unit, environment), answers in prompts.items():
-            results = self._compared([score for _, score, _ in answers])
+            results = self._scored_pairs([score for _, score, _ in answers])
             side.add_row(answers[0][0], [answer for *_, answer in answers], results, unit, environment)
 
     def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -358,13 +362,13 @@ class _PairReader:
         cells, prompt = self.table.cells(values, self.columns), None
         turn = r"(?i)\s*(Human|User|H|Q|Question|SUBREDDIT)\s*:"
         if len(cells) > 1 and all(isinstance(cell, list) and cell and isinstance(cell[0], dict) for cell in cells):
-            common = _common(cells)
+            common = _common_length(cells)
             prompt = self.table.chat_text(cells[0][:common]) if common else None
             rest = [cell[common:] or cell[-1:] for cell in cells]
             cells = [self.table.chat_text(part if common else part[-1:], self.how.role) for part in rest]
         elif len(cells) > 1 and all(isinstance(cell, str) and re.match(turn, cell) for cell in cells):
             # transcripts: the prompt goes up to the last common turn of the assistant
-            turns = list(_REPLY.finditer(cells[0][: _common(cells)]))
+            turns = list(_REPLY.finditer(cells[0][: _common_length(cells)]))
             end = turns[-1].end() if turns else 0
             prompt = cells[0][:end].strip() if turns else None
             cells = [cell[end:].strip() if turns else _REPLY.split(cell)[-1].strip() for cell in cells]
@@ -387,7 +391,7 @@ class _PairReader:
                 raise InputError(f"{where}: the score {str(cell)[:40]!r} is not a number") from None
         return out
 
-    def _compared(self, numbers: Sequence[float | None]) -> list[_Result]:
+    def _scored_pairs(self, numbers: Sequence[float | None]) -> list[_Result]:
         """All pairs of scored answers, the better one first; of many answers only those with different scores."""
         results = []
         for (i, a), (j, b) in combinations(enumerate(numbers), 2):
@@ -412,8 +416,12 @@ class _PairReader:
             tie, meaning = self._tie, {x: abs((x.lower() not in true) - sides[0]) for x in found}
         else:  # of several that say it the last one counts
             said = [(side, _SYNONYMS[side]) for side in (SECOND, FIRST)]
-            said += [(side, [own[side], _plain(ends[side])]) for side in (SECOND, FIRST)] + [(TIE, _SYNONYMS[TIE])]
-            meaning = {x: side for side, names in said for x in found if _plain(x) in names or x.lower() in names}
+            said += [(side, [own[side], _letters_and_digits(ends[side])]) for side in (SECOND, FIRST)] + [
+                (TIE, _SYNONYMS[TIE])
+            ]
+            meaning = {
+                x: side for side, names in said for x in found if _letters_and_digits(x) in names or x.lower() in names
+            }
             meaning |= self._by_number(numbers, ends, sides) if numbers else {}
 
         def outcome(row: int, values: dict[str, Any]) -> int | None:
@@ -463,12 +471,12 @@ class _PairReader:
 _REPLY = re.compile(r"\n\s*(Assistant|AI|Bot|A|Answer)\s*:", re.IGNORECASE)
 
 
-def _plain(name: str) -> str:
+def _letters_and_digits(name: str) -> str:
     """Its letters and digits."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _common(parts: Sequence[Sequence[object]]) -> int:
+def _common_length(parts: Sequence[Sequence[object]]) -> int:
     """The length of their common beginning."""
     unlike = (i for i, (one, *rest) in enumerate(zip(*parts, strict=False)) if any(other != one for other in rest))
     return next(unlike, min(map(len, parts)))

@@ -122,7 +122,7 @@ class PlainText:
             )
 
     @staticmethod
-    def endless(name: str) -> InputError:
+    def too_long_line(name: str) -> InputError:
         """What is said of a line that is longer than any document."""
         return InputError(f"{name}: a line is over {LONGEST / 1e6:,.0f} MB; if it is one document, pass --no-limits")
 
@@ -174,7 +174,7 @@ class PlainText:
                 line += part
                 if not part.endswith(("\n", "\r")) and len(part) == BLOCK:
                     if self._limits and len(line) > LONGEST:
-                        raise PlainText.endless(self.name)
+                        raise PlainText.too_long_line(self.name)
                     continue
                 if not line.isascii():
                     try:
@@ -189,7 +189,7 @@ class PlainText:
             if line:
                 yield line
 
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """All of it."""
         return "".join(self.lines())
 

@@ -45,7 +45,7 @@ class _Opened:
         One is looked for only where neither the source nor --test has test rows.
         """
         if how.split or how.test is not None or self.test is not None or len(how.columns_of_pairs) not in (0, 2):
-            return how.split and self.train.position(how.split, "split")
+            return how.split and self.train.checked_column(how.split, "split")
         for name in self.train.columns:
             if name.strip().lower() not in ("split", "set", "fold", "partition", "subset") or how.uses(name):
                 continue
@@ -224,7 +224,7 @@ def _folder_table(
                 some = paths[start : start + BATCH]
                 texts = [PlainText(file, str(file), how) for file in some] if "text" in names else []
                 notes.update(note for text in texts for note in text.notes)
-                whole = [text.whole() for text in texts]
+                whole = [text.full_text() for text in texts]
                 yield {name: whole if name == "text" else [label] * len(some) for name in names}
         table.notes = tuple(f"{note}: {n:,} files" for note, n in notes.items())
 
@@ -268,7 +268,7 @@ def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str])
         table = file_table(path, how, name)
     else:
         plain = PlainText(path, name, how)
-        lines = [line.removesuffix("\r") for line in plain.whole().removesuffix("\n").split("\n")]
+        lines = [line.removesuffix("\r") for line in plain.full_text().removesuffix("\n").split("\n")]
         texts = pl.Series(lines, dtype=pl.String)
         table = SourceTable(name, ("text",), lambda names: iter([dict.fromkeys(names, texts)]), notes=plain.notes)
     table.kept += folder, unpacked
@@ -284,7 +284,7 @@ def _limited(blocks: Iterable[bytes], name: str, limits: bool, packed: tuple[byt
             raise InputError(f"{name} is over {COPIED / 1e9:,.0f} GB; save it to a file first, or pass --no-limits")
         line = len(block) - block.rfind(b"\n") - 1 if b"\n" in block else line + len(block)
         if limits and line > LONGEST and not start.startswith(packed):
-            raise PlainText.endless(name)
+            raise PlainText.too_long_line(name)
         yield block
 
 

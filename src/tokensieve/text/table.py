@@ -22,7 +22,7 @@ import polars as pl
 
 from tokensieve.errors import InputError, one_line
 from tokensieve.escape import option
-from tokensieve.text.values import SURROGATE, label_name, listed, missing, only
+from tokensieve.text.values import SURROGATE, label_name, listed, missing, only_entry
 
 Values: TypeAlias = "pl.Series | list[Any]"
 Batch: TypeAlias = dict[str, Values]
@@ -125,7 +125,7 @@ class SourceTable:
 
     def read(self, names: Sequence[str]) -> Iterator[Batch]:
         """Batches of columns; a name with dots (`data.text`) may lead into nested values."""
-        base = {name: self.base(name) for name in names}
+        base = {name: self.top_level_column(name) for name in names}
         for batch in self._read(list(dict.fromkeys(base.values()))):
             yield {
                 name: batch[column] if name == column else _nested(batch[column], name[len(column) + 1 :].split("."))
@@ -133,17 +133,17 @@ class SourceTable:
             }
         self.check_same()
 
-    def base(self, name: str) -> str:
+    def top_level_column(self, name: str) -> str:
         """The column that a name is or leads into; the name itself where there is none."""
         start = name
         while start and start not in self.columns:
             start = start.rpartition(".")[0]
         return start or name
 
-    def position(self, name: str, what: str) -> str:
+    def checked_column(self, name: str, what: str) -> str:
         """The name, if it is a column's or leads into one; else an `InputError` that says what the column was for."""
         name = str(name)  # pandas' columns may be numbers
-        if self.base(name) in self.columns:
+        if self.top_level_column(name) in self.columns:
             return name
         lower = {column.strip().lower(): column for column in reversed(self.columns)}
         near = get_close_matches(name.strip().lower(), list(lower), n=1)
@@ -265,7 +265,7 @@ class SourceTable:
         known: dict[tuple[type, object], str | None] = {}
         out: list[str | None] = []
         for row, given in enumerate(self.as_list(values), first_row):
-            value = only(given) if isinstance(given, list) else given
+            value = only_entry(given) if isinstance(given, list) else given
             key = (type(value), value)
             try:
                 if key not in known:
@@ -281,7 +281,7 @@ class SourceTable:
         if text:
             names = list(map(str, text)) if isinstance(text, list | tuple) else [str(text)]
             for name in names:
-                self.position(name, "text")
+                self.checked_column(name, "text")
             if len(set(names)) < len(names):
                 raise InputError(f"{self.name}: a field is named twice: {listed(names)}; name each once with --text")
             return tuple(names)
@@ -295,7 +295,7 @@ class SourceTable:
         """The columns of the text (None: the one that it can only be) and that of the label, which are none of those taken."""
         texts = self.text_columns(text) if text else ()
         if label is not None:
-            label = self.position(label, "label")
+            label = self.checked_column(label, "label")
         guessed = list[str]()
         if label is None and (command := self.pair_options()):
             raise InputError(f"{self.name}: this looks like preference data; for pairs of answers pass {command}")
@@ -304,7 +304,7 @@ class SourceTable:
             texts = (_guessed_text(self, self.sample, left, "" if label else " --label COLUMN"),)
             guessed += texts
         if label is None:
-            bases = {self.base(name) for name in texts}
+            bases = {self.top_level_column(name) for name in texts}
             left = [c for c in self.columns if c not in bases and c not in taken]
             label = _guessed_label(self, self.sample, left, texts)
             guessed.append(label)
@@ -372,15 +372,15 @@ class SourceTable:
 def _nested(values: Values, path: Sequence[str]) -> list[Any]:
     """What lies at a path of keys in every value; of a list, what lies there in each entry, or what a role says in a chat."""
 
-    def within(value: object, keys: Sequence[str]) -> object:
+    def value_at(value: object, keys: Sequence[str]) -> object:
         for place, key in enumerate(keys):
             if isinstance(value, list):
                 said = SourceTable.chat_text(value, role=key)
-                return said if isinstance(said, str) else [within(entry, keys[place:]) for entry in value]
+                return said if isinstance(said, str) else [value_at(entry, keys[place:]) for entry in value]
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
-    return [within(value, path) for value in SourceTable.as_list(values)]
+    return [value_at(value, path) for value in SourceTable.as_list(values)]
 
 
 def _check_header(table: SourceTable, sample: Sample, guessed: Sequence[str]) -> None:
@@ -421,7 +421,7 @@ def _guessed_text(table: SourceTable, sample: Sample, columns: Sequence[str], mo
     more = " " + option("--label", labels[0]) if more and labels else more
     raise InputError(
         f"{table.name}: cannot tell which column holds the text: {listed(known)}? Pass {option('--text', known[0])}{more}"
-        f"{_hint(table)}"
+        f"{_possible_cause(table)}"
     )
 
 
@@ -430,7 +430,7 @@ def _nested_labels(sample: Sample, text: str) -> list[str]:
     paths: dict[str, None] = {}
 
     def walk(value: object, path: str) -> None:
-        value = only(value)
+        value = only_entry(value)
         if isinstance(value, dict) and path.count(".") < 6:
             for key, inner in value.items():
                 walk(inner, f"{path}.{key}")
@@ -454,7 +454,7 @@ def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], t
         one_value = len({str(value) for value in sample[known[0]]}) == 1
         return verdict if verdict and one_value else known[0]
     if not columns:
-        chat, hint = texts[0], _hint(table)
+        chat, hint = texts[0], _possible_cause(table)
         if _could_be_classes(_nested(sample.get(chat, []), ["assistant"])):  # as in files for fine-tuning a chat model
             hint = f"; pass {option('--text', f'{chat}.user')} {option('--label', f'{chat}.assistant')}"
         raise InputError(f"{table.name}: there is no label column besides the text{hint}")
@@ -462,7 +462,7 @@ def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], t
     named = " ".join(option("--text", name) for name in texts)
     raise InputError(
         f"{table.name}: cannot tell which column holds the label: {listed(candidates)}? Pass {named} "
-        f"{option('--label', candidates[0])}{_hint(table)}"
+        f"{option('--label', candidates[0])}{_possible_cause(table)}"
     )
 
 
@@ -489,7 +489,7 @@ def _could_be_classes(values: Sequence[object]) -> bool:
     return 1 < len(set(names)) <= min(50, len(names) / 2) and not dates
 
 
-def _hint(table: SourceTable) -> str:
+def _possible_cause(table: SourceTable) -> str:
     """What else may be wrong with a file whose columns are not clear."""
     if command := table.pair_options():
         return f"; for preference data pass {command}"

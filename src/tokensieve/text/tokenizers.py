@@ -191,7 +191,7 @@ class WordTokenizer:
     @staticmethod
     def read_stop_words(path: Path, lowercase: bool = True) -> tuple[str, ...]:
         """Stop words from a UTF-8 file, one a line; blank lines and lines that start with # are left out."""
-        whole = PlainText(path, str(path), SourceSettings(encoding="utf-8")).whole()
+        whole = PlainText(path, str(path), SourceSettings(encoding="utf-8")).full_text()
         lines = [line.strip() for line in whole.splitlines()]
         words = {line.lower() if lowercase else line for line in lines if line and not line.startswith("#")}
         if not words:

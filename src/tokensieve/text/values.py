@@ -28,7 +28,7 @@ def missing(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, Integral) and math.isnan(value)
 
 
-def only(value: Any) -> Any:
+def only_entry(value: Any) -> Any:
     """The one entry of a list, nested lists included, as annotation tools write a single choice; None of an empty one."""
     while isinstance(value, list | tuple) and len(value) < 2:
         value = value[0] if value else None
@@ -38,7 +38,7 @@ def only(value: Any) -> Any:
 def label_name(value: Any) -> str | None:
     """The label as text without white space around it; None where it is missing. A list of several, an object or bytes is a
     TypeError."""
-    value = only(value)
+    value = only_entry(value)
     if isinstance(value, str):
         value = value.strip()
         if re.fullmatch(r"-?[0-9]{1,18}\.0+", value):

@@ -66,7 +66,9 @@ class Attended:
         final = math.nan
         for row in range(len(flow.log_time) - 1, -1, -1):
             scores = (E @ flow.at(row))[m.indices]
-            if (counts.highest(np.where(mask, scores, -np.inf)) < counts.highest(scores)).any():
+            if (
+                counts.largest_per_document(np.where(mask, scores, -np.inf)) < counts.largest_per_document(scores)
+            ).any():
                 break
             final = float(flow.log_time[row])
         weight = m.data * mask
@@ -151,7 +153,9 @@ class Claim:
         # η₀ is large enough when the value of a document's important token beats every other in the direction of its label.
         signed = counts.signs[document] * (step.start.E @ step.start.v + step.alignment)[m.indices]
         important = (sides != 0)[m.indices]
-        best, other = (counts.highest(np.where(which, signed, -np.inf)) for which in (important, ~important))
+        best, other = (
+            counts.largest_per_document(np.where(which, signed, -np.inf)) for which in (important, ~important)
+        )
         concerned = np.isfinite(best)
         short = concerned & (best <= other)
         words = f"in {concerned.sum() - short.sum()} of the {concerned.sum()} documents with such a token, it has the largest value"

@@ -61,7 +61,7 @@ class Association(Check):
             tokens=tokens,
             evidence={"decides": right, "base": Share.count(int(data.class_sizes[k]), int(data.class_sizes.sum()))},
             details=(
-                f"{right.counted} documents containing it are {self.are(label)} ({right})",
+                f"{right.as_counts} documents containing it are {self.are(label)} ({right})",
                 "a value of another column" if value else "part of a code or of a fixed phrase",
             ),
             action=self.action_on_values if value else self.action,

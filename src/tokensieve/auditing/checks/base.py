@@ -85,9 +85,9 @@ class AuditData:
         """Training documents of each class, of all documents, shape (K,)."""
         return np.array(list(self.figures["class_documents"].values()), dtype=np.int64)
 
-    def counted(self, name: str, here: int) -> int:
+    def total_of(self, name: str, here: int) -> int:
         """How many of all documents: `here`, unless those at hand are a sample."""
-        return self.task.counted.get(name, here)
+        return self.task.known_totals.get(name, here)
 
     @property
     def words(self) -> int:
@@ -118,7 +118,7 @@ class AuditData:
         Of a sample, which holds few near duplicates of its documents, the first copy."""
         if not self.settings.thorough:
             return None
-        if self.task.counted:
+        if self.task.known_totals:
             keys = pl.DataFrame({"key": pl.concat([self.train.corpus.keys, self.test.corpus.keys])}).with_row_index("i")
             return keys.select(pl.col("i").min().over("key")).to_series().to_numpy().astype(np.int64)
         return near_duplicates(stream for part in (self.train, self.test) for stream in part.stream)

@@ -25,7 +25,7 @@ class Contradiction(Check):
         frame = pl.DataFrame({"key": keys, "label": np.concatenate([train.labels, test.labels])}).with_row_index("i")
         opposed = frame.filter(pl.col("label").n_unique().over("key") > 1).sort("key", "i")
         i = opposed["i"].to_numpy().astype(np.int64)
-        total = data.counted("contradicting", len(i))
+        total = data.total_of("contradicting", len(i))
         if not total:
             return
         share = Share.count(total, sum(data.figures["documents"].values()))
@@ -37,7 +37,7 @@ class Contradiction(Check):
             total=total,
             rows=pl.concat([train.rows_of(i[i < n]), test.rows_of(i[i >= n] - n, "test")]),
             examples=tuple(data.start_of(k) if k < n else data.start_of(k - n, "test") for k in i[:4].tolist()),
-            details=(f"{share.counted} documents have a copy with another label",),
+            details=(f"{share.as_counts} documents have a copy with another label",),
         )
 
 
@@ -64,6 +64,6 @@ class OpposedPairs(Check):
             f"{count(len(turned), 'pair')} ({percent(share.value)}) also occur with the other answer preferred",
             2 * turned.astype(np.int64),
             evidence={"pairs": share},
-            details=(f"{share.counted} pairs have a copy with the other answer preferred",),
+            details=(f"{share.as_counts} pairs have a copy with the other answer preferred",),
             examples=(),
         )

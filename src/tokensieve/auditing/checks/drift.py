@@ -58,11 +58,13 @@ class Drift(Check):
             tokens=tuple(table["token"].head(50)),
             evidence={"before": shares[0], "after": shares[1]},
             total=sum(held),
-            details=(f"it occurs in {shares[0].counted} training documents and in {shares[1].counted} test documents",),
+            details=(
+                f"it occurs in {shares[0].as_counts} training documents and in {shares[1].as_counts} test documents",
+            ),
         )
 
 
 def _sums(part: CountedCorpus, task: Task) -> Sums:
     """What drift needs to know of some documents, or of their groups."""
     of = task.document_units(part.corpus)
-    return TokenSums.of_counts(part.counts if of is None else part.counts.merged(of)[0], part.n_formatting)
+    return TokenSums.of_counts(part.counts if of is None else part.counts.merge_groups(of)[0], part.n_formatting)

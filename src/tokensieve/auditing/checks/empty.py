@@ -36,7 +36,7 @@ class Empty(Check):
             total=n,
             rows=pl.concat([part.corpus.rows_of(wordless[name], name) for name, part in parts.items()]),
             examples=tuple(starts[:EXAMPLES]),
-            details=(f"{share.counted} documents contain no known word",),
+            details=(f"{share.as_counts} documents contain no known word",),
         )
 
 

@@ -33,11 +33,11 @@ class Leak(Check):
             known |= np.isin(near[n:], near[:n])
             twin |= np.isin(near[:n], near[n:])
         rows = np.flatnonzero(known)
-        leaked, total = data.counted("leaked", len(rows)), data.figures["documents"]["test"]
+        leaked, total = data.total_of("leaked", len(rows)), data.figures["documents"]["test"]
         if not leaked:
             return
         share = Share.count(leaked, total)
-        identical = Share.count(data.counted("leaked_copies", int(same.sum())), total)
+        identical = Share.count(data.total_of("leaked_copies", int(same.sum())), total)
         verb = "duplicate or nearly duplicate" if identical.found < leaked else "duplicate"
         verb = verb if leaked > 1 else verb.replace("duplicate", "duplicates")
         n_rows, are = count(leaked, "test document"), "is an exact copy" if identical.found == 1 else "are exact copies"
@@ -48,7 +48,7 @@ class Leak(Check):
                 f"{n_rows} share{'s' * (leaked == 1)} at least 80% of the three-word sequences of a training document"
             )
         details, pairs = [said], []
-        if not data.task.counted and not known.all():  # else the documents at hand are a sample
+        if not data.task.known_totals and not known.all():  # else the documents at hand are a sample
             correct = data.task.correct(data.learned.f, data.test.counts)
             rest, every = Share.over(correct[~known], None), percent(float(correct.mean()))
             details.append(f"on the other test documents, the accuracy is {rest}; on all of them it is {every}")

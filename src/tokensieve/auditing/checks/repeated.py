@@ -28,7 +28,7 @@ class Repeated(Check):
             return
         n = len(data.train.corpus.texts)
         again = np.flatnonzero(near[:n] != np.arange(n))
-        share = Share.count(data.counted("repeated", len(again)), int(data.class_sizes.sum()))
+        share = Share.count(data.total_of("repeated", len(again)), int(data.class_sizes.sum()))
         if share.value < self.least:
             return
         labels = data.train.corpus.labels
@@ -44,7 +44,7 @@ class Repeated(Check):
             evidence={"documents": share},
             examples=tuple(data.start_of(i) for i in both[:EXAMPLES]),
             details=(
-                f"{share.counted} training documents repeat an earlier one, word for word or nearly",
-                *[said] * (differ > 0 and not data.task.counted),
+                f"{share.as_counts} training documents repeat an earlier one, word for word or nearly",
+                *[said] * (differ > 0 and not data.task.known_totals),
             ),
         )

@@ -164,7 +164,7 @@ class Shortcut(Check):
         where = self.are(label, "documents") if label else "the documents of the predicted classes"
         them, appear = ("it", "it appears") if len(tokens) == 1 else ("one of them", "they appear")
         details = [
-            f"{decides.counted} training documents containing {them} {predicted}: {decides}",
+            f"{decides.as_counts} training documents containing {them} {predicted}: {decides}",
             f"{appear} in {evidence['class']} of {where}",
             *(MEANING[sign] for sign in signs),
             *["it occurs with other words typical of this class, so it may be part of the topic"] * subject,
@@ -214,7 +214,7 @@ class Shortcut(Check):
             return []
         here, name = Share.count(int(sizes[first]), int(sizes.sum())), shown(found.names[first], 40)
         return [
-            f"{here.counted} of these documents are in environment {name}, so the other environments cannot confirm it"
+            f"{here.as_counts} of these documents are in environment {name}, so the other environments cannot confirm it"
         ]
 
     def _suspicious(self, c: Candidate, plain: list[Candidate], data: AuditData) -> tuple[Sign, ...]:

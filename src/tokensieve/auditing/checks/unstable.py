@@ -76,5 +76,5 @@ class Unstable(Check):
             evidence={"documents": whole} | evidence,
             rows=train.corpus.rows_of(held, token=tokens[0]),
             examples=(),
-            details=(f"{whole.counted} {noun} contain {quoted(tokens[:1])}",),
+            details=(f"{whole.as_counts} {noun} contain {quoted(tokens[:1])}",),
         )

@@ -57,7 +57,7 @@ class AnswerLength(Check):
                 "like_model": model,
                 "like_longer": longer,
             },
-            details=(f"the {side} answer wins {decides.counted} training pairs that differ in length: {decides}",),
+            details=(f"the {side} answer wins {decides.as_counts} training pairs that differ in length: {decides}",),
             examples=(),
         )
 
@@ -143,7 +143,7 @@ class Wins(Check):
         subject, them = (f"{shown(tokens[0], 40)} alone", "them") if len(tokens) > 1 else ("it", "it")
         won = evidence["decides"]
         details = [
-            f"the answer with more of {them} {verb} {won.counted} training pairs that differ in {them}: {won}",
+            f"the answer with more of {them} {verb} {won.as_counts} training pairs that differ in {them}: {won}",
             f"at equal length {subject} {verb} {evidence['equal_length']}",
         ]
         tested = evidence["test"]

@@ -105,7 +105,7 @@ class Face:
         top = land.top_types(z)[document]
         # A weight that is behind the largest of its document by less than half of log t may be tied.
         level = u[m.indices] + np.log(m.data)
-        mask = (level > counts.highest(level)[document] - 0.5 * log_time) | (m.indices == top)
+        mask = (level > counts.largest_per_document(level)[document] - 0.5 * log_time) | (m.indices == top)
         before = np.zeros(0, bool)
         for _ in range(50):
             face = cls.of(counts, E, mask)
@@ -262,7 +262,7 @@ class Equilibrium:
             found = V @ x
             log_least += math.log(tied / counts.n_documents)
         u = np.where(face.mask, (E @ found)[m.indices], -np.inf)
-        peak = np.maximum(counts.highest(u), -1e300)  # a document without types has none
+        peak = np.maximum(counts.largest_per_document(u), -1e300)  # a document without types has none
         weight = m.data * np.exp(u - peak[document])
         total = np.bincount(document, weight, counts.n_documents)
         some = np.where(total > 0, total, 1.0)
