@@ -189,7 +189,7 @@ Block = Text | Facts | Tokens | Terms | Table | Picture | Passages | Command | L
 
 @dataclass(frozen=True)
 class Report:
-    """What a result says.
+    """The report of a result.
 
     Attributes:
         command: the subcommand that makes such results, such as "audit".

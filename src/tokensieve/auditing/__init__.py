@@ -1,4 +1,4 @@
-"""Data against model: the audit, its findings, and what follows from them.
+"""The audit: data compared with a model, its findings, and what to do about them.
 
 Not `audit`: that is the public function, and a package of its name would take its place.
 """

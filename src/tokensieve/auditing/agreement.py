@@ -1,4 +1,5 @@
-"""Do data and model agree? The one rule: what the data says of a token type, against the attention that the model pays it."""
+"""Do data and model agree on a token type? One rule compares its association in the data with the attention that the model gives
+it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ FLOOR = 5  # documents that a token needs to stand in a list
 
 
 class Quadrant(StrEnum):
-    """Where a token type stands; the values are those of the column `quadrant` in tokens.csv."""
+    """How data and model compare for a token type: the values of the column `quadrant` in tokens.csv."""
 
     BOTH = "carries the label, attended"
     DATA = "carries the label, ignored"
@@ -29,8 +30,8 @@ class Quadrant(StrEnum):
     def places(importance: Importance, attention: Floats) -> Ints:
         """Index in QUADRANTS of each token type, shape (|S|,).
 
-        A type carries the label if it does for any class (q < 0.05). "Without evidence" is more than a lack of significance: for
-        every class its interval is tight around zero (`Category.IRRELEVANT`). What is neither is too rare to tell, however much
+        A type predicts the label if it does so for any class (q < 0.05). "Without evidence" is more than a lack of significance:
+        for every class its interval is tight around zero (`Category.IRRELEVANT`). What is neither is too rare to tell, however much
         attention it receives. Mean attention relative to an equal share, shape (|S|,), of more than 1 is "attended".
         """
         carries = importance.q_value.min(axis=1) < LEVEL

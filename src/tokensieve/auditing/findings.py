@@ -1,4 +1,4 @@
-"""What an audit found that someone should act on, with its places in the texts, and the words that findings share."""
+"""Findings of an audit: what to act on, where it occurs in the texts, and the wording that findings share."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Excerpt:
     Attributes:
         row: row of the document in its source, from 1.
         label: its class.
-        before, token, after: the text around it, and it as it is written there.
-        looks_like: the class that the document looks like, where its label is in doubt.
+        before, token, after: the text around the token, and the token as it is written there.
+        looks_like: the class that the document looks like, if its label is in doubt.
     """
 
     row: int
@@ -72,17 +72,17 @@ class Finding:
 
     Attributes:
         kind: the name of the check that found it.
-        severity: about the fraction of documents whose prediction it puts in doubt; findings are ranked by it.
+        severity: roughly the fraction of documents whose prediction it puts in doubt; findings are ranked by it.
         label: the class concerned, or "".
-        tokens: the tokens concerned; of a shortcut, those that occur together or share a word, the least word-like first.
+        tokens: the tokens concerned; for a shortcut, those that occur together or share a word, the least word-like first.
         signs: how the tokens differ from ordinary words ("number", "fixed place", …).
         evidence: name → fraction of documents with its interval.
-        documents: how many are concerned, in training and test data.
+        documents: the number of documents concerned, in training and test data.
         rows: token, part ("train" or "test"), row, label of these documents.
         examples: a few of them.
-        title: of the check.
+        title: title of the check.
         headline: one sentence with its number, without a full stop.
-        details: what it rests on, each a short clause.
+        details: the evidence, as short clauses.
         action: what to do about it.
     """
 
@@ -102,7 +102,7 @@ class Finding:
 
     @property
     def level(self) -> Literal["high", "medium", "low"]:
-        """How serious, for people: high from 5% of the documents, low below 1%."""
+        """How serious it is: high from 5% of the documents, low below 1%."""
         return "high" if self.severity >= 0.05 else "medium" if self.severity >= 0.01 else "low"
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ class Finding:
 
 
 def form_clause(token: str) -> str:
-    """What documents with a feature of formatting do: ⟨ends "!"⟩ → end in “!”."""
+    """A clause about documents with a formatting feature: ⟨ends "!"⟩ → end in “!”."""
     field, _, name = token.rpartition(":⟨") if not token.startswith("⟨") else ("", "", token[1:])
     name = name.removesuffix("⟩")
     if name.startswith("length "):

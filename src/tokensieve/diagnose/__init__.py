@@ -1,4 +1,4 @@
-"""Other people's models: what each word does to their predictions, beside what the data says about it.
+"""Any text classifier: how each word affects its predictions, compared with what the data supports.
 
 from tokensieve.diagnose import diagnose, load
 

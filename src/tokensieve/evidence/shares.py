@@ -15,7 +15,7 @@ from tokensieve.wording import percent
 
 @dataclass(frozen=True)
 class Share:
-    """A fraction of documents with its 95 % interval (Wilson's; over groups where they are known).
+    """A fraction of documents with its 95 % interval (Wilson's, computed over groups if they are known).
 
     Attributes:
         found, of: the documents counted, and out of how many.

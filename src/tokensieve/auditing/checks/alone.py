@@ -14,7 +14,7 @@ from tokensieve.wording import count, percent
 
 
 class Alone(Check):
-    """What no single word shows: together, small leans may predict the label."""
+    """No single word may show this: many weak associations together can predict the label."""
 
     name = "alone"
     title = "One part alone predicts the label"

@@ -13,7 +13,7 @@ from tokensieve.wording import count, percent
 
 
 class Association(Check):
-    """An agent's name at the end of every ticket says who answered, not what it was about."""
+    """For example, the agent's name at the end of every ticket, which shows who replied but not what the ticket was about."""
 
     name = "association"
     title = "Name or code linked to a class"

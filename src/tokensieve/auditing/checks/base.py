@@ -1,4 +1,4 @@
-"""What a check is: one kind of finding, from detection to the words a reader sees; and everything that checks share."""
+"""A check: one kind of finding, from its detection to its wording; and everything that checks share."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class AuditData:
     """Everything a check can read.
 
     Attributes:
-        learned: the trained model, with the training and test documents (`train`, `test`).
+        learned: the trained model with its training and test documents (`train`, `test`).
         importance: of each token type in the training documents.
         tokens: the same as a table, with score, value, attention and quadrant (`Audit.tokens`).
         settings: of the audit.
-        test_given: whether the test documents were given, not drawn at random.
+        test_given: whether the test documents were given rather than drawn at random.
     """
 
     learned: CorpusModel
@@ -70,7 +70,7 @@ class AuditData:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """That made the tokens."""
+        """The tokenizer that produced the tokens."""
         assert self.learned.model.vocabulary is not None
         return self.learned.model.vocabulary.tokenizer
 
@@ -125,7 +125,7 @@ class AuditData:
 
     @cached_property
     def label_issues(self) -> tuple[tuple[Ints, Ints, Floats], int, pl.DataFrame]:
-        """Training documents that may carry the wrong label: those at hand, clearest first (document, the class it looks like,
+        """Training documents that may have the wrong label: those at hand, clearest first (document, the class it looks like,
         margin); the number of clear ones among all; and a table of the first thousand of all: row, label, looks_like, margin,
         against (the tokens that speak most against the label)."""
         from tokensieve.auditing.checks.label_issues import LabelIssues
@@ -237,15 +237,15 @@ def _sums_within(part: CountedCorpus, name: str) -> Sums:
 
 
 class Check(ABC):
-    """One kind of finding. Subclass it, name it, and say what it looks for and what to do; `find` does the rest.
+    """One kind of finding. A subclass has a name, says what it looks for and what to do about it, and implements `find`.
 
     Attributes:
-        name: the kind of its findings in findings.json, and its name for `--fail-on NAME=…`.
+        name: the kind of its findings in findings.json, and the name for `--fail-on NAME=…`.
         title: its heading.
-        about: what it looks for, with its thresholds, in one or two sentences: the entry of the glossary.
+        about: what it looks for, with its thresholds, in one or two sentences; used as its glossary entry.
         action: what to do about its findings.
         tasks: the tasks that it applies to.
-        thorough: whether it takes long, because it trains models of its own; then `Settings.thorough` turns it off.
+        thorough: whether it is slow because it trains its own models; `Settings.thorough=False` turns it off.
     """
 
     name: ClassVar[str]
@@ -257,7 +257,7 @@ class Check(ABC):
 
     @property
     def entry(self) -> str:
-        """Its entry of the glossary, in Markdown."""
+        """Its glossary entry, in Markdown."""
         tasks = "" if len(self.tasks) > 1 else f" ({self.tasks[0].__name__.lower()} only)"
         return f"**{self.title}**{tasks}, `{self.name}`\n: {self.about} {self.action}\n"
 
@@ -269,7 +269,7 @@ class Check(ABC):
 
     @abstractmethod
     def find(self, data: AuditData) -> Findings:
-        """Its findings; none where all is well."""
+        """Its findings, if any."""
 
     def finding(
         self,
@@ -284,10 +284,10 @@ class Check(ABC):
 
         Args:
             data: what was checked.
-            severity: about the fraction of documents whose prediction it puts in doubt.
+            severity: roughly the fraction of documents whose prediction it puts in doubt.
             headline: one sentence with its number, without a full stop.
             documents: places of the training documents concerned, or a mask with a truth value for each of them.
-            total: documents concerned, if there are others.
+            total: the number of documents concerned, if there are others.
             more: other fields of `Finding`; `rows`, `examples`, `title` and `action` have defaults.
         """
         held = np.asarray(documents)

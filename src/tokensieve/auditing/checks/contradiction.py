@@ -1,4 +1,4 @@
-"""The same text under two labels."""
+"""The same text with two labels."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tokensieve.wording import percent
 
 
 class Drift(Check):
-    """Of a split drawn at random it could find nothing but chance, so that it looks at given test documents only."""
+    """In a random split, any difference is chance, so only given test documents are compared."""
 
     name = "drift"
     title = "Drift"

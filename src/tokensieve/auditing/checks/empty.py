@@ -12,7 +12,7 @@ from tokensieve.wording import count, percent
 
 
 class Empty(Check):
-    """Only the class frequencies, and formatting, predict the label of such a document."""
+    """For such a document, only the class frequencies and formatting predict the label."""
 
     name = "empty"
     title = "No known words"

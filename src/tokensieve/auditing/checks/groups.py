@@ -1,4 +1,4 @@
-"""Documents that seem to come in groups, although no groups were named."""
+"""Documents that seem to form groups although `--by` was not given."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tokensieve.wording import count, percent
 
 
 class Groups(Check):
-    """Documents of one author or thread are no independent evidence, and leak across a random split."""
+    """Documents by one author or from one thread are not independent evidence, and leak across a random split."""
 
     name = "groups"
     title = "Documents appear to be grouped"

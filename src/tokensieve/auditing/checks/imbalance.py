@@ -10,7 +10,7 @@ from tokensieve.wording import count, percent
 
 
 class Imbalance(Check):
-    """Too few documents of a class to learn it, or to judge how well it was learned."""
+    """A class with too few documents to learn it, or to judge how well it was learned."""
 
     name = "imbalance"
     title = "Small classes"

@@ -1,4 +1,4 @@
-"""Test documents that training has seen."""
+"""Test documents that occur in the training data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which answer was shown first, where that predicts which one won."""
+"""The position of the answer, if it predicts which one won."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tokensieve.wording import percent
 
 
 class Position(Check):
-    """A judge that prefers the first answer, or the second, whatever they say."""
+    """A judge that prefers the first answer, or the second, regardless of content."""
 
     name = "position"
     title = "Position of the answer"

@@ -9,7 +9,7 @@ from tokensieve.wording import count, percent
 
 
 class Repeated(Check):
-    """Copies: counted as evidence of their own, they make chance look like evidence."""
+    """Copies: if each counts as separate evidence, chance differences look significant."""
 
     name = "repeated"
     title = "Repeated texts"

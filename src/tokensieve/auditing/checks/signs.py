@@ -24,7 +24,7 @@ Spans = Callable[[str], list[tuple[int, int, str]]]  # `Tokenizer.spans`
 
 
 class Sign(StrEnum):
-    """What tells an artefact from an ordinary word, the clearest first; the values stand in findings.json."""
+    """Signs that distinguish an artefact from an ordinary word, clearest first; findings.json contains the values."""
 
     MARKUP = "markup"  # glued to its neighbours, as in addresses, codes and field names
     BOILERPLATE = "fixed phrase"  # at an edge of the text, with the same neighbour in nearly every document
@@ -45,8 +45,8 @@ class Sign(StrEnum):
         """The signs of an artefact that each token bears in 40 of its documents, the clearest first; none for a plain word. And
         whether it mostly has the same word (or a number) on one side, or the same place, as in a template.
 
-        What ordinary words bear as well (`usual`) tells nothing: in program code most are glued to a neighbour, and in short
-        questions and logs most have their place.
+        Signs that ordinary words show too (`usual`) mean nothing: in program code most words are joined to a neighbour, and in
+        short questions and logs most have a fixed place.
         """
         usual = cls.usual(corpus, tokenizer) if usual is None else usual
         some = [held[:: max(1, len(held) // 40)][:40] for held in documents]

@@ -13,7 +13,7 @@ from tokensieve.wording import count, percent
 
 
 class Unstable(Check):
-    """What misleads outside the environment in which it predicts the label."""
+    """Tokens that mislead outside the environment in which they predict the label."""
 
     name = "unstable"
     title = "Unstable tokens"

@@ -2,7 +2,7 @@
 
 A type is listed if, at equal length, the side that alone contains it wins surely more (or less) often than chance: q < 0.05 in
 enough pairs, and the conservative bound of its rate beyond a limit. Whether the list holds is then tested on the test pairs, which
-had no part in it.
+were not used to find it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What words do to a model's predictions: gradients, removing, inserting, and the form of whole documents."""
+"""How words affect a model's predictions: gradients, removing, inserting, and the formatting of whole documents."""

@@ -1,4 +1,5 @@
-"""What the form of a whole document does to its prediction: capitals, marks at its end, emoji, markup, numbers, length, position.
+"""How the formatting of a whole document affects its prediction: capitals, trailing marks, emoji, markup, numbers, length,
+position.
 
 Words are compared without case, and of repeated marks one is seen, so that a model may follow a form that no table of words can
 show. Each form is given to the same documents; its effect is that on the answer to each of them:
