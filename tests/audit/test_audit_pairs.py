@@ -218,3 +218,15 @@ def test_drift_between_given_sides_of_pairs_is_found_and_none_between_drawn_ones
         drifts.append([f for f in kinds if f.kind == "drift"])
     assert len(drifts[0]) == 1 and drifts[1] == []
     assert drifts[0][0].evidence["after"].value > drifts[0][0].evidence["before"].value
+
+
+def test_the_page_says_why_effect_and_posterior_difference_can_contradict_each_other(found: Audit) -> None:
+    train = found.learned.train.counts
+    words = [not token.startswith("⟨") for token in train.tokens.tolist()]
+    n = np.asarray(train.matrix[:, words].sum(axis=1)).ravel()
+    share = n[train.labels == 1].sum() / n.sum()
+    assert 0.55 < share < 0.75  # the judge prefers longer answers
+    said = f"preferred answers contain {share:.0%} of all words"
+    assert said in render(found.report(), {}) and f"posterior difference of +{2 * share - 1:.2f}, not 0" in render(
+        found.report(), {}
+    )

@@ -16,6 +16,7 @@ from made import reviews
 from opened import Opened, sample, without_pictures
 
 from tokensieve.auditing.result import Audit
+from tokensieve.auditing.run import audit
 from tokensieve.report import html as page_module
 from tokensieve.report.live import _context_lines as concordance
 from tokensieve.text.tokenizers import WordTokenizer
@@ -297,6 +298,21 @@ def test_what_if_counts_what_the_page_leaves_out(browser: Any, tmp_path: Path, m
     ]
     error = np.abs(np.asarray([one["answer"][0] for one in changed]) - whole_answers)[known]
     assert len(known) > 5 and error.max() < 2e-5 < np.abs(np.asarray(boxed) - whole_answers).max()
+    opened.context.close()
+
+
+@pytest.mark.slow
+def test_the_panel_says_why_occurrences_and_fractions_of_documents_disagree(browser: Any, tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    filler = [f"word{i}" for i in range(60)]
+    texts = [  # "often" is a quarter of a short positive text, but occurs twice in a long negative one
+        " ".join([*draw.choice(filler, 3 if label else 40), *["often"] * (1 if label else 2)])
+        for label in draw.integers(0, 2, 300)
+    ]
+    found = audit((texts, ["positive" if len(text.split()) < 10 else "negative" for text in texts]), baseline=False)
+    opened = Opened(browser, without_pictures(found), tmp_path)
+    pick(opened, "often")
+    assert "The posterior difference says otherwise because it counts occurrences" in opened.page.inner_text("#chosen")
     opened.context.close()
 
 
