@@ -80,11 +80,8 @@ class Reviews:
             said += "; outside the interval" * (not covered)
             rows.append((word, true, (row["posterior_difference"], *ends), said))
         first = next((audit.maskable(one)[0] for one in audit.findings if audit.maskable(one)), None)
-        verdict = (
-            "is the first suspicious token"
-            if first == self.shortcut
-            else f"is not the first suspicious token; that is {first}"
-        )
+        verdict = "is the first suspicious token"
+        verdict = verdict if first == self.shortcut else f"is not the first suspicious token; that is {first}"
         measured_column = Column("Measured", "interval", unit="with 95% CI")
         columns = (Column("Sentiment word"), Column("True", "signed"), measured_column, Column("Result"))
         n = len(self.strengths)

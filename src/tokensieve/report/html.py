@@ -51,22 +51,15 @@ def render(result: Any, notebook: bool = False) -> str:
     report: Report = result.report()
     if not notebook:
         return page(report)
-    # the first screen and the first section, in a shadow tree: a notebook's styles cannot reach them, nor theirs the notebook;
-    # where scripts do not run, title and verdict stay
+    # the first screen and the first section; pictures are for pages
     first = report.blocks[: _first_screen_size(report) + 1]
     report = replace(report, blocks=tuple(block for block in first if not isinstance(block, Picture)))
     style = re.sub(r":root(?![-\w])", ":host", _read("page.css"))
     style += ":host { display: block; } header { max-width: none; padding: 0; }"
     body = _environment().get_template("page.jinja").render(_context(report, {}) | {"whole": False})
     name = f"tokensieve-{sha256(body.encode()).hexdigest()[:12]}"
-    code = (
-        f'for (const host of document.querySelectorAll("#{name}:not([data-open])")) {{ host.dataset.open = "";'
-        ' const inside = host.querySelector("template").content.cloneNode(true);'
-        ' host.attachShadow({ mode: "open" }).append(inside); }'
-    )
-    instead = Markup("<p><b>{}</b><br>{}</p>").format(report.title, report.verdict)
-    shadow = f"<template><style>{style}</style>{body}</template>"
-    return f'<div id="{name}">{instead}{shadow}</div><script>{code}</script>'
+    template = _environment().get_template("notebook.jinja")
+    return template.render(report=report, style=Markup(style), body=Markup(body), name=name)
 
 
 def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) -> str:
@@ -78,11 +71,8 @@ def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) ->
         inside = "\n".join(_read(f"live/{name}.js") for name in SCRIPTS.split())  # in one scope of their own
         code += f'(() => {{\n"use strict";\n{inside}}})();\n'
         style += _read("live/live.css")
-    hashes = [b64encode(sha256(text.encode()).digest()).decode() for text in (code, style)]
-    policy = (
-        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
-        "style-src-attr 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-    )
+    hashes = {"script": code, "style": style}
+    hashes = {name: b64encode(sha256(text.encode()).digest()).decode() for name, text in hashes.items()}
     template = _environment().get_template("page.jinja")
 
     @cache
@@ -91,7 +81,7 @@ def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) ->
         if interactive:
             parts = _environment().get_template("live/audit.jinja").make_module(live.context(interactive.result))
             out |= {"live": {name: Markup(getattr(parts, name)()) for name in ("controls", "panel", "sections")}}
-        return out | {"whole": True, "style": Markup(style), "script": Markup(code), "policy": Markup(policy)}
+        return out | {"whole": True, "style": Markup(style), "script": Markup(code), "hashes": hashes}
 
     data = {}
     if interactive:  # the room is asked for last: until then the pictures may be drawn

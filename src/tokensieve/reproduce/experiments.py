@@ -334,10 +334,7 @@ def _dimension(bench: Bench) -> SeedRun:
         row = _shapes_at(d, tables[f"bins-{d}"], training)
         rows.append(row | {"one_step_r2": step.r2, "relative_remainder": step.relative_remainder})
     found = pl.DataFrame(rows)
-    measured = []
-    for (of, symbol), bound in zip(SYMBOLS.items(), (0.95, V_SHAPED), strict=True):
-        worst = min(row[f"{of}_spearman"] for row in rows if row["d"] >= least)
-        measured.append(Measurement(f"least Spearman of {symbol} for d ≥ {least}", worst, bound))
+    measured = _least_shapes(found, least, f"for d ≥ {least}")
     fall = float(stats.linregress(np.log(found["d"].to_numpy()), np.log(found["relative_remainder"].to_numpy())).slope)
     measured.append(Measurement("exponent of d in the relative remainder of one step", fall, -0.6, -0.4))
     shapes = found.unpivot(["value_spearman", "score_spearman", "test_accuracy"], index="d", variable_name="by")
@@ -348,6 +345,13 @@ def _shapes_at(d: int, table: pl.DataFrame, training: Training) -> dict[str, flo
     value, score = Measurement.shapes(table, "")
     accuracy = training.trajectory["test_accuracy"][training.best()]
     return {"d": d, "value_spearman": value.value, "score_spearman": score.value, "test_accuracy": accuracy}
+
+
+def _least_shapes(found: pl.DataFrame, least: int, where: str) -> list[Measurement]:
+    """The lowest rank correlations over the dimensions d from `least` on."""
+    rows, bounds = found.filter(pl.col("d") >= least), {"value": 0.95, "score": V_SHAPED}
+    lowest = {of: min(rows[f"{of}_spearman"].to_list()) for of in SYMBOLS}
+    return [Measurement(f"least Spearman of {SYMBOLS[of]} {where}", lowest[of], bound) for of, bound in bounds.items()]
 
 
 def _beyond(bench: Bench) -> SeedRun:
@@ -376,12 +380,9 @@ def _beyond(bench: Bench) -> SeedRun:
     for k, (d, v, frozen) in enumerate(runs):
         progress = bench.part(0.7 + 0.3 * k / len(runs), 0.7 + 0.3 * (k + 1) / len(runs))
         training = bench.fit(split, f"d-{d}-{v}", progress, bench.start(split[0], d), frozen=frozen)
-        found = _shapes_at(
-            d, bins(measures.token_table(split[0], training.scores[-1], training.values[-1][:, 0])), training
-        )
-        rows.append({"d": d, "v": v} | found)
+        tokens = measures.token_table(split[0], training.scores[-1], training.values[-1][:, 0])
+        rows.append({"d": d, "v": v} | _shapes_at(d, bins(tokens), training))
     dimensions = pl.DataFrame(rows)
-    judged = dimensions.filter(pl.col("d") >= bench.settings["least_dimension"])
     one, every, pairs = "one step", "E, p and v trained", "pairs as types"
     simple = min(at[name][one] for name in list(rules)[:3])
     measured = [
@@ -394,9 +395,7 @@ def _beyond(bench: Bench) -> SeedRun:
         measured.append(Measurement(f"{every}: test accuracy on {name}, less its ceiling {top:.1%}", over, high=0.03))
     least = min(at["negation"][pairs], at["xor"][pairs])
     measured.append(Measurement("pairs as types: least test accuracy on negation and xor", least, 0.9))
-    for (of, symbol), bound in zip(SYMBOLS.items(), (0.95, V_SHAPED), strict=True):
-        worst = min(judged[f"{of}_spearman"].to_list())
-        measured.append(Measurement(f"least Spearman of {symbol} over d, v fixed or trained", worst, bound))
+    measured += _least_shapes(dimensions, bench.settings["least_dimension"], "over d, v fixed or trained")
     shapes = dimensions.unpivot(["value_spearman", "score_spearman"], index=["d", "v"])
     shapes = shapes.with_columns(by=pl.col("variable") + ", v " + pl.col("v"))
     return SeedRun(tuple(measured), {"rules": table, "dimensions": dimensions, "shapes": shapes})

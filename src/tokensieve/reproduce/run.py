@@ -127,8 +127,8 @@ def reproduce(
         results.append(ExperimentResult(e, found, problems[e.id] or found[DEFAULT][0].problem))
     said: dict[str, object] = {"scale": settings.scale, "experiments": " ".join(e.id for e in experiments)}
     said |= {"data": str(settings.data_folder or "none"), "seeds": " ".join(map(str, settings.all_seeds))}
-    said |= {"readings": " ".join(settings.readings)} if settings.readings else {}
-    said |= {} if settings.documents is None else {"documents_at_most": str(settings.documents)}
+    optional = {"readings": " ".join(settings.readings), "documents_at_most": str(settings.documents or "")}
+    said |= {name: value for name, value in optional.items() if value}
     said |= {"seed": settings.seed, "this_run_seconds": f"{time.perf_counter() - began:.0f}"}
     seconds = {"experiments": sum(result.seconds for result in results)}
     return Reproduction(tuple(results), said, __version__, time.strftime("%Y-%m-%d %H:%M"), seconds)
@@ -160,16 +160,15 @@ class _SeedClock:
 
     def __call__(self, stage: str, share: float) -> None:
         task = self.missing[self.done]
-        stage = f"{self.done + 1} of {len(self.missing)} {task.experiment.id}, seed {task.seed}: {stage}"
-        self._show(stage, share * self.expected[self.done])
+        self._show(f"{self.done + 1} of {len(self.missing)} {task.experiment.id}, seed {task.seed}: {stage}", share)
 
     def finished(self) -> None:
         self.done += 1
         self._show(f"{self.done} of {len(self.missing)} runs done", 0.0)
 
-    def _show(self, stage: str, more: float) -> None:
+    def _show(self, stage: str, share: float) -> None:
         spent, total = time.perf_counter() - self.start, sum(self.expected)
-        worked = sum(self.expected[: self.done]) + more
+        worked = sum(self.expected[: self.done]) + (share and share * self.expected[self.done])
         left = spent * (total - worked) / worked if worked > 0.05 * total else max(0.0, total - spent)
         shown = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
         self.progress(f"{stage}, about {shown} left", worked / total)

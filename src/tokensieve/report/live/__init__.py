@@ -38,7 +38,7 @@ from tokensieve.report.pictures.audit import (
     bins_of,
     sample_with_extremes,
 )
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, Tokenizer, WordTokenizer
 from tokensieve.text.values import text_series
@@ -377,17 +377,14 @@ def _documents_block(audit: Audit, vocabulary: Vocabulary, documents: list[Json]
 
 def _shortest_documents(audit: Audit, size: Ints, fits: NDArray[np.bool_]) -> list[int]:
     """For the 600 types of most extreme effect, score or value: the two shortest test documents that contain them."""
-    test, table = audit.learned.test.counts, audit.tokens
-    n = test.n_types
-    if table.is_empty():
-        return []
-    rank = np.full(n, n)
-    for by in ("effect", "score", "value"):
-        best: Floats = table[by].abs().to_numpy().reshape(-1, n).max(axis=0)
-        order = np.argsort(-best, kind="stable")
-        rank[order] = np.minimum(rank[order], np.arange(n))
-    out: list[int] = []
-    for documents in _documents_with_each(test, np.argsort(rank, kind="stable")[:600]):
+    test, out = audit.learned.test.counts, list[int]()
+    if audit.tokens.is_empty():
+        return out
+    sizes = (
+        audit.tokens[by].abs().to_numpy().reshape(-1, test.n_types).max(axis=0) for by in ("effect", "score", "value")
+    )
+    ranks = [np.argsort(np.argsort(-largest, kind="stable")) for largest in sizes]
+    for documents in _documents_with_each(test, np.argsort(np.min(ranks, axis=0), kind="stable")[:600]):
         fitting = documents[fits[documents]]
         out += fitting[np.argsort(size[fitting], kind="stable")[:2]].tolist()
     return out
@@ -404,9 +401,6 @@ def _from_both_sides(documents: Ints, labels: Ints, label: int) -> list[int]:
     """Twelve documents at most: half of the class, the others of the other classes in turn."""
     own = documents[labels[documents] == label]
     rest = documents[labels[documents] != label]
-    ranks = np.empty(len(rest), dtype=np.int64)
-    for k in np.unique(labels[rest]):
-        mine = labels[rest] == k
-        ranks[mine] = np.arange(np.count_nonzero(mine))
+    turns = pl.DataFrame({"class": labels[rest]}).select(pl.int_range(pl.len()).over("class")).to_series().to_numpy()
     few = min(len(rest), max(LINES // 2, LINES - len(own)))
-    return [*own[: LINES - few].tolist(), *rest[np.argsort(ranks, kind="stable")][:few].tolist()]
+    return [*own[: LINES - few].tolist(), *rest[np.argsort(turns, kind="stable")][:few].tolist()]
