@@ -371,6 +371,7 @@ def _read(
         if "group" in frame.columns:  # a document without a group is one of its own
             own = pl.format("\0{} {}", pl.lit(table.name), pl.int_range(pl.len()))
             frame = frame.with_columns(group=pl.col("group").fill_null(own))
+        test: Any = pl.lit(rule is True)
         if rule is None:
             names = frame["part"].fill_null("").str.strip_chars().str.to_lowercase()
             if odd := {*names} - {*TEST_NAMES, *TRAIN_NAMES}:  # one side alone is no error in a part of the source
@@ -379,8 +380,6 @@ def _read(
         elif isinstance(rule, tuple):
             by = "group" if "group" in frame.columns else "key"
             test = Partitions.numbers(frame[by], rule[1]) < rule[0] * 2**32
-        else:
-            test = pl.Series([rule] * frame.height, dtype=pl.Boolean)
     except InputError as problem:
         return None, 0, problem
     frame = frame.with_columns(test=test)

@@ -45,6 +45,7 @@ from tokensieve.text.corpus import Corpus, Intake
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import CountedCorpus, Vocabulary, count_corpus, learn_vocabulary
+from tokensieve.wording import count
 
 ROUNDS, PATIENCE, STEPS = 8, 2, 800  # steps: most of a partition and round of several passes
 Some = tuple[float, object, bool]  # documents of a share that is drawn by digests with a salt; all others if False
@@ -334,12 +335,11 @@ def train_remote(
         parts.append(count_corpus(corpus, found.vocabulary))
     train, held = parts
     task, n = _OnCluster(found, parts), found.sizes.sum(axis=1)
-    plural = "one partition" if found.partitions == 1 else f"{found.partitions:,} partitions"
     notes = [
         *found.intake.lines(),
         *train.group_notes(held),
-        f"trained on a cluster: the model is an average over {plural} of the documents, so its accuracy is similar to "
-        "that of training on one machine, but not the same",
+        f"trained on a cluster: the model is an average over {count(found.partitions, 'partition')} of the documents, so its "
+        "accuracy is similar to that of training on one machine, but not the same",
     ]
     if task.known_totals:
         notes.append(
@@ -349,7 +349,6 @@ def train_remote(
         )
     groups = " and the search for unnamed groups" * ("groups" in task.left_out)
     notes.append(f"not computed on a cluster: the learning curve{groups}")
-    model = found.model.trained_
-    f = model.decide(held.counts.matrix)
+    model, f = found.model.trained_, found.model.trained_.decide(held.counts.matrix)
     clock.lap("sample")
     return CorpusModel(model, train, held, f, notes, found.settings, task, clock.seconds)
