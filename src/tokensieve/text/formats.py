@@ -62,12 +62,6 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None, ro
     before = state()
     if not before[1]:  # also those in /proc and /sys, of which some have no end
         raise InputError(f"{name} is empty; it has no rows")
-    table = _table_by_kind(path, name, settings, rows)
-    table.check_same = check
-    return table
-
-
-def _table_by_kind(path: Path, name: str, settings: SourceSettings, rows: slice) -> SourceTable:
     unpack = re.search(r"\.(zip|tar|tgz|7z|rar|tar\.(gz|zst|bz2|xz))$", path.name.lower())
     if unpack:
         command = {"zip": "unzip", "7z": "7z x", "rar": "unrar x"}.get(unpack[1], "tar -xf")
@@ -76,10 +70,11 @@ def _table_by_kind(path: Path, name: str, settings: SourceSettings, rows: slice)
     kind = KINDS.get(ending)
     if kind and kind.method != "read_csv" and (settings.separator is not None or not settings.header):
         raise InputError(f"{name}: --separator and --no-header are for .csv and .tsv files: leave them out")
-    path, folder = PlainText.unpacked(path, name, settings.limits)
+    whole, folder = PlainText.unpacked(path, name, settings.limits)
     some = {} if rows == slice(None) else {"rows": rows}
-    table = kind.read(path, name, settings, **some) if kind else _unnamed_table(ending, path, name, settings)
+    table = kind.read(whole, name, settings, **some) if kind else _unnamed_table(ending, whole, name, settings)
     table.kept.append(folder)
+    table.check_same = check
     return table
 
 
