@@ -1,13 +1,14 @@
 """Planted shortcuts: is the mark named first, are clean models accused, is the headline right, are claimed changes true?
 
-    python benchmarks/planted.py run --out planted.csv [--part report] [--skip 0] [--seeds 10] [--until 21:30]
+    python benchmarks/planted.py run --out planted.csv [--part report] [--skip 0] [--seeds 10] [--until 21:30] [--models FOLDER]
     python benchmarks/planted.py table --out planted.csv
     python benchmarks/planted.py compare [--seeds 5]
     python benchmarks/planted.py coverage --out coverage.jsonl [--seeds 1] [--budget small]
 
 Each run trains a tiny transformer (2 layers of 32, a vocabulary of its own) on short real texts, clean or with a mark that gives
 the label away, and diagnoses it on other texts, in which the mark says nothing ("random") or the same ("telling"). A row is
-appended to the file at once, and a run that is in it already is not made again.
+appended to the file at once, and a run that is in it already is not made again. With `--models`, trained models are kept in that
+folder and used again; `train` makes them without diagnosing them.
 
 **Kept apart**, written down before the first run: the data sets `emotion` (anger against joy) and `tweets` (offensive against
 neither) and the family RoBERTa are for reporting only ("report"). Everything may be tried on "develop": `sms`, `imdb`, `yelp`
@@ -50,7 +51,7 @@ from scipy.stats import binomtest
 from machine import DATA, described, store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from diagnose_models import build, config_of, fit
+from diagnose_models import build, config_of, fit, save
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
 from tokensieve.diagnose import run as run_module
 from tokensieve.diagnose.effects.measuring import Measured, Work
@@ -123,18 +124,29 @@ def plant(texts: list[str], labels: Any, kind: str, rng: Any, telling: bool) -> 
     return [change(text) if there else text for text, there in zip(texts, marked, strict=True)]
 
 
-def trained_model(source: str, part: str, seed: int, kind: str, data: Path) -> tuple[Any, Any, float, Any]:
+def trained_model(
+    source: str, part: str, seed: int, kind: str, data: Path, models: Path | None = None
+) -> tuple[Any, Any, float, Any]:
     """A model, its tokenizer, its accuracy in training, and (held texts, their labels, fresh texts)."""
     texts, labels = texts_of(source, seed, data)
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     n = len(texts) - HELD - FRESH
     train = plant(texts[:n], labels[:n], kind, rng, True)
     held = plant(texts[n : n + HELD], labels[n : n + HELD], kind, rng, kind.endswith("telling"))
+    rest = held, labels[n : n + HELD], texts[n + HELD :]
+    folder = None if models is None else models / f"{part}-{source}-{seed}-{kind}".replace(" ", "-")
+    if folder and (folder / "trained").exists():
+        model = tf.AutoModelForSequenceClassification.from_pretrained(folder)
+        tokenizer = tf.PreTrainedTokenizerFast.from_pretrained(folder)
+        return model, tokenizer, float((folder / "trained").read_text()), rest
     tokenizer = build(FAMILY[part], [*train, *["zephyr quartz ::"] * 20], size=1500)[1]
     torch.manual_seed(seed)
     model = tf.AutoModelForSequenceClassification.from_config(config_of(FAMILY[part], len(tokenizer)))
     trained = fit(model, tokenizer, train, labels[:n], epochs=EPOCHS, seed=seed, length=PIECES)
-    return model, tokenizer, trained, (held, labels[n : n + HELD], texts[n + HELD :])
+    if folder:
+        save(model, tokenizer, folder)
+        (folder / "trained").write_text(repr(trained))
+    return model, tokenizer, trained, rest
 
 
 def answers(model: Any, tokenizer: Any, texts: list[str]) -> Any:
@@ -181,10 +193,10 @@ def sizes_without(model: Any, tokenizer: Any, texts: list[str], word: str, most:
     return np.abs(answers(model, tokenizer, some) - answers(model, tokenizer, bare))
 
 
-def once(source: str, part: str, seed: int, kind: str, data: Path) -> dict[str, Any]:
+def once(source: str, part: str, seed: int, kind: str, data: Path, models: Path | None = None) -> dict[str, Any]:
     """Train, diagnose, and compare with what was planted."""
     start = time.process_time()
-    model, tokenizer, trained, kept = trained_model(source, part, seed, kind, data)
+    model, tokenizer, trained, kept = trained_model(source, part, seed, kind, data, models)
     settings = DiagnoseSettings(max_length=PIECES, batch_size=32)
     found = diagnose(model, tokenizer, kept[0], kept[1].tolist(), settings)
     strength = dict.fromkeys(("mark", "rival", "named"), 0.0)
@@ -273,8 +285,18 @@ def run(options: argparse.Namespace) -> None:
                         continue
                     if options.until and time.strftime("%H:%M") >= options.until:
                         return
-                    rows.writerow(once(source, options.part, seed, kind, options.data))
+                    rows.writerow(once(source, options.part, seed, kind, options.data, options.models))
                     file.flush()
+
+
+def train(options: argparse.Namespace) -> None:
+    """Make and keep the models that `run` diagnoses."""
+    torch.set_num_threads(1)
+    start = FIRST_SEED[options.part] + options.skip
+    for seed in range(start, start + options.seeds):
+        for kind in options.kinds:
+            for source in SOURCES[options.part]:
+                trained_model(source, options.part, seed, kind, options.data, options.models)
 
 
 def table(options: argparse.Namespace) -> None:
@@ -427,17 +449,18 @@ def coverage(options: argparse.Namespace) -> None:
 def main() -> None:
     """Read the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "table", "compare", "coverage"))
+    parser.add_argument("what", choices=("train", "run", "table", "compare", "coverage"))
     parser.add_argument("--out", type=Path, default=Path("planted.csv"))
     parser.add_argument("--part", choices=tuple(SOURCES), default="report")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--skip", type=int, default=0, help="seeds to leave out first")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
+    parser.add_argument("--models", type=Path, help="folder of trained models")
     parser.add_argument("--until", default="", help="HH:MM, by this machine's clock")
     parser.add_argument("--budget", choices=("usual", "small"), default="usual", help="of `coverage`")
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
-    {"run": run, "table": table, "compare": changes, "coverage": coverage}[options.what](options)
+    {"train": train, "run": run, "table": table, "compare": changes, "coverage": coverage}[options.what](options)
 
 
 if __name__ == "__main__":

@@ -174,13 +174,14 @@ class DiagnosisReport:
 
     def _followed_form(self) -> dict[str, Any] | None:
         """The form of documents that moves predictions most, if by 1.5 in log-odds, at the lower end of its interval, and a quarter
-        of them to one class. If hardly any document has it, the words must keep their effect: a model that does not know the form
-        loses sight of them, and predicts one class whatever they say."""
+        of them to one class. If hardly any document has it (below 5 %), the words must keep their effect: a model that does not know
+        the form loses sight of them, and predicts one class whatever they say."""
         usual = np.median(self.found.used["use"].to_numpy()) if self.found.used.height else 0.0
         far = pl.col("followed") & (pl.col("mean_low") > 1.5) & (pl.col("mean") > usual)
         far &= (pl.col("after") - pl.col("before")).abs() > 0.25
-        known = pl.col("documents_having").fill_null(np.inf) >= self.found.settings["min_documents"]
-        rows = self.found.forms.filter(far, known | (pl.col("words_kept") > 0.7)).sort("mean", descending=True)
+        least = max(self.found.settings["min_documents"], 0.05 * self.found.documents["all"])
+        known = pl.col("documents_having").fill_null(np.inf) >= least
+        rows = self.found.forms.filter(far, known | (pl.col("words_kept") > 0.9)).sort("mean", descending=True)
         return rows.row(0, named=True) if rows.height else None
 
     def _coverage_line(self) -> str:

@@ -2,8 +2,8 @@
 
 Candidates are the words of largest use, of largest share, and of largest mean without evidence in the data; of the others those
 whose inputs are predicted most unlike all others (z of the mean answer), since where an answer is saturated its gradient
-vanishes. Of **rare words**, too rare for a fair number of inputs that contain them, those of largest answer alone, of largest
-effect, and in inputs predicted most unlike all others.
+vanishes. Of **rare words**, too rare for a fair number of inputs that contain them, those that move others most
+(`Trials.rare_candidates`).
 
 Each is **removed** from inputs that contain it, the words of a phrase together (`Measured.companions`), and **inserted** into
 others, drawn at random, half as many or as many as are missing. All are measured in FIRST inputs (in a third of that if the
@@ -27,6 +27,7 @@ from tokensieve.text.counts import Floats, Ints
 
 FIRST = 24  # inputs at first; fewer say little of a skewed mean
 FEWEST = 5  # inputs without which nothing is said
+_TRIED = 4  # inputs that every rare candidate is inserted into
 
 
 class Trials:
@@ -67,16 +68,24 @@ class Trials:
         return trials
 
     @staticmethod
-    def rare_candidates(measured: Measured, rare: Ints, budget: int) -> Ints:
-        """Words, of those too rare for a fair number of inputs, that deserve a look, ascending: at most six by each of three
-        measures."""
-        S, most = len(measured.value), round(6 * _scale(budget))
+    def rare_candidates(measured: Measured, rare: Ints, budget: int) -> tuple[Ints, int]:
+        """Words, of those too rare for a fair number of inputs, that deserve a look, ascending, and the passes that this took.
+
+        Those of largest answer alone, of largest effect, and in inputs predicted most unlike all others are inserted into the same
+        few inputs; the best are those of largest reliance, √n times the mean size of the change, if n inputs contain the word.
+        """
+        S, most = len(measured.value), round(24 * min(budget / 2400, 1.0))
         value = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
         held, known = np.bincount(measured.types, minlength=S), np.isfinite(measured.effect)
         sums = np.bincount(measured.types[known], np.abs(measured.effect[known]), S)
         effect = sums / np.maximum(np.bincount(measured.types[known], minlength=S), 1)
         unlike = np.where(held >= 2, _unlike_others(measured), 0.0)
-        return np.unique(np.concatenate([rare[_largest(score[rare], most)] for score in (value, effect, unlike)]))
+        words = np.unique(np.concatenate([rare[_largest(score[rare], most)] for score in (value, effect, unlike)]))
+        inputs = np.random.default_rng(measured.work.seed).permutation(len(measured.answers))[:_TRIED]
+        types, windows = np.repeat(words, len(inputs)), np.tile(inputs, len(words))
+        gained = np.abs(measured.insert(types, windows, "model: inserting rare words")).max(axis=1, initial=0.0)
+        reliance = np.sqrt(held[words]) * gained.reshape(len(words), len(inputs)).mean(axis=1)
+        return np.sort(words[_largest(reliance, round(18 * _scale(budget)))]), len(types)
 
     def use(self, measured: Measured, first: Use, labels: Ints) -> Use:
         """Numbers of removing and inserting for these words, first estimates for others (and of shares); labels of inputs, (W,)."""
