@@ -174,7 +174,7 @@ class DiagnosisReport:
 
     def _followed_form(self) -> dict[str, Any] | None:
         """The form of documents that moves predictions most, if by 1.5 in log-odds, at the lower end of its interval, and a quarter
-        of them to one class. If hardly any document has it (below 5 %), the words must keep their effect: a model that does not know
+        of them to one class. If few documents have it (below 5 %), the words must keep their effect: a model that does not know
         the form loses sight of them, and predicts one class whatever they say."""
         usual = np.median(self.found.used["use"].to_numpy()) if self.found.used.height else 0.0
         far = pl.col("followed") & (pl.col("mean_low") > 1.5) & (pl.col("mean") > usual)
