@@ -75,7 +75,7 @@ class DiagnosisReport:
         used, hidden = self.found.used, self.found.uses.filter(pl.col("status") == str(Status.NOT_SHOWN))
         if not self.found.learned:
             blocks.append(Text(self._next_step(), "lead"))
-            if used.height:
+            if used.height and not self.found.reading["warning"]:
                 words = self._words(used, "Words whose removal moves its predictions")
                 blocks.append(Section("Words that move its predictions", words, folded=True, only=_PAGE))
         elif used.height:
@@ -85,7 +85,7 @@ class DiagnosisReport:
             blocks += [Text("The model does not measurably use any single word."), Text(self._next_step(), "lead")]
         if not self.found.reading["warning"]:  # the classes that it names would be the wrong ones
             blocks.append(Section("Formatting of documents", self._forms()))
-        if hidden.height:
+        if hidden.height and not self.found.reading["warning"]:
             title = "Other words that were removed, without a measurable effect"
             blocks.append(Section("No measurable use", self._words(hidden, title), folded=True, only=_PAGE))
         blocks.append(Section("How well it predicts", self._skill()))
@@ -272,7 +272,8 @@ class DiagnosisReport:
         )
 
     def _most_used(self) -> Picture:
-        top = self.found.used.select("token", "use", "use_low", "use_high", "status").head(14)
+        shown_use = self.found.used.filter(pl.col("use_low") > 0)  # others have only their insertion to show
+        top = shown_use.select("token", "use", "use_low", "use_high", "status").head(14)
         rows = [
             {"rank": rank, "text": shown(token, 24), "x": use, "low": low, "high": high, "data": _SAID[status][0]}
             for rank, (token, use, low, high, status) in enumerate(top.iter_rows())

@@ -54,7 +54,8 @@ class Status(StrEnum):
 def judge(
     measured: Measured, use: Use, trials: Trials, found: Importance, needed: Floats, answers_differ: bool
 ) -> pl.DataFrame:
-    """The words confirmed: those whose use is shown; of these one that dominates, those that double the odds, then by reliance.
+    """The words confirmed: those whose use is shown; of these those that dominate, those in FEWEST documents that double the odds,
+    then by reliance.
 
     Columns: token, class (the one that the model takes it to speak for), status, use, use_low, use_high, inserted, inserted_low (of
     fewer than FEWEST insertions nan), reliance, beyond, needed, share,
@@ -119,6 +120,7 @@ def judge(
     # a word in few documents that moves answers much further than any other comes first all the same
     first = pl.col("token").is_in(dominating_words(table.filter(~hidden)))
     doubles = pl.max_horizontal("use_low", pl.col("inserted_low").fill_nan(None)) > math.log(2)
+    doubles &= pl.col("documents") >= FEWEST
     order = (hidden, first, doubles, "reliance", "use", "token")
     return table.sort(*order, descending=[False, True, True, True, True, False])
 
