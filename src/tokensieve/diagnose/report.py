@@ -241,14 +241,27 @@ class DiagnosisReport:
                 f"The data does not support its use of {quoted(leaning)}. Check whether {it} in its training data."
             )
         elif used.height and not dominating_words(used):
-            out.append(
-                "It does not measurably rely on any word the data does not support. A shortcut that this file shares with the "
-                "training data looks supported: check the words at the top."
+            sure = "It does not measurably rely on any word the data does not support."
+            unsure = used.filter(
+                pl.col("status").is_in([str(Status.OTHER), str(Status.RARE)]), pl.col("use_low") > np.log(2)
             )
+            if unsure.height:
+                names = quoted(unsure["token"].head(3).to_list())
+                doubles = "at least doubles" if unsure.height == 1 else "at least double"
+                sure = f"The data cannot tell whether it should use {names}, which {doubles} the odds."
+            shared = (
+                "A shortcut that this file shares with the training data looks supported: check the words at the top."
+            )
+            out.append(f"{sure} {shared}")
         far = self.found.forms.filter("followed", (pl.col("after") - pl.col("before")).abs() > 0.25)
         for form in far.sort("mean", descending=True).head(1).iter_rows(named=True):
             moved = f"{percent(form['after'], 0)} are predicted {shown(form['class'], 40)}"
-            out.append(f"Of documents {form['form']}, {moved} (originals: {percent(form['before'], 0)}).")
+            line = f"Of documents {form['form']}, {moved} (originals: {percent(form['before'], 0)})."
+            having = form["documents_having"] or 0
+            if having < 0.05 * self.found.documents["all"]:
+                few = f"Only {count(having, 'document')} of this file" if having else "No document of this file"
+                line += f" {few} {'are' if having > 1 else 'is'} like that, so the model may never have seen one."
+            out.append(line)
         return out
 
     def _next_step(self) -> str:
