@@ -337,7 +337,7 @@ class Measured:
         skewness = np.maximum(third * n / (degrees * np.maximum(n - 2, 1)), 0.0)
         usual = float(variance[n > 1].mean()) if (n > 1).any() else 0.0
         moderated = np.sqrt((_PRIOR * usual + (n - 1) * variance) / (_PRIOR + degrees))
-        low, high = Measured.mean_interval(n, mean, moderated, skewness, _PRIOR)
+        low, high = Measured.mean_interval(n, mean, moderated, skewness, prior=_PRIOR)
         error = np.sqrt(moment(helps, helping) / degrees / np.maximum(n, 1))
         half = np.where(n > 1, stats.t.isf(0.025, degrees) * error, np.inf)
         return {
@@ -356,7 +356,9 @@ class Measured:
         }
 
     @staticmethod
-    def mean_interval(n: Ints, mean: Floats, spread: Floats, skewness: Floats, prior: int = 0) -> tuple[Floats, Floats]:
+    def mean_interval(
+        n: Ints, mean: Floats, spread: Floats, skewness: Floats, *, prior: int = 0
+    ) -> tuple[Floats, Floats]:
         """95 % interval of the mean of n values with this standard deviation (moderated with `prior` degrees) and skewness, by the
         module's formula."""
         root = np.sqrt(np.maximum(n, 1))
