@@ -98,7 +98,7 @@ def test_mask_cuts_from_both_answers(home: Path, run: Run) -> None:
         (("train", "pairs.csv", "--pairs", "chosen,rejected", "--label", "id"), "--label is for labelled documents"),
         (
             ("train", "pairs.csv", "--pairs", "chosen,rejected", "--cluster", "tcp://x:1"),
-            "leave out --pairs or --cluster",
+            "leave out --cluster, and use --stream",
         ),
         (("predict", "model", "pairs.csv", "--pairs", "chosen,other"), "no column 'other'"),
         (
