@@ -437,21 +437,13 @@ def _workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTa
 
 
 class _Kind(NamedTuple):
-    """A kind of file.
-
-    Attributes:
-        read: what makes a table of it.
-        method: of Polars, to read it.
-        begins: its first bytes, by which standard input is recognised.
-        lists: whether a cell may be a list.
-        remote: whether it is read from an address.
-    """
+    """A kind of file."""
 
     read: Callable[..., SourceTable]
-    method: str
-    begins: bytes = b""
-    lists: bool = True
-    remote: bool = True
+    method: str  # of Polars, to read it
+    begins: bytes = b""  # by which standard input is recognised
+    lists: bool = True  # whether a cell may be one
+    remote: bool = True  # whether it is read from an address
 
 
 _LINES = _Kind(partial(_json_table, False), "read_ndjson")
