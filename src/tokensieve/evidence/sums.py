@@ -68,7 +68,14 @@ class TokenSums:
             lengths = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
         out.class_sizes[:] = np.bincount(labels, minlength=classes)
         _add_up(
-            (matrix.indptr, matrix.indices, matrix.data, np.asarray(labels, np.int64), lengths),
+            # of one type and writable, so one compilation
+            (
+                matrix.indptr.astype(np.int64),
+                matrix.indices.astype(np.int32, copy=False),
+                matrix.data,
+                np.array(labels, np.int64),
+                lengths,
+            ),
             (out.inverse_lengths, out.present, out.shares),
             (out.count, out.squares),
         )

@@ -74,7 +74,7 @@ def train(
     """
     m = counts.matrix
     rows = np.arange(counts.n_documents // (1 + schedule.pairs)) if rows is None else rows
-    indptr = m.indptr.astype(np.int64)  # one type, so one compilation
+    indptr, labels = m.indptr.astype(np.int64), counts.labels.copy()  # one type and writable, so one compilation
     sink = m.shape[1] if len(u) > m.shape[1] else -1
     table, longest = _packed(u, w), int(np.diff(m.indptr).max(initial=1))
     room = np.empty(2 * longest), np.empty((4, w.shape[1])), np.empty(len(u), np.int64), np.zeros(len(u), np.bool_)
@@ -92,7 +92,7 @@ def train(
         rates = np.outer(rate * (1 - steps / schedule.steps), [schedule.score_rate, schedule.value_rate])
         batches = order.reshape(-1, per_step)
         _adam(
-            indptr, m.indices, m.data, counts.labels, weights, batches, rates, root, sink, schedule.pairs, table, *room
+            indptr, m.indices, m.data, labels, weights, batches, rates, root, sink, schedule.pairs or None, table, *room
         )
         yield int(steps[-1]) + 1, table[:, 0].copy(), table[:, 4::4].copy()
 
@@ -119,7 +119,7 @@ def _adam(
     rates: Floats,
     roots: Floats,
     sink: int,
-    pairs: bool,
+    pairs: bool | None,  # None rather than False: what is for pairs is not compiled
     table: Floats,
     q: Floats,
     fg: Floats,
@@ -134,12 +134,13 @@ def _adam(
             touched[0], n_touched = sink, 1
         for j in range(size):
             k = batches[step, j]
-            first, last = (indptr[2 * k], indptr[2 * k + 2]) if pairs else (indptr[k], indptr[k + 1])
-            if pairs:
-                middle = indptr[2 * k + 1] - first
-                _pair(middle, indices[first:last], data[first:last], weights[2 * k], sink, table, q, fg)
-            elif first < last:
-                _document(indices[first:last], data[first:last], labels[k], weights[k], sink, table, q, fg)
+            if pairs is None:
+                first, last = indptr[k], indptr[k + 1]
+                if first < last:
+                    _document(indices[first:last], data[first:last], labels[k], weights[k], sink, table, q, fg)
+            else:
+                first, middle, last = indptr[2 * k], indptr[2 * k + 1], indptr[2 * k + 2]
+                _pair(middle - first, indices[first:last], data[first:last], weights[2 * k], sink, table, q, fg)
             for i in range(first, last):
                 s = indices[i]
                 if not marked[s]:
