@@ -283,10 +283,10 @@ class Reproduction:
         """What each experiment claims, needs and takes, and its readings."""
         blocks: list[Text] = []
         for e in experiments:
-            needs = ", ".join([*e.needs, *["PyTorch"] * e.torch]) or "nothing"
+            needs = ", ".join([*e.needs, *["PyTorch"] * e.torch]) or "no data"
             times = {scale: f"{s:.0f} s" if s < 90 else f"{s / 60:.0f} min" for scale, s in e.seconds.items()}
             takes = ", ".join(f"{scale} about {time}" for scale, time in times.items())
-            blocks.append(Text(subscripts(f"{e.id}: {e.title}. Needs {needs}; {takes} a seed."), "lead"))
+            blocks.append(Text(subscripts(f"{e.id}: {e.title}. Needs {needs}; {takes} per seed."), "lead"))
             said = [f"The paper: {e.claim}; {e.paper}.", f"Criterion, fixed on {FIXED}: {e.criterion}."]
             said += [f"Interpretation {one['name']}: {e.reading_note(one['name'])}." for one in e.readings]
             blocks += [Text(subscripts(text)) for text in said]
