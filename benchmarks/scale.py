@@ -374,9 +374,9 @@ def predict(options: argparse.Namespace) -> None:
             grams = (" ".join(words[i : i + k]) for k in range(1, n + 1) for i in range(len(words) - k + 1))
             known = [place[g] for g in grams if g in place]
             odds = [math.exp(scores[s]) for s in known]
-            out.append(
-                sum(o * values[s] for o, s in zip(odds, known, strict=True)) / sum(odds) if odds else told["prior"][0]
-            )
+            sink = math.exp(told["sink"])
+            total = sink * told["prior"][0] + sum(o * values[s] for o, s in zip(odds, known, strict=True))
+            out.append(total / (sink + sum(odds)))
         return out
 
     sides["the table alone, plain Python, text to answer"] = by_table, len(some)
@@ -384,8 +384,13 @@ def predict(options: argparse.Namespace) -> None:
     for name, (side, documents) in sides.items():
         seconds = statistics.median(_timed(side)[1] for _ in range(3))
         print(f"| {name} | {documents / seconds:,.0f} |", flush=True)
-    difference = np.abs(np.array(by_table()) - model.decision_function(some)).max()
-    print(f"largest difference of the table's answers to the library's: {difference:.1e}")
+    difference = np.abs(np.array(by_table()) - model.decision_function(some))
+    same = float(
+        np.mean(difference < 1e-9)
+    )  # the short pattern splits numbers and addresses in another way than the rule
+    print(
+        f"texts for which the table's logit is the library's: {same:.0%}; median difference {np.median(difference):.1e}"
+    )
 
 
 def main() -> None:
