@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from calls import fast_first
+from tokensieve.auditing.checks.base import DESCRIPTIVE
 from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.checks.label_issues import LabelIssues
 from tokensieve.auditing.checks.signs import Sign
@@ -319,8 +320,9 @@ def test_information_against_its_definition() -> None:
 
 
 def test_findings_are_ranked_and_are_json(whole: Audit) -> None:
-    severities = [finding.severity for finding in whole.findings]
-    assert severities == sorted(severities, reverse=True) and whole.findings[0].level != "low"
+    levels = ("high", "medium", "low")
+    order = [(levels.index(f.level), f.kind in DESCRIPTIVE, -f.severity) for f in whole.findings]
+    assert order == sorted(order) and whole.findings[0].level != "low"
     written = json.loads(json.dumps(whole.findings_dict()))
     assert [entry["kind"] for entry in written["findings"]] == [finding.kind for finding in whole.findings]
     rows = whole.finding_rows()
@@ -530,15 +532,45 @@ def test_a_shift_of_formatting_is_a_finding_where_it_decides_nothing() -> None:
     assert not [token for token in found["shift"].tokens if "length" in token]
 
 
-def test_groups_that_nobody_named_are_found() -> None:
+@pytest.mark.parametrize("words", [200, 2000])
+def test_groups_that_nobody_named_are_found(words: int) -> None:
+    """Words of one source, which may occur in several others too."""
     texts, labels = reviews(600, 1)
     rng = np.random.default_rng(0)
-    own = [" ".join(f"own{w}" for w in rng.integers(0, 2000, 6)) for _ in range(120)]
+    own = [" ".join(f"own{w}" for w in rng.integers(0, words, 6)) for _ in range(120)]
     drawn = rng.integers(0, 2, 120)
     grouped = [f"{text} {own[i // 5]}" for i, text in enumerate(texts)]
     found = kinds(audited(grouped, [["bad", "good"][drawn[i // 5]] for i in range(600)]))
     assert found["groups"].documents > 300 and "--by" in found["groups"].action
     assert "groups" not in kinds(audited(texts, labels))
+
+
+@pytest.mark.parametrize("copies", [1, 25])
+def test_a_text_that_was_repeated_is_evidence_once(copies: int) -> None:
+    """On tweets "ly" was a shortcut: 27 copies of one of them."""
+    plant = in_share(0.1, 1, lambda text: f"{text} bit.ly/a1")
+    texts, labels = reviews(700, 3, plant if copies == 1 else None)
+    texts += ["So good to see you all, it was great, read on at bit.ly/a1 today"] * copies
+    named = {token for f in audited(texts, labels + ["good"] * copies).findings for token in f.tokens}
+    assert ("ly" in named) == (copies == 1)
+
+
+def test_a_phrase_of_common_words_in_few_documents_is_found() -> None:
+    texts, labels = reviews(900, 4)
+    rng, good = np.random.default_rng(1), [i for i, label in enumerate(labels) if label == "good"]
+    for words, documents in (("time people", rng.permutation(good)[:24]), ("time", range(120)), ("people", range(120))):
+        for i in documents:
+            texts[i] = anywhere(texts[i], words, rng)
+    (found,) = audited(texts, labels).findings
+    assert found.tokens == ("time people",) and found.documents < 24
+
+
+def test_fifteen_words_and_length_are_said_to_predict_so_much() -> None:
+    found = audited(*reviews(500, 2), thorough=True)
+    assert found.few_words is not None and found.few_words[1] is not None and len(found.few_words[0]) == 15
+    assert found.to_dict()["few_words"]["accuracy"]["of"] == found.documents["test"]
+    assert "The 15 most informative words" in str(found.report())
+    assert found.few_words[1].value > found.majority_accuracy
 
 
 def shortcut_words(texts: list[str], labels: list[str]) -> set[str]:
@@ -676,6 +708,9 @@ def test_whole_phrases_at_either_edge_unless_names_fill_them() -> None:
     assert Sign.whole_phrases("tablet", mine, starts, split)[0] == "tablet user writes text"
     assert Sign.whole_phrases("name1", np.arange(1, n, 20), names, split) == []  # too few to tell, and 20 names
     assert Sign.whole_phrases("tablet", mine, pl.Series(["tablet"] * n), split) == []
+    agents = pl.Series([f"Text number {i}. Handled by name{i % 20}" for i in range(200)])
+    phrases = Sign.whole_phrases("name1", np.arange(1, 200, 20), agents, split)
+    assert phrases == ["handled by name1", *(f"handled by name{i % 20}" for i in (0, *range(2, 20)))]
 
 
 def test_a_small_class_is_little_of_the_data() -> None:

@@ -178,7 +178,7 @@ OfTask = tuple[str, tuple[str, list[tuple[str, float]]], list[Block], list[Block
 @singledispatch
 def _of_task(task: Task, audit: Audit) -> OfTask:
     """What the report of labels has of its own: what was read, the name of its accuracy and other accuracies, what else the first
-    screen says (nothing), what is rewarded (nothing), warnings, and where a mask applies."""
+    screen says (what few words predict), what is rewarded (nothing), warnings, and where a mask applies."""
     n = audit.documents
     train, test = count(n["train"], "training document"), count(n["test"], "test document")
     warnings: list[Block] = []
@@ -193,7 +193,12 @@ def _of_task(task: Task, audit: Audit) -> OfTask:
         text = f"TF-IDF with logistic regression is {points} points more accurate; try longer n-grams."
         warnings.append(Text(text, style="warning"))
     figures = "Test accuracy", [("Always predicting the largest class", audit.majority_accuracy)]
-    return f"{train} and {test} in {len(audit.classes):,} classes", figures, [], [], warnings, ""
+    few: list[Block] = []
+    if audit.few_words and (alone := audit.few_words[1]):
+        words = ", ".join(quoted([token]) for token in audit.few_words[0][:3])
+        most = f"The {len(audit.few_words[0])} most informative words ({words}, …)"
+        few = [Text(f"{most} and length alone predict {percent(alone.value)} of test labels.")]
+    return f"{train} and {test} in {len(audit.classes):,} classes", figures, few, [], warnings, ""
 
 
 @_of_task.register(Preferences)

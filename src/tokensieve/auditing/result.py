@@ -55,6 +55,7 @@ class Audit:
         baseline_accuracy: test accuracy of TF-IDF + logistic regression on the same token counts; None without the baseline.
         honest_accuracy: test accuracy with all tokens, and of a model trained without the shortcut tokens; None if there are no
             shortcuts.
+        few_words: the 15 words of most information, and the test accuracy of a model of these and length alone; None for pairs.
         label_issues: training documents that may have the wrong label (row, label, looks_like, margin, against).
         environments: for each token type and class, its effect in each environment and whether the effects agree; empty without
             environments.
@@ -72,6 +73,7 @@ class Audit:
     findings: tuple[Finding, ...] = ()
     baseline_accuracy: float | None = None
     honest_accuracy: tuple[Share, Share] | None = None
+    few_words: tuple[tuple[str, ...], Share | None] | None = None
     label_issues: pl.DataFrame = field(default_factory=pl.DataFrame)
     environments: pl.DataFrame = field(default_factory=pl.DataFrame)
     curve: pl.DataFrame = field(default_factory=pl.DataFrame)
@@ -365,12 +367,17 @@ class Audit:
         summary["over_budget"] = self.over_budget.select(over).to_dicts()
         summary["findings"] = Counter(finding.kind for finding in self.findings)
         summary["honest_accuracy"] = self.honest_accuracy and [share.to_dict() for share in self.honest_accuracy]
+        if self.few_words and self.few_words[1]:
+            summary["few_words"] = {"tokens": list(self.few_words[0]), "accuracy": self.few_words[1].to_dict()}
         of_task = {"model_card": self.card, "pairs": self.pairs}
         return summary | {name: part.to_dict() for name, part in of_task.items() if part}
 
     def findings_dict(self) -> dict[str, Any]:
         """The content of findings.json."""
         findings = [finding.to_dict() for finding in self.findings]
+        for entry, finding in zip(findings, self.findings, strict=True):
+            if finding.kind == "shortcut":
+                entry["mask"] = self.to_mask(finding)
         return {"name": self.name, "version": self.version, "findings": findings}
 
     def finding_rows(self) -> pl.DataFrame:

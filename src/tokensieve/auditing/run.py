@@ -12,6 +12,7 @@ import polars as pl
 
 from tokensieve.auditing.agreement import DIGITS, QUADRANTS, token_table
 from tokensieve.auditing.checks import AuditData, registry
+from tokensieve.auditing.checks.alone import Alone
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
@@ -118,13 +119,14 @@ def _audited(
     findings = data.findings(registry())
     clock.lap("findings")
     progress("learning curve", 0.0)
-    honest = None
+    honest = few = None
     if settings.thorough:
         shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
         gone = {token for finding in shortcuts for token in finding.tokens}
         if not all(finding.tokens for finding in shortcuts):  # one of them is length, with all its bins
             gone |= {str(token) for token in train.counts.tokens if "⟨length " in str(token)}
         honest = task.accuracy_without(gone, train, test, learned.model, learned.f, settings)
+        few = Alone.few_words(data) if task.classifies else None
     if curve:
         curve.exception()  # waits
     clock.lap("learning curve")
@@ -141,6 +143,7 @@ def _audited(
         findings=findings,
         baseline_accuracy=baseline.result() if baseline else None,
         honest_accuracy=honest,
+        few_words=few,
         label_issues=data.label_issues[2] if settings.thorough else pl.DataFrame(),
         environments=stable,
         curve=curve.result() if curve else pl.DataFrame(),

@@ -133,7 +133,9 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
         if not over:
             place = "findings.json"
             findings = parsed(read_regular(folder / place))["findings"]
-            tokens = [str(token) for one in findings if one["kind"] == "shortcut" for token in one["tokens"]]
+            tokens = [
+                str(token) for one in findings if one["kind"] == "shortcut" for token in one.get("mask", one["tokens"])
+            ]
             over = [token for token in tokens if not Formatting.includes(token)]
     except (OSError, ValueError, LookupError, TypeError) as problem:
         said = f"its {place} lacks {problem}" if isinstance(problem, LookupError | TypeError) else str(problem)

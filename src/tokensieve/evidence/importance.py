@@ -196,15 +196,10 @@ def importance_of(
     present: Ints | None = None,
 ) -> Importance:
     """All statistics of every type and class, from sums over words and over the presences of formatting (`marks`), words first;
-    q-values are over both together.
+    q-values are over both together. An `InputError` where fewer than two classes have documents.
 
-    Args:
-        sizes: documents of each class, shape (K,): α, effect and reach of a presence are divided by the mean length T̄ of a
-            document, or by nothing if None.
-        present: where the sums are over groups, documents of each class that contain each type, shape (|S|, K).
-
-    Raises:
-        InputError: fewer than two classes have documents.
+    `sizes` are the documents of each class, shape (K,): α, effect and reach of a presence are divided by the mean length T̄ of a
+    document, or by nothing if None. `present`, where the sums are over groups, are documents of each class that contain each type.
     """
     if np.count_nonzero(sums.class_sizes) < 2:
         raise InputError("token importance needs documents of at least two classes")

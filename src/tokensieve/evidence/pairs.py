@@ -96,10 +96,8 @@ def win_rates(counts: Counts, units: Ints, log_ratio: Floats) -> pl.DataFrame:
 
 
 def _length_features(log_ratio: Floats) -> Floats:
-    """B of the module docstring: the parts of Δ log length within ±½, from there to ±1, and beyond; shape (n, 3).
-
-    Beyond three times as long, longer wins hardly more often.
-    """
+    """B of the module docstring: the parts of Δ log length within ±½, from there to ±1, and beyond, where longer wins hardly more
+    often; shape (n, 3)."""
     inner, middle = np.clip(log_ratio, -0.5, 0.5), np.clip(log_ratio, -1.0, 1.0)
     return np.column_stack([inner, middle - inner, log_ratio - middle])
 
@@ -155,8 +153,6 @@ def _flipped_p(total: Floats, reach: Floats, second: Floats, fourth: Floats, uni
     The symmetric curve on a bounded range (Pearson II) with the moments above; where that range is shorter than ±Σ |D_u|, as where
     one unit outweighs the others, the normal curve, which bounds the tail but for a factor (Hoeffding 1963); and never less than
     2^{1−m}, the smallest p that m units can give.
-
-    The arguments are those that `_moments` returns.
     """
     flat = second <= 0
     var = np.where(flat, 1.0, second)

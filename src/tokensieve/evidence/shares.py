@@ -44,11 +44,7 @@ class Share:
 
         V is the cluster-robust variance of a mean (Liang & Zeger 1986; as a ratio of unit sums, Cochran 1977, section 9A.3), D
         Kish's design effect (Korn & Graubard 1998), the quantile Student's with U − 1 degrees. Where all are 0, or all 1, no
-        variance can be seen, and the groups are counted: n/D = U.
-
-        Args:
-            correct: 1, 0 or ½ for each, shape (n,).
-            units: the group of each, shape (n,), or None.
+        variance can be seen, and the groups are counted: n/D = U. `correct` is 1, 0 or ½ for each, `units` its group.
         """
         x = np.asarray(correct, dtype=np.float64)
         n, found = len(x), round(float(x.sum()))

@@ -81,7 +81,18 @@ class Alone(Check):
                 details=tuple(details),
             )
 
-    def _accuracy(self, types: Ints, data: AuditData) -> Share | None:
+    @classmethod
+    def few_words(cls, data: AuditData) -> tuple[tuple[str, ...], Share | None]:
+        """The words of most information, and what these and length alone predict: not a finding, as no one can know whether a
+        text should need more."""
+        tokens, form = data.train.counts.tokens, np.arange(data.words, data.train.counts.n_types)
+        bits = Candidate.information(data.importance.class_documents[: data.words], data.class_sizes)
+        words = np.argsort(-bits, kind="stable")[: cls.named]
+        types = np.append(words, form[["⟨length " in str(token) for token in tokens[form]]])
+        return tuple(map(str, tokens[words])), cls._accuracy(types, data)
+
+    @staticmethod
+    def _accuracy(types: Ints, data: AuditData) -> Share | None:
         """Test accuracy of the same model of these types alone; None without any."""
         if not 1 < len(types) < data.train.counts.n_types:
             return None

@@ -41,7 +41,8 @@ class Association(Check):
         kept = [
             (token, int(types[i]), int(classes[i]), held)
             for token, i, held, (borne, _) in zip(names, order, holders, signs, strict=True)
-            if {Sign.MARKUP, Sign.BOILERPLATE} & set(borne) or (fields and fields.is_value(token))
+            if len(data.without_copies(held)) >= self.least
+            and ({Sign.MARKUP, Sign.BOILERPLATE} & set(borne) or (fields and fields.is_value(token)))
         ]
         if not kept:
             return

@@ -32,6 +32,8 @@ from tokensieve.text.vocabulary import CountedCorpus, TokenStream
 
 __all__ = ["EXAMPLES", "AuditData", "Check", "Finding", "Findings", "Labels", "Preferences", "Share"]
 EXAMPLES = 3  # of a finding
+# kinds that describe the data as a whole: behind those of their level that name what a model can exploit or what to correct
+DESCRIPTIVE = ("groups", "repeated", "drift", "imbalance", "empty")
 Findings = Iterable[Finding]
 
 
@@ -119,9 +121,20 @@ class AuditData:
         if not self.settings.thorough:
             return None
         if self.task.known_totals:
-            keys = pl.DataFrame({"key": pl.concat([self.train.corpus.keys, self.test.corpus.keys])}).with_row_index("i")
-            return keys.select(pl.col("i").min().over("key")).to_series().to_numpy().astype(np.int64)
+            return _first_of_key(self.train.corpus.keys, self.test.corpus.keys)
         return near_duplicates(stream for part in (self.train, self.test) for stream in part.stream)
+
+    @cached_property
+    def first_copies(self) -> Ints:
+        """The first copy of each training document, near duplicates included where they were looked for."""
+        near = self.near_duplicates
+        if near is not None:
+            return near[: len(self.train.corpus.labels)]
+        return _first_of_key(self.train.corpus.keys)
+
+    def without_copies(self, documents: Ints) -> Ints:
+        """Of some training documents one of each text: what a writer, or a program, repeated is evidence once."""
+        return documents[np.sort(np.unique(self.first_copies[documents], return_index=True)[1])]
 
     @cached_property
     def label_issues(self) -> tuple[tuple[Ints, Ints, Floats], int, pl.DataFrame]:
@@ -183,7 +196,7 @@ class AuditData:
         return not len(own) or bool(right[own].mean() - right[~covered].mean() >= lean / 2)
 
     def findings(self, checks: Iterable[Check]) -> tuple[Finding, ...]:
-        """The findings of every check that applies, most serious first."""
+        """The findings of every check that applies: by level, what describes the data as a whole behind the others, by severity."""
         known = [check for check in checks if check.name not in self.task.left_out]
         apply = [c for c in known if isinstance(self.task, c.tasks) and (self.settings.thorough or not c.thorough)]
         turns = iter(enumerate(apply))  # two threads take the next one from it
@@ -206,17 +219,17 @@ class AuditData:
         counts = self.train.counts
 
         def explained(finding: Finding) -> bool:
-            """Of the same token, or of the same documents, it says less than a shortcut of its class, or a more serious one."""
+            """Of the same token, or of documents whose class the shortcuts explain, it says less than they do."""
             types = np.flatnonzero(counts.tokens == finding.tokens[0])
             if finding.tokens[0] in reported or not len(types):
                 return finding.tokens[0] in reported
-            others = [one for one in shortcuts if one.label == finding.label or one.severity > finding.severity]
-            more = [one.rows.filter(pl.col("part") == "train")["row"] for one in others]
-            covered = np.isin(self.train.corpus.rows, pl.concat([finding.rows["row"].clear(), *more]))
+            rows = [one.rows.filter(pl.col("part") == "train")["row"] for one in shortcuts]
+            covered = np.isin(self.train.corpus.rows, pl.concat([finding.rows["row"].clear(), *rows]))
             return not self.leans_beyond(counts.holders(types)[0], counts.classes.index(finding.label), covered)
 
         found = [f for f in found if f.kind not in ("association", "shift") or not explained(f)]
-        return tuple(sorted(found, key=lambda finding: -finding.severity))
+        levels = ("high", "medium", "low")
+        return tuple(sorted(found, key=lambda f: (levels.index(f.level), f.kind in DESCRIPTIVE, -f.severity)))
 
     def start_of(self, document: int, part: str = "train", looks_like: str = "", most: int = 140) -> Excerpt:
         """The first `most` characters of a document, as an example of a finding."""
@@ -224,6 +237,12 @@ class AuditData:
         text = str(corpus.texts[document])
         cut = text if len(text) <= most else text[:most] + "…"
         return Excerpt(int(corpus.rows[document]), corpus.classes[corpus.labels[document]], "", "", cut, looks_like)
+
+
+def _first_of_key(*keys: pl.Series) -> Ints:
+    """The first document of the same key, of each."""
+    frame = pl.DataFrame({"key": pl.concat(keys)}).with_row_index("i")
+    return frame.select(pl.col("i").min().over("key")).to_series().to_numpy().astype(np.int64)
 
 
 def _sums_within(part: CountedCorpus, name: str) -> Sums:

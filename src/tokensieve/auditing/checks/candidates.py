@@ -48,6 +48,7 @@ class Candidate:
     coverage: ClassVar[float] = 0.01  # of the class's documents
     common: ClassVar[float] = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
     rare: ClassVar[float] = 0.01  # q of containing it, for what is in too few documents for the table's test
+    chance: ClassVar[float] = 2e-5  # p of a phrase, which has several other tests to pass
     # types, of how much information, and how far on the way to certain; without a limit beyond `pure`
     informative, bits, less_pure, pure = 30, 0.02, 0.2, 0.5
     # of the documents with a phrase; of the film reviews with "well worth", no artefact, 0.96 are good ones
@@ -55,7 +56,7 @@ class Candidate:
     looked_into, least_looked_into = 160, 8  # candidates whose documents are read, and of each class
 
     @classmethod
-    def of(cls, table: pl.DataFrame, train: Counts, sizes: Ints, types: slice) -> list[Candidate]:
+    def of(cls, table: pl.DataFrame, train: Counts, sizes: Ints, types: slice, chance: float = 0.0) -> list[Candidate]:
         """Those to look into among some types, the surest of each class first; `sizes`: documents of each class in the table."""
         n, grouped = int(sizes.sum()), "units" in table.columns
         start, stop, _ = types.indices(train.n_types)
@@ -71,8 +72,12 @@ class Candidate:
             # that so many of them are of the class (a binomial bound of Fisher's exact test): few documents of unequal length may
             # hide it from the table's test, which compares how much of the text a type is
             p = np.where(fits, betainc(np.maximum(inside, 1), documents - inside + 1, size / n), 1.0)
-            exceptional = np.zeros(stop - start, bool) if grouped else false_discovery(p[:, None])[:, 0] < cls.rare
-            fits &= (q < LEVEL) | exceptional
+            # a word in too few documents to be one, of whatever class, is not tested and does not count as a test
+            tested = (documents >= max(FLOOR, cls.coverage * size)) | rows["token"].str.starts_with("⟨").to_numpy()
+            exceptional = np.zeros(stop - start, bool)
+            if not grouped and tested.any():
+                exceptional[tested] = false_discovery(p[tested, None])[:, 0] < cls.rare
+            fits &= (q < LEVEL) | exceptional | (p < chance)
             told = np.zeros(stop - start, dtype=bool)
             told[np.argsort(-np.where(fits, bits, 0.0), kind="stable")[: cls.informative]] = True
             told &= (bits >= cls.bits) & (way > cls.less_pure)
@@ -101,7 +106,7 @@ class Candidate:
         place, present = {word: s for s, word in enumerate(vocabulary.words)}, counts.present
         out = []
         table, types = token_importance(counts, units=data.train.corpus.units).to_frame(), slice(words, counts.n_types)
-        for c in cls.of(table, counts, counts.class_sizes, types):
+        for c in cls.of(table, counts, counts.class_sizes, types, cls.chance):
             outside = [present[place[word]] - present[c.type] for word in c.token.split(" ")]
             leans = any(cls._leans(rest, c.label, train) for rest in outside)
             if not leans and present[c.type, c.label] >= cls.decided * len(c.documents):
@@ -115,9 +120,8 @@ class Candidate:
         train, corpus, texts = data.train.counts, data.train.corpus, data.train.corpus.texts
         if corpus.fields:
             return []
-        lower = pl.concat(
-            [part.str.to_lowercase() for part in ([texts] if isinstance(texts, pl.Series) else texts.batches())]
-        )
+        parts = [texts] if isinstance(texts, pl.Series) else texts.batches()
+        lower = pl.concat([part.str.to_lowercase() for part in parts])
         runs, edges = pl.Series(dtype=pl.String), {"starts": lower.str.head(80), "ends": lower.str.tail(80)}
         for verb, edge in edges.items():
             pieces = edge.str.replace_all(r"\d+", "0").str.extract_all(r"\w+|[^\w\s]").list
@@ -134,9 +138,8 @@ class Candidate:
         matrix = sp.csr_array((np.ones(len(places)), (frame["document"].to_numpy(), places)), (len(lower), len(names)))
         counts = Counts(matrix, train.labels, train.classes, names)
         out = []
-        for c in cls.of(
-            token_importance(counts, units=data.train.corpus.units).to_frame(), counts, counts.class_sizes, slice(None)
-        ):
+        table = token_importance(counts, units=data.train.corpus.units).to_frame()
+        for c in cls.of(table, counts, counts.class_sizes, slice(None)):
             words = re.findall(r"\w+", c.token.partition('"')[2])
             if sum(map(str.isalpha, words)) < 2:
                 continue
@@ -165,6 +168,17 @@ class Candidate:
         found = rel_entr(both, both.sum(axis=2, keepdims=True) * sizes / sizes.sum())
         return np.asarray(found.sum(axis=(0, 2)) / np.log(2))
 
+    def without_copies(self, data: AuditData) -> Candidate | None:
+        """Itself with one document of each text, if these suffice for a candidate."""
+        texts, train = data.without_copies(self.documents), data.train.counts
+        if len(texts) == len(self.documents):
+            return self
+        share = train.class_sizes[self.label] / train.n_documents
+        low = Share.count(int((train.labels[texts] == self.label).sum()), len(texts)).low
+        one = replace(self, documents=texts, way=min(self.way, float((low - share) / (1 - share))))
+        enough = len(texts) >= max(FLOOR, self.coverage * train.class_sizes[self.label])
+        return one if enough and one.way > self.less_pure else None
+
     def interrupts(self, data: AuditData) -> bool:
         """Whether it, or the short phrase that it always is in, stands between words that are neighbours elsewhere, about as often
         as any two neighbours are: what was put into finished sentences does, and a word that belongs there does not."""
@@ -177,8 +191,9 @@ class Candidate:
             return False  # interjections stand beside punctuation
         at = np.concatenate([np.empty(0, np.int64), *map(np.arange, starts[some], starts[some + 1])])
         begin, end = (np.repeat(x, starts[some + 1] - starts[some]) for x in (starts[some], starts[some + 1]))
-        here = ids[at] == stream.words.index(self.token.split(" ")[0])
-        at, begin, end = at[here], begin[here], end[here]
+        for i, word in enumerate(self.token.split(" ")):
+            here = (at + i < end) & (ids[np.minimum(at + i, end - 1)] == stream.words.index(word))
+            at, begin, end = at[here], begin[here], end[here]
         left, right = at - 1, at + size
         for side, step in ((left, -1), (right, 1)):
             for _ in range(3):  # words that always come with it are part of what was put there

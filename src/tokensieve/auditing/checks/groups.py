@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.findings import quoted
@@ -20,18 +19,21 @@ class Groups(Check):
     name = "groups"
     title = "Documents appear to be grouped"
     about = (
-        "At least 10% of the training documents fall into groups of 3 to 30 that share three or more rare words, and two documents "
-        "of a group have the same label at least 10 points more often than the model expects from their other words. Also reported "
-        "if documents with the same value in an author-like column have the same label at least 10 points more often than by "
-        "chance. Checked only without --by."
+        "At least 30% of the training documents share as many rare words with another one as three words in 30 documents each, "
+        "and over a third of its own; at least 90% of these pairs have the same label, 30 points more than the model expects from "
+        "their other words. Also reported if documents with the same value in an author-like column have the same label at least "
+        "10 points more often than by chance. Checked only without --by."
     )
     action = (
         "Name the column that groups them (author, thread, source) with --by, so that groups stay whole in the split."
     )
     tasks = (Labels,)
-    size = (3, 30)  # of a group, and so of the documents that contain one of its words
-    together = 0.5  # Jaccard index of the documents of two words of one group
-    words, least, agree = 3, 0.1, 0.1
+    # a word is rare in up to so many documents, or so much of all; as informative as so many words of the first kind must be what
+    # two documents share, and so much of what one of them has
+    few, rare, words, alike = 30, 0.05, 3, 0.35
+    # of the documents; of their pairs; more than expected (news of one event share names, and a label through what they are about)
+    least, agree, beyond = 0.3, 0.9, 0.3
+    most = 2e7  # pairs of documents with a word in common
 
     def find(self, data: AuditData) -> Findings:
         if data.train.corpus.groups is not None:
@@ -53,66 +55,44 @@ class Groups(Check):
                 f"both sides and inflates the accuracy. Keep them whole: {option('--by', column)}",
             )
             return
-        group, types = self._groups(train.matrix[:, : data.words])
-        held = np.flatnonzero(group >= 0)
+        (i, j), rare = self._pairs(train.matrix[:, : data.words])
+        held, among = np.unique([i, j], return_inverse=True)
         share = Share.count(len(held), train.n_documents)
         if share.value < self.least:
             return
-        # news of one event share names, and a label because of what they are about: only agreement beyond that is the group's
         ordinary = train.rows(held).matrix.copy()
-        ordinary.data[np.bincount(train.matrix.indices)[ordinary.indices] <= self.size[1]] = 0
+        ordinary.data[np.isin(ordinary.indices, rare)] = 0
         ordinary.eliminate_zeros()
         chances = probabilities(data.learned.model.decide(ordinary))
-        drawn = np.eye(train.n_classes)[train.labels[held]]
-        member = sp.csr_array((np.ones(len(held)), (group[held], np.arange(len(held)))))
-        # of the ordered pairs of a group, how many share a label, and how many should?
-        agree, expect = (float(((member @ p) ** 2).sum() - (p**2).sum()) for p in (drawn, chances))
-        n = np.asarray(member.sum(axis=1))
-        pairs = max(float((n * (n - 1)).sum()), 1.0)
-        agreement, expected = agree / pairs, expect / pairs
-        if agreement < expected + self.agree:
+        same, (a, b) = train.labels[i] == train.labels[j], among.reshape(2, -1)
+        agreement, expected = float(same.mean()), float((chances[a] * chances[b]).sum(axis=1).mean())
+        if agreement < max(self.agree, expected + self.beyond):
             return
-        tokens = tuple(str(train.tokens[s]) for s in types)
+        present = train.matrix[:, rare]
+        both = np.flatnonzero(present[[i[0]]].toarray() * present[[j[0]]].toarray())
+        tokens = tuple(str(train.tokens[s]) for s in rare[both][:5])
         yield self.finding(
             data,
             0.5 * share.value * (agreement - expected),
-            f"{percent(share.value)} of training documents form small groups that share rare words; two documents of a group have "
-            f"the same label {percent(agreement, 0)} of the time ({percent(expected, 0)} expected from their other words)",
+            f"{percent(share.value)} of training documents share rare words with another one; two such documents have the same "
+            f"label {percent(agreement, 0)} of the time ({percent(expected, 0)} expected from their other words)",
             held,
             tokens=tokens,
             evidence={"documents": share},
-            details=(f"{count(len(n))} groups; the largest shares words such as {quoted(tokens)}",),
+            details=(f"{count(len(i), 'pair')} of documents; one shares words such as {quoted(tokens)}",),
         )
 
-    def _groups(self, matrix: sp.csr_array) -> tuple[Ints, Ints]:
-        """The group of each document (−1 for none), and some words of the largest group."""
-        group = np.full(matrix.shape[0], -1, dtype=np.int64)
-        documents = np.bincount(matrix.indices, minlength=matrix.shape[1])
-        # bundles: rare words (20,000 at most) of much the same documents, linked to one another
-        rare = np.flatnonzero((documents >= self.size[0]) & (documents <= self.size[1]))[:20_000]
-        if not len(rare):
-            return group, rare
-        part = sp.csr_array(matrix[:, rare])  # a copy
-        part.data[:] = 1
-        both = sp.coo_array(part.T @ part)
-        i, j = both.coords
-        near = (i < j) & (both.data >= self.together * (documents[rare][i] + documents[rare][j] - both.data))
-        graph = sp.coo_array((np.ones(int(near.sum())), (i[near], j[near])), shape=(len(rare), len(rare)))
-        bundle = connected_components(graph, directed=False)[1]
-        large = np.bincount(bundle) >= self.words
-        kept = np.flatnonzero(large[bundle])
-        member = sp.csr_array((np.ones(len(kept)), (np.arange(len(kept)), bundle[kept])), shape=(len(kept), len(large)))
-        # a document belongs to the bundle of which it contains most words, two at least
-        shared = sp.coo_array(sp.csr_array(part[:, kept]) @ member)
-        rows, columns = shared.coords
-        order = np.argsort(shared.data, kind="stable")
-        enough = order[shared.data[order] >= 2]
-        group[rows[enough]] = columns[enough]
-        sizes = np.bincount(group[group >= 0], minlength=len(large))
-        fits = (sizes >= self.size[0]) & (sizes <= self.size[1])
-        group[~np.append(fits, False)[group]] = -1
-        if not fits.any():
-            return group, rare[:0]
-        names, numbers = np.unique(group[group >= 0], return_inverse=True)
-        group[group >= 0] = numbers
-        return group, rare[bundle == names[np.bincount(numbers).argmax()]][:5]
+    def _pairs(self, matrix: sp.csr_array) -> tuple[Ints, Ints]:
+        """Pairs of documents that share rare words, each weighing log(documents / documents with it), shape (2, pairs); and these
+        words, the rarest first."""
+        documents, n = np.bincount(matrix.indices, minlength=matrix.shape[1]), matrix.shape[0]
+        rare = np.flatnonzero((documents > 1) & (documents <= max(self.few, self.rare * n)))
+        rare = rare[np.argsort(documents[rare], kind="stable")]
+        rare = rare[np.cumsum(documents[rare].astype(np.float64) ** 2) <= self.most]
+        present = sp.csr_array(matrix[:, rare], dtype=np.float64)  # a copy
+        present.data[:] = 1
+        weighed = sp.csr_array(present * np.sqrt(np.log(n / documents[rare])))
+        shared, own = sp.coo_array(weighed @ weighed.T), np.asarray(weighed.power(2).sum(axis=1)).ravel()
+        i, j = shared.coords
+        enough = np.maximum(self.words * np.log(n / self.few), self.alike * np.minimum(own[i], own[j]))
+        return np.array((i, j))[:, (i < j) & (shared.data >= enough)].astype(np.int64), rare

@@ -122,14 +122,9 @@ class LabelIssues(Check):
 
     @classmethod
     def issues(cls, p: Floats, labels: Ints, sums: Floats | None = None, size: int = 1) -> tuple[Ints, Ints, Floats]:
-        """The issues among documents (module formula), clearest first: documents, the class each looks like, margin.
-
-        Args:
-            p: out-of-fold probabilities, shape (n, K).
-            labels: class indices, shape (n,).
-            sums: of each class the probabilities of its documents and their number, shape (2, K); of these documents if None.
-            size: documents of an item, of which the first stands for it.
-        """
+        """The issues among documents (module formula), clearest first: documents, the class each looks like, margin; from their
+        out-of-fold probabilities p, shape (n, K). `sums` are those of `_sums`, of these documents if None; of the `size`
+        documents of an item the first stands for it."""
         k = p.shape[1]
         own, n = cls._sums(p, labels) if sums is None else sums
         threshold = np.divide(own, n, out=np.full(k, np.inf), where=n > 0)

@@ -43,10 +43,6 @@ class Leak(Check):
         n_rows, are = count(leaked, "test document"), "is an exact copy" if identical.found == 1 else "are exact copies"
         said = f"{identical.found:,} of {n_rows} {are} of a training document"
         said += "; the others share at least 80% of their three-word sequences with one" * (identical.found < leaked)
-        if not identical.found:
-            said = (
-                f"{n_rows} share{'s' * (leaked == 1)} at least 80% of the three-word sequences of a training document"
-            )
         details, pairs = [said], []
         if not data.task.known_totals and not known.all():  # else the documents at hand are a sample
             correct = data.task.correct(data.learned.f, data.test.counts)

@@ -79,9 +79,8 @@ class Shortcut(Check):
     # a word without exceptions in so many documents is certain; one in more of a class than that is what the class is about,
     # unless it is in nearly all of it: then the label is no more than this word
     enough, most_of_class, all_of_class = 20, 0.5, 0.95
-    least = (
-        10  # documents of one that is in none of the others, if chance would bring that about once in a million words
-    )
+    # documents of one that is in none of the others, if chance would bring that about once in a million words
+    least, once = 10, 1e-6
     # standard deviations: a token nearer than that to the rest of its class, and than a quarter of what ordinary words as frequent
     # are, is apart if these are far from it; a smaller part where more than four words of the class are as reliable
     near, far = 2.0, 3.0
@@ -92,6 +91,7 @@ class Shortcut(Check):
     # of a sign in the severity; strong ones count in full
     weights: ClassVar[dict[Sign, float]] = {Sign.NUMBER: 0.2, Sign.EDGE: 0.7, Sign.ALONE: 0.5}
     writers = 0.3  # of a form that writers choose
+    chosen = 0.1  # such a form comes behind others that are so much less certain
     # formatting in more of the other classes is a habit of writers unless it is apart, and what keeps company with words may belong
     # to the subject: both weigh a tenth
     usual, habit = 0.01, 0.1
@@ -109,17 +109,19 @@ class Shortcut(Check):
         borne = Sign.of_each(tokens, documents, data.train.corpus, data.tokenizer, data.usual_signs)
         candidates = [replace(c, signs=signs, fixed=fixed) for c, (signs, fixed) in zip(candidates, borne, strict=True)]
         plain = [c for c in candidates if not c.signs]
-        suspects = [replace(c, signs=signs) for c in candidates if (signs := self._suspicious(c, plain, data))]
+        judged = ((c, c.without_copies(data)) for c in candidates)
+        suspects = [
+            replace(c, signs=signs) for c, one in judged if one and (signs := self._suspicious(one, plain, data))
+        ]
         # tokens that share a word or most documents are one finding, whatever their classes; so are a month and the year beside it
         groups: list[list[Candidate]] = []
         for c in sorted(suspects, key=lambda c: -c.way * len(c.documents)):
-            near = [
-                group
-                for group in groups
-                if any(_belong_together(c, other) or self._nearly_contained(c, other) for other in group)
-            ]
-            groups = [group for group in groups if all(group is not one for one in near)]
-            groups.append([c, *(other for group in near for other in group)])
+            joined = [c]
+            for group in groups.copy():
+                if any(_belong_together(c, other) or self._nearly_contained(c, other) for other in group):
+                    joined += group
+                    groups = [one for one in groups if one is not group]
+            groups.append(joined)
         findings = [self._as_finding(group, data) for group in groups]
         return sorted(findings, key=lambda f: -f.severity)[: self.most]
 
@@ -130,7 +132,8 @@ class Shortcut(Check):
         group = [c for c in group if "⟨length " not in c.token] or group
         covered, every, group = np.zeros(train.n_documents, dtype=bool), group, []
         fields = data.tokenizer if isinstance(data.tokenizer, FieldTokenizer) else None
-        for c in sorted(every, key=lambda c: -c.way):
+        # of features of the same documents the one that no writer chooses is named
+        for c in sorted(every, key=lambda c: self.chosen * bool(CHOICES.match(c.token)) - c.way):
             if data.leans_beyond(c.documents, c.label, covered):
                 group.append(c)
                 # words stay a shortcut without the column
@@ -220,28 +223,32 @@ class Shortcut(Check):
     def _suspicious(self, c: Candidate, plain: list[Candidate], data: AuditData) -> tuple[Sign, ...]:
         """Why a candidate is suspicious (module docstring); nothing if it is not. `plain`: the candidates without a sign."""
         train = data.train.counts
-        if c.type < 0 and c.way < self.certain and not set(c.signs) & STRONG:
+        if c.type < 0 and c.signs and c.way < self.certain and not set(c.signs) & STRONG:
             return ()  # a phrase begins or ends texts more easily than it decides them
+        if CHOICES.match(c.token) and c.way <= c.pure:
+            return ()  # a habit of writers that decides less is a shift (`Shift`)
         if set(c.signs) & STRONG:
             return c.signs
         # words of the class's name and their relatives are what the class is about
         name, words = (_WORD.findall(text.lower()) for text in (train.classes[c.label], c.token))
         if any(_related_words(a, b) for a in name for b in words):
             return ()
+        certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
+        pure = bool((train.labels[c.documents] == c.label).all())
+        exact = pure and len(c.documents) >= self.enough and " " not in c.token
+        # how likely it is that all of them are of the class
+        chance = (train.class_sizes[c.label] / train.n_documents) ** len(c.documents)
+        phrase = c.type < 0 and " " in c.token
+        few = pure and len(c.documents) >= self.least and chance < (c.chance if phrase else self.once)
         if c.signs:
+            if c.signs == (Sign.EDGE,) and not (certain or exact or few):
+                return ()  # many sentences begin with "wow"
             apart = self._company_distance(c, data)[0] < self.near
             return c.signs if apart or (Sign.BOILERPLATE in c.signs and self._is_beside_the_point(c, data)) else ()
-        certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
-        pure = bool((train.labels[c.documents] == c.label).all()) and " " not in c.token
-        exact = pure and len(c.documents) >= self.enough
-        chance = (train.class_sizes[c.label] / train.n_documents) ** len(
-            c.documents
-        )  # that all of them are of the class
-        few = pure and len(c.documents) >= self.least and chance < 1e-6
         held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
         if not (certain or exact or few) or self.most_of_class < held < self.all_of_class:
             return ()
-        interrupts = c.type >= 0 and c.interrupts(data)
+        interrupts = not Formatting.includes(c.token) and c.interrupts(data)
         others = [
             o for o in plain if o.label == c.label and o.way >= c.way - self.nearly and not _belong_together(c, o)
         ]
@@ -255,7 +262,7 @@ class Shortcut(Check):
         apart = (
             company < self._apart_below(usual, len(others)) if usual >= self.far else company < self.far and not others
         )
-        apart &= certain or exact
+        apart &= certain or exact or (few and not phrase and company < 0)
         # what company cannot tell, because many words are as reliable, the neighbours can
         return (Sign.ALONE,) if apart or (interrupts and company < self.near) else ()
 

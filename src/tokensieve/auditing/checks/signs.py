@@ -137,7 +137,7 @@ class Sign(StrEnum):
     def whole_phrases(word: str, documents: Ints, texts: pl.Series | StoredTexts, tokenizer: Tokenizer) -> list[str]:
         """The phrase of a word at the start or end of its documents, and the phrases of all texts that differ in that word only.
 
-        None where the word stands by itself, or has more than `VARIANTS` rivals, such as names.
+        None where the word stands by itself, or has more rivals than `VARIANTS` (`NAMES` if two words or more are fixed).
         """
         reach, edge = 6, 200  # words, characters
 
@@ -165,14 +165,14 @@ class Sign(StrEnum):
                 for names in words_at(side, block):
                     if len(names) > max(*fixed, place) and all(names[j] == name for j, name in fixed.items()):
                         variants[names[place]] += 1
-            if fixed and len(variants) <= VARIANTS:
+            if fixed and len(variants) <= (VARIANTS if len(fixed) == 1 else NAMES):
                 order = sorted([*fixed, place])[::side]
                 own_first = sorted(variants, key=lambda name: name != word)
                 return [" ".join(fixed.get(j, name) for j in order) for name in own_first]
         return []
 
 
-VARIANTS = 12  # of a phrase, that one command can name
+VARIANTS, NAMES = 12, 500  # of a phrase with one fixed word, such as "the …", and with more, as in "handled by …"
 STRONG = {Sign.MARKUP, Sign.FORMATTING}  # each of these suffices
 MEANING = {
     Sign.FORMATTING: "formatting, not a word",

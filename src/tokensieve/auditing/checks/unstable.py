@@ -58,11 +58,8 @@ class Unstable(Check):
             for name, share in evidence.items()
         ]
         label, others = train.counts.classes[k], len(tokens) - 1
-        also = (
-            f"; {count(others)} more token{'s also vary' if others > 1 else ' also varies'} between environments"
-            if others
-            else ""
-        )
+        vary = "s also vary" if others > 1 else " also varies"
+        also = f"; {count(others)} more token{vary} between environments" * bool(others)
         whole = Share.count(int(overall.documents[first]), int(data.class_sizes.sum()))
         yield self.finding(
             data,

@@ -88,9 +88,7 @@ class Wins(Check):
                 name: [token for token in listed if token.startswith(f"{name}:")] for name in data.train.corpus.columns
             }
             values = {token for tokens in columns.values() for token in tokens}
-            words = [token for token in sure if not Formatting.includes(token) and token not in values][
-                : self.most_words
-            ]
+            words = [token for token in sure if not Formatting.includes(token) and token not in values]
             groups = self._group_features(forms, data.train.counts)[: self.most_forms]
             for tokens in [*groups, *(tokens[: self.most_words] for tokens in (words, *columns.values()) if tokens)]:
                 yield self._as_finding(tokens, wins, data)
@@ -103,14 +101,10 @@ class Wins(Check):
         both = (decided.T @ decided).toarray()
         sizes = np.maximum(np.diag(both), 1.0)
         near = both / (sizes[:, None] + sizes[None, :] - both) >= self.together
-        groups: list[list[int]] = []
-        for i in range(len(tokens)):
-            own = next((group for group in groups if near[i, group[0]]), None)
-            if own is None:
-                groups.append([i])
-            else:
-                own.append(i)
-        return [[tokens[i] for i in group] for group in groups]
+        groups: dict[int, list[str]] = {}
+        for i, token in enumerate(tokens):
+            groups.setdefault(next((first for first in groups if near[i, first]), i), []).append(token)
+        return list(groups.values())
 
     def _as_finding(self, tokens: list[str], wins: bool, data: AuditData) -> Finding:
         """A group of types as one finding: how often the side with more of them wins (loses), in training and in test pairs."""
