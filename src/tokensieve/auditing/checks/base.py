@@ -28,7 +28,7 @@ from tokensieve.progress import beside
 from tokensieve.task.tasks import CorpusModel, Labels, Preferences, Task
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.text.vocabulary import CountedCorpus, TokenStream
+from tokensieve.text.vocabulary import CountedCorpus
 
 __all__ = ["EXAMPLES", "AuditData", "Check", "Finding", "Findings", "Labels", "Preferences", "Share"]
 EXAMPLES = 3  # of a finding
@@ -102,12 +102,12 @@ class AuditData:
         return pl.Series(self.train.counts.tokens[: self.words], dtype=pl.String).str.contains(r"\d").to_numpy()
 
     @cached_property
-    def word_pairs(self) -> tuple[TokenStream, Ints, float]:
-        """The first part of the training documents as words; pairs of neighbours in it; the fraction of neighbours that recur."""
+    def word_pairs(self) -> tuple[Ints, float]:
+        """Pairs of neighbours in the first part of the training documents; the fraction of neighbours that recur."""
         stream = next(iter(self.train.stream))
         ids = stream.ids[:2_000_000].astype(np.int64)
         pairs, often = np.unique(ids[:-1] * len(stream.words) + ids[1:], return_counts=True)
-        return stream, pairs, float(often[often > 1].sum() / max(often.sum(), 1))
+        return pairs, float(often[often > 1].sum() / max(often.sum(), 1))
 
     @cached_property
     def usual_signs(self) -> set[Sign]:

@@ -182,7 +182,7 @@ class Candidate:
     def interrupts(self, data: AuditData) -> bool:
         """Whether it, or the short phrase that it always is in, stands between words that are neighbours elsewhere, about as often
         as any two neighbours are: what was put into finished sentences does, and a word that belongs there does not."""
-        stream, pairs, recurring = data.word_pairs
+        stream = next(iter(data.train.stream))
         ids, starts, size = stream.ids, stream.starts, self.token.count(" ") + 1
         some = self.documents[self.documents < stream.n_documents][:200]
         texts = pl.Series(data.train.corpus.texts.gather(some[:60]), dtype=pl.String).str.to_lowercase()
@@ -206,6 +206,8 @@ class Candidate:
                 return False
         both = (left >= begin) & (right < end)
         around = ids[left[both]].astype(np.int64) * len(stream.words) + ids[right[both]]
+        if len(around) < 8 or int((right - left).max()) > 4:
+            return False
+        pairs, recurring = data.word_pairs
         share = Share.count(int(np.isin(around, pairs).sum()), len(around))
-        short = len(at) > 0 and int((right - left).max()) <= 4
-        return short and len(around) >= 8 and share.value >= 0.8 * recurring and share.low >= 0.5 * recurring
+        return share.value >= 0.8 * recurring and share.low >= 0.5 * recurring

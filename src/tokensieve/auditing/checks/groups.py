@@ -33,7 +33,7 @@ class Groups(Check):
     few, rare, words, alike = 30, 0.05, 3, 0.35
     # of the documents; of their pairs; more than expected (news of one event share names, and a label through what they are about)
     least, agree, beyond = 0.3, 0.9, 0.3
-    most = 2e7  # pairs of documents with a word in common
+    most = 2e6  # pairs of documents with a word in common
 
     def find(self, data: AuditData) -> Findings:
         if data.train.corpus.groups is not None:

@@ -257,12 +257,15 @@ class Shortcut(Check):
             if c.fixed and not interrupts:
                 return ()
             others = [o for o in others if not o.fixed]
+        sure = certain or exact or (few and not phrase)
+        if not (sure or interrupts):
+            return ()
         company, usual = self._company_distance(c, data)
         # where ordinary words keep no company either, nothing but the word's being alone tells it from them
         apart = (
             company < self._apart_below(usual, len(others)) if usual >= self.far else company < self.far and not others
         )
-        apart &= certain or exact or (few and not phrase and company < 0)
+        apart &= sure and (certain or exact or company < 0)
         # what company cannot tell, because many words are as reliable, the neighbours can
         return (Sign.ALONE,) if apart or (interrupts and company < self.near) else ()
 
