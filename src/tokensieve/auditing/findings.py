@@ -72,7 +72,7 @@ class Finding:
 
     Attributes:
         kind: the name of the check that found it.
-        severity: roughly the fraction of documents whose prediction it puts in doubt; findings are ranked by it.
+        severity: roughly the fraction of documents whose prediction it puts in doubt; findings of one level are ranked by it.
         label: the class concerned, or "".
         tokens: the tokens concerned; for a shortcut, those that occur together or share a word, the least word-like first.
         signs: how the tokens differ from ordinary words ("number", "fixed place", …).

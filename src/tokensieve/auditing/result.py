@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -81,7 +81,7 @@ class Audit:
     seconds: dict[str, float] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
 
-    own_files: ClassVar[str] = (  # of an earlier audit; others in the folder are the user's
+    own_files = (  # of an earlier audit; others in the folder are the user's
         r"card\.md|(over-budget|label-issues|environments|pairs)\.csv|"
         r"pictures/((value|score|top|alarm)(-class-\d+)?|alignment)\.(svg|png|pdf|csv)"
     )

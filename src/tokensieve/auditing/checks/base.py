@@ -32,8 +32,9 @@ from tokensieve.text.vocabulary import CountedCorpus
 
 __all__ = ["EXAMPLES", "AuditData", "Check", "Finding", "Findings", "Labels", "Preferences", "Share"]
 EXAMPLES = 3  # of a finding
-# kinds that describe the data as a whole: behind those of their level that name what a model can exploit or what to correct
-DESCRIPTIVE = ("groups", "repeated", "drift", "imbalance", "empty")
+# kinds that describe the data, or habits of its writers: behind those of their level that name what a model can exploit or what to
+# correct
+DESCRIPTIVE = ("shift", "groups", "repeated", "drift", "imbalance", "empty")
 Findings = Iterable[Finding]
 
 
@@ -196,7 +197,7 @@ class AuditData:
         return not len(own) or bool(right[own].mean() - right[~covered].mean() >= lean / 2)
 
     def findings(self, checks: Iterable[Check]) -> tuple[Finding, ...]:
-        """The findings of every check that applies: by level, what describes the data as a whole behind the others, by severity."""
+        """The findings of every check that applies: by level, what describes the data behind the others, by severity."""
         known = [check for check in checks if check.name not in self.task.left_out]
         apply = [c for c in known if isinstance(self.task, c.tasks) and (self.settings.thorough or not c.thorough)]
         turns = iter(enumerate(apply))  # two threads take the next one from it
