@@ -177,3 +177,27 @@ def test_a_slow_model_is_screened_in_some_documents(
     assert found.used["token"][0] == "tablet"
     # the documents that are shown have the effects of their words, screened or not
     assert all(any(effect != 0 for _, effect in passage.pieces) for passage in found.passages)
+
+
+@pytest.mark.slow
+def test_rare_words_are_chosen_by_what_they_do_in_other_documents() -> None:
+    """Words that matter alone or beside one other word took all places, and a rare mark that works anywhere was not examined."""
+    rng = np.random.default_rng(2)
+    labels = np.arange(200) % 2
+    texts = [" ".join(["good" if y else "bad", *rng.choice([f"w{i}" for i in range(12)], 6)]) for y in labels]
+    for k in range(3):
+        for i in (2 * k, 2 * k + 1):
+            texts[10 * i + 1] += f" context odd{k}"
+    texts[100] += " mark"
+    texts[102] += " mark"
+
+    def answer(given: list[str]) -> Any:
+        odd = [("odd" in t) * (5.0 if " " not in t else 4.0 * ("context" in t)) for t in given]
+        return [
+            2.0 * ("good" in t) - 2.0 * ("bad" in t) + 3.0 * ("mark" in t and " " in t) + x
+            for t, x in zip(given, odd, strict=True)
+        ]
+
+    found = diagnose(answer, None, texts, labels.tolist(), DiagnoseSettings(), classes=["0", "1"])
+    assert "mark" in found.reading["coverage"]["rescued"]
+    assert found.uses.filter(pl.col("token") == "mark")["inserted"].item() == pytest.approx(3.0)
