@@ -13,7 +13,7 @@ time. Every family of a kind is drawn `--each` times from each seed. A case **fa
 - no temporary file is left, all other files of the folder are what they were, and a written result fits its checksums;
 - pages contain no foreign markup, tables no formula, and the card no front matter that came from the data.
 
-`results/attacks.json` keeps the table by kind, and each case with its status, processor seconds and peak memory, beside those of
+`results/attacks.json` keeps the table by kind, and each case with its status, CPU seconds and peak memory, beside those of
 other kinds and seeds that were run before. To try what an
 ordinary user may do, start it as root with a Python that the user nobody can run.
 """

@@ -161,7 +161,7 @@ def main() -> None:
 
 
 def _timed(job: Callable[[], Any]) -> tuple[Any, float]:
-    """What it returns, and the processor seconds that it takes."""
+    """What it returns, and the CPU seconds that it takes."""
     start = time.process_time()
     out = job()
     return out, time.process_time() - start

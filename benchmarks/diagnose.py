@@ -3,7 +3,7 @@
     python benchmarks/diagnose.py fidelity|families|curve|imdb|speed|picture [--family bert] [--data FOLDER]
 
 `fidelity` compares what each method says of words, a curve of Spearman's correlation with true leave-one-out effects on other
-documents against processor seconds, beside captum and shap where they are installed. Data is read from --data (default: see
+documents against CPU seconds, beside captum and shap where they are installed. Data is read from --data (default: see
 machine.py). Models are tiny ones, trained here (tests/diagnose_models.py), but for `speed`.
 """
 
@@ -119,9 +119,7 @@ def fidelity(options: argparse.Namespace) -> None:
                 "The word cut out of the text: ours {:.3f}, one half of the documents with the other {:.3f}; padding in its place: "
                 "ours {:.3f}, halves {:.3f}.\n".format(*both[0], *both[1])
             )
-            print(
-                "| model | method | processor s | Spearman | words | ours on these words |\n|---|---|---|---|---|---|"
-            )
+            print("| model | method | CPU s | Spearman | words | ours on these words |\n|---|---|---|---|---|---|")
             common = np.isfinite(truth) & frequent
             ours = None
             for name, method in methods(reader, mine, len(words)):
@@ -304,7 +302,7 @@ def curve(options: argparse.Namespace) -> None:
 
 
 def picture(options: argparse.Namespace) -> None:
-    """Fidelity against processor seconds, drawn from the tables that `fidelity` printed into docs/benchmarks.md."""
+    """Fidelity against CPU seconds, drawn from the tables that `fidelity` printed into docs/benchmarks.md."""
     import altair as alt
 
     rows = []
@@ -323,7 +321,7 @@ def picture(options: argparse.Namespace) -> None:
                 (x for x in ("leave-one-out", "captum", "shap", "straight") if x in cells[1]), "tokensieve"
             )
     chart = alt.Chart(pl.DataFrame(rows)).mark_point(filled=True, size=60).encode(
-        x=alt.X("seconds", scale=alt.Scale(type="log"), title="processor seconds"),
+        x=alt.X("seconds", scale=alt.Scale(type="log"), title="CPU seconds"),
         y=alt.Y("Spearman", scale=alt.Scale(zero=False), title="Spearman with leave-one-out"), color="kind", shape="kind",
     ).properties(width=230, height=190).facet("model", columns=3)  # fmt: skip
     chart = chart.configure(padding={"left": 5, "top": 5, "bottom": 5, "right": 30})  # else the legend's words are cut
@@ -360,7 +358,7 @@ print(json.dumps([time.process_time() - start, found.token_types, found.seconds]
 
 
 def speed(options: argparse.Namespace) -> None:
-    """Documents a processor second, one thread, of a whole diagnosis, beside another version's source (--other)."""
+    """Documents a CPU second, one thread, of a whole diagnosis, beside another version's source (--other)."""
     import transformers as tf
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What a diagnosis of a large model costs: word pieces that the model passes over, or processor seconds of one thread.
+"""What a diagnosis of a large model costs: word pieces that the model passes over, or CPU seconds of one thread.
 
     python benchmarks/diagnose_cost.py --documents 100              # pieces, counted with a tiny stand-in
     python benchmarks/diagnose_cost.py --documents 100 --seconds    # seconds of a model with random weights
@@ -6,7 +6,7 @@
 
 It imports only what version 0.2 has too, so that PYTHONPATH=OTHER/src measures another version. The stand-in is told to have the
 weights of DistilBERT or BERT (--layers 6 or 12), by which the diagnosis sets its budget. A pass with gradients counts 2.06 times:
-0.502 against 0.243 processor seconds for 16 inputs of 32 pieces with three of DistilBERT's layers.
+0.502 against 0.243 CPU seconds for 16 inputs of 32 pieces with three of DistilBERT's layers.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Every sample is drawn by `sample(n, shuffle=True, seed=…)` from the file, words in at least 20 documents (hypotheses of SNLI: 5),
 d = 512, random start of seed 0. The prediction begins about four units of log t before the end of the computed flow and is
-compared with it: the distance is that of the computed flow to the predicted path, relative to ‖p‖. Times are processor seconds of
+compared with it: the distance is that of the computed flow to the predicted path, relative to ‖p‖. Times are CPU seconds of
 flow and limit, and so is the limit on them: wall time would measure what else the machine does.
 """
 
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("source", choices=SOURCES)
     parser.add_argument("--documents", type=int, required=True)
     parser.add_argument("--seeds", default="100-119")
-    parser.add_argument("--seconds", type=float, default=600.0, help="processor seconds of one sample")
+    parser.add_argument("--seconds", type=float, default=600.0, help="CPU seconds of one sample")
     parser.add_argument("--states", type=Path, help="folder that keeps the flows, to go on after an interruption")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--out", type=Path, required=True)

@@ -6,7 +6,8 @@
     python benchmarks/planted.py coverage --out coverage.jsonl [--seeds 1] [--budget small]
 
 Each run trains a tiny transformer (2 layers of 32, a vocabulary of its own) on short real texts, clean or with a mark that gives
-the label away, and diagnoses it on other texts, in which the mark says nothing ("random") or the same ("telling"). A row is
+the label away, and diagnoses it on other texts, in which the mark is unrelated to the label ("random") or still predicts it
+("telling" in the files of runs, printed as "predictive"). A row is
 appended to the file at once, and a run that is in it already is not made again. With `--models`, trained models are kept in that
 folder and used again; `train` makes them without diagnosing them.
 
@@ -28,7 +29,7 @@ case cannot show capitals, so that both are families that keep it.
 - *accused*: a clean model's headline names a word or a form as one to be checked;
 - *headline right*, by category: clean: "No single word dominates", or, if it is not above chance, that it is not shown to have
   learned; a random mark: it is named, and the headline says that the data does not support it, or asks whether it should
-  decide; a telling mark: it is named as what the model relies on most, and the headline asks; a form: it is named.
+  decide; a predictive mark: it is named as what the model relies on most, and the headline asks; a form: it is named.
 """
 
 from __future__ import annotations
@@ -115,12 +116,12 @@ def inserted(text: str, mark: str, rng: Any) -> str:
     return " ".join(words)
 
 
-def plant(texts: list[str], labels: Any, kind: str, rng: Any, telling: bool) -> list[str]:
-    """Give the mark to documents of class 1 alone if it is to be telling, else to any."""
+def plant(texts: list[str], labels: Any, kind: str, rng: Any, predictive: bool) -> list[str]:
+    """Give the mark to documents of class 1 alone if it is to be predictive, else to any."""
     if kind == "clean":
         return texts
     share, change = SHARES.get(kind.rpartition(" ")[0], 0.35), planter(kind, rng)
-    marked = rng.random(len(texts)) < (np.where(labels == 1, 2 * share, 0.0) if telling else share)
+    marked = rng.random(len(texts)) < (np.where(labels == 1, 2 * share, 0.0) if predictive else share)
     return [change(text) if there else text for text, there in zip(texts, marked, strict=True)]
 
 
@@ -315,7 +316,8 @@ def table(options: argparse.Namespace) -> None:
         every, mine = planted.filter(of_kind), learned.filter(of_kind)
         figures[kind] = {"models": every.height, "learned": mine.height}
         figures[kind] |= {name: int(mine[name].sum()) for name in ("first", "right")}
-        print(f"| {kind} | {mine.height} of {every.height} | {share(mine['first'].sum(), mine.height)} | "
+        shown = kind.replace("telling", "predictive")
+        print(f"| {shown} | {mine.height} of {every.height} | {share(mine['first'].sum(), mine.height)} | "
               f"{share(mine['right'].sum(), mine.height)} |")  # fmt: skip
     for name, some in other.items():
         print(
@@ -323,7 +325,7 @@ def table(options: argparse.Namespace) -> None:
         )
         figures[name] = {"learned": some.height, **{what: int(some[what].sum()) for what in ("first", "right")}}
     print(f"clean models accused: {share(clean['accused'].sum(), clean.height)}; headline right: "
-          f"{share(clean['right'].sum(), clean.height)}; {rows['seconds'].mean():.1f} processor seconds a run")  # fmt: skip
+          f"{share(clean['right'].sum(), clean.height)}; {rows['seconds'].mean():.1f} CPU seconds a run")  # fmt: skip
     figures["clean"] = {"models": clean.height} | {name: int(clean[name].sum()) for name in ("accused", "right")}
     store(options.out.stem, figures, described("torch", "transformers"))
 

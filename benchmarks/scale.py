@@ -262,7 +262,7 @@ def audits(options: argparse.Namespace) -> None:
                 stages = ", ".join(f"{stage} {s:.0f}" for stage, s in r["seconds"].items() if s >= 0.5)
                 print(
                     f"  {name}: {r['total']:.0f} s, {r['own']:.2f} GB of its own, test accuracy {r['accuracy']:.4f}, findings "
-                    f"{r['findings']}; processor seconds {r['processor']:.0f} here, {r.get('workers', 0):.0f} in workers\n"
+                    f"{r['findings']}; CPU seconds {r['processor']:.0f} here, {r.get('workers', 0):.0f} in workers\n"
                     f"    seconds: {stages}",
                     flush=True,
                 )
@@ -276,7 +276,7 @@ def _streamed(path: Path, given: list[str]) -> dict[str, Any]:
 
 
 def _on_workers(path: Path, given: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """An audit by two workers of one thread and so much memory; with their processor seconds."""
+    """An audit by two workers of one thread and so much memory; with their CPU seconds."""
     from dask.distributed import Client, LocalCluster
 
     with (

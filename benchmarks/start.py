@@ -28,7 +28,7 @@ Times = list[tuple[float, float]]
 
 
 def timed(command: Sequence[str], source: Path, kernels: Path) -> tuple[float, float]:
-    """Wall and processor seconds of a process that imports tokensieve from `source` and keeps compiled kernels in `kernels`."""
+    """Wall and CPU seconds of a process that imports tokensieve from `source` and keeps compiled kernels in `kernels`."""
     settings = os.environ | {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(kernels), "PYTHONDONTWRITEBYTECODE": ""}
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     subprocess.run([sys.executable, *command], env=settings, check=True, stdout=subprocess.DEVNULL)

@@ -1,7 +1,7 @@
 """The entry point of `tokensieve` and `python -m tokensieve`: every command ends with an exit status, and errors are one line.
 
 0 done; 1 a bug of this program; 2 the input, an option or the system's resources do not allow it; 3 a finding exceeds --fail-on;
-129 the terminal was closed; 130 interrupted; 141 nobody reads the output; 143 terminated; 152 a limit on processor time.
+129 the terminal was closed; 130 interrupted; 141 nobody reads the output; 143 terminated; 152 the CPU time limit was reached.
 """
 
 from __future__ import annotations

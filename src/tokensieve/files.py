@@ -332,7 +332,7 @@ def _move_into_place(staging: Path) -> None:
     folder, new = staging.parent, staging / "new"
     journal = parsed(read_regular(staging / JOURNAL))
     if not all(_stays_inside(folder, name) for name in (*journal["files"], *journal["stale"])):
-        raise ValueError("a name in the journal leads out of its folder")
+        raise ValueError("a name in the journal points outside its folder")
     for name in journal["files"]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if (new / name).exists():

@@ -89,10 +89,10 @@ class Helper:
             self._waiting.communicate()
 
 
-DRAWING = Helper("report/pictures/child.py", "no pictures, but everything else")
+DRAWING = Helper("report/pictures/child.py", "the pictures are missing, everything else is complete")
 BASELINE = Helper(
     "task/baseline.py",
-    "no TF-IDF + logistic regression for comparison",
+    "TF-IDF + logistic regression is missing from the comparison",
     # small dense products gain nothing from threads, and lose tenfold on a busy machine
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
 )

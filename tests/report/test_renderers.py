@@ -151,7 +151,7 @@ def test_a_failure_to_draw_costs_the_pictures_only(
     assert "could not be drawn" in html
     assert "a description" in html
     [line] = caplog.messages
-    assert line.startswith("no pictures, but everything else: its process ended with status 1")
+    assert line.startswith("the pictures are missing, everything else is complete: its process ended with status 1")
 
 
 def test_pages_are_functions_of_their_report() -> None:

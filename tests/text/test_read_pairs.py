@@ -16,6 +16,8 @@ from tokensieve.auditing.demo import demo_pairs
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
+from tokensieve.model.settings import TrainSettings
+from tokensieve.task.tasks import train_corpus
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.pairs import read_pairs
 from tokensieve.text.split import draw_units, split_corpus
@@ -219,3 +221,5 @@ def test_a_column_of_train_and_test_is_used_for_pairs() -> None:
     found = read_pairs(pl.DataFrame(rows | {"split": ["train"] * 14 + ["test"] * 6}), pairs=("chosen", "rejected"))
     assert found.test is not None and (len(found.texts), len(found.test.texts)) == (28, 12)
     assert any("marks training and test rows" in line for line in found.intake.lines())
+    notes = train_corpus(found, TrainSettings(min_documents=1)).notes
+    assert sum("marks training and test rows" in note for note in notes) == 1  # not once for each side

@@ -130,7 +130,7 @@ def test_the_curve_moves_in_proportion_to_the_tolerance() -> None:
 def test_under_assumption_one_p_diverges_along_the_max_margin_direction() -> None:
     counts, E, w, p = one_step_problem(eta=800.0)
     flow = gradient_flow(counts, E, w, p, VerifySettings(max_norm=2000.0))
-    assert flow.verdict == "undecided at the budget" and "largest norm" in flow.reason and flow.limit is None
+    assert flow.verdict == "undecided at the budget" and "maximum norm" in flow.reason and flow.limit is None
     assert flow.norm[-1] == pytest.approx(2000.0, rel=1e-12)
     assert flow.to_dict()["rises"] == 0 and np.all(np.diff(flow.loss) <= 1e-13)
     target = max_margin(counts, E, (np.arange(24) < 6)[counts.matrix.indices])

@@ -349,9 +349,7 @@ def compare_audits(
         )
     classes = tuple(shared[1:] if len(a.classes) == len(b.classes) == len(shared) == 2 else shared)
     sizes = f"{len(shared)} of {len(a.classes)} and {len(b.classes)}"
-    notes = (
-        (f"only the classes that both audits have are compared: {sizes}",) if set(a.classes) != set(b.classes) else ()
-    )
+    notes = (f"only the classes in both audits are compared: {sizes}",) if set(a.classes) != set(b.classes) else ()
     accuracies = [np.array([one.accuracy.value, one.accuracy.low, one.accuracy.high]) for one in (a, b)]
     change, low, high, _ = map(float, Saved.mover(*accuracies))
     return AuditComparison(

@@ -4,7 +4,7 @@ from tokensieve.diagnose import diagnose, load
 
 found = diagnose(*load("my-model"), texts, labels)
 
-Names are imported when they are first used: some need PyTorch.
+Names are imported when first used, because some require PyTorch.
 """
 
 import lazy_loader

@@ -99,7 +99,7 @@ class Diagnosis:
 
     @property
     def correlation(self) -> dict[str, Correlation]:
-        """Of the model."""
+        """Correlation of the model's value with importance in the data."""
         return self.agreement["model"]
 
     def report(self) -> Report:

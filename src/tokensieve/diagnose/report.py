@@ -63,13 +63,13 @@ _PAGE: tuple[Medium, ...] = ("html", "markdown")  # not in a terminal
 
 
 class DiagnosisReport:
-    """What a model's owner should know of a diagnosis: report, headline, sentences and the section for a model card."""
+    """A diagnosis written for the model's owner: report, headline, sentences and the section for a model card."""
 
     def __init__(self, found: Diagnosis) -> None:
         self.found = found
 
     def report(self) -> Report:
-        """What a model's owner should know, most important first."""
+        """The findings for the model's owner, most important first."""
         blocks: list[Block] = [Text(self._coverage_line(), "note")]
         blocks += [Text(sentence) for sentence in self.sentences()]
         used, hidden = self.found.used, self.found.uses.filter(pl.col("status") == str(Status.NOT_SHOWN))
@@ -197,7 +197,7 @@ class DiagnosisReport:
         return f"{line}. {count(left)} rarer words were not examined closely{alone}." if left else f"{line}."
 
     def sentences(self) -> list[str]:
-        """How well it predicts, what it uses most, what without support."""
+        """How well the model predicts, what it uses most, and what it uses without support."""
         skill = self.found.skill
         rate = f"{percent(skill.accuracy)} (95% CI {percent(skill.accuracy_low)} to {percent(skill.accuracy_high)})"
         numbers = f"accuracy {rate} on {count(skill.documents)} documents, largest class {percent(skill.majority)}"
@@ -423,7 +423,7 @@ class DiagnosisReport:
         return Table(f"Words that predict {shown(label, 40)}", columns, cells)
 
     def model_card(self) -> Section:
-        """A section for a model card: what the model uses, on which evidence."""
+        """A section for a model card: what the model uses, with the evidence."""
         measured = f"Measured with tokensieve {__version__} on {shown(self.found.name)}. {self._coverage_line()}"
         said = map(Text, (self.headline(), measured, *self.sentences()))
         _, words = self._words(self.found.used.head(12), "")

@@ -306,7 +306,7 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     }
     notes = [*sample.notes, *known.notes, *filter(None, [outputs.note]), *opened.notes]
     if not (np.isfinite(answers).all() and float(np.ptp(measured.by_document(measured.decisive), axis=0).max()) > 1e-6):
-        notes.append("the model predicts the same for every document, so nothing can be learned from its predictions")
+        notes.append("the model makes the same prediction for every document, so its predictions reveal nothing")
     return Diagnosis(
         name=sample.corpus.name,
         model=model_name,

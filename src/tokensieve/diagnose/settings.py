@@ -66,7 +66,7 @@ class DiagnoseSettings(ReadSettings):
         if self.long not in ("truncate", "windows"):
             raise InputError(f"long documents are handled by 'truncate' or 'windows', not {self.long!r}")
         if self.template is not None and self.label_words is None:
-            raise InputError("--template is for a language model that answers with words: name them with --label-words")
+            raise InputError("--template is for language models: name the word for each class with --label-words")
         if isinstance(self.label_words, str):
             # `negative=terrible,positive=great`, or words that are themselves names: `terrible,great`; each is written with a
             # space before it, unless the template ends in white space

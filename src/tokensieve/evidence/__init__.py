@@ -1,1 +1,1 @@
-"""What the data alone shows, without any model."""
+"""Statistics of the data alone, without any model."""

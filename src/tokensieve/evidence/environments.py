@@ -1,6 +1,6 @@
-"""Environments: does a token carry the label everywhere, or only on one site, in one month, for one annotator?
+"""Environments: does a token predict the label everywhere, or only on one site, in one month, for one annotator?
 
-What carries the label here and not there is a shortcut's signature (Peters et al. 2016; Wang et al. 2022 for tokens). For each
+A token that predicts the label here but not there looks like a shortcut (Peters et al. 2016; Wang et al. 2022 for tokens). For each
 type, with a_e and b_e its shares x = c/T summed over the documents of the class and of the others in environment e, and m_e and r_e
 the numbers of those documents, a common ratio of rates is estimated over all environments (Mantel & Haenszel 1959)
 
@@ -39,7 +39,7 @@ Within: TypeAlias = tuple[Importance | None, ...]
 
 @dataclass(frozen=True)
 class Environments:
-    """The effect of every type in every environment, and whether it is the same.
+    """The effect of every type in every environment, and whether it is the same in all of them.
 
     Attributes:
         names: the E environments.

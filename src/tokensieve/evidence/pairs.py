@@ -1,4 +1,4 @@
-"""What preference pairs say of a token type, without any model: differences within pairs, tested by swapping sides.
+"""What preference pairs show about a token type, without any model: differences within pairs, tested by swapping sides.
 
 Pair i has sides A (preferred) and B; x = c/T is a type's share of an answer's tokens, and of formatting, which is there or not,
 1/T̄ where it is there. Under the hypothesis that the type has no part in the preference, each pair might as well be the other way
@@ -37,7 +37,7 @@ NEWTON = 25
 def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importance:
     """Importance of every type for "rejected" and "chosen" (module docstring), in O(nonzeros).
 
-    Of 2n documents, preferred side first, with the unit of each pair, shape (n,); the last `presences` types are formatting.
+    Takes 2n documents, preferred side first, and the unit of each pair, shape (n,); the last `presences` types are formatting.
     """
     words, n = counts.n_types - presences, counts.n_documents // 2
     lengths = np.asarray(counts.matrix[:, :words].sum(axis=1)).ravel() if presences else counts.lengths

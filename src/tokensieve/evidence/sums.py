@@ -20,7 +20,7 @@ WORD, WORDS = 31, 3  # bits of each part of a fixed-point number, and parts: 93 
 
 
 class Sums(tuple[Any, ...]):
-    """Numbers, arrays or other sums that add up one by one."""
+    """Numbers, arrays or other sums that are added elementwise."""
 
     def __add__(self, other: Any) -> Sums:
         return Sums(a + b for a, b in zip(self, other, strict=True))

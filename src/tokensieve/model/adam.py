@@ -34,7 +34,7 @@ class Schedule:
         score_rate: initial step size for u.
         value_rate: initial step size for w.
         seed: order of the documents.
-        pairs: whether what a step takes is a pair, documents 2k (preferred) and 2k + 1 (`tokensieve.model.attention`).
+        pairs: whether a step takes pairs, documents 2k (preferred) and 2k + 1 (`tokensieve.model.attention`).
     """
 
     steps: int

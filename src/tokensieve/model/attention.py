@@ -233,7 +233,7 @@ def attention_sums(matrix: sp.csr_array, u: Floats) -> Floats:
 
 
 def decide(f: Floats) -> Ints:
-    """Index of the class answered, shape (n,); f of shape (n, H), or (n,) for two classes."""
+    """Index of the predicted class, shape (n,); f of shape (n, H), or (n,) for two classes."""
     if f.ndim == 2 and f.shape[1] > 1:
         return np.asarray(np.argmax(f, axis=1))
     return (f.reshape(len(f)) > 0).astype(np.int64)
@@ -253,7 +253,7 @@ def both(x: Floats) -> Floats:
 
 
 def accuracy(f: Floats, labels: Ints) -> float:
-    """Share of documents answered rightly; nan without documents."""
+    """Fraction of documents predicted correctly; nan without documents."""
     return float(np.mean(decide(f) == labels)) if len(labels) else math.nan
 
 
@@ -378,7 +378,7 @@ class Model:
         """What each token does to the logits f_X = Σ_r q_{X,r} w_r: two exact measures, means over the documents X ∋ s.
 
             contribution_s = mean q_{X,s} w_s               the token's term of the sum
-            deletion_s     = mean (f_X − f_{X∖s})           what the answer loses when every s is deleted from X (leave-one-out)
+            deletion_s     = mean (f_X − f_{X∖s})           how much the logit drops when every s is deleted from X (leave-one-out)
 
             f_{X∖s} = (f_X − q_s w_s) / (1 − q_s)           the prior where X holds no other type
             f_X − f_{X∖s} = q_s Σ_{r≠s} q_r (w_s − w_r) / Σ_{r≠s} q_r = q_s (w_s − f_X) / (1 − q_s)

@@ -169,7 +169,7 @@ def train_embeddings(
         settings: see `TrainingSettings`.
         others: name → documents over the same types that the trajectory also measures, for example validation and test.
         checkpoint: file that keeps the state; a run found there is resumed, with bit-identical results.
-        progress: called with a text and the share done.
+        progress: called with a text and the fraction done.
 
     An `InputError` if training overflows, or the checkpoint belongs to another run.
     """

@@ -319,7 +319,7 @@ def _choose(
 
 
 def prior_of(sizes: Ints | Floats) -> Floats:
-    """What a document without known tokens is answered, from the (weighed) documents of each class: shape (1,) or (K,)."""
+    """The prediction for a document without known tokens, from the (weighted) documents of each class: shape (1,) or (K,)."""
     share = np.maximum(sizes, 0.5)
     log_share = np.log(share / share.sum())
     return np.asarray(log_share[1:] - log_share[0] if len(sizes) == 2 else log_share - log_share.mean())

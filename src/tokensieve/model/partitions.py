@@ -52,7 +52,7 @@ SAMPLE, CHARACTERS = 100_000, 2**26  # most documents, and characters of their t
 
 
 class Partitions(Chunks):
-    """Chunks that lie on a cluster; what is computed of them is computed there."""
+    """Chunks stored on a cluster; everything computed from them is computed there."""
 
     REPEATS = "duplicates", "conflicts", "conflicting_documents", "test_overlap"  # of an `Intake`
 
@@ -70,7 +70,7 @@ class Partitions(Chunks):
         return Partitions(self.client, [self.run(function, *part, *shared) for part in parts])
 
     def here(self) -> list[Any]:
-        """The partitions, brought here."""
+        """The partitions, fetched to this machine."""
         return list(self.client.gather(self.parts))
 
     def sum(self) -> Any:
@@ -82,7 +82,7 @@ class Partitions(Chunks):
         return parts[0]
 
     def total(self, of: Callable[..., Any], *common: Any, then: Callable[[Any], Any] = lambda total: total) -> Any:
-        """What `then` makes of the sum of `of(chunk, *common)`, brought here."""
+        """`then` applied to the sum of `of(chunk, *common)`, fetched to this machine."""
         return self.run(then, self.each(of, *common).sum()).result()
 
     def regrouped(self, n: int, rows: Callable[..., tuple[pl.DataFrame, pl.Series]], *common: object) -> Partitions:
@@ -123,7 +123,7 @@ class Partitions(Chunks):
 
     @staticmethod
     def of(client: Any, source: Any) -> Partitions:
-        """Pieces of a source for workers to read, or what lies on the cluster."""
+        """Pieces of a source for workers to read, or data already on the cluster."""
         if paths := Piece.paths(source):
             threads = sum(client.nthreads().values()) if hasattr(client, "nthreads") else 1
             pieces = Piece.of(paths, max(threads, 1), lambda of, some: Partitions(client, some).each(of).here())
@@ -208,7 +208,7 @@ class Piece:
 
     @staticmethod
     def paths(source: Any) -> list[str]:
-        """The paths, globs and addresses that a source consists of; none of what lies on the cluster."""
+        """The paths, globs and addresses that a source consists of; empty for data already on the cluster."""
         some = [source] if isinstance(source, str | Path) else source
         named = isinstance(some, list | tuple) and all(isinstance(one, str | Path) for one in some)
         return list(map(str, some)) if named else []

@@ -1,4 +1,4 @@
-"""What an experiment works with: the real data, its settings, and the models it trains."""
+"""Everything an experiment uses: the real data, its settings, and the models it trains."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _GROUPS = {
 
 
 class Data:
-    """A folder of data files, and what was already counted of it.
+    """A folder of data files, with a cache of their counts.
 
     Attributes:
-        folder: where the files lie; None if nobody named one.
+        folder: where the files are; None if none was given.
         limit: at most this many documents of each data set, for trials; None for all.
     """
 
@@ -55,7 +55,7 @@ class Data:
         self._counted: dict[str, list[Counts]] = {}
 
     def missing(self, name: str) -> str:
-        """Why a data set cannot be read and how to get it; empty where it can."""
+        """Why a data set cannot be read and how to get it; empty if it can be read."""
         lacking = [file for file in _FILES[name] if self.folder is None or not (self.folder / file).is_file()]
         if not lacking:
             return ""
@@ -63,7 +63,7 @@ class Data:
         return f"{where}; {_HOW_TO_GET[name]}, and name the folder with --data or TOKENSIEVE_DATA"
 
     def digest(self, name: str) -> str:
-        """Of a data set's files, by which one state of the data differs from another; empty where there is none."""
+        """A digest of a data set's files, which changes when they do; empty if there are none."""
         files = [(self.folder or Path()) / file for file in _FILES[name]]
         return "" if self.missing(name) else fingerprint(*(np.fromfile(file, np.uint8) for file in files))
 
@@ -123,13 +123,13 @@ def _most_frequent(types: int, train: Counts, validation: Counts, test: Counts) 
 
 
 class Bench:
-    """One run of an experiment: everything it may ask for.
+    """One run of an experiment: everything it may use.
 
     Attributes:
         data: the real data sets.
         settings: the experiment's settings at its scale, under its reading.
         seed: of every draw.
-        folder: keeps states on the way, so that an interrupted run goes on.
+        folder: keeps intermediate states, so that an interrupted run can continue.
         start_seed: of the model's random start; the seed, unless a reading holds it fixed.
     """
 
@@ -138,7 +138,7 @@ class Bench:
         self.start_seed = int(settings.get("start_seed", seed))
 
     def part(self, low: float, high: float) -> Progress:
-        """A receiver for one part of the experiment: its 0 … 1 is shown as low … high."""
+        """A progress function for one part of the experiment: its 0 … 1 is shown as low … high."""
         return part(self.progress, low, high)
 
     def load(self, name: str) -> Split:
@@ -195,7 +195,7 @@ class Bench:
         return [*Measurement.shapes(table, where), *at_best, *Measurement.spreads(table, where)]
 
     def accuracies(self, run: Trained, where: str) -> tuple[Measurement, Measurement]:
-        """Test accuracy where the validation loss is least, and at the end."""
+        """Test accuracy at the lowest validation loss, and at the end."""
         best, end = (run.trajectory["test_accuracy"][at] for at in (run.best(), -1))
         name = f"{where}: test accuracy at the"
         return Measurement(f"{name} lowest validation loss", best), Measurement(f"{name} end", end)

@@ -153,7 +153,7 @@ class DeepTraining:
         return pl.DataFrame(self._rows, infer_schema_length=None)
 
     def best(self) -> int:
-        """The record where the validation loss is least."""
+        """The record with the lowest validation loss."""
         return int(np.argmin([float(row["validation_loss"] or 0.0) for row in self._rows]))
 
     def _record(self, others: Mapping[str, Counts], loss: float | None, accuracy: float | None) -> None:

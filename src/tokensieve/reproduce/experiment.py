@@ -1,4 +1,4 @@
-"""What an experiment is, the list of them, and the settings of a reproduction."""
+"""The definition of an experiment, the list of experiments, and the settings of a reproduction."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ReproduceSettings:
     )
     seed: int = option(0, "The first seed.", low=0)
     seeds: int | None = option(
-        None, "How many seeds, counting up from --seed.", low=1, high=1000, default_text="5, or 3 at scale paper"
+        None, "Number of seeds, counting up from --seed.", low=1, high=1000, default_text="5, or 3 at scale paper"
     )
     readings: tuple[str, ...] = option(
         (),
@@ -96,7 +96,7 @@ class Experiment:
     notes: tuple[str, ...] = ()  # choices of ours, and what was tried
 
     def reading_note(self, reading: str) -> str:
-        """What a reading of this name changes, and whether it was thought of before the runs."""
+        """What the reading of this name changes, and whether it was defined before the runs."""
         [found] = [one for one in self.readings if one["name"] == reading]
         later = " (added after figures of the default had been seen)" if "later" in found else ""
         return f"{found['why']}{later}"

@@ -1,4 +1,4 @@
-"""What comes out: one run, an experiment over seeds and readings, and all experiments of one `reproduce`, with their report."""
+"""Results: one run, an experiment over seeds and readings, and all experiments of one `reproduce`, with their report."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ExperimentResult:
         return [run for run in self.runs.get(reading, ()) if not run.problem]
 
     def met(self, reading: str = DEFAULT) -> Share:
-        """Seeds in which every measurement of a reading passes, of all."""
+        """The number of seeds in which every measurement of a reading passes, and the number of all seeds."""
         return Share.count(sum(run.passed for run in self.runs[reading]), len(self.runs[reading]))
 
     @property
@@ -156,7 +156,7 @@ class ExperimentResult:
 
     @property
     def seconds(self) -> float:
-        """Of all runs, one after the other."""
+        """Seconds of all runs added up."""
         return sum(run.seconds for runs in self.runs.values() for run in runs)
 
     def section(self) -> Section:

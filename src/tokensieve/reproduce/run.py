@@ -1,4 +1,4 @@
-"""Run experiments over readings and seeds, in parallel, keep each run as soon as it is there, and take over what is finished."""
+"""Run experiments over readings and seeds in parallel, store each run as soon as it ends, and reuse finished runs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _Task:
         return self, found
 
     def kept(self) -> SeedRun | None:
-        """An earlier run, if it is of the same experiment with the same settings and data."""
+        """An earlier run, if it has the same experiment, settings and data."""
         try:
             kept = parsed(read_regular(self.place / "finding.json"))
             if kept["mark"] != self.mark:
@@ -92,7 +92,7 @@ def reproduce(
 ) -> Reproduction:
     """Run experiments over seeds and readings; each run is written to `out` when it ends.
 
-    A run found there with the same settings, data and version is taken over; one with others is replaced. States on the way lie
+    A run found there with the same settings, data and version is reused; any other is replaced. Intermediate states are kept
     under out/unfinished and are removed when their run is done. `done` is called with each experiment's name and reading, its
     run, and whether that was taken over.
     """

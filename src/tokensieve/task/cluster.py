@@ -53,7 +53,7 @@ HALVES: tuple[Some, ...] = ((0.5, "half", False), (0.5, "half", True))
 
 
 class Learned:
-    """Documents on a cluster, what they show, and a model of them (`learn_on`).
+    """Documents on a cluster, their statistics, and a model trained on them (`learn_on`).
 
     Attributes:
         importance: as `token_importance` of all training documents on one machine.
@@ -61,8 +61,8 @@ class Learned:
         attention: as in `AttentionClassifier.effects`, but 0 for a type in no document, shape (|S|,).
         intake: what was found on the way in, and where text and label were read.
         sizes: documents by side ("train", "test") and class, shape (2, K).
-        tested: of the test documents those predicted correctly, by class, shape (K,), words that are no token, and all words.
-        rounds, validation: of training on all documents; mean loss on held-out documents after each round of choosing.
+        tested: test documents predicted correctly, by class, shape (K,); unknown words in them; all of their words.
+        rounds, validation: rounds of training on all documents; mean loss on held-out documents after each trial round.
         train, test: the documents on the cluster, as `CountedCorpus`; None without test documents.
         sample: of both, in partitions, as in `Corpus.frame` but for "label", the name of the class, and "test".
         copies: as of `Partitions.copies`.
@@ -119,7 +119,7 @@ class Learned:
             self.tested = tuple(self.test.total(_tested, (model.scores, model.values), model.prior)[2:])
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of summary.json, but for times and settings."""
+        """The content of summary.json, except for times and settings."""
         correct, unknown, words = self.tested
         given = self.classes, self.sizes, correct, len(self.importance.tokens), float(unknown / max(words, 1))
         return CorpusModel.figures(*given) | {
@@ -133,7 +133,7 @@ class Learned:
         }
 
     def trained(self, types: Ints | None = None, some: Some | None = None, tell: Progress = silent) -> Model:
-        """A model of all training documents, or some of them, and of all or some token types, after all rounds."""
+        """A model trained in all rounds on all or some of the training documents, with all or some of the token types."""
         parts = self.train
         if types is not None:
             parts = parts.each(lambda part, types: replace(part, matrix=part.matrix[:, types]), types)
@@ -178,14 +178,14 @@ def learn_on(
     progress: Progress | None = None,
     **options: Any,
 ) -> Learned:
-    """Vocabulary, importance and classifier from documents that workers read or already hold.
+    """Compute vocabulary, importance and classifier from documents that workers read or already hold in memory.
 
     Args:
         client: a `dask.distributed.Client`.
         source: a path, glob or address that all workers reach, or several; a Dask bag of (text, label) pairs, a Dask data frame,
             or a sequence of delayed values or futures, each a data frame (pandas or Polars) or a list of pairs. Rows are read as
             by `read_corpus`.
-        settings: if None, `TrainSettings(test_share=0)`: all documents are learned from.
+        settings: if None, `TrainSettings(test_share=0)`, which trains on all documents.
         options: fields of the settings by name, in place of those in `settings`.
 
     Raises:

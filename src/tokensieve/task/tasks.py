@@ -1,4 +1,4 @@
-"""What is learned from a corpus: labels, or preferences between two texts; nothing else asks which of the two it is.
+"""What is learned from a corpus: labels, or preferences between two texts; no other module distinguishes the two.
 
 A corpus is made of *items*: documents with labels, or pairs of documents of which the first is preferred.
 """
@@ -32,15 +32,15 @@ S = TypeVar("S")
 
 
 class Task:
-    """What is learned, and everything that differs between labels (which it is for, where nothing else is said) and preferences.
+    """What is learned, with everything that differs between labels (the default) and preferences.
 
     Attributes:
         size: documents of an item.
         classifies: whether a document alone has a predicted class, so that there are recall by class, calibration and a learning
             curve.
         strengths: C of the logistic regressions of `baseline`, to choose from.
-        left_out: names of checks, and of other parts of an audit, that cannot be had where the documents lie.
-        known_totals: numbers of all documents where those at hand are a sample, by name.
+        left_out: names of checks, and of other parts of an audit, that cannot be computed where the documents are stored.
+        known_totals: counts over all documents, by name, if those at hand are a sample.
     """
 
     size = 1
@@ -74,7 +74,7 @@ class Task:
         return np.isin(np.arange(n), np.random.default_rng(seed).permutation(n)[: max(n // 10, 1)])
 
     def parts(self, train: CountedCorpus, seed: int) -> list[NDArray[np.bool_]]:
-        """Parts of the items, each shape (items,), of which each is held out once; none if the documents do not allow a split."""
+        """The folds of the items, each of shape (items,), held out in turn; an empty list if the documents do not allow a split."""
         counts, units = train.counts, train.corpus.units
         # A model of one part can know every class only if each has that many documents, of that many groups.
         pairs = counts.labels if units is None else np.unique(np.stack([counts.labels, units]), axis=1)[0]
@@ -95,10 +95,10 @@ class Task:
         return [part == i for i in range(k)]
 
     def out_of_fold(self, train: CountedCorpus, model: Model, settings: TrainSettings) -> Floats | None:
-        """Probabilities of each document's classes, shape (n, K), by models that never saw its group.
+        """Probabilities of each document's classes, shape (n, K), from models that were not trained on its group.
 
-        Their scale, one number that was chosen for `model`, trained on all documents, alone, is that of least loss over all. Both
-        documents of a pair get the same probability.
+        One scale for all of them is chosen to minimize the loss over all documents, since the scale of `model` was chosen for
+        that model alone. Both documents of a pair get the same probability.
         """
         counts, parts = train.counts, self.parts(train, settings.seed)
         f = np.zeros((counts.n_documents, model.values.shape[1]))
@@ -117,14 +117,14 @@ class Task:
     def folds(
         self, train: CountedCorpus, model: Model, settings: TrainSettings
     ) -> Callable[[CountedCorpus], Floats] | None:
-        """`out_of_fold` of any part of the training documents."""
+        """`out_of_fold` for any subset of the training documents."""
         p = self.out_of_fold(train, model, settings)
         return None if p is None else lambda part: p
 
     def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
-        """The tokens of some items that speak most for another class than the label, four at most, joined by commas.
+        """The strongest evidence in some items for a class other than the label: up to four tokens each, joined by commas.
 
-        `counts` are all documents; `documents`, shape (m,), stand for the items, and `other`, shape (m,), is the class of each.
+        `counts` are all documents; `documents`, shape (m,), represent the items, and `other`, shape (m,), is the class of each.
         """
         part = counts.rows(documents)
         q, values, m = attention(part.matrix, model.scores), both(model.values), part.matrix
@@ -142,7 +142,7 @@ class Task:
         return [part for name in names for part in ("--text", name)]
 
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
-        """Entries of summary.json that only this task has."""
+        """The entries of summary.json that are specific to this task."""
         return {}
 
     def refit(self, types: Ints, train: CountedCorpus, model: Model, settings: TrainSettings) -> Model:
@@ -154,7 +154,7 @@ class Task:
         return attention_sums(part.counts.matrix, model.scores)
 
     def total(self, part: CountedCorpus, of: Callable[..., S], *given: object) -> S:
-        """The sum of `of(some, *given)` over all documents of one side, wherever they lie, in parts of any size."""
+        """The sum of `of(some, *given)` over all documents of one side, wherever they are stored, in parts of any size."""
         return of(part, *given)
 
     def document_units(self, corpus: Corpus) -> Ints | None:
@@ -163,7 +163,7 @@ class Task:
         return None if units is None else np.repeat(units, self.size)
 
     def items(self, documents: int) -> Ints:
-        """The document that stands for each item of a corpus of so many documents, shape (items,)."""
+        """The document that represents each item of a corpus of this many documents, shape (items,)."""
         return np.arange(0, documents, self.size)
 
     def accuracy(self, f: Floats, part: CountedCorpus) -> Share:
@@ -187,10 +187,10 @@ class Task:
         return Share.count(int(right), int(n))
 
     def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float | None:
-        """Test accuracy of what a reader would try first: TF-IDF (sublinear) and logistic regression on the same words.
+        """Test accuracy of the usual baseline: TF-IDF (sublinear) and logistic regression on the same words.
 
-        C is chosen on held-out items. Of pairs it sees the differences, each pair in both orders, and has no intercept. Another
-        process does it (`tokensieve.task.baseline`): where that fails, a line on standard error says so, and it is None.
+        C is chosen on held-out items. For pairs it is fitted to the differences, each pair in both orders, without an intercept.
+        It runs in a process of its own (`tokensieve.task.baseline`); if that fails, standard error says so and this is None.
         """
 
         def write(file: IO[bytes]) -> None:  # what is made for it is freed before the answer comes
@@ -262,7 +262,7 @@ class Preferences(Task):
         return [np.isin(units, names[half::2]) for half in range(2)] if len(names) > 1 else []
 
     def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
-        """The tokens that take most from the margin of each pair, whichever answer holds them."""
+        """The tokens that reduce the margin of each pair most, whichever answer contains them."""
         u, w = model.table
         out = []
         for preferred in documents.tolist():
@@ -289,8 +289,8 @@ class CorpusModel:
     """A model trained on one side of a corpus, and tested on the other.
 
     Attributes:
-        f: decision values of the test documents, shape (n, H); of pairs each less that of the other side.
-        notes: what was counted on the way in, in plain words.
+        f: decision values of the test documents, shape (n, H); for pairs, each minus that of the other side.
+        notes: what was noticed while the data was read, in plain words.
         seconds: of each stage.
     """
 
@@ -308,7 +308,7 @@ class CorpusModel:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """`to_dict`, made once."""
+        """`to_dict`, computed once."""
         return self.to_dict()
 
     def to_dict(self) -> dict[str, Any]:
@@ -331,7 +331,7 @@ class CorpusModel:
     def figures(
         classes: tuple[str, ...], sizes: Sequence[Ints] | Ints, correct: Ints, types: int, unknown: float
     ) -> dict[str, Any]:
-        """What summary.json says of so many training and test documents by class, and predicted correctly by class."""
+        """The entries of summary.json for these numbers of training, test and correctly predicted documents by class."""
         train, test = sizes
         n, recall = max(test.sum(), 1), zip(classes, correct.tolist(), test.tolist(), strict=True)
         return {
@@ -362,7 +362,8 @@ def train_corpus(
     settings, clock = settings or TrainSettings(), clock or Clock()
     task, notes = Labels() if corpus.pairs is None else Preferences(), corpus.intake.lines()
     if corpus.test is not None:
-        notes += [f"test documents: {line}" for line in corpus.test.intake.lines()]
+        said = corpus.intake.detected  # what was detected in both is said once
+        notes += [f"test documents: {line}" for line in corpus.test.intake.lines() if line not in said]
     else:
         corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
     assert corpus.test is not None

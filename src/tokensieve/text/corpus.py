@@ -1,4 +1,4 @@
-"""Read labelled documents into one validated frame, and count every row that was left out or looks odd."""
+"""Read labelled documents into one validated frame, and count every row that was skipped or looks odd."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NOTES = {  # of documents (False) and of pairs (True)
 
 @dataclass(frozen=True, kw_only=True)
 class Intake:
-    """What was found on the way in.
+    """What was noticed while the source was read.
 
     Attributes:
         counts: "rows" of the source (in this part of it, where it is split), "kept" documents in the corpus, and the rows or
@@ -67,7 +67,7 @@ class Intake:
         dropped: label → rows left out because the caller dropped that label.
         ignored: parts of the source without labels → documents left aside there.
         groups: original label → (final label, documents kept).
-        detected: what was found out about the source, such as its separator.
+        detected: properties of the source that were detected, such as its separator.
         pairs: whether `rows` counts pairs, and `kept` texts.
         grouping: a column that nobody named whose values look like groups (`ColumnTokens.likely_groups`).
     """
@@ -82,7 +82,7 @@ class Intake:
     grouping: Grouping | None = None
 
     def lines(self) -> list[str]:
-        """One plain sentence for each thing that a reader should know; nothing for what did not occur."""
+        """One plain sentence for each thing that a reader should know; nothing for things that did not occur."""
         notes = [(note, self.counts[key]) for key, note in _NOTES[self.pairs].items()]
         of, aside = "document{s} labelled ", "in neither the training nor the test split, left out"
         notes += [(f"{of}{name!r}, dropped as requested", n) for name, n in self.dropped.items()]
@@ -97,7 +97,7 @@ class Intake:
         return [*self.detected, *alike, *(f"{n:,} {note.replace('{s}', 's' * (n > 1), 1)}" for note, n in notes if n)]
 
     def check_kept(self, name: str) -> None:
-        """Make sure that documents are left; otherwise an `InputError` says where all rows went."""
+        """Make sure that documents are left; otherwise an `InputError` reports why every row was skipped."""
         rows, empty = self.counts["rows"], self.counts["empty"]
         if self.counts["kept"]:
             return
@@ -147,7 +147,7 @@ class Corpus:
         classes: the class names, sorted (numbers by size), so that of two classes index 1 is the positive one:
             False < True, 0 < 1, −1 < 1, negative < positive.
         name: the source, for messages.
-        intake: what was found while reading. After `split_corpus`, both parts have the intake of the whole.
+        intake: what was noticed while reading. After `split_corpus`, both parts have the intake of the whole.
         test: the test documents under the same classes, or None.
         fields: the fields that were joined into each text; empty if the text is one column.
         columns: those of the fields that are values of other columns (`--columns`), and how these become words.

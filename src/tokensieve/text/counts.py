@@ -1,4 +1,4 @@
-"""Counts of documents × token types, the structure that everything else reads, and the counting that fills it."""
+"""Counts of documents × token types, the structure that everything else is computed from, and the code that fills it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Counts:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Its content, for `tokensieve.checkpoint.fingerprint`."""
+        """The content, for `tokensieve.checkpoint.fingerprint`."""
         m = self.matrix
         arrays = (x.astype(np.int64) for x in (m.indptr, m.indices, self.labels))
         weights = () if self.weights is None else (self.weights,)
@@ -187,7 +187,7 @@ class Counts:
         return out.reshape(self.n_types, self.n_classes)
 
     def of_positive_weight(self) -> tuple[Counts, Ints]:
-        """The documents of positive weight, with weights of mean 1 (None where all are equal), and which they are."""
+        """The documents of positive weight, with weights of mean 1 (None if all are equal), and their indices."""
         if self.weights is None:
             return self, np.arange(self.n_documents)
         kept = np.flatnonzero(self.weights)
@@ -212,7 +212,7 @@ class Counts:
 
     @staticmethod
     def row_blocks(starts: NDArray[np.integer], entries: int | None = None, rows: int = 2**62) -> Iterator[slice]:
-        """Runs of at most so many rows that hold at most so many entries, or are one row; row i begins at entry starts[i]."""
+        """Runs of rows, limited in rows and in entries (a single row may exceed the latter); row i begins at entry starts[i]."""
         first = 0
         while first < len(starts) - 1:
             limit = min(int(starts[first]) + (entries or BLOCK), int(starts[-1]))
@@ -239,7 +239,7 @@ class Counts:
 
     @staticmethod
     def pair_differences(matrix: sp.csr_array) -> sp.csr_array:
-        """Of pairs of documents row 2i less row 2i + 1, shape (n, |S|), without stored zeros."""
+        """For pairs of documents, row 2i minus row 2i + 1, shape (n, |S|), without stored zeros."""
         out = sp.csr_array(matrix[::2] - matrix[1::2])
         out.eliminate_zeros()
         return out
@@ -341,7 +341,7 @@ class Counts:
 
     @staticmethod
     def find(keys: Ints, wanted: Ints) -> Positions:
-        """Position of each wanted value among distinct non-negative keys, −1 where it is none of them.
+        """Position of each wanted value among distinct non-negative keys; −1 if it is not among them.
 
         By a hash table with linear probing, twice as large as the keys: six times as fast as a sorted search of 400,000 keys, and
         twice as fast as a join by Polars.

@@ -44,7 +44,7 @@ def collect(
     part: str | None = None,
     columns: ColumnTokens | None = None,
 ) -> tuple[Usable, Usable]:
-    """All usable rows of a table: those for training, and those for testing where a column says so.
+    """All usable rows of a table: those for training, and those that a column marks for testing.
 
     The counts are rows, missing_text, missing_label, not_accepted, empty, replaced_surrogates and trimmed (labels with spaces).
 
@@ -104,7 +104,7 @@ class Collected:
         self.keep(pl.DataFrame(schema={**schema, "key": pl.Binary}))
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Keep the rows that have a text and a label, and count the others by what they lack."""
+        """Keep the rows that have a text and a label, and count the others by what is missing."""
         has_text, has_name = pl.col("text").is_not_null(), pl.col("label").is_not_null()
         blank = pl.col("text").str.contains(BLANK)
         unusable = {
@@ -118,7 +118,7 @@ class Collected:
         self.keep(usable.with_columns(key=self.digests(usable["text"])))
 
     def keep(self, usable: pl.DataFrame) -> None:
-        """These documents; their texts go into a file, if there is one."""
+        """Keep these documents; their texts go into a file, if there is one."""
         if self._stored is not None:
             self._stored.extend(usable["text"].to_list())
             usable = usable.drop("text")
@@ -131,7 +131,7 @@ class Collected:
         return pl.Series([hashlib.blake2b(text.encode(), digest_size=12).digest() for text in texts], dtype=pl.Binary)
 
     def finish(self) -> Usable:
-        """All that was kept."""
+        """Everything that was kept."""
         return pl.concat(self._frames), self._stored, self.counts
 
 
@@ -223,7 +223,7 @@ class ColumnTokens:
                 self.notes.append(f"column {name!r} is split into quartiles: {shown}")
 
     def words(self, name: str, values: Values) -> pl.Series:
-        """One word for each value of a field; null where there is none."""
+        """One word for each value of a field; null for a missing value."""
         text, kind = self._as_text(name, values), self.kinds.get(name)
         if kind == "month":
             return text.str.replace(_DATE, "${1}_${2}")

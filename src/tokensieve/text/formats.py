@@ -32,7 +32,7 @@ from tokensieve.text.table import BATCH, KNOWN_NAMES, MOST_COLUMNS, Batch, Sourc
 
 
 def kind_of(name: str) -> str:
-    """The suffix of a file that can be read, without that of packing; "" for any other."""
+    """The suffix of a readable file, without that of its compression; "" for any other file."""
     suffix = _unpacked_suffix(name)
     return suffix if suffix in KINDS else ""
 

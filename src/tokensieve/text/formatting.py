@@ -1,4 +1,4 @@
-"""Formatting as token types: what a text looks like, beside the words that it holds.
+"""Formatting as token types: what a text looks like, apart from its words.
 
 A word tokenizer drops punctuation, white space, case and length, and with them shortcuts that a model or a judge may live on. Each
 feature here is a presence: it holds for a text or it does not, and its name is written ⟨so⟩. In texts of several fields each field
@@ -113,7 +113,7 @@ FORMATTING = tuple(FEATURES)
 
 
 class Formatting:
-    """The features of texts as a tokenizer reads them: of each of its fields, or of one column."""
+    """The formatting features of texts, for each field of their tokenizer, or for one column."""
 
     def __init__(self, tokenizer: Tokenizer | None = None) -> None:
         self.prefixes = tokenizer.prefixes if isinstance(tokenizer, FieldTokenizer) else {"": ""}
@@ -133,7 +133,7 @@ class Formatting:
 
     @staticmethod
     def described(names: Sequence[str]) -> list[dict[str, Any]]:
-        """How to look for the features of these names, and in which field, as JSON values."""
+        """How to detect the features with these names, and in which field, as JSON values."""
         out = []
         for name in names:
             field, _, token = name.rpartition(":⟨") if not name.startswith("⟨") else ("", "", name[1:])
@@ -142,7 +142,7 @@ class Formatting:
 
     @staticmethod
     def place(text: str, token: str) -> tuple[int, int] | None:
-        """Start and end of what bears a feature in a text; None for a length, or for what is missing."""
+        """Start and end of the part of a text that shows a feature; None for a length, or if nothing does."""
         kind = FEATURES.get(token, {})
         if kind.get("absent", True):
             return None

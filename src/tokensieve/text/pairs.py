@@ -136,7 +136,7 @@ class _Side(Collected):
         self._waiting = []
 
     def corpus(self, reader: _PairReader) -> Corpus:
-        """What was collected; an `InputError` where no pair is usable."""
+        """The collected pairs as a corpus; an `InputError` if no pair is usable."""
         self._flush()
         frame, stored, counts = self.finish()
         columns, n = reader.columns, frame.height // 2

@@ -1,4 +1,4 @@
-"""A text file, unpacked, in its encoding, line by line: each line is checked to be text."""
+"""A text file, decompressed and decoded line by line; each line is checked to be text."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _unpacked_blocks(packed: IO[bytes], start: Callable[[], Any]) -> Iterator[by
 
 @contextmanager
 def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
-    """Turn what the operating system or Polars (which takes a file for some kind) say into one line."""
+    """Turn an error of the operating system, or of Polars reading a file of some kind, into one line."""
     try:
         yield
     except UnicodeError as problem:  # encodings of more than one byte a character, where bad bytes cannot be marked
@@ -82,7 +82,7 @@ class PlainText:
     """A text file, unpacked (`path`), in the encoding given or, if none is, the one detected; `notes` say what was detected."""
 
     class NotText(InputError):
-        """A line that is no text."""
+        """A line that is not text."""
 
     def __init__(self, path: Path, name: str, settings: SourceSettings) -> None:
         PlainText.check_regular(path)
@@ -109,7 +109,7 @@ class PlainText:
 
     @staticmethod
     def check_regular(path: Path) -> None:
-        """Make sure that reading comes to an end."""
+        """Make sure that reading will end."""
         if path.exists() and not path.is_file():
             raise InputError(f"{str(path)[-80:]!r} is a device, pipe or socket, not a regular file; copy it to one")
 
@@ -123,7 +123,7 @@ class PlainText:
 
     @staticmethod
     def too_long_line(name: str) -> InputError:
-        """What is said of a line that is longer than any document."""
+        """The error for a line that is longer than any document."""
         return InputError(f"{name}: a line is over {LONGEST / 1e6:,.0f} MB; if it is one document, pass --no-limits")
 
     @staticmethod
@@ -190,7 +190,7 @@ class PlainText:
                 yield line
 
     def full_text(self) -> str:
-        """All of it."""
+        """The whole file as one string."""
         return "".join(self.lines())
 
 

@@ -140,7 +140,7 @@ class ReadSettings(SourceSettings):
             and model_b belong to one answer each; any other value is marked as that of the first or the second answer.
         pairs: columns of the answers of preference data; two, the preferred one first, unless `winner`, `scores` or `ranks` says
             which; or a `Pairs`, which sets those fields.
-        stream: keep documents, tokens and counts in files. Everything that comes out has the same bits.
+        stream: keep documents, tokens and counts in files. All results are bit-identical.
 
     Raises:
         InputError: the settings contradict each other.
@@ -201,7 +201,7 @@ class ReadSettings(SourceSettings):
             raise InputError(f"--{name.replace('_', '-')} is for labelled documents: leave it out with --pairs")
 
     def check_for_cluster(self) -> None:
-        """Refuse what does not work on a cluster."""
+        """Refuse settings that do not work on a cluster."""
         refused = {"pairs": self.pairs, "weight": self.sample_weight is not None, "columns": self.columns}
         refused |= {"label-separator": self.label_separator, "duplicates drop": self.duplicates == "drop"}
         for name in (name for name, given in refused.items() if given):

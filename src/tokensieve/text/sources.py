@@ -40,7 +40,7 @@ class _Opened:
         self.train, self.test, self.ignored = train, test, dict(ignored)
 
     def split_column(self, how: ReadSettings) -> str | None:
-        """The column that marks each row as train or test: --split, else one that is named so and contains nothing else.
+        """The column that marks each row as train or test: --split, or one with such a name and no other values.
 
         One is looked for only where neither the source nor --test has test rows.
         """
@@ -58,7 +58,7 @@ class _Opened:
 
     @property
     def held_out(self) -> SourceTable:
-        """The test rows; all rows where the source has no split."""
+        """The test rows; all rows if the source has no split."""
         return self.train if self.test is None else self.test
 
 

@@ -1,4 +1,4 @@
-"""What does not fit into memory, in files: texts, token ids, document frequencies, and the counts matrix.
+"""Data that does not fit into memory, in files: texts, token ids, document frequencies, and the counts matrix.
 
 Files lie in one temporary folder (that of the system: set TMPDIR for another) and go with the last object that needs them. They
 hold what would be in memory otherwise: a copy of the texts, four bytes per token, and twelve bytes per stored entry of the counts.
@@ -40,7 +40,7 @@ class Folder:
     @staticmethod
     @contextmanager
     def storing(needed: int | None = None) -> Iterator[None]:
-        """Say in one line why temporary files, which may take so many bytes, cannot be written."""
+        """Report in one line why temporary files, which may take this many bytes, cannot be written."""
         try:
             yield
         except (OSError, pl.exceptions.PolarsError) as problem:
@@ -52,7 +52,7 @@ class Folder:
             ) from None
 
     def new(self) -> Path:
-        """A path that nobody else has."""
+        """A new, unused path."""
         self._files += 1
         return self.path / f"{self._files:07d}"
 

@@ -1,4 +1,4 @@
-"""Seeded test sets: documents drawn within each class, or whole groups (prompts, authors)."""
+"""Seeded test sets: documents sampled within each class, or whole groups (prompts, authors)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named columns in batches: what every source becomes before its documents are chosen.
+"""Named columns in batches: every source is read into this form before its documents are selected.
 
 A batch holds a column as a Polars series where the source is typed, and as a list where one column may mix types (JSON, lists).
 Which column holds the text and which the label is as named, else by well-known names, else by how the values look.
@@ -134,14 +134,14 @@ class SourceTable:
         self.check_same()
 
     def top_level_column(self, name: str) -> str:
-        """The column that a name is or leads into; the name itself where there is none."""
+        """The column that a name refers to or leads into; the name itself if there is none."""
         start = name
         while start and start not in self.columns:
             start = start.rpartition(".")[0]
         return start or name
 
     def checked_column(self, name: str, what: str) -> str:
-        """The name, if it is a column's or leads into one; else an `InputError` that says what the column was for."""
+        """The name, if it refers to a column or leads into one; else an `InputError` that states what the column was for."""
         name = str(name)  # pandas' columns may be numbers
         if self.top_level_column(name) in self.columns:
             return name
@@ -169,7 +169,7 @@ class SourceTable:
 
     @cached_property
     def sample(self) -> dict[str, list[Any]]:
-        """The first values of every column, no more than guessing needs; an `InputError` if there are no rows."""
+        """The first values of every column, as many as recognition needs; an `InputError` if there are no rows."""
         for batch in self._read(self.columns):
             out = {name: SourceTable.as_list(values[:200]) for name, values in batch.items()}
             if n := len(next(iter(out.values()), [])):
@@ -180,7 +180,7 @@ class SourceTable:
 
     @staticmethod
     def frame_batches(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str]) -> Iterator[Batch]:
-        """Columns of a frame; of a lazy one in batches, so that it need not fit into memory."""
+        """Columns of a frame; a lazy frame comes in batches, so it need not fit into memory."""
         if isinstance(frame, pl.DataFrame):
             yield {name: frame[name] for name in names}
             return
@@ -277,7 +277,7 @@ class SourceTable:
         return pl.Series(out, dtype=pl.String)
 
     def text_columns(self, text: str | Sequence[str] | None) -> tuple[str, ...]:
-        """The columns of the text: those named, else the one that it can only be; an `InputError` where that is not clear."""
+        """The columns of the text: those named, else the only plausible one; an `InputError` if that is not clear."""
         if text:
             names = list(map(str, text)) if isinstance(text, list | tuple) else [str(text)]
             for name in names:
@@ -292,7 +292,7 @@ class SourceTable:
     def labelled_columns(
         self, text: str | Sequence[str] | None, label: str | None, taken: Sequence[str]
     ) -> tuple[tuple[str, ...], str]:
-        """The columns of the text (None: the one that it can only be) and that of the label, which are none of those taken."""
+        """The columns of the text (None: the only plausible one) and of the label, excluding those already taken."""
         texts = self.text_columns(text) if text else ()
         if label is not None:
             label = self.checked_column(label, "label")
@@ -315,12 +315,12 @@ class SourceTable:
         return texts, label
 
     def verdict(self) -> str | None:
-        """Prodigy's column `answer`, which says whether the annotator accepted the label; None where it holds anything else."""
+        """Prodigy's column `answer`, which marks whether the annotator accepted the label; None if it has any other value."""
         said = {str(value) for value in self.sample["answer"]} if "answer" in self.columns else set()
         return "answer" if said and said <= {"accept", "reject", "ignore"} else None
 
     def pair_options(self) -> str | None:
-        """The options that read it as preference data, by the names of its columns; None where it does not look like one."""
+        """The options that read the table as preference data, by its column names; None if it does not look like such data."""
         lower = {column.lower(): column for column in self.columns}
         if self.preferred:
             return option("--pairs", ",".join(self.preferred))
@@ -347,7 +347,7 @@ class SourceTable:
 
     @property
     def preferred(self) -> tuple[str, ...]:
-        """The columns of the preferred and the other answer, if they are named so."""
+        """The columns of the preferred and the other answer, if their names show it."""
         lower = {column.lower(): column for column in self.columns}
         for one, other in re.findall(r"(\S+)/(\S+)", _OPPOSITES):
             named = {name: re.sub(rf"(^|_){one}(?=_|$)", rf"\1{other}", name) for name in lower}
@@ -356,12 +356,12 @@ class SourceTable:
         return ()
 
     def winner_column(self) -> str | None:
-        """A column that is named like one that says which answer won."""
+        """A column whose name suggests that it marks which answer won."""
         pattern = r"winn(er|ing)\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment|\w+_wins?"
         return next((column for column in self.columns if re.fullmatch(pattern, column.strip().lower())), None)
 
     def check_sides(self, part: str, found: set[str]) -> None:
-        """Make sure that a column holds train and test, and nothing else."""
+        """Make sure that a column contains train and test, and nothing else."""
         if not found <= {*TEST_NAMES, *TRAIN_NAMES} or not found & {*TEST_NAMES} or not found & {*TRAIN_NAMES}:
             raise InputError(
                 f"{self.name}: column {part!r} must contain 'test' for test rows and one of {listed(TRAIN_NAMES)} for "

@@ -75,7 +75,7 @@ E = TypeVar("E", pl.Series, pl.Expr)
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What the rest of the package asks of a tokenizer."""
+    """The interface that the rest of the package requires of a tokenizer."""
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's tokens in order, as a series of lists of strings."""
@@ -296,12 +296,12 @@ class FieldTokenizer:
         ]
 
     def field_of(self, token: str) -> str:
-        """The field of a token; "" where it is of none."""
+        """The field of a token; "" if it belongs to none."""
         found = [name for name, begin in self.prefixes.items() if token.startswith(begin)]
         return max(found, key=lambda name: len(self.prefixes[name]), default="")
 
     def is_value(self, token: str) -> bool:
-        """Whether a token stands for a value of another column."""
+        """Whether a token represents a value of another column."""
         return self.field_of(token) in dict(self.columns)
 
     @cached_property
@@ -360,7 +360,7 @@ class FieldTokenizer:
 
 
 def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
-    """The inverse of `Tokenizer.to_dict`; a ValueError where these are no settings of a tokenizer."""
+    """The inverse of `Tokenizer.to_dict`; a ValueError if these are not the settings of a tokenizer."""
     kind = settings["kind"]
     if kind == "pieces":
         return PieceTokenizer(settings["json"])

@@ -1,4 +1,4 @@
-"""What a cell holds: nothing, a label, or text."""
+"""The content of a cell: nothing, a label, or text."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def text_series(texts: Iterable[str | None] | pl.Series) -> pl.Series:
 
 
 def missing(value: Any) -> bool:
-    """Whether it is one of the values that stand for none: None, NaN, pandas' NA and NaT."""
+    """Whether a value means "missing": None, NaN, pandas' NA or NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, Real) and not isinstance(value, Integral) and math.isnan(value)
 
 
 def only_entry(value: Any) -> Any:
-    """The one entry of a list, nested lists included, as annotation tools write a single choice; None of an empty one."""
+    """The only entry of a list, possibly nested, as annotation tools write a single choice; None if the list is empty."""
     while isinstance(value, list | tuple) and len(value) < 2:
         value = value[0] if value else None
     return value

@@ -32,13 +32,13 @@ Progress = Callable[[int], None]
 
 
 class Chunks:
-    """A corpus as `TokenStream`s, wherever they lie."""
+    """A corpus as `TokenStream`s, wherever they are stored."""
 
     def __iter__(self) -> Iterator[TokenStream]:
         raise NotImplementedError
 
     def total(self, of: Callable[..., S], *common: object, then: Callable[[S], R]) -> R:
-        """What `then` makes of the sum of `of(chunk, *common)` over all chunks."""
+        """`then` applied to the sum of `of(chunk, *common)` over all chunks."""
         return then(reduce(operator.add, (of(chunk, *common) for chunk in self)))
 
 
@@ -215,13 +215,13 @@ class Vocabulary:
         return replace(self, formatting=tuple(frequent))
 
     def bits(self, texts: pl.Series | StoredTexts) -> Bits | None:
-        """What `count` needs to know of the formatting of texts; None where no feature is a type."""
+        """The formatting of texts as `count` requires it; None if no feature is a type."""
         return Formatting(self.tokenizer).bits(texts) if self.formatting else None
 
     def count(self, stream: Chunks, bits: Bits | None = None) -> tuple[sp.csr_array, Ints]:
         """How often each type occurs in each document, CSR (n, |S|), and the unknown words of each document, (n,).
 
-        Of tokens in files the matrix is in files too, mapped into memory. `bits` are those of the texts, where formatting counts.
+        If the tokens are stored on disk, so is the matrix, mapped into memory. `bits` are those of the texts, if formatting counts.
         """
         if isinstance(stream, _StoredTokens):
             most = stream.n_tokens * (1 + len(self.grams)) + stream.n_documents * len(self.formatting)
@@ -300,7 +300,7 @@ class _Counted:
 
 @dataclass(frozen=True, eq=False)
 class CountedCorpus(_Counted):
-    """A corpus, counted; of one that was split, one side."""
+    """A counted corpus, or one side of a corpus that was split."""
 
     corpus: Corpus
 
@@ -325,7 +325,7 @@ class CountedCorpus(_Counted):
         return replace(self.counts, matrix=self.counts.matrix[:, kept], tokens=self.counts.tokens[kept])
 
     def types_not_containing(self, tokens: set[str]) -> Ints | None:
-        """The token types that contain none of the tokens; None where all do, or none does."""
+        """The token types that contain none of the tokens; None if that is all of them, or none."""
         if not tokens:
             return None
 
@@ -344,7 +344,7 @@ class CountedCorpus(_Counted):
         return None if len(keep) in (0, self.counts.n_types) else keep
 
     def group_notes(self, test: CountedCorpus) -> list[str]:
-        """What a reader should know of the groups of training and test documents, and of classes with few of the latter."""
+        """Notes on the groups of training and test documents, and on classes with few test documents."""
         notes, train, groups = list[str](), self.corpus.groups, test.corpus.groups
         if train is not None:
             notes.append(f"training documents form {train.n_unique():,} groups; statistics count groups, not documents")

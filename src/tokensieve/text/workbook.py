@@ -1,4 +1,4 @@
-"""A process of its own that reads the first sheet of a workbook, since a small file may ask for any amount of memory and time.
+"""A separate process that reads the first sheet of a workbook, since a small file may require any amount of memory and time.
 
 `python -P workbook.py PATH OUT BYTES SECONDS` writes the sheet to OUT as Arrow and prints JSON: the names of all sheets, or what
 is wrong with the workbook.

@@ -1,4 +1,4 @@
-"""What a limit selects, which hypotheses of the theory hold on a data set, and what was found about each of its claims.
+"""The tokens that a limit selects, the hypotheses of the theory that hold on a data set, and the verdict on each claim.
 
 A claim about the limit is decided by the certified limit, never refuted by a curve that is too short. Where one of its hypotheses
 does not hold, the claim is neither confirmed nor refuted: what is true instead is stated.
@@ -26,7 +26,7 @@ _Found = tuple[Outcome, str]  # and why
 
 @dataclass(frozen=True)
 class Attended:
-    """What the limit selects, against the types that matter.
+    """The tokens that the limit selects, compared with the important ones.
 
     Attributes:
         mask: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,).
@@ -51,7 +51,7 @@ class Attended:
     def of(
         cls, counts: Counts, E: Floats, w: Floats, flow: Flow, mask: NDArray[np.bool_], important: NDArray[np.bool_]
     ) -> Attended:
-        """Of the end of a curve, a selection in the limit, shape (nnz,), and the types that are important, shape (|S|,)."""
+        """Computed from the end of a curve, a selection in the limit, shape (nnz,), and the important types, shape (|S|,)."""
         m, document, n, u = counts.matrix, counts.entry_documents, counts.n_documents, E @ flow.p
 
         def shares(matter: NDArray[np.bool_]) -> tuple[float, float, int]:
@@ -87,7 +87,7 @@ class Attended:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the theory or one of its hypotheses, what was found about it, and the reason in words.
+    """A claim of the theory or one of its hypotheses, with its verdict and the reason in words.
 
     Attributes:
         verdict: the reason, with the figures behind it.
@@ -102,12 +102,12 @@ class Claim:
 
     @property
     def holds(self) -> bool | None:
-        """True or False where it was decided, None where it was not, or its hypothesis does not hold."""
+        """True or False if it was decided; None if it was not, or if its hypothesis does not hold."""
         return {"holds": True, "fails": False}.get(self.outcome)
 
     @staticmethod
     def hypotheses(counts: Counts, step: OneStep) -> list[Claim]:
-        """Every hypothesis of Lemma 4.1 and Theorem 4.3 that documents of two classes and the first step on them decide."""
+        """Every hypothesis of Lemma 4.1 and Theorem 4.3 that can be checked on documents of two classes and their first step."""
         m, document, n, lengths = counts.matrix, counts.entry_documents, counts.n_documents, counts.lengths
         out: list[Claim] = []
 

@@ -1,4 +1,4 @@
-"""Token-level data whose truth is known: the two synthetic set-ups of the theory, and their relaxations."""
+"""Synthetic token data with known ground truth: the theory's two settings, and relaxations of them."""
 
 from __future__ import annotations
 

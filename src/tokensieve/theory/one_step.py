@@ -28,7 +28,7 @@ from tokensieve.text.counts import Counts, Floats
 
 @dataclass(frozen=True)
 class OneStep:
-    """What one gradient step did to the embeddings, against what Lemma 4.1 says.
+    """How one gradient step changed the embeddings, compared with Lemma 4.1.
 
     Attributes:
         start, eta: the embeddings and vectors before the step, and its size η.

@@ -1,4 +1,4 @@
-"""What `verify` says, as blocks."""
+"""The report of `verify`, as blocks."""
 
 from __future__ import annotations
 

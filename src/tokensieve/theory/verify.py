@@ -38,11 +38,11 @@ from tokensieve.theory.settings import VerifySettings
 
 @dataclass(frozen=True, repr=False)
 class Verification:
-    """Everything that `verify` found, with the data that it was found on.
+    """The results of `verify`, with the data they were computed from.
 
     Attributes:
-        name, notes: the source, for people, and what was unusual about the data as read.
-        counts, rows: the documents, of whose classes the second is y = +1, and the row number of each from 1, shape (n,).
+        name, notes: the source, for display, and anything unusual noticed while reading the data.
+        counts, rows: the documents (the second class is y = +1), and the row number of each, from 1, shape (n,).
         settings: as given, with the dimension and first step that were used.
         step, embeddings: the first gradient step, and E¹, shape (|S|, d).
         limit: what becomes of p, with the flow.
@@ -73,7 +73,7 @@ class Verification:
 
     @property
     def agreement(self) -> tuple[float, float, float] | None:
-        """`Flow.agreement` of p with the limit's direction; None where there is none."""
+        """`Flow.agreement` of p with the limit's direction; None if there is no such direction."""
         direction = self.limit.direction
         return None if direction is None else self.flow.agreement(direction)
 
@@ -99,7 +99,7 @@ class Verification:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """All figures, and how they were made, ready for JSON."""
+        """All figures, and the settings that produced them, ready for JSON."""
         found, counts, margin = self.attended, self.counts, self.margin
         flow: dict[str, object] = {
             "important_selected": found and _finite(found.all_share),
@@ -139,7 +139,7 @@ class Verification:
         }
 
     def settings_used(self) -> dict[str, object]:
-        """Name → value of every option that decides the result."""
+        """Name → value of every option that affects the result."""
         names = ["ngrams", "min_documents", "documents", "types", "relevant", "length", "d", "eta", "max_norm"]
         names += ["tolerance", "max_steps", "max_seconds", "max_log_time"]
         return {name: x for name in names if (x := getattr(self.settings, name)) is not None and math.isfinite(x)}

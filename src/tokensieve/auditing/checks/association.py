@@ -21,7 +21,7 @@ class Association(Check):
         "Tokens in at least 20 documents that are part of a code, an address or a fixed phrase at the start or end of the text, "
         "or values of another column, and make one class at least 1.5 times as likely (q < 0.001), but not nearly certain."
     )
-    action = "Find out why this token goes with the label (author, system, date). Mask it if that will not hold in use."
+    action = "Find out why it goes with the label (author, system, date). Mask it if that will not hold where your model is used."
     action_on_values = Shortcut.action_on_values
     tasks = (Labels,)
     least, sure, lift, most = 20, 0.001, 1.5, 0.8

@@ -63,7 +63,7 @@ class Shortcut(Check):
         "remains."
     )
     action_on_form = (
-        "Find out why the formatting differs, and whether it also will where your model is used. If not, clean the "
+        "Find out why the formatting differs, and whether it will differ where your model is used. If not, clean the "
         "texts, or leave out formatting with --no-formatting, and audit again."
     )
     action_on_passage = (

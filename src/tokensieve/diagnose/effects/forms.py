@@ -63,7 +63,7 @@ def probe_forms(measured: Measured, texts: list[str], offset: Floats, corpus: Co
         work.batches(stage, other.lengths, step)
         return np.asarray(outputs.answers(logits)) - offset[:, None]
 
-    plain, seen = answers(texts, "model: documents as they are"), list(map(subject.pieces_of, texts))
+    plain, seen = answers(texts, "model: unchanged documents"), list(map(subject.pieces_of, texts))
     rows: list[dict[str, object]] = []
     for form, (change, _) in FORMS.items():
         changed = [SEPARATOR.join(change(side) for side in text.split(SEPARATOR)) for text in texts]

@@ -108,7 +108,7 @@ class Work:
 
 
 class Measured:
-    """What a model does with W inputs and |S| word types; H answers, L layers, m pairs (word type, input).
+    """Measurements of a model on W inputs and |S| word types; H answers, L layers, m pairs (word type, input).
 
     Attributes:
         types, windows: word type and input of every pair, ordered by input, shape (m,).

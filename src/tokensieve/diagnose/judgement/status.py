@@ -41,7 +41,7 @@ _TIGHT = 0.3  # the data's interval is tight around neutral if it stays within Â
 
 
 class Status(StrEnum):
-    """What data and model say of a word; the values are those of the column `status` in tokens.csv."""
+    """What the data and the model show about a word; the values of the column `status` in tokens.csv."""
 
     CARRIES = "carries the label and is used"
     CONTEXT = "used, helps in context"

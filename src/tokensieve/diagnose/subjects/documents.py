@@ -131,12 +131,12 @@ class Sample:
 
     @property
     def inputs(self) -> pl.Series:
-        """What the model reads, prompts included."""
+        """The model's inputs, including prompts."""
         return self.texts if self.prompts is None else self.prompts + SEPARATOR + self.texts
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What of the documents decides the result."""
+        """The properties of the documents that affect the result."""
         return (*self.counts.identity, self.groups, self.read, self.inputs.to_list())
 
     def of_words(self, kept: Ints) -> Sample:
@@ -205,7 +205,7 @@ class _PassageSplitter:
             at += len(passage)
 
     def split(self, texts: pl.Series) -> pl.Series:
-        """Of the protocol `Tokenizer`."""
+        """As `Tokenizer.split`."""
         lists = [[token for _, _, token in self._runs(tokens)] for tokens in SPLITTER.split(texts).to_list()]
         return pl.Series(texts.name, lists, dtype=pl.List(pl.String))
 

@@ -1,4 +1,4 @@
-"""What people hand over as a model: unwrapped to what can be read, and which of its outputs is which class of the data."""
+"""Unwrap whatever object was passed as a model, and match its outputs with the classes of the data."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class RecognisedModel:
 
     @classmethod
     def of(cls, model: Any, tokenizer: Any, classes: Sequence[str] | None = None) -> RecognisedModel:
-        """What kind of model this is, or an InputError that says what would do.
+        """Recognise the kind of model, or raise an InputError that lists what is supported.
 
         Supported: transformers models for sequence classification (also compiled, wrapped for several devices, quantised, in half
         precision, with PEFT adapters, in a text-classification pipeline), `tokensieve.diagnose.LabelWords` and `OnnxClassifier`,
@@ -270,7 +270,7 @@ def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
     elif not any(sign in type(model).__name__ for sign in ("Classif", "Reward")):
         way = "load one that was trained as such with AutoModelForSequenceClassification"
         if any(sign in type(model).__name__ for sign in ("CausalLM", "LMHead")):
-            way = "pass the words that it answers with, tokensieve.diagnose.LabelWords(model, tokenizer, {class: word})"
+            way = "name the word that it predicts for each class, tokensieve.diagnose.LabelWords(model, tokenizer, {class: word})"
         raise InputError(f"{type(model).__name__} is not a model for sequence classification: {way}")
     if tokenizer is None:
         raise InputError(f"{family} needs its tokenizer: pass both, diagnose(model, tokenizer, texts, labels)")
@@ -379,7 +379,7 @@ class TextSubject:
         return TextSubject(self._answer, self._width, pl.Series(texts, dtype=pl.String), (), self._splitter)
 
     def pieces_of(self, text: str) -> object:
-        """What the model sees of a text."""
+        """The part of a text that the model sees."""
         return text
 
     def in_order(self, words: Ints, window: int) -> Ints:
@@ -396,7 +396,7 @@ class TextSubject:
         return self._logits([self._words[s] for s in at])
 
     def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
-        """There are no gradients here."""
+        """Not supported: this model has no gradients."""
         raise NotImplementedError
 
     def without(self, words: Sequence[Ints], windows: Ints) -> Floats:

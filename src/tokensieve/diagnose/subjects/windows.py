@@ -57,7 +57,7 @@ class Frame:
 
     @classmethod
     def of(cls, tokenizer: Any, paired: bool = False) -> Frame:
-        """What the tokenizer puts around a text, or around and between two; an InputError if it gives no offsets."""
+        """The special tokens around a text, or around and between two; an InputError if the tokenizer has no offsets."""
         if not getattr(tokenizer, "is_fast", False):
             raise InputError(
                 f"the tokenizer {type(tokenizer).__name__} returns no character offsets: save a fast one (tokenizer.json) "
@@ -361,7 +361,7 @@ class PieceSubject:
         return PieceSubject(self._reader, self._windows.of_texts(texts), self._width)
 
     def pieces_of(self, text: str) -> object:
-        """What the model sees of a text: the same for texts that it cannot tell apart."""
+        """The part of a text that the model sees: the same for texts that it cannot tell apart."""
         return self._windows.pieces_of(text)
 
     def look(self, at: Ints, attention: Floats | None) -> Floats:

@@ -44,9 +44,9 @@ class _Coordinates(Protocol):
 
 
 class Integrator:
-    """The flow dp/dt = −∇L(p): `step` and look, until an event or an end that the caller decides on.
+    """The flow dp/dt = −∇L(p), one `step` at a time; the caller checks for events and decides when to stop.
 
-    Forces that are too weak to move anything yet are left out of the coordinates, which are chosen anew when one has grown.
+    Forces too weak to move anything yet are omitted from the coordinates, which are chosen again when such a force has grown.
 
     Args:
         coordinates: of a point, the log of the time passed there, and how many nats weaker a force may be to be left out.
@@ -85,7 +85,7 @@ class Integrator:
         return float(np.logaddexp(self._offset, self.clock))
 
     def step(self) -> bool:
-        """One step; False where the clock does not resolve it, and nothing has moved."""
+        """One step; False if the clock cannot resolve it, in which case nothing has moved."""
         while True:
             if self._solver is None:
                 self._solver = self._begin()
@@ -114,7 +114,7 @@ class Integrator:
         return True
 
     def restart(self, p: Floats | None = None, passed: float = -math.inf) -> bool:
-        """Set the clock back to zero, here or at a p reached after e^{passed} of time; False if nothing was followed since."""
+        """Reset the clock to zero, here or at a p reached after e^{passed} of time; False if no step was taken since."""
         if not self._followed and self.clock == -math.inf and p is None:
             return False
         self._offset = float(np.logaddexp(self.log_time, passed))
@@ -124,7 +124,7 @@ class Integrator:
         return True
 
     def back_to(self, rises: Callable[[Floats], float]) -> None:
-        """Return to where, within the last step, a function of p rose through zero; stay where it did not."""
+        """Return to the point within the last step where a function of p rose through zero; stay here if it did not."""
         if self._solver is None:
             return
         inside, low, high = self._solver.dense_output(), float(self._solver.t_old), float(self._solver.t)

@@ -144,7 +144,7 @@ class Landscape:
         self._last: tuple[Floats, _Terms] | None = None
 
     def live(self, p: Floats, clock: float, margin: float) -> Landscape:
-        """L without entries that are too weak to matter; itself where these are few."""
+        """L without the entries that are too weak to matter; L itself if there are only a few of them."""
         kept = self.strong(p, clock, margin)
         return self if kept.mean() > 1 - _WEAK else _LiveEntries(self, kept)
 
@@ -159,13 +159,13 @@ class Landscape:
         return np.asarray(bound > min(-max(clock, 0.0), strongest) - margin)
 
     def split(self, p: Floats) -> Floats:
-        """p is its own coordinates."""
+        """The coordinates are p itself."""
         return p
 
     joined = split
 
     def left_out_force(self, p: Floats) -> float:
-        """Logarithm of the largest force that is left out: of none."""
+        """Logarithm of the largest omitted force: −∞, since none is omitted."""
         return -math.inf
 
     def logarithms(self, terms: _Terms) -> Floats:
@@ -175,7 +175,7 @@ class Landscape:
         return np.asarray(forces + (terms.shift - math.log(self.counts.n_documents)))
 
     def at(self, p: Floats) -> _Terms:
-        """The terms at a point, kept until another point is asked for."""
+        """The terms at a point, cached until another point is requested."""
         if self._last is None or not np.array_equal(self._last[0], p):
             self._last = p.copy(), self.terms(self.E @ p)
         return self._last[1]

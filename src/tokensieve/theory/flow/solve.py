@@ -44,7 +44,7 @@ _SURFACE = "documents with the same tokens and different labels are predicted at
 
 @dataclass(frozen=True)
 class Flow:
-    """The curve followed so far, one row per accepted step (row 0 is the start), and what became of it.
+    """The curve followed so far, one row per accepted step (row 0 is the start), and how it ended.
 
     Attributes:
         verdict, reason: whether p converges, and why.
@@ -84,7 +84,7 @@ class Flow:
         return self.whole(self.coordinates[row]) + self.rest
 
     def whole(self, z: Floats) -> Floats:
-        """A vector of r coordinates in R^d, shape (d,)."""
+        """The vector in R^d with these r coordinates, shape (d,)."""
         return z if self.basis is None else np.asarray(self.basis @ z)
 
     def angle(self, direction: Floats) -> Floats:
@@ -128,7 +128,7 @@ class Flow:
     @staticmethod
     @contextlib.contextmanager
     def few_threads(entries: int, size: int) -> Iterator[None]:
-        """One thread for a small problem: there, waking others costs more than they do, and sums keep one order on any machine."""
+        """One thread for a small problem: more would cost more than they save, and sums keep the same order on any machine."""
         if max(entries, size) > 2_000_000:
             yield
             return
@@ -216,7 +216,7 @@ class SplitFlow:
         self.solver = self._begin(p, clock, log_time, step if self.face is None else 0.1)
 
     def step(self) -> bool:
-        """One step, once ties are split in local time where the clock does not resolve it; False where that fails too."""
+        """One step; if the clock cannot resolve it, ties are split and it is tried in local time. False if that fails too."""
         if self.face is None and self.solver.clock >= _SPLIT:
             self.refresh_ties()
         solver, split = self.solver, self.face is not None
@@ -226,7 +226,7 @@ class SplitFlow:
         return moved
 
     def refresh_ties(self) -> bool:
-        """Find the ties anew; whether they changed."""
+        """Find the ties again; returns whether they changed."""
         solver, before = self.solver, self.face
         self.looked = solver.clock
         face = Face.settled(self._land, solver.p, solver.clock)
@@ -237,7 +237,7 @@ class SplitFlow:
         return before is not None or face.dimension > 0
 
     def outside(self) -> tuple[float, float, float]:
-        """What `SplitLandscape.outside` says at the last point."""
+        """`SplitLandscape.outside` at the last point."""
         assert isinstance(self.solver.here, SplitLandscape)
         return self.solver.here.outside(self.solver.x)
 
@@ -316,7 +316,7 @@ class _Curve:
             return FINITE, "the gradient is exactly zero: no score can change the loss"
         at = f"at ‖p‖ = {norm:.6g}, log t = {self.log_time:.4g}"
         if norm >= (1 - 1e-7) * settings.max_norm:
-            return UNDECIDED, f"the largest norm allowed was reached {at}"
+            return UNDECIDED, f"the maximum norm was reached {at}"
         # A finite limit is looked for when p moves, per unit of log t, by less than 2 % of its norm, or by less than rounding.
         speed = math.exp(min(flow.solver.clock + log_gradient, STEEP))
         noise = speed * float(np.finfo(float).eps) / max(self._coherence, 1e-300)
@@ -335,7 +335,7 @@ class _Curve:
             return UNDECIDED, f"the score gaps have settled and the gradient is down to rounding error {at}"
         self._failed = False
         if time.monotonic() - self._started > settings.max_seconds or steps >= settings.max_steps:
-            return UNDECIDED, f"neither divergence nor a limit was seen within {steps} steps, {at}"
+            return UNDECIDED, f"neither divergence nor convergence was seen within {steps} steps, {at}"
         if flow.face is not None and flow.face.dimension > 0 and self.log_time >= settings.max_log_time:
             words = "score gaps have settled, and the curve was followed far enough to certify a limit"
             return UNDECIDED, f"{words} {at}"

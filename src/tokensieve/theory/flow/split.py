@@ -65,7 +65,7 @@ class Face:
 
     @classmethod
     def of(cls, counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> Face:
-        """A selection, shape (nnz,), closed under ties; it holds at least one type of each document with any."""
+        """The face of a selection, shape (nnz,), closed under ties; it contains at least one type of every nonempty document."""
         m, document = counts.matrix, counts.entry_documents
         group, inside = cls.ties(counts, E, mask)
         # Types that coincide outside V are tied there, even where no document links them. Three random views show whether they
@@ -85,7 +85,7 @@ class Face:
 
     @staticmethod
     def ties(counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> tuple[Ints, Floats]:
-        """What a selection, shape (nnz,), ties together: a number for each type, the same for types that some document selects
+        """The ties of a selection, shape (nnz,): a group number for each type, the same for types that some document selects
         together, and an orthonormal basis of V, the span of the differences of tied types, shape (r, k)."""
         m = counts.matrix
         rows, types = counts.entry_documents[mask], m.indices[mask]
@@ -149,7 +149,7 @@ class Face:
         return np.unique(self.group, return_index=True)[1]
 
     def entries(self, counts: Counts, pairs: Ints) -> NDArray[np.bool_]:
-        """For each stored entry, whether it is an unselected one whose pair of groups is among some, shape (nnz,)."""
+        """For each stored entry, whether it is unselected and its pair of groups is among the given ones, shape (nnz,)."""
         here = self.own[counts.entry_documents] * len(self.group) + self.group[counts.matrix.indices]
         return ~self.mask & np.isin(here, pairs[:, 0] * len(self.group) + pairs[:, 1])
 
@@ -160,14 +160,14 @@ class Face:
 
     @staticmethod
     def only(counts: Counts, mask: NDArray[np.bool_]) -> Counts:
-        """The documents with some of their stored entries, shape (nnz,), alone."""
+        """The documents reduced to some of their stored entries, shape (nnz,)."""
         m = counts.matrix
         kept = sp.csr_array((m.data * mask, m.indices.copy(), m.indptr.copy()), shape=m.shape)  # zeros go in place
         kept.eliminate_zeros()
         return replace(counts, matrix=kept)
 
     def restricted(self, counts: Counts) -> Counts:
-        """The documents with two or more types of the selection, with these types alone."""
+        """The documents with two or more selected types, reduced to these types."""
         tied = self.only(counts, self.mask)
         return tied.rows(np.flatnonzero(np.diff(tied.matrix.indptr) > 1))
 
@@ -225,7 +225,7 @@ class Equilibrium:
 
     @classmethod
     def near(cls, land: Landscape, face: Face, z: Floats) -> Equilibrium | None:
-        """The local minimum that Newton's method reaches from a point, moving no gap by more than a nat; or None."""
+        """The local minimum that Newton's method reaches from a point without moving any gap by more than a nat; else None."""
         counts, E, m, document = land.counts, land.E, land.counts.matrix, land.counts.entry_documents
         V, found, curvature, moved, tied, flat = face.inside, np.zeros(E.shape[1]), np.ones(1), 0.0, 0, 0
         log_least = math.inf

@@ -1,1 +1,1 @@
-"""The limit of the flow: the max-margin problem, and the certificates of what p converges to."""
+"""The limit of the flow: the max-margin problem, and certificates of the limit of p."""

@@ -197,10 +197,10 @@ class _Balance:
 
 @dataclass(frozen=True, repr=False)
 class FlowLimit:
-    """What becomes of p, with the certificates.
+    """The limit of p, with its certificates.
 
     Attributes:
-        fate, reason: the verdict, and why (for "not settled": and what would decide).
+        fate, reason: the verdict, and why (for "not settled", also what would settle it).
         flow: the curve, extended where a longer one was needed.
         face, finite: the last face, and certificate (F1); None where none was reached.
         margin, balance: certificates (F2) and (F3); None where p does not diverge.
@@ -209,7 +209,7 @@ class FlowLimit:
         prediction: the phases, None for a finite limit that the flow itself reached.
         compared: first and last log t at which prediction and flow were compared, and the largest distance relative to ‖p‖.
         seconds: wall time, in all and of the margin problem ("limit", "margin").
-        unproved, proof: why that p stays near this limit is not proved, "" where it is; and the figures (`limit.proof`).
+        unproved, proof: why it is not proved that p stays near this limit ("" if it is); and the figures (`limit.proof`).
     """
 
     fate: Fate
@@ -225,12 +225,12 @@ class FlowLimit:
     prediction: _Prediction | None = None
     compared: tuple[float, float, float] = (math.nan, math.nan, math.nan)
     seconds: dict[str, float] = field(default_factory=dict)
-    unproved: str = "no proof was tried"
+    unproved: str = "no proof was attempted"
     proof: dict[str, float] = field(default_factory=dict)
 
     @property
     def grade(self) -> str:
-        """How sure the verdict is."""
+        """How certain the verdict is."""
         if self.fate == "not settled":
             return "not settled"
         return "numerically certified attractor" if self.unproved else "proved from this point on"
@@ -245,7 +245,7 @@ class FlowLimit:
         seconds: float = math.inf,
         progress: Progress | None = None,
     ) -> FlowLimit:
-        """Decide what becomes of p from a curve that gradient flow has traced; log t of 36 and more usually does.
+        """Determine the limit of p from a curve traced by gradient flow; log t of 36 or more usually suffices.
 
         The prediction begins late, is held against the rest of the curve, and is then extended. Where it is missed, or ties have
         not settled yet, the curve is followed further and the next one begins later. `seconds` is wall time for all of this.

@@ -120,10 +120,10 @@ def max_margin(
 
 
 def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool_]:
-    """A selection written by hand: {document: its selected types} → the mask that `max_margin` reads.
+    """The mask that `max_margin` requires, from a selection written by hand: {document: its selected types}.
 
     Raises:
-        InputError: a document or a type that is not there.
+        InputError: a document or a type that does not exist.
     """
     m = counts.matrix
     mask = np.zeros(m.nnz, bool)

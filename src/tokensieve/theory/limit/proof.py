@@ -78,10 +78,10 @@ class _Inequality:
         at = f"at the end of the curve, log t = {self.log_time:.4g}"
         if self.left < self.right:
             return f"its inequality holds {at}"
-        words = f"its inequality fails {at}: {self.left:.3g} has to be below {self.right:.3g}"
+        words = f"its inequality fails {at}: {self.left:.3g} must be below {self.right:.3g}"
         if not self.radius:
             words = f"unselected tokens have too much weight for its inequality {at}"
-        later = f"it can hold from log t = {self.needed:.4g} on" if math.isfinite(self.needed) else "no log t is enough"
+        later = f"it can hold from log t = {self.needed:.4g} on" if math.isfinite(self.needed) else "no log t suffices"
         return f"{words}; {later}"
 
 
