@@ -80,7 +80,8 @@ def headlines() -> Iterator[tuple[str, str]]:
         for kind, row in result(name).items():
             if isinstance(row, dict) and {"models", "learned", "first", "right"} <= row.keys():
                 cells = [f"{row['first']} of {row['learned']}", f"{row['right']} of {row['learned']}"]
-                yield page, f"| {kind} | {row['learned']} of {row['models']} | {cells[0]} = "
+                shown = kind.replace("telling", "predictive")
+                yield page, f"| {shown} | {row['learned']} of {row['models']} | {cells[0]} = "
                 yield page, f"| {cells[1]} = "
     for what in ("clean draws with an accusation", "marks with a form: first", "found", "hard marks: first"):
         row = result("findings")["tables"]["all"][what]
