@@ -50,7 +50,7 @@ def save(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mappi
 
 
 def load(path: Path, mark: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
-    """What `save` wrote: (arrays, state), or None where there is no such file; an `InputError` where it is not of this run."""
+    """The saved (arrays, state), or None if there is no such file; an `InputError` if it belongs to another run."""
     from safetensors import SafetensorError
     from safetensors.numpy import load as unpacked
 

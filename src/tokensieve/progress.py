@@ -59,7 +59,7 @@ class Helper:
                 atexit.register(self._end)
 
     def answer(self, write: Callable[[IO[bytes]], object]) -> Any:
-        """Its answer to what `write` writes. Where it fails, a line on standard error says what is lost and why: None."""
+        """The helper's result for what `write` sends it. If it fails, standard error says what is lost and why, and this is None."""
         try:
             process = self._waiting or self._process()
             self._waiting = None

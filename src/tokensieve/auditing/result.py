@@ -177,7 +177,7 @@ class Audit:
 
     @property
     def class_recall(self) -> dict[str, float | None]:
-        """Class → fraction of its test documents that are predicted correctly (None where it has none)."""
+        """Class → fraction of its test documents that are predicted correctly (None if it has none)."""
         return dict(self.learned.summary["class_recall"])
 
     @cached_property

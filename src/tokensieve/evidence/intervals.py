@@ -30,7 +30,7 @@ Z95 = float(ndtri(1 - LEVEL / 2))
 
 
 def quantile(documents: Ints, sizes: Floats | None = None) -> Floats:
-    """Student's two-sided 95 % quantile for types in so many documents, which is all that their dispersion is known from.
+    """Student's two-sided 95 % quantile for types in this many documents, the only ones that show their dispersion.
 
     Three degrees of freedom are added: chosen in `benchmarks/intervals.py`, where coverage is 94 to 99 %, and up to 100 % where
     fewer than five documents contain the type. They stay below `sizes`, the documents of the group, broadcast.

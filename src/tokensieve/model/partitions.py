@@ -138,7 +138,7 @@ class Partitions(Chunks):
         cls, client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, near: bool | None
     ) -> tuple[Partitions, Partitions | None, Partitions, Tokenizer, tuple[str, ...], Ints, Intake]:
         """Documents for training and for testing (`Side`), a sample of both, the tokenizer that reads them, the classes, documents
-        by side and class, shape (2, K), and what was found on the way in. No sample if `near` is None; signatures if it is true.
+        by side and class, shape (2, K), and what was noticed while reading. No sample if `near` is None; signatures if it is true.
 
         The sample holds all documents, or those whose text (or group) has a digest below some number: copies of a text come
         together, so that as large a fraction of the sample as of all documents has a copy.

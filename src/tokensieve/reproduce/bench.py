@@ -68,7 +68,7 @@ class Data:
         return "" if self.missing(name) else fingerprint(*(np.fromfile(file, np.uint8) for file in files))
 
     def imdb(self, types: int, documents: int | None = None, seed: int = 0) -> Split:
-        """IMDB as it is split: 25,000 reviews to learn from (a tenth of them for validation) and 25,000 to test, or so many
+        """IMDB as it is split: 25,000 reviews to learn from (a tenth of them for validation) and 25,000 to test, or this many
         `documents` of each, drawn by the seed; over the `types` types that occur in most training documents."""
         rng = np.random.default_rng(seed)
         train, test = (part.rows(self._draw(part.labels, documents, rng)) for part in self._counts("imdb", "label"))

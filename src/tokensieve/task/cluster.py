@@ -59,7 +59,7 @@ class Learned:
         importance: as `token_importance` of all training documents on one machine.
         model: as after `fit`; its `n_steps_` are minibatch steps of the final training, over all rounds and partitions.
         attention: as in `AttentionClassifier.effects`, but 0 for a type in no document, shape (|S|,).
-        intake: what was found on the way in, and where text and label were read.
+        intake: what was noticed while reading, and the columns of text and label.
         sizes: documents by side ("train", "test") and class, shape (2, K).
         tested: test documents predicted correctly, by class, shape (K,); unknown words in them; all of their words.
         rounds, validation: rounds of training on all documents; mean loss on held-out documents after each trial round.

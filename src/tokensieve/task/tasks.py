@@ -1,6 +1,6 @@
 """What is learned from a corpus: labels, or preferences between two texts; no other module distinguishes the two.
 
-A corpus is made of *items*: documents with labels, or pairs of documents of which the first is preferred.
+A corpus is made of *items*: documents with labels, or pairs of documents, the first of which is preferred.
 """
 
 from __future__ import annotations

@@ -246,7 +246,7 @@ class Counts:
 
     @staticmethod
     def checked_weights(values: object, n: int, what: str = "sample_weight", rows: Ints | None = None) -> Floats:
-        """What documents weigh in training, of which only the ratios matter: one number for each, shape (n,).
+        """The training weight of each document, shape (n,); only the ratios matter.
 
         `values` are n numbers from 0 to 1e100, not all of them 0, or one for all; anything else is an `InputError`, for which
         `what` names them and `rows` has the documents' rows in their source.
@@ -307,7 +307,7 @@ class Counts:
 
     @staticmethod
     def gram_keys(prefix: Positions, ids: Positions, starts: Ints, n_words: int) -> Ints:
-        """Key of the n-gram ending at each token: prefix ending one token earlier · n_words + word; −1 where there is none."""
+        """Key of the n-gram ending at each token: prefix ending one token earlier · n_words + word; −1 if there is none."""
         keys = np.full(len(ids), -1, np.int64)
 
         def fill(part: slice) -> None:

@@ -110,7 +110,7 @@ class SourceSettings:
         return names[0] if names else None
 
     def destinations(self) -> dict[str, str | None]:
-        """Original label → final label, or None where its documents are left out."""
+        """Original label → final label, or None if its documents are left out."""
         from tokensieve.text.values import label_name  # Polars, which --help does not need
 
         asked = [*(self.group or {}).items(), (None, self.drop)]

@@ -87,7 +87,7 @@ class Folder:
 
 
 class StoredTexts:
-    """Texts in a file, with the little of `polars.Series` that the package asks of a corpus. First `extend` collects them."""
+    """Texts in a file, with the few methods of `polars.Series` that the package needs. First `extend` collects them."""
 
     def __init__(self) -> None:
         self.folder = Folder()

@@ -33,7 +33,7 @@ _TRIED = 4  # inputs that every rare candidate is inserted into
 class Trials:
     """What C words (ascending) do: every removal and insertion so far.
 
-    `chosen` are pairs of which a word was removed, (D,), `lost` what the answers lost, (D, H); `types` and `windows` are words and
+    `chosen` are pairs whose word was removed, (D,), `lost` what the answers lost, (D, H); `types` and `windows` are words and
     inputs that do not contain them, (P,), `gained` what the answers gain if the word is inserted, (P, H).
     """
 

@@ -6,7 +6,7 @@ show. Each form is given to the same documents; its effect is that on the answer
 
     mean            the mean change of the answer (of more than two classes, for the class that gains most)
     use             the mean size of that change
-    flipped         the fraction of documents of which another class is predicted
+    flipped         the fraction of documents whose predicted class changes
     words_kept      how much is left of what the documents' words do: slope of the answers with the form on those without it
     before, after   the fraction of documents predicted as the class that gains, without the form and with it
 
@@ -50,7 +50,7 @@ _NUMBERS = "use use_low use_high mean mean_low mean_high flipped words_kept befo
 
 def probe_forms(measured: Measured, texts: list[str], offset: Floats, corpus: Corpus) -> pl.DataFrame:
     """A row for each form given to some documents (no numbers of those that the model cannot see). A decision takes the offset from
-    the documents' answers, shape (n,); the corpus tells what the data says of a form."""
+    the documents' answers, shape (n,); the corpus shows what the data says about a form."""
     subject, outputs, work = measured.subject, measured.outputs, measured.work
 
     def answers(given: list[str], stage: str) -> Floats:

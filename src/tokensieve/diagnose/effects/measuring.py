@@ -118,7 +118,7 @@ class Measured:
         heads: the answer that `effect` is about: the predicted class's, shape (W,).
         value: answer to each word alone, shape (|S|, H).
         effect: what the input's answer owes to the word, shape (m,); nan if it was not measured.
-        method: "integrated gradients" or "leave-one-out"; with the latter `chosen` are the pairs of which the word was removed,
+        method: "integrated gradients" or "leave-one-out"; with the latter `chosen` are the pairs whose word was removed,
             shape (D,), and `lost` what all answers lost, shape (D, H).
     """
 
@@ -270,7 +270,7 @@ class Measured:
         return out
 
     def choose(self, words: Ints, per_word: int | Ints, apart: Ints | None = None) -> Ints:
-        """Some pairs of some words, at random, ascending: so many of each at most, or of each word type, but none of `apart`."""
+        """A random sample of the pairs of some words, ascending: at most this many per word (or per word type), none from `apart`."""
         there = np.flatnonzero(np.isin(self.types, words))
         there = there if apart is None else np.setdiff1d(there, apart)
         key = np.random.default_rng(self.work.seed).random(len(self.types))[there]

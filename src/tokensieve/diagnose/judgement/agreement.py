@@ -229,7 +229,7 @@ class Skill:
         removal: tuple[float, float, float] = (math.nan,) * 3,
     ) -> Skill:
         """Accuracy, AUC and confusion of answers to documents less their offset, shape (n, H), with true class and group of each,
-        shape (n,); `pairs` if documents are the sides of preference pairs, of which one is right."""
+        shape (n,); `pairs` if documents are the sides of preference pairs, one of which is correct."""
         K, n, predicted = max(2, answers.shape[1]), len(labels), decide(answers)
         confusion = np.zeros((K, K), dtype=np.int64)
         np.add.at(confusion, (labels, predicted), 1)

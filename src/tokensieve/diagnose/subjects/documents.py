@@ -167,7 +167,7 @@ class _PassageSplitter:
 
     @classmethod
     def with_passages(cls, texts: pl.Series, least: int) -> Tokenizer:
-        """With the passages that at least so many of these texts share; the plain splitter if there are none."""
+        """A splitter with the passages that at least this many of the texts share; the plain splitter if there are none."""
         documents, seen = SPLITTER.split(texts).to_list(), dict[tuple[str, ...], set[int]]()
 
         def document_frequencies(n: int) -> Counter[tuple[str, ...]]:

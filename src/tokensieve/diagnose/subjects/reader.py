@@ -49,7 +49,7 @@ class Reader:
     side inputs may be padded without changing the answer, and whether gradients reach the embeddings.
 
     Attributes:
-        reads: "first", "last" or "mean"; None where that cannot be found.
+        reads: "first", "last" or "mean"; None if that cannot be determined.
         layers: L, or 0 where the model gives no attention, or it is not known from where it reads.
         differentiable: whether gradients reach the word embeddings.
         reads_text: whether it reads its answer where a piece of the text is (a decoder without a token at the end): then cutting

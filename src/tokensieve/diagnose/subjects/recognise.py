@@ -26,7 +26,7 @@ _CERTAIN = 1e-6  # p-value below which another order is taken to be the right on
 
 @dataclass(frozen=True)
 class Outputs:
-    """Which of the model's `width` outputs is which of so many `classes`, and how answers are made of them.
+    """How the model's `width` outputs match the `classes` of the data, and how answers are computed from them.
 
     The logits z of the classes, in the data's order, become the **answer** f by its kind:
 

@@ -35,7 +35,7 @@ _Spans = list[tuple[int, int, str]]
 
 
 class Input(NamedTuple):
-    """One input: piece ids, special tokens included, and the segment of each (None where the model knows none), both (T,)."""
+    """One input: piece ids, special tokens included, and the segment of each (None if the model has no segments), both (T,)."""
 
     ids: _Pieces
     segments: _Pieces | None = None
@@ -123,7 +123,7 @@ class Windows:
         starts, documents: where each window begins, shape (W+1,), and its document, ascending, shape (W,).
         segments: segment of each piece where documents are pairs of texts, shape (P,), or None.
         inner, forms: for each word type the pieces that it is most often written with; these with special tokens around them.
-        long_documents, truncated_documents: documents longer than one window, and those of which a part was cut off.
+        long_documents, truncated_documents: documents longer than one window, and those that were truncated.
         lost_pieces, all_pieces: pieces cut off, and pieces of the documents, special tokens apart.
     """
 
@@ -393,7 +393,7 @@ class PieceSubject:
         return np.asarray(self._reader.logits([self._windows.forms[s] for s in at]))
 
     def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
-        """Fill the effect of each pair of some inputs on one answer of each, the mean over so many draws, evenly apart."""
+        """Fill in the effect of each pair of some inputs on one answer of each: the mean over this many evenly spaced draws."""
         here = [self._windows.at(w) for w in at]
         batch = [self._windows.input(w) for w in at]
         for draw in range(draws):
