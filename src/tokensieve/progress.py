@@ -59,7 +59,7 @@ class Helper:
                 atexit.register(self._end)
 
     def answer(self, write: Callable[[IO[bytes]], object]) -> Any:
-        """The helper's result for what `write` sends it. If it fails, standard error says what is lost and why, and this is None."""
+        """The helper's result for what `write` sends it; if it fails, None, and standard error says what is lost and why."""
         try:
             process = self._waiting or self._process()
             self._waiting = None

@@ -270,7 +270,7 @@ class Measured:
         return out
 
     def choose(self, words: Ints, per_word: int | Ints, apart: Ints | None = None) -> Ints:
-        """A random sample of the pairs of some words, ascending: at most this many per word (or per word type), none from `apart`."""
+        """Random pairs of some words, ascending: at most this many per word (or per word type), none from `apart`."""
         there = np.flatnonzero(np.isin(self.types, words))
         there = there if apart is None else np.setdiff1d(there, apart)
         key = np.random.default_rng(self.work.seed).random(len(self.types))[there]
