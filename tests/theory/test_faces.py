@@ -471,7 +471,8 @@ def test_gaps_on_which_no_force_acts_grow_more_slowly_than_log_t(
         for r in m.indices[row][~mask[row]]:
             gap = scores[:, m.indices[row][mask[row]][0]] - scores[:, r]
             rates.append((gap[1] - gap[0]) / (times[rows[1]] - times[rows[0]]))
-    assert min(rates) == pytest.approx(limit.balance.slowest, rel=0.05)
+    # Steps are two units long by then; at a local error of 1e-4 the slowest gap is followed to some hundredths.
+    assert min(rates) == pytest.approx(limit.balance.slowest, rel=0.1)
 
 
 def test_forces_of_second_order_are_no_verdict() -> None:

@@ -62,7 +62,8 @@ def test_gradient_hessian_and_decay_agree_with_the_plain_gradient(seed: int, sca
         [E.T @ (gradient(counts, E @ (p + h * e), w).a - gradient(counts, E @ (p - h * e), w).a) for e in np.eye(5)]
     ) / (2 * h * size)
     np.testing.assert_allclose(H, numeric, atol=2e-6 * max(1.0, np.abs(numeric).max()))
-    np.testing.assert_allclose(land.hessian(p, rough=True)[0], H, atol=1e-5 * np.abs(H).max())
+    nothing = 1e-2 * math.exp(min(-14.0 - log_size, 700.0))  # moves nothing by log t = 14
+    np.testing.assert_allclose(land.hessian(p, 14.0)[0], H, atol=1e-5 * np.abs(H).max() + nothing)
 
 
 @pytest.mark.parametrize("labels", [[1, 0], [0, 1]])
@@ -277,5 +278,14 @@ def test_entries_without_influence_are_left_out_and_change_no_slope() -> None:
     for whole, part in zip(land.slope(p), few.slope(p), strict=True):
         np.testing.assert_allclose(part, whole, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(few.hessian(p)[0], land.hessian(p)[0], rtol=1e-7, atol=1e-7)
-    assert few.left_out_force(p) < -24 < few.left_out_force(p / 4)
-    assert land.live(p / 100, 0.0, 25.0) is land and land.left_out_force(p) == -math.inf
+    for clock in (0.0, 16.0, 30.0):  # as a Jacobian: what it leaves out moves nothing in that time
+        whole, _, log_size = land.hessian(p)
+        least = max(1.0, float(np.abs(whole).max()) * math.exp(clock + log_size))
+        difference = np.abs(land.hessian(p, clock)[0] - whole).max() * math.exp(clock + log_size)
+        assert difference < 0.02 * (1 if clock > 15 else least)
+    assert few.left_out_force(p, -20.0) < -24 < few.left_out_force(p / 4, -20.0)
+    for point in np.linspace(1.0, 0.2, 9)[:, None] * p + np.random.default_rng(0).standard_normal((9, len(p))):
+        # Cheap bounds and sharp ones are both above the force of every entry that is left out.
+        forces = land.logarithms(land.at(point))[~land.strong(p, 0.0, 25.0)]
+        assert all(few.left_out_force(point, enough) >= forces.max() for enough in (math.inf, -math.inf))
+    assert land.live(p / 100, 0.0, 25.0) is land and land.left_out_force(p, 0.0) == -math.inf

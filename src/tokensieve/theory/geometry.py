@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Floats, Ints
 
@@ -20,8 +21,18 @@ def coordinates(E: Floats) -> tuple[Floats, Floats | None]:
     return np.ascontiguousarray(R.T), Q
 
 
-def span_of(rows: Floats) -> Floats:
-    """Orthonormal basis of the span of some rows, shape (r, k); rank by singular values, relative to the largest."""
+def components(pairs: Ints, size: int) -> tuple[Ints, Ints]:
+    """The sets that pairs, shape (j, 2), link `size` nodes to: the number of each node's set, and its first node, shape (size,)."""
+    links = sp.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
+    group = connected_components(links, directed=False)[1].astype(np.int64)
+    return group, np.unique(group, return_index=True)[1][group]
+
+
+def span_of(F: Floats, pairs: Ints) -> Floats:
+    """Orthonormal basis of the span of F_a − F_b over pairs, shape (r, k); rank by singular values, relative to the largest."""
+    lead = components(pairs, len(F))[1]
+    others = np.flatnonzero(lead != np.arange(len(F)))
+    rows = F[others] - F[lead[others]]  # they span the same, and are no more than the nodes
     if not len(rows):
         return np.zeros((rows.shape[1], 0))
     triangle = np.linalg.qr(rows, mode="r") if len(rows) > rows.shape[1] else rows

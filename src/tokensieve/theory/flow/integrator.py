@@ -25,8 +25,6 @@ from tokensieve.theory.flow.landscape import Landscape
 _LIVE, _STALE, _SPOILT = 25.0, 15.0, 5.0
 # e^{STEEP} is as steep as a right-hand side needs to be for a step to be rejected.
 STEEP = 300.0
-# Log t up to which a Jacobian in single precision serves: later its rounding error, times e^τ, makes Newton's method fail.
-_ROUGH = 15.0
 # Entries that have become too weak are looked for once per so much of the clock.
 _LOOK = 0.5
 # SciPy ends Newton's method at √rtol of the error that a step may have. Ten times that, 0.1 at 1e-4, is as accurate and faster.
@@ -34,13 +32,14 @@ _LOOSER = 10.0
 
 
 class _Coordinates(Protocol):
-    """A loss in coordinates x of p; `left_out_force` is the logarithm of the largest force that they leave out."""
+    """A loss in coordinates x of p; `left_out_force` bounds the logarithm of the largest force that they leave out, sharply
+    where it exceeds `enough`."""
 
     def slope(self, x: Floats, /) -> tuple[Floats, float]: ...
-    def hessian(self, x: Floats, /, rough: bool = False) -> tuple[Floats, Floats, float]: ...
+    def hessian(self, x: Floats, /, clock: float | None = None) -> tuple[Floats, Floats, float]: ...
     def split(self, p: Floats, /) -> Floats: ...
     def joined(self, x: Floats, /) -> Floats: ...
-    def left_out_force(self, x: Floats, /) -> float: ...
+    def left_out_force(self, x: Floats, enough: float, /) -> float: ...
 
 
 class Integrator:
@@ -100,7 +99,8 @@ class Integrator:
             if solver.status == "failed" or not np.isfinite(solver.y).all():
                 self._solver = None
                 return False
-            grown = self.here.left_out_force(solver.y) + max(float(solver.t), 0.0)
+            passed = max(float(solver.t), 0.0)
+            grown = self.here.left_out_force(solver.y, -_STALE - passed) + passed
             if grown <= -_SPOILT or self._margin > 1e6:
                 break
             self._choose(4 * self._margin)
@@ -149,7 +149,7 @@ class Integrator:
             return downhill * math.exp(min(tau + log_size, STEEP))
 
         def jacobian(tau: float, x: Floats) -> Floats:
-            H, _, log_size = self.here.hessian(x, rough=tau < _ROUGH)
+            H, _, log_size = self.here.hessian(x, tau)
             return -math.exp(min(tau + log_size, STEEP)) * H
 
         clock, x = self.clock, loss.split(self.p)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
@@ -26,6 +26,10 @@ from tokensieve.theory.geometry import laplacian_form, span_of
 if TYPE_CHECKING:
     from tokensieve.theory.flow.split import Face
 
+# Log t up to which a Jacobian in single precision serves: later its rounding error, times e^τ, makes Newton's method fail.
+_ROUGH = 15.0
+# A Jacobian leaves out what moves nothing by e^{−this}; less than this of the largest term reaches no Hessian's last bit.
+_JACOBIAN, _LAST_BIT = 20.0, 1e-18
 # Entries that are too weak are left out where that leaves out at least this fraction.
 _WEAK = 0.2
 
@@ -114,6 +118,13 @@ def _node_forces(
     return node
 
 
+def _times_differences(rows: Ints, pairs: Ints, values: Floats, F: Floats, height: int) -> Floats:
+    """Σ value (F_b − F_a) in each of `height` rows, over pairs (a, b), shape (j, 2)."""
+    numbers, which = np.unique(pairs @ [len(F), 1], return_inverse=True)
+    first, second = np.divmod(numbers, len(F))
+    return np.asarray(sp.csr_array((values, (rows, which)), shape=(height, len(numbers))) @ (F[second] - F[first]))
+
+
 class _Terms(NamedTuple):
     """q, t e^{−m} per entry; y f, n g e^{m−shift} and n g' e^{2m−shift} per document; n a e^{−shift} per type."""
 
@@ -146,17 +157,19 @@ class Landscape:
     def live(self, p: Floats, clock: float, margin: float) -> Landscape:
         """L without the entries that are too weak to matter; L itself if there are only a few of them."""
         kept = self.strong(p, clock, margin)
-        return self if kept.mean() > 1 - _WEAK else _LiveEntries(self, kept)
+        return self if kept.mean() > 1 - _WEAK else _LiveEntries(self, kept, self.E @ p)
 
     def strong(self, p: Floats, clock: float, margin: float) -> NDArray[np.bool_]:
         """The entries whose weight could move something by e^{−margin} within e^clock of time, shape (nnz,)."""
-        terms, document = self.at(p), self.counts.entry_documents
-        with np.errstate(divide="ignore"):
-            # An entry moves its document's logit by q (w − f), and w − f is at most the range of values.
-            bound = (np.log(terms.q) - np.logaddexp(0.0, terms.answer)[document]) + math.log(np.ptp(self.w) or 1.0)
-        bound -= math.log(self.counts.n_documents)
+        terms = self.at(p)
         strongest = float(self.logarithms(terms).max(initial=-math.inf))
-        return np.asarray(bound > min(-max(clock, 0.0), strongest) - margin)
+        return np.asarray(self.strengths(terms) > min(-max(clock, 0.0), strongest) - margin)
+
+    def strengths(self, terms: _Terms) -> Floats:
+        """A bound on `logarithms`, whatever cancels: w − f is at most the range of values, shape (nnz,)."""
+        with np.errstate(divide="ignore"):
+            bound = np.log(terms.q) - np.logaddexp(0.0, terms.answer)[self.counts.entry_documents]
+        return np.asarray(bound + math.log(np.ptp(self.w) or 1.0) - math.log(self.counts.n_documents))
 
     def split(self, p: Floats) -> Floats:
         """The coordinates are p itself."""
@@ -164,8 +177,8 @@ class Landscape:
 
     joined = split
 
-    def left_out_force(self, p: Floats) -> float:
-        """Logarithm of the largest omitted force: −∞, since none is omitted."""
+    def left_out_force(self, p: Floats, enough: float) -> float:
+        """Logarithm of the largest force that is left out, or a bound on it that is no more than `enough`: of none."""
         return -math.inf
 
     def logarithms(self, terms: _Terms) -> Floats:
@@ -201,38 +214,53 @@ class Landscape:
         parts = np.bincount(self.counts.entry_documents, np.abs(terms.t), self.counts.n_documents)
         return loss, log_size, size / (float(np.abs(terms.g) @ parts) * self._longest)
 
-    def hessian(self, p: Floats, rough: bool = False) -> tuple[Floats, Floats, float]:
+    def hessian(self, p: Floats, clock: float | None = None) -> tuple[Floats, Floats, float]:
         """∇²L/c (d, d), −∇L/c (d,) and log c, c = ‖∇L‖; where the gradient is exactly zero, c is a scale of its own.
 
-        `rough`: in single precision, relative to its norm, which takes half as long.
+        With a clock, as the Jacobian of a flow needs it there: without what could move nothing by e^{−_JACOBIAN} in e^clock of
+        time, and early, where its rounding is small against one, in single precision.
         """
         terms = self.at(p)
         size, log_size, downhill = self._gradient(terms)
         log_size = log_size if size else terms.shift - math.log(self.counts.n_documents)
-        out = self.curvature(terms, self.E.astype(np.float32) if rough else self.E).astype(np.float64)
+        A = self.E.astype(np.float32) if clock is not None and clock < _ROUGH else self.E
+        out = self.curvature(terms, A, self.negligible(terms, clock)).astype(np.float64)
         return np.asarray((out + out.T) / (2 * (size or 1.0))), downhill, log_size
 
-    def curvature(self, terms: _Terms, A: Floats, apart: tuple[Ints, Ints, Floats] | None = None) -> Floats:
+    def negligible(self, terms: _Terms, clock: float | None) -> float:
+        """Force, relative to e^{shift}/n, that moves nothing by e^{−_JACOBIAN} in e^clock of time; 0 without a clock."""
+        if clock is None:
+            return 0.0
+        return math.exp(min(math.log(self.counts.n_documents) - _JACOBIAN - clock - terms.shift, 0.0))
+
+    def curvature(
+        self, terms: _Terms, A: NDArray[Any], least: float, apart: tuple[Ints, Ints, Floats] | None = None
+    ) -> NDArray[Any]:
         """n ∇²L e^{−shift} in coordinates where type s is A_s, shape (|S|, k), without its part Σ a D Dᵀ beyond them.
 
-        With `apart` (entries, the row of D of each, and D, shape (j, r)) these entries have the r coordinates D more.
+        Terms below `least` are left out. With `apart` (entries, shape (j,), rows of F, shape (j, 2), and F, shape (m, r)) these
+        entries have the r coordinates D = F_b − F_a of their rows (a, b) more.
         """
         m, at, k = self.counts.matrix, self.counts.entry_documents, A.shape[1]
-        # less does not reach the last bit, but beyond V smaller forces count
-        active = np.maximum(np.abs(terms.g), terms.bend) > (1e-18 if apart is None else 0.0)
-        seen = np.flatnonzero(active[at] & (np.maximum(np.abs(terms.t), terms.q) > 1e-18))
+        strength, weight = np.maximum(np.abs(terms.g), terms.bend), np.maximum(np.abs(terms.t), terms.q)
+        # Beyond V forces count that do not reach the last bit of others.
+        counts = strength > (_LAST_BIT if apart is None else 0.0)
+        seen = np.flatnonzero(counts[at] & (weight > _LAST_BIT) & (strength[at] * weight > least))
+        active = np.zeros(m.shape[0], bool)
+        active[at[seen]] = True
+        if apart is not None:
+            active[at[apart[0]]] = True
         ends = np.concatenate([[0], np.cumsum(np.bincount(at[seen], minlength=m.shape[0])[active])])
         sides = []
         for values in (terms.t, 0.5 * terms.bend[at] * terms.t - terms.g[at] * terms.q):
             kept = values[seen].astype(A.dtype)
             rows = sp.csr_array((kept, m.indices[seen], ends), shape=(len(ends) - 1, m.shape[1])) @ A
             if apart is not None:
-                entries, which, D = apart
-                beyond = sp.csr_array((values[entries], (at[entries], which)), shape=(m.shape[0], len(D)))
-                rows = np.hstack([rows, beyond[active] @ D])
+                entries, pairs, F = apart
+                rows = np.hstack([rows, _times_differences(at[entries], pairs, values[entries], F, m.shape[0])[active]])
             sides.append(rows)
         out = sides[0].T @ sides[1]
-        out, moved = out + out.T, np.flatnonzero(terms.a)
+        out, moved = out + out.T, np.flatnonzero(np.abs(terms.a) > least)
         out[:k, :k] += (A[moved] * terms.a[moved, None].astype(A.dtype)).T @ A[moved]
         return np.asarray(out)
 
@@ -262,18 +290,36 @@ class Landscape:
 
 
 class _LiveEntries(Landscape):
-    """A landscape with some of its entries alone, shape (nnz,)."""
+    """A landscape with some of its entries alone, shape (nnz,), chosen at scores u."""
 
-    def __init__(self, whole: Landscape, kept: NDArray[np.bool_]) -> None:
+    def __init__(self, whole: Landscape, kept: NDArray[np.bool_], u: Floats) -> None:
         m = whole.counts.matrix
         part = sp.csr_array((m.data * kept, m.indices.copy(), m.indptr.copy()), shape=m.shape)  # zeros go in place
         part.eliminate_zeros()
         super().__init__(replace(whole.counts, matrix=part), whole.E, whole.w)
         self._contradicted, self._equal = whole._contradicted, whole._equal
         self._whole, self._left_out = whole, ~kept
+        self._weigh(u)
 
-    def left_out_force(self, p: Floats) -> float:
-        return float(self._whole.logarithms(self._whole.at(p))[self._left_out].max(initial=-math.inf))
+    def left_out_force(self, p: Floats, enough: float) -> float:
+        return self.left_out(self.E @ p, self.at(p), enough)
+
+    def left_out(self, u: Floats, terms: _Terms, enough: float) -> float:
+        """A bound on the logarithm of the largest force that is left out, at scores u and these terms there.
+
+        Since the entries were last weighed, a weight has grown at most by e^{largest − smallest change of a score}, and σ(−y f)
+        by e^{fall of y f}. They are weighed again where that bound exceeds `enough`.
+        """
+        bound = self._most + float(np.ptp(u - self._weighed) + np.max(self._answers - terms.answer, initial=0.0))
+        if bound <= enough:
+            return bound
+        self._weigh(u)
+        return self._most
+
+    def _weigh(self, u: Floats) -> None:
+        terms = self._whole.terms(u)
+        self._most = float(self._whole.strengths(terms)[self._left_out].max(initial=-math.inf))
+        self._weighed, self._answers = u, terms.answer
 
 
 class SplitLandscape:
@@ -282,19 +328,21 @@ class SplitLandscape:
 
     def __init__(self, land: Landscape, face: Face, p: Floats, clock: float, margin: float) -> None:
         self._A, F, q = land.E @ face.inside, land.E[face.lead] @ face.outside, face.outside.T @ p
-        exact = land.terms(self._A @ (face.inside.T @ p) + (F @ q)[face.group])
-        level = np.where(face.mask, -math.inf, land.logarithms(exact))
+        u = self._A @ (face.inside.T @ p) + (F @ q)[face.group]
+        level = np.where(face.mask, -math.inf, land.logarithms(land.terms(u)))
         moves = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
         kept = moves | face.mask | land.strong(p, clock, margin)
-        self.land, self.face, self._whole, self._idle = _LiveEntries(land, kept), face, land, ~(moves | face.mask)
-        counts, self._is_open = self.land.counts, ~face.mask[kept]
+        self.land = _LiveEntries(land, kept, u)
+        self.face, counts, self._is_open = face, self.land.counts, ~face.mask[kept]
         self._open = np.flatnonzero(self._is_open)
+        self._idle = np.flatnonzero(~moves[kept][self._open])
         self._open_documents = counts.entry_documents[self._open]
-        ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
-        numbers, self._pair = np.unique(ends @ [len(F), 1], return_inverse=True)
-        self._pairs = np.stack(np.divmod(numbers, len(F)), axis=1)
-        pairs = self._pairs[np.unique(self._pair[moves[kept][self._open]])]
-        inside = span_of(F[pairs[:, 0]] - F[pairs[:, 1]])
+        # Of each entry the group that its document selects and its own; entries of one type with one such group share a number.
+        self._ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
+        ties = self._ends[:, 0] * counts.n_types + counts.matrix.indices[self._open]
+        self._first, self._pair = np.unique(ties, return_index=True, return_inverse=True)[1:]
+        pairs = np.unique(self._ends[moves[kept][self._open]], axis=0)
+        inside = span_of(F, pairs)
         self._W = face.outside @ inside
         self._rest = face.outside @ (q - inside @ (inside.T @ q))
         self._F = np.ascontiguousarray(F @ inside)
@@ -308,9 +356,10 @@ class SplitLandscape:
         k = self.face.dimension
         return np.asarray(self.face.inside @ x[:k] + self._W @ x[k:] + self._rest)
 
-    def left_out_force(self, x: Floats) -> float:
-        terms = self._whole.terms(self._scores(x))
-        return float(self._whole.logarithms(terms)[self._idle].max(initial=-math.inf))
+    def left_out_force(self, x: Floats, enough: float) -> float:
+        terms = self._at(x)[0]
+        idle = float(np.abs(self._force(terms)[self._idle]).max(initial=0.0))
+        return max(self._log(idle, terms), self.land.left_out(self._scores(x), terms, enough))
 
     def slope(self, x: Floats) -> tuple[Floats, float]:
         terms, downhill = self._at(x)
@@ -326,21 +375,20 @@ class SplitLandscape:
             return loss, -math.inf, 1.0
         return loss, self._log(size, terms), size / float(np.abs(self._force(terms)).sum())
 
-    def hessian(self, x: Floats, rough: bool = False) -> tuple[Floats, Floats, float]:
+    def hessian(self, x: Floats, clock: float | None = None) -> tuple[Floats, Floats, float]:
         terms, downhill = self._at(x)
-        force = self._force(terms)
+        force, least = self._force(terms), self.land.negligible(terms, clock)
         size = float(np.linalg.norm(downhill)) or 1.0
         m, k = self.land.counts.matrix, self.face.dimension
-        strong = np.abs(force) > 1e-18 * float(np.abs(force).max(initial=0.0))  # less does not reach the last bit
-        f, entries = force[strong], self._open[strong]
-        met = np.zeros(len(self._pairs), bool)
-        met[self._pair[strong]] = True
-        which, pairs = (np.cumsum(met) - 1)[self._pair[strong]], self._pairs[met]
-        D = self._F[pairs[:, 1]] - self._F[pairs[:, 0]]
-        H = self.land.curvature(terms, self._A, (entries, which, D))
-        H[k:, k:] += laplacian_form(self._F, pairs, np.bincount(which, f, len(pairs)).astype(np.float64))
-        across = sp.csr_array((f, (m.indices[entries], which)), shape=(len(self._A), len(D)))
-        mixed = (self._A.T @ across) @ D
+        strong = np.abs(force) > max(least, _LAST_BIT * float(np.abs(force).max(initial=0.0)))
+        F, entries = self._F, self._open[strong]
+        H = self.land.curvature(terms, self._A, least, (entries, self._ends[strong], F))
+        # Forces of equal documents cancel exactly where they are summed first.
+        f = np.bincount(self._pair[strong], force[strong], len(self._first))
+        met = self._first[f != 0]
+        f, pairs, types = f[f != 0], self._ends[met], m.indices[self._open[met]]
+        H[k:, k:] += laplacian_form(F, pairs, f)
+        mixed = self._A.T @ _times_differences(types, pairs, f, F, len(self._A))
         H[:k, k:] += mixed
         H[k:, :k] += mixed.T
         return np.asarray((H + H.T) / (2 * size)), downhill / size, self._log(size, terms)

@@ -301,9 +301,9 @@ class _Curve:
             solver.back_to(lambda p: self.norm(p) - self._settings.max_norm)
         arc = self.rows[-1][1] + float(np.linalg.norm(solver.p - self.z))
         # Once ties are split off, the norm of the whole gradient is that of rounding; along V^⊥, where there is any, it is exact.
-        loss, log_gradient, self._coherence = (0.0, -math.inf, 0.0) if self._flow.face is None else self._flow.outside()
-        if log_gradient == -math.inf:
-            loss, log_gradient, self._coherence = self._land.point(solver.p)
+        here = solver.here
+        figures = here.point(solver.p) if isinstance(here, Landscape) else self._flow.outside()
+        loss, log_gradient, self._coherence = figures if figures[1] > -math.inf else self._land.point(solver.p)
         self.rows.append((solver.p, arc, solver.log_time, loss, log_gradient))
 
     def stop_reason(self) -> tuple[str, str] | None:

@@ -28,12 +28,11 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.integrator import Integrator
 from tokensieve.theory.flow.landscape import Landscape
-from tokensieve.theory.geometry import laplacian_form, span_of
+from tokensieve.theory.geometry import components, laplacian_form, span_of
 
 # A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the product is about one.
 _SETTLED = 5.0
@@ -67,7 +66,8 @@ class Face:
     def of(cls, counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> Face:
         """The face of a selection, shape (nnz,), closed under ties; it contains at least one type of every nonempty document."""
         m, document = counts.matrix, counts.entry_documents
-        group, inside = cls.ties(counts, E, mask)
+        links = cls.links(counts, mask)
+        group, inside = components(links, len(E))[0], span_of(E, links)
         # Types that coincide outside V are tied there, even where no document links them. Three random views show whether they
         # do, up to 1e-9 of the longest embedding.
         lead = np.zeros(counts.n_documents, np.int64)
@@ -77,24 +77,19 @@ class Face:
         apart = np.abs(views[m.indices] - views[lead[document]]).max(axis=1)
         same = (apart <= 1e-9 * float(np.linalg.norm(E, axis=1).max())) | (group[m.indices] == group[lead[document]])
         if (same & ~mask).any():
-            group = cls.ties(counts, E, same)[0]
+            group = components(cls.links(counts, same), len(E))[0]
         group = np.unique(group, return_inverse=True)[1]
         own = np.zeros(counts.n_documents, np.int64)
         own[document[same]] = group[m.indices[same]]
         return cls(same, group, own, inside)
 
     @staticmethod
-    def ties(counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> tuple[Ints, Floats]:
-        """The ties of a selection, shape (nnz,): a group number for each type, the same for types that some document selects
-        together, and an orthonormal basis of V, the span of the differences of tied types, shape (r, k)."""
-        m = counts.matrix
-        rows, types = counts.entry_documents[mask], m.indices[mask]
-        beside = sp.csr_array((np.ones(len(rows), np.int8), (rows, types + m.shape[0])), shape=(sum(m.shape),) * 2)
-        group = connected_components(beside, directed=False)[1][m.shape[0] :]
-        _, first, where = np.unique(group, return_index=True, return_inverse=True)
-        lead = first[where]
-        others = np.flatnonzero(lead != np.arange(len(group)))
-        return np.asarray(group, dtype=np.int64), span_of(E[others] - E[lead[others]])
+    def links(counts: Counts, mask: NDArray[np.bool_]) -> Ints:
+        """What a selection, shape (nnz,), ties together: pairs of types that some document selects, shape (j, 2)."""
+        document, types = counts.entry_documents[mask], counts.matrix.indices[mask]
+        last = np.zeros(counts.n_documents, np.int64)
+        last[document] = types
+        return np.unique(np.stack([types, last[document]], axis=1), axis=0)
 
     @classmethod
     def settled(cls, land: Landscape, z: Floats, log_time: float) -> Face:
@@ -118,15 +113,14 @@ class Face:
             loose = np.log(np.maximum(curvature, 1e-300)) + log_size < _SETTLED
             if not loose.any():
                 return face
-            tied = np.flatnonzero(face.mask)
-            pairs, where = np.unique(np.stack([m.indices[tied], top[tied]], axis=1), axis=0, return_inverse=True)
             # A tie is none where a share of 1e-4 of its difference lies along loose directions; less is rounding.
+            tied, inner = np.flatnonzero(face.mask), E @ (face.inside @ axes)
+            pairs, where = np.unique(np.stack([m.indices[tied], top[tied]], axis=1), axis=0, return_inverse=True)
             stays = np.ones(len(pairs), bool)
-            for first in range(0, len(pairs), 20_000):  # as many embeddings are held at once
+            for first in range(0, len(pairs), 20_000):  # as many differences are held at once
                 part = slice(first, first + 20_000)
-                apart = E[pairs[part, 0]] - E[pairs[part, 1]]
-                along = np.linalg.norm(apart @ (face.inside @ axes[:, loose]), axis=1)
-                stays[part] = along <= 1e-4 * np.linalg.norm(apart, axis=1)
+                apart = inner[pairs[part, 0]] - inner[pairs[part, 1]]
+                stays[part] = np.linalg.norm(apart[:, loose], axis=1) <= 1e-4 * np.linalg.norm(apart, axis=1)
             if stays.all():
                 return face
             # Where several types of a document are loose, the nearest may be tied without the others: it is tried again, unless
@@ -327,7 +321,7 @@ class Exponentials:
     @cached_property
     def span(self) -> Floats:
         """Orthonormal basis of the span of F_a − F_b, shape (r − k, l)."""
-        return span_of(self.F[self.pairs[:, 0]] - self.F[self.pairs[:, 1]])
+        return span_of(self.F, self.pairs)
 
     def gaps(self, q: Floats) -> Floats:
         """(F_a − F_b)·q, shape (j,)."""
@@ -348,7 +342,7 @@ class Exponentials:
         size = float(np.linalg.norm(downhill))
         return (downhill / size, math.log(size) + top) if size > 0 else (downhill, -math.inf)
 
-    def hessian(self, q: Floats, rough: bool = False) -> tuple[Floats, Floats, float]:
+    def hessian(self, q: Floats, clock: float | None = None) -> tuple[Floats, Floats, float]:
         """∇²Φ/‖∇Φ‖, −∇Φ/‖∇Φ‖ and log‖∇Φ‖."""
         force, downhill, top = self._at(q)
         size = float(np.linalg.norm(downhill)) or 1.0
@@ -420,8 +414,7 @@ class _LivePairs:
         level = phi.log_forces(q)
         self._all = phi
         self._live = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
-        pairs = phi.pairs[self._live]
-        self._B = span_of(phi.F[pairs[:, 0]] - phi.F[pairs[:, 1]])
+        self._B = span_of(phi.F, phi.pairs[self._live])
         self._rest = q - self._B @ (self._B.T @ q)
         inside = replace(phi, F=phi.F @ self._B, log_k=phi.log_k - phi.gaps(self._rest))
         self.slope, self.hessian = inside.slope, inside.hessian
@@ -432,7 +425,7 @@ class _LivePairs:
     def joined(self, x: Floats) -> Floats:
         return np.asarray(self._rest + self._B @ x)
 
-    def left_out_force(self, x: Floats) -> float:
+    def left_out_force(self, x: Floats, enough: float) -> float:
         return float(self._all.log_forces(self.joined(x))[~self._live].max(initial=-math.inf))
 
 

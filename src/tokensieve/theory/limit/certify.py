@@ -457,7 +457,7 @@ def _certify_balance(phi: Exponentials, direction: Floats, phase: _Phase) -> _Ba
     pairs, m = phi.pairs[tight], len(phi.F)
     if not len(tight) or gaps[~phi.without_force].min() < 1 - _CERTIFIED or gaps.min() < _CONFIRMED:
         return None
-    B = span_of(phi.F[pairs[:, 0]] - phi.F[pairs[:, 1]])
+    B = span_of(phi.F, pairs)
     begin = B.T @ (phase.slow_path[-1] - direction * float(phase.log_time[-1]))
     x, views = begin, phi.F @ B
     for _ in range(50):
@@ -486,7 +486,7 @@ def _angle_constant(flow: Flow, phase: _Phase, balance: _Balance) -> float:
     """Length of the part of ρ* + z* + c across p̂, the limit of angle · ‖p‖."""
     times, F = phase.log_time[-len(phase.slow_path) :], phase.slow.F
     row = min(int(np.searchsorted(times, math.sqrt(times[0] * times[-1]))), len(times) - 1)
-    B = span_of(F[balance.tight[:, 0]] - F[balance.tight[:, 1]])
+    B = span_of(F, balance.tight)
     offset = phase.slow_path[row] - balance.direction * times[row]
     offset = offset + B @ (B.T @ (balance.rho - offset))
     unit = balance.direction / np.linalg.norm(balance.direction)

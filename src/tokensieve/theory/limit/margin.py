@@ -29,7 +29,7 @@ from scipy.optimize import nnls
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.split import Face
-from tokensieve.theory.geometry import coordinates
+from tokensieve.theory.geometry import components, coordinates, span_of
 
 # A pair is taken in when its margin falls short of one by more than this.
 _VIOLATION = 1e-10
@@ -143,10 +143,9 @@ class _Problem:
 
     def __init__(self, counts: Counts, E: Floats, selected: NDArray[np.bool_]) -> None:
         reduced, basis = coordinates(E)
-        group, inside = Face.ties(counts, reduced, selected)
+        links = Face.links(counts, selected)
+        inside, self._lead = span_of(reduced, links), components(links, len(E))[1]
         outside = np.ascontiguousarray(np.linalg.qr(inside, mode="complete")[0][:, inside.shape[1] :])
-        _, first, where = np.unique(group, return_index=True, return_inverse=True)
-        self._lead = first[where]
         self.E = np.asarray((reduced @ outside)[self._lead])
         self.basis = outside if basis is None else basis @ outside
         self.ties = inside.shape[1]

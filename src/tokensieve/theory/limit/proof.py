@@ -47,7 +47,7 @@ class _Inequality:
         self._delta, self._size = D @ balance.direction - 1, np.linalg.norm(D, axis=1)
         tight = (self._delta <= 1e-6) & ~phi.without_force
         self._push, self._pull = (~tight & ~phi.without_force & (phi.sign == side) for side in (1, -1))
-        offset, B = q - balance.direction * log_time, span_of(D[tight])
+        offset, B = q - balance.direction * log_time, span_of(phi.F, phi.pairs[tight])
         toward = B @ (B.T @ (offset - balance.rho))
         self._at, self._log_k, self._weight = D @ (offset - toward), phi.log_k, phi.log_weight
         self.left, self.right, self.radius = self._best(log_time, float(np.linalg.norm(toward)))
