@@ -21,16 +21,11 @@ def coordinates(E: Floats) -> tuple[Floats, Floats | None]:
     return np.ascontiguousarray(R.T), Q
 
 
-def components(pairs: Ints, size: int) -> tuple[Ints, Ints]:
-    """The sets that pairs, shape (j, 2), link `size` nodes to: the number of each node's set, and its first node, shape (size,)."""
-    links = sp.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
-    group = connected_components(links, directed=False)[1].astype(np.int64)
-    return group, np.unique(group, return_index=True)[1][group]
-
-
 def span_of(F: Floats, pairs: Ints) -> Floats:
     """Orthonormal basis of the span of F_a − F_b over pairs, shape (r, k); rank by singular values, relative to the largest."""
-    lead = components(pairs, len(F))[1]
+    links = sp.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(F), len(F)))
+    group = connected_components(links, directed=False)[1]
+    lead = np.unique(group, return_index=True)[1][group]
     others = np.flatnonzero(lead != np.arange(len(F)))
     rows = F[others] - F[lead[others]]  # they span the same, and are no more than the nodes
     if not len(rows):

@@ -28,11 +28,12 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.integrator import Integrator
 from tokensieve.theory.flow.landscape import Landscape
-from tokensieve.theory.geometry import components, laplacian_form, span_of
+from tokensieve.theory.geometry import laplacian_form, span_of
 
 # A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the product is about one.
 _SETTLED = 5.0
@@ -66,8 +67,8 @@ class Face:
     def of(cls, counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> Face:
         """The face of a selection, shape (nnz,), closed under ties; it contains at least one type of every nonempty document."""
         m, document = counts.matrix, counts.entry_documents
-        links = cls.links(counts, mask)
-        group, inside = components(links, len(E))[0], span_of(E, links)
+        group = cls.ties(counts, mask)
+        inside = span_of(E, np.stack([np.arange(len(E)), group], axis=1))
         # Types that coincide outside V are tied there, even where no document links them. Three random views show whether they
         # do, up to 1e-9 of the longest embedding.
         lead = np.zeros(counts.n_documents, np.int64)
@@ -77,19 +78,24 @@ class Face:
         apart = np.abs(views[m.indices] - views[lead[document]]).max(axis=1)
         same = (apart <= 1e-9 * float(np.linalg.norm(E, axis=1).max())) | (group[m.indices] == group[lead[document]])
         if (same & ~mask).any():
-            group = components(cls.links(counts, same), len(E))[0]
+            group = cls.ties(counts, same)
         group = np.unique(group, return_inverse=True)[1]
         own = np.zeros(counts.n_documents, np.int64)
         own[document[same]] = group[m.indices[same]]
         return cls(same, group, own, inside)
 
     @staticmethod
-    def links(counts: Counts, mask: NDArray[np.bool_]) -> Ints:
-        """What a selection, shape (nnz,), ties together: pairs of types that some document selects, shape (j, 2)."""
-        document, types = counts.entry_documents[mask], counts.matrix.indices[mask]
-        last = np.zeros(counts.n_documents, np.int64)
+    def ties(counts: Counts, mask: NDArray[np.bool_]) -> Ints:
+        """What a selection, shape (nnz,), ties together: of each type the first one that it is tied to, shape (|S|,)."""
+        document, types, last = (
+            counts.entry_documents[mask],
+            counts.matrix.indices[mask],
+            np.zeros(counts.n_documents, int),
+        )
         last[document] = types
-        return np.unique(np.stack([types, last[document]], axis=1), axis=0)
+        links = sp.csr_array((np.ones(len(types)), (types, last[document])), shape=(counts.n_types, counts.n_types))
+        group = connected_components(links, directed=False)[1]
+        return np.asarray(np.unique(group, return_index=True)[1][group])
 
     @classmethod
     def settled(cls, land: Landscape, z: Floats, log_time: float) -> Face:

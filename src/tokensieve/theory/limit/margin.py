@@ -29,7 +29,7 @@ from scipy.optimize import nnls
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.split import Face
-from tokensieve.theory.geometry import components, coordinates, span_of
+from tokensieve.theory.geometry import coordinates, span_of
 
 # A pair is taken in when its margin falls short of one by more than this.
 _VIOLATION = 1e-10
@@ -143,8 +143,8 @@ class _Problem:
 
     def __init__(self, counts: Counts, E: Floats, selected: NDArray[np.bool_]) -> None:
         reduced, basis = coordinates(E)
-        links = Face.links(counts, selected)
-        inside, self._lead = span_of(reduced, links), components(links, len(E))[1]
+        self._lead = Face.ties(counts, selected)
+        inside = span_of(reduced, np.stack([np.arange(len(E)), self._lead], axis=1))
         outside = np.ascontiguousarray(np.linalg.qr(inside, mode="complete")[0][:, inside.shape[1] :])
         self.E = np.asarray((reduced @ outside)[self._lead])
         self.basis = outside if basis is None else basis @ outside
