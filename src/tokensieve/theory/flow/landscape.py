@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 # Log t up to which a Jacobian in single precision serves: later its rounding error, times e^τ, makes Newton's method fail.
 _ROUGH = 15.0
-# A Jacobian leaves out what moves nothing by e^{−this}; less than this of the largest term reaches no Hessian's last bit.
-_JACOBIAN, _LAST_BIT = 20.0, 1e-18
+# A Jacobian leaves out what moves nothing by e^{−this}.
+_JACOBIAN = 20.0
 # Entries that are too weak are left out where that leaves out at least this fraction.
 _WEAK = 0.2
 
@@ -243,9 +243,9 @@ class Landscape:
         """
         m, at, k = self.counts.matrix, self.counts.entry_documents, A.shape[1]
         strength, weight = np.maximum(np.abs(terms.g), terms.bend), np.maximum(np.abs(terms.t), terms.q)
-        # Beyond V forces count that do not reach the last bit of others.
-        counts = strength > (_LAST_BIT if apart is None else 0.0)
-        seen = np.flatnonzero(counts[at] & (weight > _LAST_BIT) & (strength[at] * weight > least))
+        # Less than 1e-18 of the largest does not reach the last bit, but beyond V smaller forces count.
+        counts = strength > (1e-18 if apart is None else 0.0)
+        seen = np.flatnonzero(counts[at] & (weight > 1e-18) & (strength[at] * weight > least))
         active = np.zeros(m.shape[0], bool)
         active[at[seen]] = True
         if apart is not None:
@@ -380,7 +380,7 @@ class SplitLandscape:
         force, least = self._force(terms), self.land.negligible(terms, clock)
         size = float(np.linalg.norm(downhill)) or 1.0
         m, k = self.land.counts.matrix, self.face.dimension
-        strong = np.abs(force) > max(least, _LAST_BIT * float(np.abs(force).max(initial=0.0)))
+        strong = np.abs(force) > max(least, 1e-18 * float(np.abs(force).max(initial=0.0)))
         F, entries = self._F, self._open[strong]
         H = self.land.curvature(terms, self._A, least, (entries, self._ends[strong], F))
         # Forces of equal documents cancel exactly where they are summed first.
