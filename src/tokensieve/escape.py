@@ -27,14 +27,16 @@ def named(text: str) -> str:
 
 
 def shown(text: str, limit: int = 80, path: bool = False) -> str:
-    """A token or label as people can read it: nothing invisible or turning; beyond `limit` characters, its full length instead.
+    """A token or label as people can read it: nothing invisible or turning; beyond `limit` characters, its full length instead
+    (unless that is longer than what is left out).
 
     Of a path only the last part: where a reader keeps files is no part of a page that is shared.
     """
     if path and ("/" in text or "\\" in text):
         text = PurePath(text).name
     if len(text) > limit:
-        return f"{named(text[:limit])}… ({len(text):,} characters)"
+        length = f" ({len(text):,} characters)"
+        return f"{named(text[:limit])}…{length if len(text) - limit > len(length) else ''}"
     if all(c.isspace() or unicodedata.category(c) == "Cf" for c in text):
         codes = " ".join(f"U+{ord(c):04X}" for c in text[:4]) or "(empty)"
         return codes if len(text) <= 4 else f"{codes}… ({len(text):,} characters)"

@@ -370,10 +370,11 @@ def _report(found: AuditComparison) -> Report:
     if not found.identical:
         facts.append(("Change in points", points[0], f"95% CI {points[1]} to {points[2]}, unpaired"))
     blocks += [Facts(tuple(facts)), *_picture(found)]
-    next_step = "Next, open the report of each audit to see the documents behind a change."
-    if not any(found.counts.values()):
-        asked = "Next, open the report of the later audit; its findings still need a decision."
-        next_step = asked if found.after.findings else "Nothing here needs action."
+    next_step = "Nothing here needs action."
+    if found.after.findings:
+        next_step = "Next, open the report of the later audit; its findings still need a decision."
+    elif any(found.counts.values()):
+        next_step = "The later audit has no findings: its data is ready for training."
     blocks.append(Text(next_step, only=("html",)))
     blocks += [Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning") for note in found.notes]
     blocks.append(Section("Tokens that changed", tuple(_changes(found)), anchor="changed"))

@@ -85,6 +85,9 @@ def audit_report(audit: Audit) -> Report:
     marked = audit.findings[0].tokens if audit.findings else ()
     first = _token_map(audit, first_class(audit), "value", "alarm", marked)
     screen: list[Block] = [Text(lead, style="lead"), first, Facts(tuple(facts))]
+    predictive = audit.quadrants[Quadrant.BOTH] + audit.quadrants[Quadrant.DATA]
+    if audit.findings and predictive and all(finding.kind != "shortcut" for finding in audit.findings):
+        screen.append(Text("No shortcut was found."))
     screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + said
     other = bool(audit.findings and not audit.maskable(audit.findings[0]))  # the command is about other findings
     if other:
@@ -95,7 +98,8 @@ def audit_report(audit: Audit) -> Report:
         ahead = dict.fromkeys(f.title for f in audit.findings[1:first_masked])
         if ahead and audit.learned.task.classifies:
             screen.append(Text(f"Then go through {quoted(tuple(ahead))} below, in this order.", only=PAGE))
-    shortcuts = [finding for finding in audit.findings if finding.kind == "shortcut"]
+    # no command for what is not serious where something else comes first
+    shortcuts = [f for f in audit.findings if f.kind == "shortcut" and not (other and f.level == "low")]
     gone = list(dict.fromkeys(token for finding in shortcuts for token in audit.to_mask(finding)))
     if gone and where and other:  # of pairs, cutting words mends neither length nor formatting
         screen.append(Text("Next, read “What is rewarded” below.", only=PAGE))
@@ -112,8 +116,8 @@ def audit_report(audit: Audit) -> Report:
     documents: Block = Text("There are no test documents to show.")
     documents = Passages("", tuple(audit.examples), short=False) if audit.examples else documents
     both, ignored = audit.quadrants[Quadrant.BOTH], audit.quadrants[Quadrant.DATA]
-    predictive = Text(
-        f"{count(both + ignored)} of {count(audit.token_types, 'token type')} predict the label (q < 0.05). {count(both)} of them "
+    decided = Text(
+        f"{count(predictive)} of {count(audit.token_types, 'token type')} predict the label (q < 0.05). {count(both)} of them "
         f"receive more than average attention from the model; {count(ignored)} do not."
     )
     instead = (
@@ -133,7 +137,7 @@ def audit_report(audit: Audit) -> Report:
             _predictors(audit),
             Live(audit, instead),
             _disagreements(audit),
-            Section("Accuracy", (*warnings, predictive, *card), anchor="accuracy", only=PAGE),
+            Section("Accuracy", (*warnings, decided, *card), anchor="accuracy", only=PAGE),
             _reading_notes(audit),
             Section("How to read the numbers", (terms,), anchor="columns", folded=True, only=PAGE),
         ),
@@ -312,7 +316,8 @@ def _finding_card(audit: Audit, finding: Finding, i: int) -> Section:
     if i == 0 and lines:
         head = lines.pop(0)
     blocks: list[Block] = [Text(_sentence(head))]
-    if head != finding.headline and finding.tokens:  # the page names them below
+    unnamed = finding.tokens and quoted(finding.tokens) not in head  # the page names them below
+    if head != finding.headline and unnamed:
         named = Text(f"{quoted(finding.tokens, 3)}: {head}.", only=("terminal",))
         blocks = [Text(_sentence(head), only=PAGE), named]
     if finding.tokens:

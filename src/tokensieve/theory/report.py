@@ -46,7 +46,7 @@ _MEANS = {
 _PLAIN = (
     "one training step already gives each token a value in proportion to how one-sided it is (Lemma 4.1)",
     "attention keeps concentrating for as long as training lasts (Lemma 4.2)",
-    "in the end only the selected tokens decide a prediction (Lemma 4.4)",
+    "in the end a prediction is the plain average over the selected tokens (Lemma 4.4)",
     "the tokens that predict the label are among the selected ones (Lemma 4.5)",
     "the selected tokens are separated by the largest possible margin (Theorem 4.3)",
 )

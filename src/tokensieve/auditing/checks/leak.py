@@ -43,11 +43,12 @@ class Leak(Check):
         n_rows, are = count(leaked, "test document"), "is an exact copy" if identical.found == 1 else "are exact copies"
         said = f"{identical.found:,} of {n_rows} {are} of a training document"
         said += "; the others share at least 80% of their three-word sequences with one" * (identical.found < leaked)
-        details, pairs = [said], []
+        details, pairs, action = [said], list[tuple[int, int]](), self.action
         if not data.task.known_totals and not known.all():  # else the documents at hand are a sample
             correct = data.task.correct(data.learned.f, data.test.counts)
             rest, every = Share.over(correct[~known], None), percent(float(correct.mean()))
             details.append(f"on the other test documents, the accuracy is {rest}; on all of them it is {every}")
+            action = action.replace("the test accuracy may be inflated", "use the accuracy on the other test documents")
         if near is not None:  # each with its twin
             first = rows[np.argsort(same[rows], kind="stable")][:2].tolist()
             pairs = [(i, int(near[n + i])) for i in first if near[n + i] < n]
@@ -60,6 +61,7 @@ class Leak(Check):
             rows=pl.concat([test.rows_of(rows, "test"), train.rows_of(np.flatnonzero(twin))]),
             examples=tuple(one for i, j in pairs for one in (data.start_of(i, "test"), data.start_of(j))),
             details=tuple(details),
+            action=action,
         )
 
 

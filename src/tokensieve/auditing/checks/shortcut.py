@@ -165,7 +165,7 @@ class Shortcut(Check):
         reach = math.sqrt(evidence["class"].value * evidence["documents"].value)
         predicted = f"are {self.are(label)}" if label else "belong to the class that their token predicts"
         where = self.are(label, "documents") if label else "the documents of the predicted classes"
-        them, appear = ("it", "it appears") if len(tokens) == 1 else ("one of them", "they appear")
+        them, appear = (quoted(tokens), "it appears") if len(tokens) == 1 else ("one of them", "they appear")
         details = [
             f"{decides.as_counts} training documents containing {them} {predicted}: {decides}",
             f"{appear} in {evidence['class']} of {where}",
