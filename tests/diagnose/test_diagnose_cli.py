@@ -187,7 +187,7 @@ def test_broken_models(
         (["model", "nowhere.csv"], "no file or folder"),
         (["held.csv", "held.csv"], "is a file; name the folder"),
         (["./nowhere", "held.csv"], "there is no folder './nowhere'"),
-        (["model", "held.csv", "--template", "{text}"], "name them with --label-words"),
+        (["model", "held.csv", "--template", "{text}"], "name the word for each class with --label-words"),
         (["model", "held.csv", "--label-words", "good"], "negative=terrible,positive=great"),
         (["model", "held.csv", "--pairs", "text"], "must name two different columns"),
         (["model", "held.csv", "--pairs", "text,label", "--drop", "x"], "--drop is for labelled documents"),

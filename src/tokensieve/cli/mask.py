@@ -54,9 +54,9 @@ def _mask(
     check_writable(folder, audit=folder != out)
     to_mask, to_keep, mislabelled = ([], [], {}) if decisions is None else read_decisions(decisions)
     asked, tokenizer = list(token or []), tokenizing.build()
-    tokens, likely, sides = [*asked, *to_mask], list[str](), pair_columns(pairs, None)
+    tokens, named, likely, sides = [*asked, *to_mask], list[str](), list[str](), pair_columns(pairs, None)
     if audit is not None:
-        over, likely = _exceeding(audit, must=decisions is None)
+        over, named, likely = _exceeding(audit, must=decisions is None)
         tokens = [*asked, *(one for one in over if one not in to_keep), *to_mask]
         model = read_model(audit)
         sides = pair_columns(pairs, audit if model.pairs else None)
@@ -66,7 +66,9 @@ def _mask(
     elsewhere = {one: "formatting" for one in found if Formatting.includes(one)}
     fields: list[str] = []
     if isinstance(tokenizer, FieldTokenizer):
-        elsewhere |= {one: "a value of another column" for one in found if tokenizer.is_value(one)}
+        elsewhere |= {
+            one: "a value of another column" for one in [*found, *named] if one not in asked and tokenizer.is_value(one)
+        }
         fields = [name for name in tokenizer.fields if name not in dict(tokenizer.columns)]
     tokens = [one for one in dict.fromkeys(tokens) if one not in elsewhere]
     opened = open_source(source, reading)
@@ -120,12 +122,13 @@ def _target(out: Path, source: str) -> tuple[Path, str, str]:
     return out, f"masked{suffix}", f"wrong-label{suffix}"
 
 
-def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
-    """Tokens over the limit of an audit, or else of its shortcuts, and its text column; `must`: nothing else names any token."""
+def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str], list[str]]:
+    """Tokens over the limit of an audit, or else what to mask of its shortcuts, with all their tokens; and its text column. `must`:
+    nothing else names any token."""
     from tokensieve.files import parsed, read_regular
     from tokensieve.text.formatting import Formatting
 
-    place = "summary.json"
+    place, named = "summary.json", list[str]()
     try:
         found = parsed(read_regular(folder / place))
         over = [str(row["token"]) for row in found["over_budget"]]
@@ -133,19 +136,19 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
         if not over:
             place = "findings.json"
             findings = parsed(read_regular(folder / place))["findings"]
-            tokens = [
-                str(token) for one in findings if one["kind"] == "shortcut" for token in one.get("mask", one["tokens"])
-            ]
-            over = [token for token in tokens if not Formatting.includes(token)]
+            shortcuts = [one for one in findings if one["kind"] == "shortcut"]
+            over = [str(token) for one in shortcuts for token in one.get("mask", one["tokens"])]
+            named = [str(token) for one in shortcuts for token in one["tokens"]]
+            over, named = ([token for token in some if not Formatting.includes(token)] for some in (over, named))
     except (OSError, ValueError, LookupError, TypeError) as problem:
         said = f"its {place} lacks {problem}" if isinstance(problem, LookupError | TypeError) else str(problem)
         said = f"no {place}" if isinstance(problem, FileNotFoundError) else said
         raise InputError(f"--audit {str(folder)!r} is not an audit folder: {said}") from None
-    if not over and must:
+    if not over and not named and must:
         raise InputError(
             f"the audit in {str(folder)!r} found no shortcut, and no token exceeded a limit; name tokens with --token"
         )
-    return list(dict.fromkeys(over)), [column]
+    return list(dict.fromkeys(over)), named, [column]
 
 
 def _rows(
