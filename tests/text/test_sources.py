@@ -26,6 +26,7 @@ from calls import fails, read_texts
 from tokensieve.errors import InputError
 from tokensieve.text import sources
 from tokensieve.text.corpus import read_corpus
+from tokensieve.text.documents import ColumnTokens
 from tokensieve.text.table import Batch, SourceTable
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 
@@ -450,6 +451,21 @@ def test_many_columns(tmp_path: Path) -> None:
     assert read_corpus(path, label="y").intake.columns[0] == "x"  # the only column with text
     path = write_csv(tmp_path / "c.csv", [[*names[:-1], "c0"], *rows])
     fails(path, "'c0' occurs more than once")
+
+
+def test_columns_that_may_be_authors_are_read_in_one_pass() -> None:
+    """A pass for each of 10,000 columns of a file would take minutes."""
+    read: list[tuple[str, ...]] = []
+    names, n = [f"c{i}" for i in range(60)], 40
+
+    def batches(wanted: Sequence[str]) -> Iterator[Batch]:
+        read.append(tuple(wanted))
+        yield {name: pl.Series([f"writer {i % 20}" if name == "c7" else "1" for i in range(n)]) for name in wanted}
+
+    table, labels = SourceTable("a.csv", names, batches), np.arange(n) % 2
+    found = ColumnTokens.likely_groups(table, (), np.arange(1, n + 1), labels)
+    assert found is not None and found[:2] == ("c7", 20)
+    assert read == [tuple(names)] * 2  # to see what they hold, and to look for authors
 
 
 def test_what_columns_hold_is_looked_at_once() -> None:

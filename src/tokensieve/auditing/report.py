@@ -85,8 +85,8 @@ def audit_report(audit: Audit) -> Report:
     marked = audit.findings[0].tokens if audit.findings else ()
     first = _token_map(audit, first_class(audit), "value", "alarm", marked)
     screen: list[Block] = [Text(lead, style="lead"), first, Facts(tuple(facts))]
-    predictive = audit.quadrants[Quadrant.BOTH] + audit.quadrants[Quadrant.DATA]
-    if audit.findings and predictive and all(finding.kind != "shortcut" for finding in audit.findings):
+    both, ignored = audit.quadrants[Quadrant.BOTH], audit.quadrants[Quadrant.DATA]
+    if audit.findings and both + ignored and all(finding.kind != "shortcut" for finding in audit.findings):
         screen.append(Text("No shortcut was found."))
     screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + said
     other = bool(audit.findings and not audit.maskable(audit.findings[0]))  # the command is about other findings
@@ -115,9 +115,8 @@ def audit_report(audit: Audit) -> Report:
         screen.append(Text("Next, go through the strongest predictors with someone who knows the data.", only=PAGE))
     documents: Block = Text("There are no test documents to show.")
     documents = Passages("", tuple(audit.examples), short=False) if audit.examples else documents
-    both, ignored = audit.quadrants[Quadrant.BOTH], audit.quadrants[Quadrant.DATA]
-    decided = Text(
-        f"{count(predictive)} of {count(audit.token_types, 'token type')} predict the label (q < 0.05). {count(both)} of them "
+    predictive = Text(
+        f"{count(both + ignored)} of {count(audit.token_types, 'token type')} predict the label (q < 0.05). {count(both)} of them "
         f"receive more than average attention from the model; {count(ignored)} do not."
     )
     instead = (
@@ -137,7 +136,7 @@ def audit_report(audit: Audit) -> Report:
             _predictors(audit),
             Live(audit, instead),
             _disagreements(audit),
-            Section("Accuracy", (*warnings, decided, *card), anchor="accuracy", only=PAGE),
+            Section("Accuracy", (*warnings, predictive, *card), anchor="accuracy", only=PAGE),
             _reading_notes(audit),
             Section("How to read the numbers", (terms,), anchor="columns", folded=True, only=PAGE),
         ),

@@ -169,7 +169,7 @@ class Audit:
         whole, without = self.honest_accuracy
         chance = "; the difference is within chance" if without.low <= whole.value <= without.high else ""
         accuracy = f"Accuracy {percent(whole.value)} → {without} without the shortcuts{chance}."
-        return f"{accuracy} On texts without them, accuracy can fall further than this test set shows."
+        return f"{accuracy} On texts without the shortcuts, accuracy can fall further than this test set shows."
 
     @property
     def majority_accuracy(self) -> float:

@@ -34,7 +34,7 @@ from tokensieve.report.pictures import Drawings, draw, themed
 
 FOLDER = Path(__file__).parent
 PAGE_BYTES = 4_950_000
-_CODE = re.compile(r"`([^`]+)`|(?<![\w-])(--[a-z][a-z-]*)")
+_CODE = re.compile(r"`([^`]+)`|(?<![\w-])(--[a-z][a-z-]*(?:=[a-z]+)?)")
 SCRIPTS = (  # of the folder live, in order
     "codec format words formatting model state address axis points map hand lines card panel decisions theme table whatif shade "
     "documents box search main"

@@ -243,13 +243,24 @@ class ColumnTokens:
         documents in them, and a label in common 10 points more often than by chance and than in any of twenty shuffles."""
         best, n, classes = None, len(labels), int(labels.max()) + 1
         shuffled = [labels, *(np.random.default_rng(seed).permutation(labels) for seed in range(20))]
-        for name, values in table.sample.items():
-            kinds = {type(value) for value in values if value is not None}
-            if name in taken or not (kinds == {str} or (kinds == {int} and _IDENTIFIER.search(name))):
+        kinds = {name: {type(value) for value in values if value is not None} for name, values in table.sample.items()}
+        names = [k for k, of in kinds.items() if of == {str} or (of == {int} and _IDENTIFIER.search(k))]
+        names = [name for name in names if name not in taken]
+        at_once = max(1, 2_000_000 // n)  # columns that one pass over the file keeps in memory
+
+        def columns() -> Iterator[tuple[str, pl.Series]]:
+            for i in range(0, len(names), at_once):
+                cells: dict[str, list[object]] = {name: [] for name in names[i : i + at_once]}
+                for batch in table.read(list(cells)):
+                    for name, values in batch.items():
+                        cells[name] += table.as_list(values)
+                for name, column in cells.items():
+                    yield name, pl.Series("value", column, dtype=pl.String, strict=False).gather(rows - 1)
+
+        for name, column in columns():
+            if column.n_unique() < max(10, 2 * classes):
                 continue
-            cells = [value for batch in table.read([name]) for value in table.as_list(batch[name])]
-            held = pl.DataFrame({"value": pl.Series(cells, dtype=pl.String, strict=False).gather(rows - 1)})
-            held = held.with_row_index("i").drop_nulls().filter(pl.len().over("value") >= 2)
+            held = column.to_frame().with_row_index("i").drop_nulls().filter(pl.len().over("value") >= 2)
             group = held["value"].rank("dense").to_numpy().astype(np.int64) - 1
             sizes = np.bincount(group)
             if len(sizes) < max(10, 2 * classes) or sizes.sum() < n / 2 or sizes.max() > n / 5:

@@ -16,7 +16,7 @@ class Repeated(Check):
     about = "Training documents that repeat or nearly repeat an earlier one, if these make up at least 1% and no groups were given."
     action = (
         "Copies are not independent evidence. Name the column that groups related documents with --by, or remove repeats with "
-        "--duplicates drop."
+        "--duplicates=drop."
     )
     tasks = (Labels,)
     least = 0.01  # of the training documents

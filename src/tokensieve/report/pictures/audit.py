@@ -206,7 +206,9 @@ def _map(picture: Picture) -> Specification:
     }
     others = [c for c in data["classes"] if c != label]
     low, high = _short(others[0], 14) if len(others) == 1 else "other classes", _short(label, 14)
-    title = f"← {low} · P({high}) − P({'others' if len(others) > 1 else low}) · {high} →"
+    title = f"← {low} · P({high}) − P({low}) · {high} →"
+    if len(others) > 1:  # class names of many classes are long, and the arrow to the left says which side is whose
+        title = f"← {low} · P({high}) − P(others) →"
     up = f"evidence for {_short(label, 22)} in the model ↑" if of == "value" else "attention (score) ↑"
     x = channel("x", title=title, scale={"domain": [-1, 1], "nice": False})
     y = channel("y", title=up, scale={"zero": False, "padding": 16})
