@@ -40,7 +40,7 @@ PIECES = (
     ),
     Piece(
         "snli", "Hypotheses without their premises (SNLI)",
-        "393 test hypotheses are also in the training data. The hypothesis alone is often enough to guess the label, as "
+        "393 test hypotheses repeat training ones, at least nearly. The hypothesis alone is often enough to guess the label, as "
         "Gururangan et al. (2018) found: `nobody` and `sleeping` indicate contradiction, `tall` neutral and `outdoors` entailment.",
         "tokensieve audit DATA/snli_train.parquet --test DATA/snli_test.parquet --text hypothesis",
     ),

@@ -97,7 +97,8 @@ def audit_report(audit: Audit) -> Report:
         )
         ahead = dict.fromkeys(f.title for f in audit.findings[1:first_masked])
         if ahead and audit.learned.task.classifies:
-            screen.append(Text(f"Then go through {quoted(tuple(ahead))} below, in this order.", only=PAGE))
+            order = ", in this order" * (len(ahead) > 1)
+            screen.append(Text(f"Then go through {quoted(tuple(ahead))} below{order}.", only=PAGE))
     # no command for what is not serious where something else comes first
     shortcuts = [f for f in audit.findings if f.kind == "shortcut" and not (other and f.level == "low")]
     gone = list(dict.fromkeys(token for finding in shortcuts for token in audit.to_mask(finding)))
