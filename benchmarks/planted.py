@@ -2,7 +2,7 @@
 
     python benchmarks/planted.py run --out planted.csv [--part report] [--skip 0] [--seeds 10] [--until 21:30] [--models FOLDER]
     python benchmarks/planted.py table --out planted.csv
-    python benchmarks/planted.py compare [--seeds 5]
+    python benchmarks/planted.py compare --out compare.jsonl [--seeds 30] [--claims 30]
     python benchmarks/planted.py coverage --out coverage.jsonl [--seeds 1] [--budget small]
 
 Each run trains a tiny transformer (2 layers of 32, a vocabulary of its own) on short real texts, clean or with a mark that gives
@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import sys
 import time
 from collections import Counter
@@ -155,10 +156,14 @@ def trained_model(
 def answers(model: Any, tokenizer: Any, texts: list[str]) -> Any:
     """Log-odds of the second class."""
     model.eval()
+    out = [np.empty(0)]
     with torch.no_grad():
-        batch = tokenizer(texts, padding=True, truncation=True, max_length=2 * PIECES, return_tensors="pt")
-        z = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
-    return (z[:, 1] - z[:, 0]).numpy()
+        for at in range(0, len(texts), 500):
+            some = texts[at : at + 500]
+            batch = tokenizer(some, padding=True, truncation=True, max_length=2 * PIECES, return_tensors="pt")
+            z = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+            out.append((z[:, 1] - z[:, 0]).numpy())
+    return np.concatenate(out)
 
 
 def removed(text: str, word: str) -> str:
@@ -343,51 +348,87 @@ def share(k: int, n: int) -> str:
 def changes(options: argparse.Namespace) -> None:
     """Two models of the same shape, one clean and one with a frequent mark: which claimed changes of use are true?
 
-    The truth is the paired difference over all documents that contain the word (of a word in fewer than 24, inserted into FRESH
-    other texts), by the model's ordinary call on text. A claim is true if the truth has its sign and its own 95 % interval
-    excludes zero.
+    The truth is the paired difference by the models' ordinary call on text, over texts that neither model was trained on and that
+    the comparison did not read (4,000 at most, the mark in some of them as in those it read): over all that contain the word, or,
+    if fewer than 24 do, those that it is inserted into. A claim is true if the truth has its sign and its own 95 % interval leaves
+    out zero. Every claim is a line of `--out`; seeds go on until `--claims` are reached.
     """
     torch.set_num_threads(1)
-    claimed = signs = covered = 0
-    start = FIRST_SEED[options.part] + options.skip
+    start, rows = FIRST_SEED[options.part] + options.skip, list[dict[str, Any]]()
+    if options.out.exists():
+        rows = [json.loads(line) for line in options.out.read_text().splitlines()]
+    done = {row["seed"] for row in rows}
     for seed in range(start, start + options.seeds):
+        if seed in done or sum(row["token"] != "" for row in rows) >= options.claims:
+            continue
         source = SOURCES[options.part][seed % 2]
         model, tokenizer, _, _ = trained_model(source, options.part, seed, "clean", options.data)
         other, same, _, (held, labels, _) = trained_model(source, options.part, seed, "frequent random", options.data)
         models = {"clean": (model, tokenizer), "planted": (other, same)}
         corpus = read_corpus((held, labels.tolist()))
-        found = compare(models, corpus, DiagnoseSettings(max_length=2 * PIECES, batch_size=32, max_documents=HELD))
-        for row in found.words.iter_rows(named=True):
-            some = [text for text in held if removed(text, row["token"]) != " ".join(text.split())]
-            if len(some) < 24:
-                continue
-            sizes = []
-            for one in models.values():
-                bare = [removed(text, row["token"]) or "." for text in some]
-                sizes.append(np.abs(answers(*one, [" ".join(x.split()) for x in some]) - answers(*one, bare)))
-            d = sizes[1] - sizes[0]
-            error = 1.96 * d.std(ddof=1) / np.sqrt(len(d))
-            claimed += 1
-            signs += d.mean() * row["change"] > 0 and abs(d.mean()) > error
-            covered += row["low"] <= d.mean() <= row["high"]
-    print(f"claimed {claimed}, true {share(signs, claimed)}, truth inside the interval {share(covered, claimed)}")
+        settings = DiagnoseSettings(max_length=2 * PIECES, batch_size=32, max_documents=HELD)
+        claims = compare(models, corpus, settings).words
+        unread = rest_of(source, seed, options.data)
+        new = [{"seed": seed, "source": source, "token": ""}]  # that this seed is done
+        for row in claims.select("token", "change", "low", "high", "q_value").iter_rows(named=True):
+            d = true_change(models, row["token"], unread, seed)
+            new.append({"seed": seed, "source": source, **row, "texts": len(d), "truth": float(d.mean())})
+            new[-1]["error"] = float(1.96 * d.std(ddof=1) / np.sqrt(len(d)))
+        rows += new
+        with options.out.open("a") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in new)
+    claimed = [row for row in rows if row["token"] and row["texts"] >= 24]
+    signs = sum(row["truth"] * row["change"] > 0 and abs(row["truth"]) > row["error"] for row in claimed)
+    inside = sum(row["low"] <= row["truth"] <= row["high"] for row in claimed)
+    seeds = len({row["seed"] for row in rows})
+    print(f"{seeds} pairs, {len(claimed)} claims, true {share(signs, len(claimed))}, "
+          f"truth inside the interval {share(inside, len(claimed))}")  # fmt: skip
+
+
+def rest_of(source: str, seed: int, data: Path) -> list[str]:
+    """Texts of both classes that no model of this seed has seen, 4,000 at most, in a third of which the mark was put."""
+    table = pl.read_parquet(data / f"{FILES.get(source, source)}.parquet").rename(COLUMN, strict=False)
+    table = table.filter(pl.col("label").cast(pl.String).is_in(CLASSES[source])).unique("text", maintain_order=True)
+    seen, rng = set(texts_of(source, seed, data)[0]), np.random.default_rng([seed, 1])
+    every = [text[:CHARACTERS] for text in table["text"].sample(fraction=1.0, shuffle=True, seed=seed)]
+    unread = [text for text in every if text not in seen][:4000]
+    return plant(unread, np.zeros(len(unread)), "frequent random", rng, False)
+
+
+def true_change(models: dict[str, tuple[Any, Any]], token: str, texts: list[str], seed: int) -> Any:
+    """How much further the second model's answer moves than the first's, of every text, when a word is removed or inserted."""
+
+    def bare(text: str) -> str:
+        return removed(text, token) if token[0].isalnum() else " ".join(text.replace(token, " ").split())
+
+    plain = [" ".join(text.split()) for text in texts]
+    some = [text for text in plain if bare(text) != text]
+    changed = [bare(text) or "." for text in some]
+    if len(some) < 24:
+        rng = np.random.default_rng(seed)
+        some = [text for text in plain if bare(text) == text][:FRESH]
+        changed = [inserted(text, token, rng) for text in some]
+    sizes = [np.abs(answers(*one, some) - answers(*one, changed)) for one in models.values()]
+    return sizes[1] - sizes[0]
 
 
 def several(source: str, classes: int, seed: int, data: Path) -> tuple[list[str], Any, list[str]]:
-    """Texts of two or four classes as they come, their labels 0, 1, … and the names of these."""
+    """Up to 8,000 texts of two or four classes as they come, their labels 0, 1, … and the names of these."""
     table = pl.read_parquet(data / f"{FILES.get(source, source)}.parquet").rename(COLUMN, strict=False)
     table = table.with_columns(pl.col("label").cast(pl.String)).unique("text", maintain_order=True)
     names = list(CLASSES[source]) if classes == 2 else sorted(table["label"].unique())
     names = ["1.0", "2.0", "4.0", "5.0"] if source == "yelp" and classes == 4 else names
-    table = table.filter(pl.col("label").is_in(names)).sample(fraction=1.0, shuffle=True, seed=seed).head(4200)
+    table = table.filter(pl.col("label").is_in(names)).sample(fraction=1.0, shuffle=True, seed=seed).head(8000)
     return [text[:240] for text in table["text"]], np.array([names.index(one) for one in table["label"]]), names
 
 
 def covered(source: str, classes: int, family: str, seed: int, data: Path) -> list[dict[str, Any]]:
-    """Each confirmed word of a model, trained on 1,200 texts and diagnosed on 400 of the others: its interval and the truth.
+    """Each confirmed word of a model, trained on 1,200 texts and diagnosed on 400 others: its interval and the truth.
 
-    The truth is the mean over all the others that contain the word (600 of them at most); of a word that was only inserted, over
-    500 that do not. Phrases, whose words are removed together, are left out.
+    The truth is the mean over the texts that were not read and contain the word (600 of them at most; 30 at least, or the word is
+    left out); of a word that was only inserted, over 300 that do not; `error` is its standard error. Until lately it was
+    the mean over all texts, 400 of about 3,000 read: intervals then cover more than they do for new documents. Phrases, whose
+    words are removed together, are left out.
     """
     texts, labels, names = several(source, classes, seed, data)
     tokenizer = build(family, texts[:1200], size=1500)[1]
@@ -395,18 +436,18 @@ def covered(source: str, classes: int, family: str, seed: int, data: Path) -> li
     model = tf.AutoModelForSequenceClassification.from_config(config_of(family, len(tokenizer), classes))
     fit(model, tokenizer, texts[:1200], labels[:1200], epochs=6, seed=seed, length=PIECES)
     model.config.id2label, model.config.label2id = dict(enumerate(names)), {x: k for k, x in enumerate(names)}
-    rest, said = texts[1200:], [names[k] for k in labels[1200:]]
-    settings = {"max_length": PIECES, "batch_size": 32, "seed": seed}
-    found = diagnose(model, tokenizer, rest, said, DiagnoseSettings(max_documents=400, untrained=False, **settings))
-    every = DiagnoseSettings(max_documents=len(rest), min_documents=1, **settings)
+    said = [names[k] for k in labels]
+    settings = {"max_length": PIECES, "batch_size": 32, "seed": seed, "untrained": False}
+    found = diagnose(model, tokenizer, texts[1200:1600], said[1200:1600], DiagnoseSettings(**settings))
+    every = DiagnoseSettings(max_documents=len(texts), min_documents=1, **settings)
     rows = []
-    with OpenModel.loaded(model, tokenizer, read_corpus((rest, said)), every, None, False) as opened:
+    with OpenModel.loaded(model, tokenizer, read_corpus((texts[1600:], said[1600:])), every, None, False) as opened:
         measured = Measured(opened.subject, opened.outputs, Work(64, 0, 0, None, "", silent))
         measured.read()
         measured.subject.differentiable = False  # nothing but the answers is needed
         measured.measure(opened.outputs, np.zeros(len(measured.logits)), np.empty(0, dtype=np.int64))
         place = {word: s for s, word in enumerate(opened.sample.words)}
-        words = np.sort([place[word] for word in found.uses["token"]])
+        words = np.sort([place[word] for word in found.uses["token"] if word in place])
         words = np.setdiff1d(words, np.array(sorted(measured.companions(words)), dtype=np.int64))
         at = measured.choose(words, 600)
         types, windows = measured.types[at], measured.windows[at]
@@ -415,15 +456,18 @@ def covered(source: str, classes: int, family: str, seed: int, data: Path) -> li
             named=True
         ):
             s = place[row["token"]]
-            truth = float(np.nanmean(lost[types == s]))
+            sizes = lost[(types == s) & np.isfinite(lost)]
             if put := row["use"] == row["inserted"]:
                 free = np.setdiff1d(np.arange(len(measured.answers)), measured.windows[measured.types == s])
-                free = np.random.default_rng(seed).permutation(free)[:500]
+                free = np.random.default_rng(seed).permutation(free)[:300]
                 gained = measured.insert(np.full(len(free), s), free, f"inserted {s}")
                 towards = (measured.answers[free] + gained).argmax(axis=1) if gained.shape[1] > 1 else 0
-                truth = float(np.abs(gained[np.arange(len(free)), towards]).mean())
+                sizes = np.abs(gained[np.arange(len(free)), towards])
+            if len(sizes) < 30:
+                continue
             row = {name: row[name] for name in ("token", "use", "use_low", "use_high", "inputs")}
-            rows.append(row | {"classes": classes, "family": family, "source": source, "truth": truth, "inserted": put})
+            row |= {"truth": float(sizes.mean()), "error": float(sizes.std(ddof=1) / np.sqrt(len(sizes)))}
+            rows.append(row | {"classes": classes, "family": family, "source": source, "seed": seed, "inserted": put})
     return rows
 
 
@@ -431,23 +475,31 @@ def coverage(options: argparse.Namespace) -> None:
     """How often the interval of use contains the truth, for two and four classes, an encoder and a decoder.
 
     Reported are BERT and GPT-2 on `tweets` and, with four classes, `emotion`; everything was tuned on ModernBERT and Llama on
-    `imdb`, `yelp` and `banking`. `--budget small`: 2 passes a document, as for a model of 67 million weights.
+    `imdb`, `yelp` and `banking`. `--budget small`: 2 passes a document, as for a model of 67 million weights. A model that `--out`
+    holds is not made again. An interval contains the truth, its own error allowed for, if it is no further from the use than
+    √(h² + (1.96 · error)²), with h the distance of the interval's end on that side.
     """
     torch.set_num_threads(1)
     if options.budget == "small":
         run_module._passes = lambda *_: 1.0
     start, report = FIRST_SEED[options.part] + options.skip, options.part == "report"
-    rows = []
     for seed in range(start, start + options.seeds):
         for family in ("bert", "gpt2") if report else ("modernbert", "llama"):
             for source, classes in (("tweets", 2), ("emotion", 4)) if report else (("imdb", 2), ("yelp", 4)):
-                rows += covered(source, classes, family, seed, options.data)
-    table = pl.DataFrame(rows)
-    table.write_ndjson(options.out)
-    low, high, truth = pl.col("use_low"), pl.col("use_high"), pl.col("truth")
-    inside = {"words": pl.len(), "inside": ((low <= truth) & (truth <= high)).sum(), "above": (truth > high).sum()}
-    for by in (["classes", "family"], ["inserted"], []):
-        print((table.group_by(by).agg(**inside).sort(by) if by else table.select(**inside)).to_dicts())
+                done = pl.read_ndjson(options.out) if options.out.exists() else pl.DataFrame({"seed": []})
+                if done.height and done.filter(seed=seed, family=family, source=source).height:
+                    continue
+                with options.out.open("a") as file:
+                    rows = covered(source, classes, family, seed, options.data)
+                    file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    use, low, high, truth = map(pl.col, ("use", "use_low", "use_high", "truth"))
+    reach = ((pl.when(truth < use).then(use - low).otherwise(high - use)) ** 2 + (1.96 * pl.col("error")) ** 2).sqrt()
+    counts = {"words": pl.len(), "inside": ((low <= truth) & (truth <= high)).sum()}
+    counts |= {"allowing": ((truth - use).abs() <= reach).sum(), "above": (truth > high).sum()}
+    counts["width"] = ((high - low) / 2 / use).median()
+    table = pl.read_ndjson(options.out)
+    for by in (["source", "family", "seed"], ["inserted"], []):
+        print((table.group_by(by).agg(**counts).sort(by) if by else table.select(**counts)).to_dicts())
 
 
 def main() -> None:
@@ -459,6 +511,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--skip", type=int, default=0, help="seeds to leave out first")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
+    parser.add_argument("--claims", type=int, default=30, help="of `compare`, after which no further seed is begun")
     parser.add_argument("--models", type=Path, help="folder of trained models")
     parser.add_argument("--until", default="", help="HH:MM, by this machine's clock")
     parser.add_argument("--budget", choices=("usual", "small"), default="usual", help="of `coverage`")

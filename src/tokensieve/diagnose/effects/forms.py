@@ -40,7 +40,10 @@ FORMS: dict[str, tuple[Callable[[str], str], Callable[[str], bool] | None]] = {
     'ending in "!!!"': (lambda text: f"{text.rstrip(_ENDS)}!!!", lambda text: text.rstrip().endswith("!!")),
     'ending in "?"': (lambda text: f"{text.rstrip(_ENDS)}?", lambda text: text.rstrip().endswith("?")),
     "ending in an emoji": (lambda text: f"{text} \U0001f642", lambda text: text.strip()[-1:] >= "\U0001f300"),
-    "in HTML markup": (lambda text: f"<p>{text}</p>", lambda text: "<" in text and ">" in text),
+    "in HTML markup": (
+        lambda text: f"<p>{text}</p>",
+        lambda text: text.strip()[:1] == "<" and text.strip()[-1:] == ">",
+    ),
     "with a number at the end": (lambda text: f"{text} (12345)", lambda text: any(map(str.isdigit, text[-8:]))),
     "followed by three neutral sentences": (lambda text: f"{text} {_NEUTRAL}", None),
     "preceded by three neutral sentences": (lambda text: f"{_NEUTRAL} {text}", None),

@@ -21,7 +21,7 @@ inverts Hall's transformation of t (1992, section 2), with γ the skewness of th
 
     [x̄ − s/√n · g⁻¹(t₀.₉₇₅),  x̄ − s/√n · g⁻¹(t₀.₀₂₅)]
 
-The expansion is one in k, and g⁻¹ has a pole at k = 1/2: |k| counts as 0.45 at most.
+The expansion is one in k, and g⁻¹ has a pole near k = 1/2: |k| counts as 0.45 √(n/24) at most, and as 0.45 from 24 inputs on.
 
 Where a model is sure of nearly every input, a few inputs owe a word everything and the others nothing. A sample without one of
 the few has next to no spread, and the interval of its mean would miss the truth. Its variance is therefore **moderated** by the
@@ -59,7 +59,7 @@ helps_low, helps_high; intervals 95 %."""
 _Arrays = dict[str, Floats]
 # chosen by coverage on small models that no benchmark uses
 _PRIOR = 2  # degrees of freedom
-_MOST_SKEWED = 0.45  # |k|: with more, intervals become much wider and cover 96 to 98 %
+_MOST_SKEWED = 0.45  # |k|, of 24 inputs or more: with more, intervals become much wider and cover 96 to 98 %
 
 
 class Work:
@@ -362,7 +362,8 @@ class Measured:
         """95 % interval of the mean of n values with this standard deviation (moderated with `prior` degrees) and skewness, by the
         module's formula."""
         root = np.sqrt(np.maximum(n, 1))
-        y, k = stats.t.isf(0.025, prior + np.maximum(n - 1, 1)), np.clip(skewness / root, -_MOST_SKEWED, _MOST_SKEWED)
+        y, most = stats.t.isf(0.025, prior + np.maximum(n - 1, 1)), _MOST_SKEWED * np.minimum(root / np.sqrt(24), 1.0)
+        k = np.clip(skewness / root, -most, most)
         plain = np.abs(k) < 1e-6
         k = np.where(plain, 1.0, k)
         ends = []

@@ -37,17 +37,14 @@ class Sample:
     of three fields, or no frequent word are an InputError.
 
     Attributes:
-        corpus: all documents; of pairs of texts each holds both, with SEPARATOR between.
-        counts: of all documents over `words`.
-        words: the frequent words, then rare ones, each in alphabetical order; `frequent` tells which.
+        corpus: all documents; of pairs of texts (`paired`) each holds both, with SEPARATOR between.
+        counts: of all documents over `words`: the frequent, then the rare, each in alphabetical order; `frequent` tells which.
         groups, n_groups: group of every document, for jackknives, and their number.
-        read: index of those read, ascending; their `texts` and `labels`.
+        read, texts, labels: index of those read, ascending, and what they are.
         order: places among those read, such that every beginning holds the classes in proportion, shape (n read,).
-        paired: whether documents are pairs of texts.
         partner: of preference data, the place among those read of each one's partner; else None.
         prompts: what the model reads before each document read; its words are never measured. None without.
-        distinct: distinct words in all documents.
-        notes: what a reader should know.
+        distinct: distinct words in all documents. notes: what a reader should know.
     """
 
     def __init__(

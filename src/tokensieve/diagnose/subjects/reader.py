@@ -45,16 +45,11 @@ _Step = tuple[torch.Tensor, torch.Tensor, _Back]
 class Reader:
     """A sequence classifier in evaluation mode on one device.
 
-    Found out, not assumed: where it reads its answer (by which positions of the last hidden states have a gradient), on which
-    side inputs may be padded without changing the answer, and whether gradients reach the embeddings.
-
-    Attributes:
-        reads: "first", "last" or "mean"; None if that cannot be determined.
-        layers: L, or 0 where the model gives no attention, or it is not known from where it reads.
-        differentiable: whether gradients reach the word embeddings.
-        reads_text: whether it reads its answer where a piece of the text is (a decoder without a token at the end): then cutting
-            a word out moves another piece there.
-        padding: "right", "left", or "none" where padding changes the answer: then inputs of different length are read apart.
+    Found out, not assumed: where it `reads` its answer, "first", "last" or "mean" (by which of the last hidden states have
+    a gradient; None if that is unclear); on which side inputs may be padded without changing the answer (`padding`: right,
+    left, or none: then inputs of different length are read apart); and whether gradients reach the embeddings (`differentiable`).
+    `layers` is 0 where the model gives no attention, or it is not known from where it reads. If it reads its answer where a piece
+    of the text is (`reads_text`: a decoder without a token at the end), cutting a word out would move another piece there.
     """
 
     def __init__(self, model: Any, outputs: Outputs, frame: Frame) -> None:

@@ -37,12 +37,9 @@ class Outputs:
 
     It is larger for the class it is about, and with two classes above zero (single: above a threshold) for the second.
 
-    Attributes:
-        order: output of each class, shape (K,); of rest and single the one output; None if only the predictions can tell.
-        sign: −1 if the output of rest is about the first class.
-        named: whether the names of outputs and classes are equal: then contradicting predictions are a warning, not an error.
-        note: how outputs were matched; empty if names are equal.
-        warning: that another order fits the predictions far better.
+    `order` is the output of each class, shape (K,), of rest and single the one output, None if only the predictions can tell;
+    `sign` is −1 if the output of rest is about the first class; if names are equal (`named`), contradicting predictions are a
+    `warning`, not an error; `note` says how outputs were matched otherwise.
     """
 
     order: tuple[int, ...] | None
@@ -128,16 +125,13 @@ class Outputs:
         return replace(in_order, order=None, note=have)
 
     def check_order(self, logits: Floats, labels: Ints, classes: Sequence[str]) -> Outputs:
-        """Check the order against the predictions: no other assignment of outputs to classes may be right far more often.
+        """Check the order against the predictions, of logits (n, M) and labels (n,): no other assignment of outputs to classes may
+        be right far more often; an InputError with the `--map` that the predictions support if one is, or if names do not tell.
 
         The best assignment maximises the trace of the confusion matrix (Hungarian algorithm). It wins if, of the documents that
         only one of the two gets right, it gets right more than half (sign test, p < 1e-6), and at least 5 % of all documents more;
         and if its predictions agree with the labels beyond what their frequencies alone give: a model that always predicts the
         same class says nothing about the order. One output is turned if it is larger for the other class (Mann–Whitney's test).
-        Logits have shape (n, M), labels (n,).
-
-        Raises:
-            InputError: names do not tell, or another order is right far more often; with the `--map` that the predictions support.
         """
         if self.order is not None and self.kind in ("rest", "single"):
             f = self.answers(logits)[:, 0]
@@ -197,13 +191,10 @@ class RecognisedModel:
 
     @classmethod
     def of(cls, model: Any, tokenizer: Any, classes: Sequence[str] | None = None) -> RecognisedModel:
-        """Recognise the kind of model, or raise an InputError that lists what is supported.
-
-        Supported: transformers models for sequence classification (also compiled, wrapped for several devices, quantised, in half
-        precision, with PEFT adapters, in a text-classification pipeline), `tokensieve.diagnose.LabelWords` and `OnnxClassifier`,
-        anything with `predict_proba` or `decision_function` on texts and `classes_`, and functions of a list of texts, which need
-        the names of their outputs (classes).
-        """
+        """Recognise the kind of model: one of transformers for sequence classification (also compiled, wrapped for several devices,
+        quantised, in half precision, with PEFT adapters, in a pipeline), `LabelWords`, `OnnxClassifier`, anything with
+        `predict_proba` or `decision_function` on texts and `classes_`, or a function of a list of texts, which needs the names of
+        its outputs (classes). An InputError for others."""
         model = getattr(model, "_orig_mod", model)  # torch.compile
         if type(model).__name__ in ("DataParallel", "DistributedDataParallel"):
             model = model.module

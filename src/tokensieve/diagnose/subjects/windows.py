@@ -109,21 +109,16 @@ class Frame:
 
 
 class Windows:
-    """n documents as W ≥ n runs of pieces, each a whole input of the model.
+    """n documents (pairs with SEPARATOR between their texts) as W ≥ n runs of pieces, each a whole input of the model.
 
-    Args:
-        tokenizer, splitter, frame: a fast Hugging Face tokenizer, what a word is, the special tokens of one input.
-        texts: n documents; pairs with SEPARATOR between their texts.
-        words: the vocabulary; a word's type is its place there.
-        limit: pieces of an input, special tokens included; None for no limit.
-        cut: keep one window of a longer document (the side that the tokenizer keeps). Pairs are always cut, the longer text first.
+    A word's type is its place among `words`. With `cut`, one window is kept of a document with more than `limit` pieces, special
+    tokens included (the side that the tokenizer keeps; pairs are always cut, the longer text first).
 
     Attributes:
-        pieces, types: piece ids of all windows, special tokens included, and their word type, REST or SPECIAL, shape (P,).
+        pieces, types, segments: ids of all pieces, special tokens included, their word type, REST or SPECIAL, and their segment
+            where documents are pairs of texts (else None), shape (P,).
         starts, documents: where each window begins, shape (W+1,), and its document, ascending, shape (W,).
-        segments: segment of each piece where documents are pairs of texts, shape (P,), or None.
         inner, forms: for each word type the pieces that it is most often written with; these with special tokens around them.
-        long_documents, truncated_documents: documents longer than one window, and those that were truncated.
         lost_pieces, all_pieces: pieces cut off, and pieces of the documents, special tokens apart.
     """
 
@@ -238,8 +233,7 @@ class Windows:
         return out
 
     def without(self, window: int, words: Ints) -> Input:
-        """One window after leaving out every occurrence of some word types; what follows in a longer document moves up, as it
-        would if the words were cut out of the text, so that the input stays as long as it was."""
+        """One window without some word types; what follows in a longer document moves up, so that it stays as long as it was."""
         at = self.at(window)
         types = self.types[at]
         kept = ~np.isin(types, words)
@@ -255,9 +249,8 @@ class Windows:
         return Input(np.insert(left, place, more[::-1] if self._keep_end else more))
 
     def having(self, window: int, words: Ints, place: float) -> Input:
-        """One window after putting a word, or the words of a phrase, before another, the one at a share `place` of its words. What
-        no longer fits into the longest window falls away: in front of the last piece, from which some models read, or at the
-        beginning."""
+        """One window with a word, or the words of a phrase, put before the word at a share `place` of its words. What no longer
+        fits into the longest window falls away before the last piece, from which some models read, or at the beginning."""
         at = self.at(window)
         pieces, types = self.pieces[at], self.types[at]
         segments = np.zeros(len(pieces), dtype=np.int32) if self.segments is None else self.segments[at]
@@ -274,7 +267,7 @@ class Windows:
 
 
 def _joined(runs: Sequence[tuple[list[int], _Pieces, _Pieces, int]]) -> tuple[_Pieces, _Pieces, _Pieces]:
-    """Ids, types and segments of one window, from runs of special tokens with the ids, types and segment of what follows them."""
+    """Ids, types and segments of a window, from runs of special tokens with the ids, types and segment of what follows."""
     ids = np.concatenate([np.array([*special, *ids], dtype=np.int32) for special, ids, _, _ in runs])
     types = np.concatenate([np.r_[np.full(len(special), SPECIAL), types] for special, _, types, _ in runs])
     segments = np.concatenate([np.full(len(special) + len(ids), s) for special, ids, _, s in runs])
@@ -323,12 +316,8 @@ def _types(
 class PieceSubject:
     """A model on its inputs: W windows, |S| word types, m distinct (word type, input) pairs ordered by input, then by type.
 
-    `reader` is a `tokensieve.diagnose.subjects.reader.Reader`, or another with `logits`; `width` is M.
-
-    Attributes:
-        documents, lengths: document (ascending) and length of each input, shape (W,).
-        word_lengths: length of each word alone, shape (|S|,).
-        types, windows: word type and input of each pair, shape (m,).
+    `reader` is a `Reader`, or another with `logits`; `width` is M. `documents` (ascending) and `lengths` are those of the inputs,
+    (W,), `word_lengths` those of each word alone, (|S|,), `types` and `windows` the word type and input of each pair, (m,).
     """
 
     def __init__(self, reader: Any, windows: Windows, width: int) -> None:
