@@ -20,7 +20,7 @@ from scipy import stats
 
 from calls import Run, fast_first, undrawn
 from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
-from tokensieve.auditing.compare import Saved
+from tokensieve.auditing.compare import _Saved
 from tokensieve.auditing.settings import CompareSettings
 from tokensieve.blocks import Picture
 from tokensieve.evidence.importance import token_importance
@@ -89,7 +89,7 @@ def test_in_memory_and_from_its_folder_it_is_the_same(folders: Path, reviews: tu
 @given(st.tuples(*[st.floats(-5, 5)] * 2), st.tuples(*[st.floats(0.01, 3)] * 4))
 def test_intervals_add_variances_and_p_agrees_with_them(middle: tuple[float, float], widths: tuple[float, ...]) -> None:
     (e, f), (a, b, c, d) = middle, widths
-    delta, low, high, p_values = Saved.mover(np.array([[e], [e - a], [e + b]]), np.array([[f], [f - c], [f + d]]))
+    delta, low, high, p_values = _Saved.mover(np.array([[e], [e - a], [e + b]]), np.array([[f], [f - c], [f + d]]))
     assert (delta[0] - low[0]) ** 2 == pytest.approx(c**2 + b**2) and (high[0] - delta[0]) ** 2 == pytest.approx(
         d**2 + a**2
     )
@@ -101,7 +101,7 @@ def test_intervals_add_variances_and_p_agrees_with_them(middle: tuple[float, flo
         assert p == pytest.approx(2 * stats.norm.sf(abs(f - e) / se), rel=1e-9)
 
 
-def saved(rng: np.random.Generator, n: int, lift: float = 0.0) -> Saved:
+def saved(rng: np.random.Generator, n: int, lift: float = 0.0) -> _Saved:
     """An audit's table of 200 token types that say nothing, but for the first, which says more with `lift`."""
     labels = np.repeat([0, 1], n // 2)
     rates = np.full((n, 200), 0.05)
@@ -111,7 +111,7 @@ def saved(rng: np.random.Generator, n: int, lift: float = 0.0) -> Saved:
     names = np.array([f"t{i}" for i in range(200)], dtype=object)
     frame = token_importance(Counts(sp.csr_array(matrix), labels, ("a", "b"), names)).to_frame()
     table = frame.with_columns(value=pl.lit(0.0)).filter(pl.col("documents") >= 3)
-    return Saved("generated", ("a", "b"), n, n, Share.count(n // 2, n), 3, table, {})
+    return _Saved("generated", ("a", "b"), n, n, Share.count(n // 2, n), 3, table, {})
 
 
 @pytest.mark.parametrize(("runs", "most", "least"), fast_first([(8, 1, 7), (30, 3, 28)]))
@@ -141,7 +141,7 @@ def test_a_token_of_one_audit_has_changed_only_where_the_other_could_have_shown_
 
 def test_accuracy_is_compared_by_newcombes_interval() -> None:
     shares = Share.count(81, 263), Share.count(56, 244)
-    value, lower, upper, _ = Saved.mover(*(np.array([one.value, one.low, one.high]) for one in shares))
+    value, lower, upper, _ = _Saved.mover(*(np.array([one.value, one.low, one.high]) for one in shares))
     # Newcombe's own example: 81/263 − 56/244, method 10: 0.0004 to 0.1527 for the difference reversed
     wilson = [stats.binomtest(k, n).proportion_ci(method="wilson") for k, n in ((81, 263), (56, 244))]
     low = (56 / 244 - 81 / 263) - np.hypot(56 / 244 - wilson[1].low, wilson[0].high - 81 / 263)
@@ -252,10 +252,10 @@ def test_a_cell_that_is_no_number_is_named(folders: Path, tmp_path: Path, cell: 
         )
         odd.drop("index").write_csv(tmp_path / "bad" / "tokens.csv")
         with pytest.raises(InputError, match="row 3 contains an impossible number"):
-            Saved.read(tmp_path / "bad")
+            _Saved.read(tmp_path / "bad")
     pl.concat([table, table[:1]]).write_csv(tmp_path / "bad" / "tokens.csv")
     with pytest.raises(InputError, match="a token twice"):
-        Saved.read(tmp_path / "bad")
+        _Saved.read(tmp_path / "bad")
 
 
 @pytest.mark.usefixtures("undrawn")

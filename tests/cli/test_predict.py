@@ -34,6 +34,17 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_texts_of_mostly_unknown_words_are_a_line_on_standard_error(model: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("review\nder Film war ganz wunderbar\nich fand ihn langweilig\n")
+    status, out, err = run("predict", str(model / "model"), "new.csv")
+    assert status == 0 and len(rows_of(out)) == 2
+    assert err.startswith("most words of these texts are unknown to the model (9 of 9)") and err.count("\n") == 1
+    (tmp_path / "many.csv").write_text("review\n" + "langweilig der film\n" * 1001)
+    assert "most words of the first 1,000 rows" in run("predict", str(model / "model"), "many.csv")[2]
+    assert run("predict", str(model / "model"), "new.csv", "--quiet")[2] == ""
+    assert "unknown" not in run("predict", str(model / "model"), str(model / "reviews.csv"))[2]
+
+
 def rows_of(out: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(out)))
 

@@ -60,7 +60,67 @@ def test_commands_of_an_audit_work_as_printed(
     assert run("audit", SOURCE, "--text", TEXT, "--label", LABEL, "--out", out, *QUICK, *options)[0] in (0, 3)
     printed = [command for report in reports for command in commands_in(report.blocks)]
     assert any(command.startswith("tokensieve mask") for command in printed)
+    assert any(command.startswith("tokensieve audit") for command in printed)
     check(run, dict.fromkeys(printed))
+
+
+def test_the_copy_is_audited_with_the_options_of_the_source(run: Run, reports: list[Any], tmp_path: Path) -> None:
+    """Labels are merged and dropped, sides and groups named as before; the copy needs neither the encoding nor the separator."""
+    write_tickets(tmp_path / "first.csv")
+    frame = pl.read_csv(tmp_path / "first.csv").rename({"Other text": "author's"})
+    size = len(frame)
+    frame = frame.with_columns(
+        pl.when(pl.arange(size) % 9 == 0).then(pl.lit("other")).otherwise(pl.col(LABEL)).alias(LABEL),
+        pl.Series("part", ["test" if i % 4 == 0 else "train" for i in range(size)]),
+        pl.Series("author's", [f"a{i // 2}" for i in range(size)]),
+    )
+    (tmp_path / SOURCE).write_bytes(frame.write_csv(separator=";").replace("garden", "jardín").encode("cp1252"))
+    named = ("--text", TEXT, "--label", LABEL, "--group", "it's up=up", "--drop", "other", "--split", "part")
+    told = ("--encoding", "cp1252", "--separator", ";", "--by", "author's", "--ngrams", "2", "--no-formatting")
+    assert run("audit", SOURCE, *named, *told, "--html", "keep", "--out", "-results", *QUICK)[0] == 0
+    mask, again, *_ = [command for report in reports for command in commands_in(report.blocks)]
+    check(run, [mask, again])
+    before, after = (
+        json.loads((tmp_path / out / "summary.json").read_text()) for out in ("-results", "-results-masked")
+    )
+    for name in ("classes", "documents", "class_documents", "seed"):
+        assert before[name] == after[name]
+    for name in ("ngrams", "formatting", "group", "drop", "split", "by", "html", "columns"):
+        assert before["settings"][name] == after["settings"][name], name
+
+
+@pytest.mark.parametrize("kind", ["nested", "test"])
+def test_no_command_to_audit_a_copy_that_cannot_replace_the_source(
+    run: Run, reports: list[Any], tmp_path: Path, kind: str
+) -> None:
+    write_tickets(tmp_path / SOURCE)
+    frame = pl.read_csv(tmp_path / SOURCE).rename({TEXT: "text", LABEL: "label"}).select("text", "label")
+    source, more = SOURCE, ("--text", TEXT, "--label", LABEL, "--test", SOURCE)
+    if kind == "nested":
+        source, more = "nested.jsonl", ("--label", "a.label")
+        rows = [{"text": row["text"], "a": {"label": row["label"]}} for row in frame.to_dicts()]
+        (tmp_path / source).write_text("\n".join(map(json.dumps, rows)))
+    assert run("audit", source, *more, *QUICK)[0] == 0
+    printed = [command for report in reports for command in commands_in(report.blocks)]
+    assert printed and not any(command.startswith("tokensieve audit") for command in printed)
+    check(run, printed)
+
+
+def test_all_ratings_of_a_scale_are_masked(run: Run, reports: list[Any], tmp_path: Path) -> None:
+    """An audit of few documents finds two of them; masking these alone would leave the others."""
+    reviews = demo_reviews(400)
+    rated = {(1, 3): "10/10", (1, 7): "9/10", (0, 5): "2/10"}
+    texts = [
+        f"{text} {rated.get((int(y), i % 12 if y else i % 60), '')}".strip()
+        for i, (text, y) in enumerate(zip(reviews.texts, reviews.labels, strict=True))
+    ]
+    pl.DataFrame({TEXT: texts, LABEL: ["up" if y else "down" for y in reviews.labels]}).write_csv(tmp_path / SOURCE)
+    assert run("audit", SOURCE, "--text", TEXT, "--label", LABEL, *QUICK)[0] == 0
+    found = json.loads((tmp_path / "tokensieve-audit" / "findings.json").read_text())["findings"]
+    assert not any("2/10" in one["tokens"] for one in found)
+    check(run, [command for report in reports for command in commands_in(report.blocks)][:2])
+    left = pl.read_csv(tmp_path / "masked.csv")[TEXT].str.contains(r"\d/10")
+    assert pl.Series(texts).str.contains(r"\b2/10").any() and not left.any()
 
 
 def test_a_long_mask_names_the_folder_and_works_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
@@ -81,8 +141,9 @@ def test_a_long_mask_names_the_folder_and_works_as_printed(run: Run, reports: li
 
 def test_commands_of_the_demo_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
     assert run("demo", "--out", "the demo's results")[0] == 0
-    [command] = dict.fromkeys(command for report in reports for command in commands_in(report.blocks))
-    check(run, [command])
+    mask, audit = dict.fromkeys(command for report in reports for command in commands_in(report.blocks))
+    assert audit.startswith("tokensieve audit masked.csv")
+    check(run, [mask, audit])
     assert "tablet" not in (tmp_path / "masked.csv").read_text()
 
 

@@ -34,6 +34,18 @@ def test_bin_means_against_a_loop() -> None:
     assert gap["run"].n_unique() == 2 and gap["run"][0] != gap["run"][-1] == gap["run"][-2]  # the line is broken there
 
 
+def test_a_broken_line_is_dotted_between_its_parts_and_a_picture_of_one_class_says_which() -> None:
+    first, *others = pictures_in(make_audit([f"t{i}" for i in range(40)], ("bad", "good", "mixed")))
+    lines = [layer for layer in specification(first)["layer"] if layer["mark"]["type"] == "line"]
+    assert [("strokeDash" in layer["mark"], "detail" in layer["encoding"]) for layer in lines] == [
+        (False, True),
+        (True, False),
+        (False, True),
+    ]
+    assert "one of 3 classes; to see another, choose it under “Class”" in first.caption
+    assert not any("one of 3" in picture.caption for picture in others)
+
+
 @pytest.mark.slow
 def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
     audit = make_audit([f"t{i}" for i in range(6000)], ("bad", "good"))

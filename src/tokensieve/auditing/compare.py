@@ -79,7 +79,7 @@ class _Entry(TypedDict):
 
 
 @dataclass(frozen=True)
-class Saved:
+class _Saved:
     """What a comparison needs of an audit."""
 
     name: str  # the source
@@ -94,13 +94,13 @@ class Saved:
     headlines: tuple[tuple[str, str, str], ...] = ()
 
     @classmethod
-    def of(cls, audit: Audit) -> Saved:
+    def of(cls, audit: Audit) -> _Saved:
         """From an audit that is still in memory."""
         tokens = audit.tokens.select("token", "class", "documents", *NUMBERS)
         return cls._checked_contents("the audit", audit.to_dict(), tokens, audit.findings_dict()["findings"])
 
     @classmethod
-    def read(cls, folder: str | Path) -> Saved:
+    def read(cls, folder: str | Path) -> _Saved:
         """From the folder that `tokensieve audit` or `save` wrote; an `InputError` for another, or damaged files."""
         path, where = Path(folder), repr(str(folder)[-80:])
         content: dict[str, Any] = {"findings.json": {"findings": []}}
@@ -124,7 +124,7 @@ class Saved:
         return found
 
     @classmethod
-    def _checked_contents(cls, where: str, summary: Any, tokens: pl.DataFrame, findings: Any) -> Saved:
+    def _checked_contents(cls, where: str, summary: Any, tokens: pl.DataFrame, findings: Any) -> _Saved:
         """From the contents of the files, none of which is trusted."""
         try:
             known = msgspec.convert(summary, _AuditSummary)
@@ -153,7 +153,7 @@ class Saved:
         share, floor = replace(share, value=accuracy, low=low, high=high), known["settings"].get("min_documents", 1)
         return cls(known["name"], classes, train, test, share, floor, tokens, known.get("findings", {}), tuple(cards))
 
-    def differences(self, other: Saved, classes: tuple[str, ...]) -> pl.DataFrame:
+    def differences(self, other: _Saved, classes: tuple[str, ...]) -> pl.DataFrame:
         """The table of a comparison (`AuditComparison.table`)."""
         sides = [one.tokens.filter(pl.col("class").is_in(classes)) for one in (self, other)]
         both = sides[0].join(sides[1], on=["token", "class"], how="full", suffix="_after", coalesce=True)
@@ -241,8 +241,8 @@ class AuditComparison:
 
     own_files: ClassVar[str] = r"compare\.csv|pictures/compare\.(svg|png|pdf|csv)"
 
-    before: Saved
-    after: Saved
+    before: _Saved
+    after: _Saved
     classes: tuple[str, ...]
     table: pl.DataFrame
     accuracy: tuple[float, float, float]
@@ -339,7 +339,7 @@ def compare_audits(
     """
     settings = settings or CompareSettings()
     _ = settings.limits  # refused before anything is read
-    a, b = (Saved.of(one) if isinstance(one, Audit) else Saved.read(one) for one in (before, after))
+    a, b = (_Saved.of(one) if isinstance(one, Audit) else _Saved.read(one) for one in (before, after))
     shared = [name for name in a.classes if name in b.classes]
     if len(shared) < 2:
         sides = "; ".join(f"{name}: {', '.join(one.classes[:5])}" for name, one in (("before", a), ("after", b)))
@@ -351,7 +351,7 @@ def compare_audits(
     sizes = f"{len(shared)} of {len(a.classes)} and {len(b.classes)}"
     notes = (f"only the classes in both audits are compared: {sizes}",) if set(a.classes) != set(b.classes) else ()
     accuracies = [np.array([one.accuracy.value, one.accuracy.low, one.accuracy.high]) for one in (a, b)]
-    change, low, high, _ = map(float, Saved.mover(*accuracies))
+    change, low, high, _ = map(float, _Saved.mover(*accuracies))
     return AuditComparison(
         a, b, classes, a.differences(b, classes), (change, low, high), notes, fail_on=settings.fail_on
     )

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
+from tokensieve.auditing.commands import MOST_NAMED, mask_commands
 from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.auditing.preferences import ALIKE
 from tokensieve.blocks import (
@@ -32,7 +33,7 @@ from tokensieve.blocks import (
     Text,
     Tokens,
 )
-from tokensieve.escape import printable, shown
+from tokensieve.escape import shown
 from tokensieve.task.tasks import Preferences, Task
 from tokensieve.wording import count, percent, plain, signed
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 PAGE: tuple[Medium, ...] = ("html", "markdown")
 IN_TERMINAL, ON_PAGE = 5, 9  # findings
-MOST_NAMED = 8  # tokens in a command
 CLASSES, PICTURED = 6, 8  # shown in the terminal and on the first screen; with pictures of their own
 MARKS: dict[str, Mark] = {
     "predictive, high attention": "full",
@@ -90,6 +90,7 @@ def audit_report(audit: Audit) -> Report:
         screen.append(Text("No shortcut was found."))
     screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + said
     other = bool(audit.findings and not audit.maskable(audit.findings[0]))  # the command is about other findings
+    ahead = dict[str, None]()
     if other:
         screen.append(Text(audit.findings[0].action, style="next", only=PAGE))
         first_masked = next(
@@ -108,12 +109,21 @@ def audit_report(audit: Audit) -> Report:
         words = [token for finding in shortcuts for token in audit.maskable(finding)]
         named = f"all {len(gone)} shortcut tokens"
         named = f"the shortcut{'s' * (len(gone) > 1)} {quoted(gone)}" if len(gone) < 4 else named
-        if not set(gone) & set(words):
+        if len(gone) > len(words) and all("/" in word for word in words):
+            named = f"all ratings such as {quoted(words, 2)}"
+        elif not set(gone) & set(words):
             named = f"the phrase around {quoted(words)} in all its variants"
-        purpose = f"{'Also remove' if other else 'Remove'} {named}{where}, then audit again:"
-        screen.append(Command(_mask_command(audit, gone, whole=audit.over_budget.is_empty()), purpose))
+        mask, again = mask_commands(audit, gone, whole=audit.over_budget.is_empty())
+        purpose = f"{'Also remove' if other else 'Remove'} {named}{where}{':' if again else ', then audit again:'}"
+        screen.append(Command(mask, purpose))
+        then = (
+            "Then audit the copy (its model is trained again, so the accuracy can differ slightly from the one above):"
+        )
+        screen += [Command(again, then)] * bool(again)
     else:
-        screen.append(Text("Next, go through the strongest predictors with someone who knows the data.", only=PAGE))
+        first_word = "Finally" if other and ahead else "Next"
+        text = f"{first_word}, go through the strongest predictors with someone who knows the data."
+        screen.append(Text(text, only=PAGE))
     documents: Block = Text("There are no test documents to show.")
     documents = Passages("", tuple(audit.examples), short=False) if audit.examples else documents
     predictive = Text(
@@ -265,26 +275,6 @@ def _verdict(audit: Audit) -> str:
     return f"{nothing}, but words such as {words} predict {right} of test labels; check whether they define the label."
 
 
-def _mask_command(audit: Audit, tokens: Sequence[str], whole: bool = False) -> str:
-    """The command that removes tokens (the `whole` of those in the audit's folder) from the source, read and split as it was."""
-    corpus, settings, more = audit.learned.train.corpus, audit.settings, audit.more
-    known = isinstance(more.get("source"), str)
-    words = ["tokensieve", "mask", more["source"] if known else "SOURCE"]
-    words += audit.learned.task.text_options(corpus, known)
-    for name in ("encoding", "separator"):
-        if getattr(settings, name) is not None:
-            words += [f"--{name}", getattr(settings, name)]
-    words += ["--no-header"] * (not settings.header) + ["--keep-case"] * bool(more.get("keep_case"))
-    for name in ("pattern", "stop_words", "tokenizer"):
-        if more.get(name) and (name, more[name]) != ("tokenizer", "words"):
-            words += [f"--{name.replace('_', '-')}", str(more[name])]
-    if whole and len(tokens) > MOST_NAMED and "out" in more:
-        words += ["--audit", more["out"]]
-    else:
-        words += [part for token in tokens for part in ("--token", token)]
-    return " ".join([*(shlex.quote(printable(word)) for word in words), "--out masked.csv"])
-
-
 def _findings(audit: Audit) -> Section:
     blocks: list[Block] = []
     if audit.fails:
@@ -337,7 +327,7 @@ def _finding_card(audit: Audit, finding: Finding, i: int) -> Section:
     if i > 0 or maskable:  # of others the first screen says what to do about the first
         blocks.append(Text(finding.action, only=PAGE))
     if finding.kind == "shortcut" and i > 0 and 0 < len(maskable) <= MOST_NAMED:
-        blocks.append(Command(_mask_command(audit, maskable), only=PAGE))
+        blocks.append(Command(mask_commands(audit, maskable)[0], only=PAGE))
     only = PAGE if i >= IN_TERMINAL else ("terminal", *PAGE)
     return Section(finding.title, tuple(blocks), level=finding.level, folded=i >= 2, only=only)
 
@@ -445,7 +435,11 @@ def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[st
     up = f"count as evidence for {own} in the model" if of == "value" else "get most of the model's attention"
     of_class = f" for {own}" if len(audit.classes) > 2 else ""
     title = f"Data against {'model' if of == 'value' else 'attention'}{of_class}, token by token"
-    caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}. The line is their mean."
+    caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}."
+    caption += " The line is their mean, dotted where there are none."
+    if len(audit.classes) > 2 and name == "alarm":
+        which = f"This is {own}, one of {len(audit.classes)} classes"
+        caption = f"{which}; to see another, choose it under “Class” and go to the map below. {caption}"
     listing = ", ".join(shown(token, 24) for token in (marked or audit.top(label, 5)["token"].to_list())[:8])
     description = f"Map of token types for {own}; named: {listing}."
     return Picture(name, "audit-map", data, title, caption, description)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -257,12 +258,22 @@ class Audit:
         return [token for token in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(token))]
 
     def to_mask(self, finding: Finding) -> list[str]:
-        """What `mask` should cut: the finding's words; of a fixed phrase the whole phrase with each word that takes its place.
+        """What `mask` should cut: the finding's words; of a fixed phrase the whole phrase with each word that takes its place,
+        and of a rating such as 7/10 all ratings on its scale.
 
         In "sent from my tablet" beside "sent from my phone", cutting "tablet" alone leaves what gives the label away.
         """
         phrases = [self._whole_phrases.get(word) or [word] for word in self.maskable(finding)]
-        return list(dict.fromkeys(phrase for one in phrases for phrase in one))
+        found = dict.fromkeys(phrase for one in phrases for phrase in one)
+        for scale in dict.fromkeys(token.partition("/")[2] for token in found if re.fullmatch(r"[\d.]+/\d+", token)):
+            named = [
+                token for token in self.learned.train.counts.tokens if re.fullmatch(rf"[\d.]+/{scale}", str(token))
+            ]
+            named += [f"{i}/{scale}" for i in range(int(scale) + 1) if int(scale) <= 10]
+            assert self.learned.model.vocabulary is not None
+            spans = self.learned.model.vocabulary.tokenizer.spans
+            found |= dict.fromkeys(token for token in named if [name for _, _, name in spans(token)] == [token])
+        return list(found)
 
     @cached_property
     def _whole_phrases(self) -> dict[str, list[str]]:

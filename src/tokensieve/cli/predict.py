@@ -72,11 +72,13 @@ def _predict(
     found, lines = None, list[str]()
     if sides:
         first, rows = read_rows(table, sides[0]), read_rows(table, sides[1], keep=kept)
-        frame = classifier.answer_pairs(first["text"].fill_null(""), rows["text"].fill_null(""), sides)
+        texts = [first["text"].fill_null(""), rows["text"].fill_null("")]
+        frame = classifier.answer_pairs(texts[0], texts[1], sides)
         lines, score = _preferred(frame, sides)
         summary: dict[str, object] = {"pairs": len(frame), "columns": list(sides), "score": score}
     else:
         rows = read_rows(table, text or None, label, kept, others)
+        texts = [rows["text"].fill_null("")]
         frame, found = _classified(classifier, rows, final if label is not None else None)
         if given and found is None:
             raise InputError(
@@ -96,8 +98,18 @@ def _predict(
         say(quiet, f"{len(frame):,} predictions in {out / 'predictions.csv'}")
     if found and not quiet:
         show_score(found, brief=out is None)
-    for line in lines:
+    for line in [*lines, *_unknown(classifier, frame, texts)]:
         say(quiet, line)
+
+
+def _unknown(model: Model, frame: pl.DataFrame, texts: list[pl.Series], most: int = 1000) -> list[str]:
+    """A line that says so if the model does not know most words of the (first) texts."""
+    assert model.vocabulary is not None
+    words = sum(int(model.vocabulary.tokenizer.split(side.head(most)).list.len().sum()) for side in texts)
+    unknown = int(frame["unknown_words"].head(most).sum())
+    rows = f" of the first {most:,} rows" if len(frame) > most else " of these texts"
+    said = f"most words{rows} are unknown to the model ({unknown:,} of {words:,}), so its predictions mean little; check that "
+    return [f"{said}the texts are like those it was trained on"] * (2 * unknown > words)
 
 
 def _preferred(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str], dict[str, object]]:

@@ -219,6 +219,7 @@ def _map(picture: Picture) -> Specification:
         cloud,
         layer("bins", "area", {"color": INK, "opacity": 0.13}, x="x", y="low", y2="high", detail="run"),
         layer("bins", "line", {"color": PAPER, "strokeWidth": 5}, x="x", y="mean", detail="run"),
+        layer("bins", "line", {"color": MUTED, "strokeDash": [2, 4]}, x="x", y="mean"),  # where there are no tokens
         layer("bins", "line", {"color": INK, "strokeWidth": 2.2}, x="x", y="mean", detail="run"),
         _NEUTRAL_LINE,
         layer("marked", "point", {"size": 150, "strokeWidth": 2.2, "color": INK, "filled": False}, x="x", y="y"),
