@@ -1,4 +1,2 @@
-"""The audit: data compared with a model, its findings, and what to do about them.
-
-Not `audit`: that is the public function, and a package of its name would take its place.
-"""
+"""The audit: data compared with a model, its findings, and what to do about them. The package is not named `audit`, because
+importing it would replace the public function of that name."""

@@ -28,12 +28,10 @@ class Quadrant(StrEnum):
 
     @staticmethod
     def places(importance: Importance, attention: Floats) -> Ints:
-        """Index in QUADRANTS of each token type, shape (|S|,).
-
-        A type predicts the label if it does so for any class (q < 0.05). "Without evidence" is more than a lack of significance:
-        for every class its interval is tight around zero (`Category.IRRELEVANT`). What is neither is too rare to tell, however much
-        attention it receives. Mean attention relative to an equal share, shape (|S|,), of more than 1 is "attended".
-        """
+        """Index in QUADRANTS of each token type, shape (|S|,). A type predicts the label if q < 0.05 for any class. "Without
+        evidence" requires more than a lack of significance: the interval is tight around zero for every class
+        (`Category.IRRELEVANT`). Types that are neither are too rare to tell. A type is "attended" if its mean attention relative to
+        an equal share, shape (|S|,), exceeds 1."""
         carries = importance.q_value.min(axis=1) < LEVEL
         settled = (importance.category() == Category.IRRELEVANT.value).all(axis=1)
         attended = attention > 1

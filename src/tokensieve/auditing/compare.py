@@ -331,12 +331,8 @@ class AuditComparison:
 def compare_audits(
     before: Audit | str | Path, after: Audit | str | Path, settings: CompareSettings | None = None
 ) -> AuditComparison:
-    """Compare two audits, or folders that `save` wrote: before and after cleaning, two data sets, two months.
-
-    Raises:
-        InputError: a limit has the wrong form, a folder contains no audit or a damaged one, or the audits share fewer than two
-            classes.
-    """
+    """Compare two audits, or folders that `save` wrote: before and after cleaning, two data sets, two months. An `InputError` if a
+    limit has the wrong form, a folder contains no audit or a damaged one, or the audits share fewer than two classes."""
     settings = settings or CompareSettings()
     _ = settings.limits  # refused before anything is read
     a, b = (_Saved.of(one) if isinstance(one, Audit) else _Saved.read(one) for one in (before, after))

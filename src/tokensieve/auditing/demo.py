@@ -1,14 +1,13 @@
 """Built-in data with a known truth: seeded, review-like texts, and pairs of answers judged by a known rule.
 
-Every review is a handful of sentences about neutral things. A sentence's adjective is either neutral or a sentiment word s,
-drawn with P(s | y) ∝ 1 + y δ_s; with probability ν it is negated ("not s") and then drawn as if the label were the other one,
-so that s alone has posterior difference (1 − 2ν) δ_s. The last line says how the review was posted; one of the ways, the
-planted shortcut, is used by nearly all positive reviews although it should say nothing about the label.
+A review is a few sentences about neutral things. The adjective of a sentence is neutral or a sentiment word s, drawn with P(s | y)
+∝ 1 + y δ_s. With probability ν it is negated ("not s") and drawn as if the label were the other one, so s alone has posterior
+difference (1 − 2ν) δ_s. The last line says how the review was posted; nearly all positive reviews use one of the ways, the planted
+shortcut.
 
-A pair is two answers to one prompt, of two to nine sentences about neutral things. Some have a word in **bold** type, some contain
-"tapestry", and long ones contain "furthermore" more often than short ones. The first is preferred with probability σ(U_first −
-U_second), U = 3 log(characters) + 1 for bold type + 2 for "tapestry"; "furthermore" has no effect of its own, but tends to be in
-the longer answer.
+A pair is two answers to one prompt, of two to nine neutral sentences each. Some have a word in **bold** type, some contain
+"tapestry", and long ones contain "furthermore" more often. The first is preferred with probability σ(U_first − U_second), U = 3
+log(characters) + 1 for bold type + 2 for "tapestry"; "furthermore" itself has no effect.
 """
 
 from __future__ import annotations

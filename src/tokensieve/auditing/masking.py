@@ -24,13 +24,10 @@ GLUE = ("-", "_", "/", "#", ":")  # bind the letters and the number of a code
 def mask_fields(
     texts: Mapping[str, pl.Series], tokens: Sequence[str], tokenizer: Tokenizer, alike: bool = False
 ) -> tuple[dict[str, pl.Series], int, list[str]]:
-    """`mask_texts` for the columns of one table, with nulls where a row has no text: the texts, how many rows were changed, and
-    warnings of what the cut leaves readable.
-
-    Each column is a field with tokens of its own, whose words are written `column:word` (`FieldTokenizer`) where there are several;
-    `alike` are the two sides of pairs, and every token is cut from both. An `InputError` for no token, one that the tokenizer
-    would never write, or one of no field.
-    """
+    """`mask_texts` for the columns of one table (null where a row has no text): the texts, how many rows were changed, and warnings
+    about what remains readable. Each column is a field with its own tokens, written `column:word` (`FieldTokenizer`) if there are
+    several; with `alike` (the two sides of pairs) every token is cut from all columns. An `InputError` if there are no tokens, or
+    if one belongs to no field or is never produced by the tokenizer."""
     base = tokenizer.base if isinstance(tokenizer, FieldTokenizer) else tokenizer
     own = {column: list(tokens) for column in texts}
     if not alike and (len(texts) > 1 or isinstance(tokenizer, FieldTokenizer)):

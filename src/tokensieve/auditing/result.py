@@ -258,11 +258,9 @@ class Audit:
         return [token for token in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(token))]
 
     def to_mask(self, finding: Finding) -> list[str]:
-        """What `mask` should cut: the finding's words; of a fixed phrase the whole phrase with each word that takes its place,
-        and of a rating such as 7/10 all ratings on its scale.
-
-        In "sent from my tablet" beside "sent from my phone", cutting "tablet" alone leaves what gives the label away.
-        """
+        """What `mask` should cut: the finding's words; for a rating such as 7/10 all ratings on its scale; and for a fixed phrase
+        the whole phrase with every word that takes its place, because cutting "tablet" from "sent from my tablet" beside "sent from
+        my phone" leaves what gives the label away."""
         phrases = [self._whole_phrases.get(word) or [word] for word in self.maskable(finding)]
         found = dict.fromkeys(phrase for one in phrases for phrase in one)
         for scale in dict.fromkeys(token.partition("/")[2] for token in found if re.fullmatch(r"[\d.]+/\d+", token)):

@@ -1,9 +1,6 @@
-"""Settings of an audit and of a comparison.
-
-`--fail-on` limits each kind of finding, and each change between two audits: NAME=AMOUNT,NAME=AMOUNT,…, where a plain number counts
-documents (of a change tokens) and one with % is a fraction of them. For audits `shortcut` also takes DIFFERENCE@FRACTION, a limit
-on every token, which may be given alone.
-"""
+"""Settings of an audit and of a comparison. `--fail-on` limits each kind of finding, or each change between two audits:
+NAME=AMOUNT,NAME=AMOUNT,…, where a plain number counts documents (for a change, tokens) and a percentage is a fraction of them. For
+audits, `shortcut` also takes DIFFERENCE@FRACTION, a limit on every token, which may be given alone."""
 
 from __future__ import annotations
 

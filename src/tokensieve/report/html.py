@@ -1,8 +1,5 @@
-"""A report as one offline HTML page that can be read without its scripts, or as an element for a notebook.
-
-All text is escaped and isolated in its own writing direction. A Content-Security-Policy in the page lets its own script run, by
-its hash, and forbids every other script and every request.
-"""
+"""A report as one offline HTML page that can be read without its scripts, or as an element for a notebook. All text is escaped and
+isolated in its own writing direction. The page's Content-Security-Policy allows only its own script, by hash, and no requests."""
 
 from __future__ import annotations
 
@@ -42,12 +39,8 @@ SCRIPTS = (  # of the folder live, in order
 
 
 def render(result: Any, notebook: bool = False) -> str:
-    """The HTML page for the result of any command, such as `tokensieve.audit`; `save` writes it as report.html.
-
-    Args:
-        result: with a method `report`.
-        notebook: return an element for a notebook instead of a page.
-    """
+    """The HTML page for the result of any command (anything with a method `report`), or with `notebook` an element for a notebook;
+    `save` writes the page as report.html."""
     report: Report = result.report()
     if not notebook:
         return page(report)

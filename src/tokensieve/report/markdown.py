@@ -32,13 +32,7 @@ def markdown(report: Report | Section) -> str:
 
 def dataset_card(audit: Audit) -> str:
     """An audit as a section of a dataset card on the Hugging Face hub: findings, accuracy, and each class's strongest predictors.
-
-    Args:
-        audit: the result of `tokensieve.audit`.
-
-    Returns:
-        Markdown that starts with a level-two heading. Names, labels and tokens are escaped and stay on one line.
-    """
+    Returns Markdown that starts with a level-two heading; names, labels and tokens are escaped and stay on one line."""
 
     train, test = count(audit.documents["train"]), count(audit.documents["test"])
     low, high = percent(audit.accuracy.low), percent(audit.accuracy.high)

@@ -45,10 +45,8 @@ class _Console(rich_console.Console):
 
 
 def show(report: Report, out: Path | None = None, seconds: float | None = None) -> None:
-    """Print a report: its title and verdict, then its blocks; pictures, texts and the small print are for the page.
-
-    The last line names `out`, the folder of its files, and how many seconds it took.
-    """
+    """Print a report: title, verdict and blocks; pictures, texts and the small print are left to the page. The last line names
+    `out`, the folder of its files, and the time taken."""
     console = _Console()
     console.print(Line(report.title, style="dim"))
     console.print(Line(report.verdict, style="bold"))

@@ -40,9 +40,9 @@ def save(
     for_print: bool = False,
     also: Mapping[str, Content] | None = None,
 ) -> list[Path]:
-    """Write a result into a folder, all or none: its page, pictures, tables and `summary.json`.
-
-    Files of an earlier result that would contradict this one are removed; other files stay.
+    """Write a result into a folder, all or none: its page, pictures, tables and `summary.json`. Files of an earlier result that
+    would contradict this one are removed; other files stay. Returns the paths written; an `InputError` if the folder cannot be
+    written.
 
     Args:
         result: of any command, such as `tokensieve.audit`.
@@ -50,12 +50,6 @@ def save(
         start: when the work began (`time.perf_counter`), for the total time; the sum of the stages if None.
         for_print: also write each picture as PDF and its data as CSV.
         also: further files of the result, by name.
-
-    Returns:
-        The paths written.
-
-    Raises:
-        InputError: the folder cannot be written.
     """
     lap = time.perf_counter()
     report = result.report()

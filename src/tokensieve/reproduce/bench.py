@@ -43,12 +43,8 @@ _GROUPS = {
 
 
 class Data:
-    """A folder of data files, with a cache of their counts.
-
-    Attributes:
-        folder: where the files are; None if none was given.
-        limit: at most this many documents of each data set, for trials; None for all.
-    """
+    """A folder of data files (None if none was given), with a cache of their counts; `limit` caps the documents of each data set,
+    for trials."""
 
     def __init__(self, folder: Path | None, limit: int | None = None) -> None:
         self.folder, self.limit = folder, limit
@@ -76,11 +72,9 @@ class Data:
         return _most_frequent(types, train.rows(slice(cut, None)), train.rows(slice(cut)), test)
 
     def yelp(self, types: int, documents: int | None = None, groups: str = "polarity", seed: int = 0) -> Split:
-        """Yelp with equally large classes: reviews drawn from the larger ones, a fifth to test, a tenth of the rest to validate.
-
-        Two classes: 1–2 stars against 4–5 stars, 3 left out. Four, of five ratings: two are joined or one is left out; the
-        paper does not say how it came to four. `documents` counts all of them, and `groups` is a name of `_GROUPS`.
-        """
+        """Yelp with equally large classes (larger ones are sampled): a fifth for testing, a tenth of the rest for validation. Two
+        classes are 1–2 against 4–5 stars. For four, two of the five ratings are joined or one is left out; the paper does not say
+        how it came to four. `documents` is the total, `groups` a name in `_GROUPS`."""
         [counts], classes = self._counts("yelp", "stars"), tuple(_GROUPS[groups])
         into = {star: k for k, stars in enumerate(_GROUPS[groups].values()) for star in stars}
         labels = np.array([into.get(star, -1) for star in counts.classes], dtype=np.int64)[counts.labels]
@@ -123,15 +117,9 @@ def _most_frequent(types: int, train: Counts, validation: Counts, test: Counts) 
 
 
 class Bench:
-    """One run of an experiment: everything it may use.
-
-    Attributes:
-        data: the real data sets.
-        settings: the experiment's settings at its scale, under its reading.
-        seed: of every draw.
-        folder: keeps intermediate states, so that an interrupted run can continue.
-        start_seed: of the model's random start; the seed, unless a reading holds it fixed.
-    """
+    """One run of an experiment, with everything it may use: the data sets, the experiment's settings at its scale and under its
+    reading, the seed of every draw, a folder for intermediate states, so that an interrupted run can continue, and the seed of the
+    model's random start (`start_seed`; the same, unless a reading fixes it)."""
 
     def __init__(self, data: Data, settings: Values, seed: int, progress: Progress, folder: Path) -> None:
         self.data, self.settings, self.seed, self.progress, self.folder = data, settings, seed, progress, folder

@@ -77,12 +77,8 @@ class DeepSettings:
 
 
 class DeepTraining:
-    """A deep model, trained, with its history; the names are those of `tokensieve.model.embeddings.Training`.
-
-    Attributes:
-        scores: E p, or E W₂ᵀp for key-query, at the start and after each epoch: R arrays of shape (|S|,).
-        values: E v at each of them, of shape (|S|, H).
-    """
+    """A trained deep model with its history, named as in `tokensieve.model.embeddings.Training`: `scores` (E p, or E W₂ᵀp for
+    key-query) at the start and after each epoch, R arrays of shape (|S|,), and `values` (E v), shape (|S|, H)."""
 
     def __init__(self, counts: Counts, settings: DeepSettings) -> None:
         self._settings = settings
@@ -104,14 +100,11 @@ class DeepTraining:
     ) -> DeepTraining:
         """Train a deep model on all its parameters and read its score and value of each token type after every epoch.
 
-        Each epoch goes once through the documents in a new random order, in batches; `others` are measured after it, and
-        "validation" among them stops training with `patience`. The same seed gives the same numbers up to rounding, which
-        depends on the device and on the number of PyTorch's threads. The checkpoint, a safetensors file, is written about once
-        a minute; where it exists, training goes on from it.
-
-        Raises:
-            InputError: no documents, documents over other types or classes, training that diverges, or a checkpoint that is
-                damaged, cannot be written, or is of another run.
+        Each epoch goes through the documents once, in batches and in a new random order; `others` are measured after it, and the
+        loss of "validation" stops training with `patience`. The same seed gives the same numbers up to rounding, which depends on
+        the device and PyTorch's threads. The checkpoint, a safetensors file, is written about once a minute, and training continues
+        from it if it exists. An `InputError` without documents, for documents of other types or classes, if training diverges, or
+        for a checkpoint that is damaged, cannot be written or is of another run.
         """
         saved, others = time.perf_counter(), others or {}
         for name, part in {"train": counts, **others}.items():
@@ -193,10 +186,8 @@ class DeepTraining:
 def _run_batch(
     settings: DeepSettings, parameters: _Parameters, counts: Counts, batch: Ints, learn: bool
 ) -> tuple[float, float]:
-    """Mean loss and accuracy of a batch; with `learn`, the gradient of the mean loss is added to each `.grad`.
-
-    E enters with the rows of a chunk's types only. A document without any known type has f = 0 always.
-    """
+    """Mean loss and accuracy of a batch; with `learn`, the gradient of the mean loss is added to each `.grad`. E takes part with
+    the rows of a chunk's types only. A document without any known type always has f = 0."""
     E, outputs = parameters["E"], parameters["v"].shape[1]
     f = torch.zeros(len(counts.labels), outputs, dtype=E.dtype, device=E.device)
     labels = torch.from_numpy(np.asarray(counts.labels)).to(E.device)
@@ -243,11 +234,9 @@ def _start(n_types: int, outputs: int, settings: DeepSettings) -> _Parameters:
 
 
 def _chunks(counts: Counts, documents: Ints, settings: DeepSettings) -> list[Ints]:
-    """Split documents, longest first, so that a chunk holds few padded entries; documents without any type are left out.
-
-    A chunk of B documents of at most m types holds B·m numbers, with a first layer B·m·d and B·m²: at most a budget of each,
-    unless a single document is larger.
-    """
+    """Split documents, longest first, so that a chunk has few padded entries; documents without any type are left out. B documents
+    of at most m types take B·m numbers, with a first layer B·m·d and B·m²; each stays within a budget, unless a single document
+    exceeds it."""
     sizes = np.diff(counts.matrix.indptr)[documents].astype(np.int64)
     order = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
     budget = CPU_BUDGET if find_device(settings.device).type == "cpu" else 2**25
@@ -261,12 +250,9 @@ def _chunks(counts: Counts, documents: Ints, settings: DeepSettings) -> list[Int
 
 
 def _pad(counts: Counts, documents: Ints, like: torch.Tensor) -> _Chunk:
-    """Documents side by side, padded to the length of the longest, on the device and in the precision of `like`.
-
-    Returns:
-        The distinct types among them, shape (U,); each document's positions in those, shape (B, m), 0 where padded; and
-        log c, shape (B, m), −∞ where padded, so that padding has no weight in any softmax.
-    """
+    """Documents side by side, padded to the longest, on the device and in the precision of `like`: the distinct types among them,
+    shape (U,); each document's positions in those, shape (B, m), 0 where padded; and log c, shape (B, m), −∞ where padded, so that
+    padding gets no weight in any softmax."""
     m = counts.matrix
     starts, sizes = m.indptr[documents], np.diff(m.indptr)[documents]
     inside = np.arange(sizes.max()) < sizes[:, None]

@@ -27,10 +27,7 @@ FIXED = "2026-11-21"  # when the criteria and readings were written down: 0.1's 
 class ReproduceSettings:
     """Runs.
 
-    How the paper's experiments are run; each option is explained beside it.
-
-    Raises:
-        InputError: a value out of its range, or a data folder that does not exist.
+    How the paper's experiments are run. An `InputError` for a value out of its range, or a data folder that does not exist.
     """
 
     data: Path | None = option(
@@ -108,11 +105,8 @@ class Experiment:
 
     @classmethod
     def select(cls, names: Sequence[str] = (), readings: Sequence[str] = ()) -> list[Experiment]:
-        """The named experiments in the paper's order, or all where none is named.
-
-        Raises:
-            InputError: there is no such experiment, or no reading of this name among them.
-        """
+        """The named experiments in the paper's order, all if none is named; an `InputError` for an unknown one, or a reading that
+        none has."""
         from tokensieve.reproduce.experiments import RUNS
 
         known: dict[str, Experiment] = {}

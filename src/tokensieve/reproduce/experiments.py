@@ -105,10 +105,8 @@ def _less_monotone(value: float, without: float, theirs: float | None = None) ->
 
 
 def _with_sign(tokens: pl.DataFrame) -> pl.DataFrame:
-    """Values with the sign that correlates positively with the posterior difference over our own token types.
-
-    With an MLP layer between, nothing ties the sign of E_sᵀv to the label.
-    """
+    """Values with the sign that correlates positively with the posterior difference over our own token types: with an MLP layer
+    between, nothing ties the sign of E_sᵀv to the label."""
     along = np.corrcoef(tokens["posterior_difference"], tokens["value"])[0, 1]
     return tokens.with_columns(-pl.col("value")) if along < 0 else tokens
 
@@ -143,11 +141,9 @@ def _multi_class(bench: Bench) -> SeedRun:
 def _by_importance(
     counts: Counts, k: int, value: Floats, theirs: pl.DataFrame, importance: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Tokens, and bins of their importance for class k (from 1), in the units of the paper's row `theirs`.
-
-    Importance is "relative", as fractions of the largest on each side of zero, or "without 1/T", mean_X (1[y = k] − 1/K) c_{X,s},
-    of the types within the paper's bins. `value` is E_sᵀv_k, shape (|S|,).
-    """
+    """Tokens, and bins of their importance for class k (from 1), in the units of the paper's row `theirs`. Importance is "relative"
+    (fractions of the largest on each side of zero) or "without 1/T": mean_X (1[y = k] − 1/K) c_{X,s} of the types within the
+    paper's bins. `value` is E_sᵀv_k, shape (|S|,)."""
     relative = importance == "relative"
     if relative:
         x = _relative_importance(counts.signed_frequency(counts.n_classes)[:, k - 1])
@@ -164,11 +160,9 @@ def _relative_importance(x: Floats) -> Floats:
 
 
 def _rank_under_noise(table: pl.DataFrame) -> tuple[float, float]:
-    """The 5% quantile and the median of Spearman over bins that a truly rising curve would show; nan where no bin has three types.
-
-    The truth is taken to be the rising curve nearest to our bin means (isotonic regression weighted by types); a bin's mean gets
-    a normal error of σ/√types, with σ pooled over the bins of at least three types, the fullest one (around zero) left out.
-    """
+    """The 5% quantile and the median of the Spearman correlation over bins that a truly rising curve would show; nan if no bin has
+    three types. The truth is taken to be the rising curve nearest to our bin means (isotonic regression weighted by types). A bin's
+    mean gets a normal error of σ/√types, with σ pooled over the bins of at least three types except the fullest (around zero)."""
     types, means = table["types"].to_numpy(), table["value_mean"].to_numpy()
     outer = (types >= measures.FEWEST) & (types < types.max())
     if not outer.any():

@@ -116,18 +116,12 @@ def token_table(counts: Counts, score: Floats, value: Floats) -> pl.DataFrame:
 def bins(
     tokens: pl.DataFrame, x: str = "posterior_difference", theirs: pl.DataFrame | None = None, beyond: bool = True
 ) -> pl.DataFrame:
-    """Mean and standard deviation over types in bins of x.
+    """Mean and standard deviation over types in bins of `x`, a column of `tokens` beside value or score.
 
-    Args:
-        tokens: column x, and value or score.
-        x: what the bins are bins of.
-        theirs: a table of `PAPER`, whose own bins are then used: halfway between its centres, and as far beyond the outer ones;
-            else 20 equal bins of [−1, 1].
-        beyond: whether types beyond the outer edges count in the outer bins, or in none.
-
-    Returns:
-        x (centre), types, few (fewer than three types, which no criterion counts), for each of value and score that `tokens` has
-        {of}_mean and {of}_sd, and paper_{of} for each of them that `theirs` has; empty bins have no row.
+    The bins are 20 equal ones of [−1, 1], or with `theirs`, a table of `PAPER`, its own: halfway between its centres, and as far
+    beyond the outer ones. With `beyond`, types beyond the outer edges count in the outer bins. Returns x (centre), types, few
+    (fewer than three types, which no criterion counts), {of}_mean and {of}_sd for each of value and score that `tokens` has, and
+    paper_{of} for each that `theirs` has; empty bins have no row.
     """
     edges = np.linspace(-1, 1, 21)
     centres = (edges[:-1] + edges[1:]) / 2
@@ -162,11 +156,9 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def _attainable_correlations(x: Floats, y: Floats, of: str) -> dict[str, float]:
-    """What smooth shapes without any noise correlate with the paper's row (centres x, means y): curve → correlation.
-
-    For values, which rise: a line, sign(x), and tanh(x/s) at its best s. For scores, which are V-shaped: |x|, and
-    |x − c|^γ at its best c and γ. No model that gives such a shape can agree better with a row that is noisy itself.
-    """
+    """What smooth shapes without noise correlate with the paper's row (centres x, means y): curve → correlation. For values, which
+    rise: a line, sign(x), and tanh(x/s) at its best s. For scores, which are V-shaped: |x|, and |x − c|^γ at its best c and γ. No
+    model that gives such a shape can agree better with a row that is noisy itself."""
     size = float(np.abs(x).max())
     if of == "value":
         curves = {"line": [x], "sign": [np.sign(x)], "tanh": [np.tanh(x / s) for s in size * np.geomspace(0.02, 3, 60)]}

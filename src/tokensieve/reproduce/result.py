@@ -379,12 +379,9 @@ class Reproduction:
 
 
 def _join_seeds(tables: list[tuple[int, pl.DataFrame]], name: str) -> pl.DataFrame:
-    """One table of several seeds.
-
-    Tables of bins (names that begin with "bins") become one row per bin: x, seeds (in which it is not empty), types (the mean),
-    few (in any seed), and for every other column its mean, with the least and the largest bin mean of a seed as {of}_low and
-    {of}_high. All others are put below each other behind a column `seed`.
-    """
+    """One table of several seeds. Tables of bins (names that begin with "bins") become one row per bin: x, seeds (in which it is
+    not empty), types (the mean), few (in any seed), and for every other column its mean, with the lowest and highest bin mean of a
+    seed as {of}_low and {of}_high. All others are stacked, with a column `seed`."""
     parts = [table.select(pl.lit(seed).alias("seed"), pl.all()) for seed, table in tables]
     together = pl.concat(parts, how="diagonal_relaxed")
     if not name.startswith("bins"):

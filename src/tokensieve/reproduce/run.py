@@ -90,12 +90,9 @@ def reproduce(
     progress: Progress = silent,
     done: Callable[[str, str, SeedRun, bool], None] = lambda id, reading, run, taken_over: None,
 ) -> Reproduction:
-    """Run experiments over seeds and readings; each run is written to `out` when it ends.
-
-    A run found there with the same settings, data and version is reused; any other is replaced. Intermediate states are kept
-    under out/unfinished and are removed when their run is done. `done` is called with each experiment's name and reading, its
-    run, and whether that was taken over.
-    """
+    """Run experiments over seeds and readings; each run is written to `out` when it ends. A run found there with the same settings,
+    data and version is reused; any other is replaced. Intermediate states are kept in out/unfinished until their run is done.
+    `done` is called with each experiment's name and reading, its run, and whether that was reused."""
     began = time.perf_counter()
     # why an experiment cannot be run, and what to do; empty where it can
     problems = {e.id: "; ".join(filter(None, map(_data(settings).missing, e.needs))) for e in experiments}

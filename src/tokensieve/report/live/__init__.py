@@ -1,8 +1,7 @@
-"""The interactive part of the audit's page: its HTML, and the data that its script reads, cut to a size.
+"""The interactive part of the audit's page: its HTML, and the data for its scripts, limited in size.
 
-A block of data is base64 of gzip of: the length of its JSON in 4 bytes (little-endian), the JSON, then each array that the JSON's
-"arrays" names, as byte planes (all first bytes, all second bytes, …), which pack better. Base64 holds no character that means
-anything in HTML. The other files of this folder are JavaScript objects, one a file.
+A block of data is base64 of gzip of: the length of its JSON in 4 bytes (little-endian), the JSON, then each array named in the
+JSON's "arrays", as byte planes (all first bytes, all second bytes, …), which compress better.
 """
 
 from __future__ import annotations
@@ -106,13 +105,10 @@ def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
 
 
 def _sample_documents(audit: Audit) -> tuple[list[Json], Ints]:
-    """Test documents for the page: row, label, kind (how it was predicted), text, total = log Σ_s c_{X,s} e^{u_s}, answer, and of
-    pairs other (what the other answer adds to it); and the token types in them.
-
-    Up to 400,000 characters, none longer than 6,000, and 100,000 decision values: eight of each kind, then the shortest that
-    contain the most informative tokens, then others by chance. Where the page cannot split text, each has its words' places,
-    types and formatting, too.
-    """
+    """Test documents for the page: row, label, kind (how it was predicted), text, total = log Σ_s c_{X,s} e^{u_s}, answer, for
+    pairs other (the contribution of the other answer), and their token types. At most 400,000 characters, 6,000 per document, and
+    100,000 decision values: eight documents of each kind, then the shortest that contain the most informative tokens, then random
+    ones. Where the page cannot split text, the places, types and formatting of the words are included."""
     test, model, vocabulary = audit.learned.test, audit.learned.model, audit.learned.model.vocabulary
     m, size = test.counts.matrix, test.corpus.characters
     fits = (size <= 6_000) & (np.diff(m.indptr) > 0)
@@ -149,12 +145,9 @@ def _sample_documents(audit: Audit) -> tuple[list[Json], Ints]:
 
 
 def _context_lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
-    """Token → lines of training documents that contain it, those of the class that it predicts most first.
-
-    Up to twelve for each token that the lists name, then for those of extreme effect, score and value, until 500,000 characters
-    are reached. Half of a token's lines are of the class that it predicts, the others of the other classes in turn; where one
-    side has too few documents, the other gives more. So a token of the lists has at least ten lines where ten documents hold it.
-    """
+    """Token → lines of training documents that contain it, at most twelve: half from the class that it predicts most, which come
+    first, and half from the others in turn; if one side has too few, the other gives more. Tokens in the page's lists come first,
+    then those of extreme effect, score or value, up to 500,000 characters in all."""
     counts, corpus, table = audit.learned.train.counts, audit.learned.train.corpus, audit.tokens
     assert audit.learned.model.vocabulary is not None
     tokenizer = audit.learned.model.vocabulary.tokenizer
@@ -312,11 +305,9 @@ def _bin_means(side: pl.DataFrame, spread: float) -> dict[str, list[Json]]:
 
 
 def _model_block(audit: Audit, vocabulary: Vocabulary, kept: Ints, tabled: Ints) -> str:
-    """The model of the kept types, in the order of the vocabulary, by which the page numbers them: words, 2-grams, 3-grams, …
-
-    For each level of n-grams "first" holds steps between the (n−1)-grams that they begin with, and "last" their last words. Both
-    are numbered among the kept ones of their level, so what an n-gram begins with never falls along a level. "place" holds where
-    each of the types `tabled` stands.
+    """The model of the kept types, numbered in the order of the vocabulary: words, 2-grams, 3-grams, … For each level of n-grams,
+    "first" has the steps between the (n−1)-grams that they begin with, and "last" their last words. Both are numbered among the
+    kept types of their level, so that the former never decrease within a level. "place" has the position of each type in `tabled`.
     """
     model = audit.learned.model
     place = np.full(vocabulary.n_types, 2**32 - 1, dtype=np.int64)

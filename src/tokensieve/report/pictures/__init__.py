@@ -1,8 +1,5 @@
-"""Pictures: which chart draws which, and SVG and PNG files of them without a browser or a network.
-
-`CHARTS` in `audit.py` and `studies.py` name them. Drawing happens in a process of its own: where memory or file handles run out,
-the pictures are lost and nothing else.
-"""
+"""Which chart draws which picture (`CHARTS` in `audit.py` and `studies.py`), and the pictures as SVG and PNG, without a browser or
+a network. They are drawn in a separate process, so running out of memory or file handles costs the pictures and nothing else."""
 
 from __future__ import annotations
 
@@ -37,10 +34,8 @@ def specification(picture: Picture) -> Specification:
 
 
 def draw(blocks: Sequence[Block], *also: str) -> Drawings:
-    """Draw all pictures among blocks, each once by its name, as SVG and also as "png", "pdf" or "csv".
-
-    Where that fails, a line on standard error says so, and there are none.
-    """
+    """Draw all pictures among blocks, each once by its name, as SVG and also as "png", "pdf" or "csv". If that fails, a line on
+    standard error says so, and the result is empty."""
     specs = {block.name: specification(block) for block in walk(blocks) if isinstance(block, Picture)}
     if not specs:
         return {}

@@ -91,10 +91,8 @@ def channel(field: str, colours: Mapping[str, str] | None = None, **more: Any) -
 
 
 def layer(rows: str, mark: str, style: Specification, **channels: Any) -> Specification:
-    """Marks of one kind, one for each row of a data set.
-
-    A channel that is only the name of a field has the scale and title that other layers give it.
-    """
+    """Marks of one kind, one for each row of a data set. A channel given only as the name of a field takes its scale and title from
+    other layers."""
     encoding = {name: given for name, given in channels.items() if not isinstance(given, str)}
     for name in channels.keys() - encoding.keys():
         field = channels[name]
@@ -157,10 +155,8 @@ def bins_of(tokens: pl.DataFrame, across: str, up: str, end: float = 1.0) -> pl.
 
 
 def alpha_cloud(tokens: pl.DataFrame, of: str, title: str, seed: int) -> tuple[list[Specification], Data, str]:
-    """Token types against α: circles with names, their data, and how many of them are shown.
-
-    The tokens have columns token, documents, alpha, category (`SIDES`), and the column `of`, which goes up.
-    """
+    """Token types (columns token, documents, alpha, category (`SIDES`), and the column `of`) as circles with names, the column `of`
+    against α: the layers, their data, and how many types are shown."""
     largest = float(tokens["alpha"].abs().max() or 1.0)  # type: ignore[arg-type]
     share = pl.col("alpha") / largest  # under the names that the audit's pictures use
     tokens = tokens.with_columns(effect=share, posterior_difference=share)
@@ -179,12 +175,10 @@ def alpha_cloud(tokens: pl.DataFrame, of: str, title: str, seed: int) -> tuple[l
 
 
 def _map(picture: Picture) -> Specification:
-    """Token types: the model's value or score against the posterior difference, with bin means and names.
-
-    Data: tokens (the rows of one class of `Audit.tokens`); of ("value" or "score", the column up); classes and label (all class
-    names, and that of the rows); neutral (the posterior difference of an uninformative token); seed and limit (of the points);
-    marked (tokens that stand out; may be missing).
-    """
+    """Token types: the model's value or score against the posterior difference, with bin means and names. Data: tokens (the rows of
+    one class of `Audit.tokens`), of ("value" or "score", the vertical axis), classes (all names), label (that of the rows), neutral
+    (the posterior difference of an uninformative token), seed and limit (for choosing points), marked (tokens that stand out;
+    optional)."""
     data = picture.data
     of, label = data["of"], data["label"]
     columns = ("token", "posterior_difference", of, "documents", "category", "effect", "quadrant")
@@ -230,11 +224,9 @@ def _map(picture: Picture) -> Specification:
 
 
 def _top(picture: Picture) -> Specification:
-    """Posterior differences of the strongest tokens of a class with intervals; of two classes the other's too, on the left.
-
-    Data: top (token, posterior_difference, posterior_low, posterior_high); other (the same of the other of two classes, else
-    None); neutral (the posterior difference of an uninformative token); subtitle.
-    """
+    """Posterior differences of a class's strongest tokens, with intervals; with two classes, those of the other on the left. Data:
+    top and other (token, posterior_difference, posterior_low, posterior_high; other is None unless there are two classes), neutral
+    (the posterior difference of an uninformative token), subtitle."""
     columns = ("token", "posterior_difference", "posterior_low", "posterior_high")
     rows: list[Specification] = []
     for tokens, sign in ((picture.data["top"], 1), (picture.data["other"], -1)):
@@ -261,10 +253,8 @@ def _top(picture: Picture) -> Specification:
 
 
 def _slopes(picture: Picture) -> Specification:
-    """What changed between two audits: a line from before to after for each token.
-
-    Data: changes (token, before, after, and kind, which gives the colour); names (of the two sides); axis (what is drawn).
-    """
+    """Changes between two audits: a line from before to after for each token. Data: changes (token, before, after, and kind, which
+    sets the colour), names (of the two sides), axis (its title)."""
     before, after = picture.data["names"]
     rows = [
         {"token": shown(token, 24), "side": side, "y": y, "kind": kind}
@@ -309,11 +299,9 @@ def _cloud(
     palette: Mapping[str, str],
     words: Mapping[str, str] | None = None,
 ) -> tuple[list[Specification], Specification]:
-    """Circles at the columns x and y, coloured by category, their area by documents: the rows in "points", and the layer.
-
-    Undecided and irrelevant types are drawn first, those in one class only or never in it last. `words` are what the legend
-    calls the categories; those without a circle are not in it.
-    """
+    """Circles at the columns x and y, coloured by category, with areas by documents: the rows of "points", and the layer. Rare and
+    irrelevant types are drawn first, types in one class only last. `words` are the legend's names of the categories; those without
+    a circle are left out."""
     last = ["completely positive", "completely negative", Category.ONLY.value, Category.NEVER.value]
     first = [Category.RARE.value, Category.IRRELEVANT.value]
     depth = pl.col("category").is_in(last).cast(pl.Int8) - pl.col("category").is_in(first)
@@ -331,10 +319,8 @@ def _cloud(
 def _name_rows(
     points: pl.DataFrame, of: str, bins: pl.DataFrame | None = None, marked: pl.DataFrame | None = None
 ) -> list[Specification]:
-    """Where names are written: over or under their point, inwards near the edges, off each other and off the line of `bins`.
-
-    Marked tokens are named first, in bold, and then fewer of the others, so that those stand out.
-    """
+    """Positions of names: above or below their point, inwards near the edges, clear of each other and of the line of `bins`. Marked
+    tokens are named first, in bold, and then fewer others, so that the marked ones stand out."""
     if points.is_empty():
         return []
     strongest = [points.top_k(30, by=pl.col(by).abs()).sort(pl.col(by).abs(), descending=True) for by in ("effect", of)]

@@ -1,7 +1,5 @@
-"""Draws {"specs": name → JSON text, "also": endings} from standard input: a program of its own without tokensieve.
-
-It writes name → ending → base64 of the file.
-"""
+"""A separate program, without tokensieve, that draws {"specs": name → JSON text, "also": endings} from standard input and writes
+name → ending → base64 of the file."""
 
 import json
 import re

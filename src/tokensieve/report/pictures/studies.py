@@ -39,11 +39,9 @@ _BESIDE: Specification = {"align": "left", "dx": 6, "fontSize": 12}  # a name on
 
 
 def _cloud(picture: Picture) -> Specification:
-    """Against α: scores at an end of the flow (the column `of`), else (E¹−E⁰)ᵀv with the line that Lemma 4.1 expects.
-
-    Data: tokens (token, documents, alpha, category, and alignment or the column `of`); expected (the slope of the line); seed
-    (of the choice of points).
-    """
+    """Against α: scores at an end of the flow (the column `of`), else (E¹−E⁰)ᵀv with the line that Lemma 4.1 expects. Data: tokens
+    (token, documents, alpha, category, and alignment or the column `of`), expected (the slope of the line), seed (for choosing
+    points)."""
     data = picture.data
     title = "score" if "of" in data else "movement of the embedding along v"
     layers, rows, shown_of = alpha_cloud(data["tokens"], data.get("of", "alignment"), title, data["seed"])
@@ -63,10 +61,8 @@ def _norm(picture: Picture) -> Specification:
 
 
 def _angle(picture: Picture) -> Specification:
-    """Angle to the limit direction against ‖p‖ on logarithmic axes, with the fitted rate through the last point.
-
-    Data: curve (`flow.csv`); exponent (of the fit; nan for none).
-    """
+    """Angle to the limit direction against ‖p‖ on logarithmic axes, with the fitted rate through the last point. Data: curve
+    (`flow.csv`), exponent (of the fit; nan for none)."""
     rows = picture.data["curve"].select(x="norm", y="angle").drop_nulls().filter(pl.col("y") > 0)
     scale, exponent = {"type": "log", "nice": False, "padding": 8}, picture.data["exponent"]
     data = {"curve": rows.to_dicts()}
