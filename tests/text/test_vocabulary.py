@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from tokenizers import Tokenizer as Pieces
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 import tokensieve.text.vocabulary
+from tokensieve.diagnose.subjects.windows import SPLITTER
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import (
     PieceTokenizer,
@@ -199,10 +201,9 @@ def test_no_token_holds_a_space_whatever_the_pattern(text: str) -> None:
 @QUIET
 @given(st.text(st.sampled_from("ab1 .,:/@%$+-'’;&#3<>9évwhtp中q"), max_size=40))
 def test_spans_of_ascii_and_of_other_texts_follow_one_rule(text: str) -> None:
-    tokenizer = WordTokenizer()
-    for one in (text, text.encode("ascii", "ignore").decode()):
+    for one, tokenizer in product((text, text.encode("ascii", "ignore").decode()), (WordTokenizer(), SPLITTER)):
         spans = tokenizer.spans(one)
-        assert [token for _, _, token in spans] == words_of(one)
+        assert [token for _, _, token in spans] == words_of(one, tokenizer)
         assert all(0 <= start < end <= len(one) for start, end, _ in spans)
 
 
@@ -226,7 +227,7 @@ def test_stand_ins_in_ascii_are_the_same_to_the_rule_of_words() -> None:
         for code in (*range(128, 192, 2), *range(192, 0x530, 19), *range(0x2010, 0x2040, 2))
         for form in around
     ]
-    for tokenizer in (WordTokenizer(), WordTokenizer(lowercase=False, html="keep")):
+    for tokenizer in (WordTokenizer(), WordTokenizer(lowercase=False, html="keep"), SPLITTER):
         found = [[token for _, _, token in tokenizer.spans(text)] for text in texts]
         assert found == tokenizer.split(pl.Series(texts)).to_list()
 

@@ -472,8 +472,8 @@ def _is_prose(values: Sequence[object]) -> bool:
     if not texts or (len(texts) >= 20 and len(set(texts)) < len(texts) / 10):
         return False
     words = sum(len(re.findall(r"[^\W\d_]+", text[:2000])) for text in texts if not re.match(r"\S+$", text))
-    unspaced = sum(len(text) for text in texts if sum(not c.isascii() for c in text[:200]) > len(text[:200]) / 2)
-    return words >= 3 * len(texts) or unspaced >= 10 * len(texts)
+    unspaced = (len(text) for text in texts if len(text[:200].encode("ascii", "ignore")) < len(text[:200]) / 2)
+    return words >= 3 * len(texts) or sum(unspaced) >= 10 * len(texts)
 
 
 def _could_be_classes(values: Sequence[object]) -> bool:

@@ -21,7 +21,6 @@ import polars as pl
 from tokensieve.errors import InputError, one_line
 from tokensieve.files import read_regular
 from tokensieve.progress import beside
-from tokensieve.text.counts import Ints
 from tokensieve.text.plain import PlainText
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.values import SURROGATE, text_series
@@ -57,11 +56,15 @@ SKIPPED = (
     r"&(?:[a-z][a-z0-9]{1,30}|#[0-9]{1,7}|#x[0-9a-f]{1,6});|#[0-9]{2,5};|quot;|nbsp;"
 )
 APOSTROPHE = r"(?i)&(?:#0?39|#x27|apos|rsquo|#8217);|#39;"
-_ASCII_WORD = re.compile(  # what WORD finds in ASCII, without a call of Polars for each text
-    r"(?:https?://|www\.)[^\s<>\"]*[^\s<>\"'.,;:!?)\]}]|\w[\w.+\-]*@\w+(?:[.\-]\w+)*\.[A-Za-z]{2,}|(?:[A-Za-z]\.){2,}"
-    r"|\$?\d\w*(?:[.,:/]\d\w*)*(?:'\w+)*%?|v\d+(?:\.\d+)+|\w+\+\+|\w+(?:'\w+)*",
-    re.ASCII,
-)
+# what WORD, and WORD or any sign, find in ASCII, without a call of Polars for each text
+_ASCII_WORD = {
+    WORD + sign: re.compile(
+        r"(?:https?://|www\.)[^\s<>\"]*[^\s<>\"'.,;:!?)\]}]|\w[\w.+\-]*@\w+(?:[.\-]\w+)*\.[A-Za-z]{2,}|(?:[A-Za-z]\.){2,}"
+        r"|\$?\d\w*(?:[.,:/]\d\w*)*(?:'\w+)*%?|v\d+(?:\.\d+)+|\w+\+\+|\w+(?:'\w+)*" + sign,
+        re.ASCII,
+    )
+    for sign in ("", r"|[^\w\s\x1f]")
+}
 # the same for markup, which is the same in ASCII for both libraries; longer texts could keep Python's searching for minutes
 _ASCII_MARKUP = {pattern: re.compile(pattern, re.ASCII) for pattern in (SKIPPED, APOSTROPHE, MARKUP, LINE_BREAK)}
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
@@ -149,7 +152,7 @@ class WordTokenizer:
         if self.lowercase:
             column = column.str.to_lowercase()
         column = column.str.extract_all(self.pattern)
-        if self.pattern != WORD:
+        if self.pattern not in _ASCII_WORD:
             column = column.list.eval(_without_space(pl.element())).list.filter(pl.element() != "")
         if self.stop_words:
             column = column.list.filter(~pl.element().is_in(list(self.stop_words)))
@@ -160,7 +163,8 @@ class WordTokenizer:
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's tokens with their place; the tokens are those of `split`."""
         text = SURROGATE.sub("\ufffd", text)
-        place, ends = np.arange(len(text)), np.arange(1, len(text) + 1)  # of each character in the text as given
+        place: Sequence[int] = range(len(text))  # where each character begins and ends in the text as given
+        ends: Sequence[int] = range(1, len(text) + 1)
         blanks = {"skip": [(APOSTROPHE, "'"), (SKIPPED, " ")], "strip": [(MARKUP, " ")]}
         for pattern, put in blanks.get(str(self.html), [(LINE_BREAK, " ")] * self.line_breaks):
             if "<" in text or ";" in text:  # every match holds one of them
@@ -171,18 +175,19 @@ class WordTokenizer:
         if self.lowercase:
             if len(text.lower()) > len(text):
                 times = [len(character.lower()) for character in text]
-                place, ends = np.repeat(place, times), np.repeat(ends, times)
+                place, ends = np.repeat(place, times).tolist(), np.repeat(ends, times).tolist()
             text = text.lower() if _in_ascii(text) else pl.Series([text]).str.to_lowercase()[0]
         found = _matches(text, self.pattern)
         words = [text[a:z] for a, z in found]
-        if self.pattern != WORD:
+        if self.pattern not in _ASCII_WORD:
             matched = pl.Series(words, dtype=pl.String)
             before, behind = (matched.str.extract(space).str.len_chars() for space in (r"^(\s*)", r"(\s*)$"))
             found = [(a + i, z - j) for (a, z), i, j in zip(found, before, behind, strict=True)]
             words = _without_space(matched).to_list()
-        left_out, first, last = {"", *self.stop_words}, place.tolist(), ends.tolist()
-        tokens = ((a, z, word) for (a, z), word in zip(found, words, strict=True) if word not in left_out)
-        return [(first[a], last[z - 1], word) for a, z, word in tokens]
+        left_out = {"", *self.stop_words}
+        return [
+            (place[a], ends[z - 1], word) for (a, z), word in zip(found, words, strict=True) if word not in left_out
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""
@@ -205,17 +210,21 @@ def _without_space(words: E) -> E:
 
 
 def _replaced(
-    text: str, place: Ints, ends: Ints, spans: Sequence[tuple[int, int]], put: str | Callable[[str], str]
-) -> tuple[str, Ints, Ints]:
+    text: str,
+    place: Sequence[int],
+    ends: Sequence[int],
+    spans: Sequence[tuple[int, int]],
+    put: str | Callable[[str], str],
+) -> tuple[str, list[int], list[int]]:
     """The text with something put for each span, and where each of its characters begins and ends in the text as given."""
-    parts, first, last, at = list[str](), list[Ints](), list[Ints](), 0
+    parts, first, last, at = list[str](), list[int](), list[int](), 0
     for start, end in [*spans, (len(text), len(text))]:
         new = "" if start == end else put if isinstance(put, str) else put(text[start:end])
         parts += text[at:start], new
-        first += place[at:start], np.repeat(place[start : start + 1], len(new))
-        last += ends[at:start], np.repeat(ends[end - 1 : end], len(new))
+        first += *place[at:start], *([*place[start : start + 1]] * len(new))
+        last += *ends[at:start], *([*ends[end - 1 : end]] * len(new))
         at = end
-    return "".join(parts), np.concatenate(first), np.concatenate(last)
+    return "".join(parts), first, last
 
 
 def _meaning(entity: str) -> str:
@@ -244,8 +253,8 @@ def _in_ascii(text: str) -> str:
 def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
     """Start and end, in characters, of every match that Polars' regular expressions find."""
     alike = _in_ascii(text)
-    if pattern == WORD and alike:
-        return [found.span() for found in _ASCII_WORD.finditer(alike)]
+    if pattern in _ASCII_WORD and alike:
+        return [found.span() for found in _ASCII_WORD[pattern].finditer(alike)]
     # the other patterns look for white space
     if alike and pattern in (_ASCII_MARKUP if text.isascii() else (APOSTROPHE, SKIPPED)) and len(text) <= _SHORT:
         return [found.span() for found in _ASCII_MARKUP[pattern].finditer(text)]

@@ -105,7 +105,8 @@ class Sign(StrEnum):
         parts, size = token.split(" "), token.count(" ") + 1
         for text, names in texts:
             words = len(names)
-            at = next((i for i in range(words - size + 1) if names[i : i + size] == parts), -1)
+            starts = range(names.index(parts[0]) if parts[0] in names else words, words - size + 1)
+            at = next((i for i in starts if names[i : i + size] == parts), -1)
             if at < 0:
                 continue
             seen += 1

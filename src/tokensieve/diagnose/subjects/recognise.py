@@ -354,7 +354,7 @@ class TextSubject:
         self.word_lengths = np.array([len(word) for word in words], dtype=np.int64)
         place = {word: i for i, word in enumerate(words)}
         self._spans = [
-            [(start, end, place[word]) for start, end, word in splitter.spans(text) if word in place]
+            [(start, end, place[word]) for start, end, word in (splitter.spans(text) if words else ()) if word in place]
             for text in self._texts
         ]
         pairs = [(s, k) for k, spans in enumerate(self._spans) for s in sorted({span[2] for span in spans})]

@@ -149,8 +149,8 @@ class Windows:
         for start in range(0, len(texts), chunk_size):
             chunk = texts[start : start + chunk_size].to_list()
             encoded = _encoded(tokenizer, chunk, frame.middle is not None)
-            for k, ((ids, offsets, seconds), spans) in enumerate(zip(encoded, map(splitter.spans, chunk), strict=True)):
-                types = _types(offsets, spans, place, ids, written)
+            for k, (text, (ids, offsets, seconds)) in enumerate(zip(chunk, encoded, strict=True)):
+                types = _types(offsets, splitter.spans(text) if words else [], place, ids, written)
                 n = len(ids)
                 self.all_pieces += n
                 if frame.middle is not None:
