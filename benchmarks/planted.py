@@ -28,9 +28,13 @@ development from 70 on.
   the rivals were the first three words that the diagnosis names; that rule's count is printed beside the new one);
 - *first*: the mark (a word of it) is the first word of the table, or the form that moves predictions most is the one planted. What
   is planted as "length" is one sentence, so that naming the passage is as right as naming the form;
-- *accused*: a clean model's headline names a word or a form as one to be checked;
-- *headline right*, by category: clean: "No single word dominates", or, if it is not above chance, that it is not shown to have
-  learned; a random mark: it is named, and the headline says that the data does not support it, or asks whether it should
+- *asked*: a clean model's headline names a word or a form as one to be checked;
+- *accused*: it does so of a form, or of a word that the data does not support or that a simple model of the data does not need.
+  (Until 24 November 2026, 20:00, every question counted, as *asked* does now. But the strongest word of a clean model may be what
+  the labels are about, as a slur is in `tweets`, and nothing in the data tells it from a shared shortcut: in predictive development
+  models, too, a logistic regression gives the mark 0.7 to 5.3 times what the model does. Saying so and asking is right of both.);
+- *headline right*, by category: clean: not accused (before: not asked either), or, if it is not above chance, that it is not shown
+  to have learned; a random mark: it is named, and the headline says that the data does not support it, or asks whether it should
   decide; a predictive mark: it is named as what the model relies on most, and the headline asks; a form: it is named.
 """
 
@@ -86,7 +90,9 @@ RIVALS = 10
 LONGER = " Later on there were some more of them, and after a while the others went back to the place as well."
 PASSAGE = "later on there were"  # by which a passage named is known
 MARGIN = ".,!?:;\"'()"
-COLUMNS = "part source seed kind trained accuracy learned first accused right mark rival named headline seconds".split()
+COLUMNS = (
+    "part source seed kind trained accuracy learned first asked accused right mark rival named headline seconds".split()
+)
 
 
 def texts_of(source: str, seed: int, data: Path) -> tuple[list[str], Any]:
@@ -215,6 +221,7 @@ def once(source: str, part: str, seed: int, kind: str, data: Path, models: Path 
     row |= {"accuracy": round(found.accuracy, 3), "learned": found.learned}
     row |= {
         "first": is_first(found, kind),
+        "asked": kind == "clean" and asks(said),
         "accused": kind == "clean" and accuses(said),
         "right": right(said, found, kind),
     }
@@ -255,10 +262,16 @@ def is_first(found: Diagnosis, kind: str) -> bool:
     return moved["form"].to_list()[:1] == [FORMS[mark]] or (mark == "length" and any(PASSAGE in token for token in top))
 
 
-def accuses(said: str) -> bool:
+def asks(said: str) -> bool:
     """Whether a headline names something to be checked."""
     sure = said.startswith(("This model relies", "This model follows"))
     return sure or " It follows the form" in said or "Its predictions depend most on" in said
+
+
+def accuses(said: str) -> bool:
+    """Whether it names a form, or a word that the data does not support or need."""
+    needed = " too (+" in said and " follows the form" not in said
+    return asks(said) and not needed
 
 
 def right(said: str, found: Diagnosis, kind: str) -> bool:
@@ -266,12 +279,13 @@ def right(said: str, found: Diagnosis, kind: str) -> bool:
     mark, _, how = kind.rpartition(" ")
     if kind == "clean":
         unsure = not found.skill.above_chance or found.skill.auc <= found.skill.auc_random
-        return said.startswith(("No single word dominates", "This model has learned")) or (not found.learned and unsure)
+        quiet = said.startswith(("No single word dominates", "This model has learned"))
+        return quiet or (asks(said) and not accuses(said)) or (not found.learned and unsure)
     if mark in FORMS:
-        return FORMS[mark] in said or (mark == "length" and PASSAGE in said and accuses(said))
+        return FORMS[mark] in said or (mark == "length" and PASSAGE in said and asks(said))
     named = any(f"“{word}”" in said for word in words_of(kind))
-    asks = "Would you expect" in said
-    return named and accuses(said) and (asks or ("does not support" in said and how == "random"))
+    expected = "Would you expect" in said
+    return named and asks(said) and (expected or ("does not support" in said and how == "random"))
 
 
 def run(options: argparse.Namespace) -> None:
@@ -331,9 +345,12 @@ def table(options: argparse.Namespace) -> None:
             f"{name}: first {share(some['first'].sum(), some.height)}, right {share(some['right'].sum(), some.height)}"
         )
         figures[name] = {"learned": some.height, **{what: int(some[what].sum()) for what in ("first", "right")}}
-    print(f"clean models accused: {share(clean['accused'].sum(), clean.height)}; headline right: "
+    print(f"clean models accused: {share(clean['accused'].sum(), clean.height)}; asked about a word: "
+          f"{share(clean['asked'].sum(), clean.height)}; headline right: "
           f"{share(clean['right'].sum(), clean.height)}; {rows['seconds'].mean():.1f} CPU seconds a run")  # fmt: skip
-    figures["clean"] = {"models": clean.height} | {name: int(clean[name].sum()) for name in ("accused", "right")}
+    figures["clean"] = {"models": clean.height} | {
+        name: int(clean[name].sum()) for name in ("asked", "accused", "right")
+    }
     store(options.out.stem, figures, described("torch", "transformers"))
 
 

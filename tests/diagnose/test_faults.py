@@ -259,7 +259,9 @@ def test_a_shortcut_shared_with_the_evaluation_does_not_read_like_praise() -> No
     assert first.startswith(
         "This model relies most on “tablet” (+8.0 log-odds). It also predicts the label in this file."
     )
-    assert first.endswith("may share a shortcut.")
+    assert " A logistic regression on its words relies on it too (+" in first and first.endswith(
+        "may share a shortcut."
+    )
     assert not any("does not measurably rely" in sentence for sentence in DiagnosisReport(found).sentences())
     assert found.exceeded(Diagnosis.limits_from(["share=0.5"])) and not found.exceeded(
         Diagnosis.limits_from(["unsupported=0"])
@@ -274,8 +276,11 @@ def test_a_word_or_a_phrase_dominates_by_reliance() -> None:
             "class": ["1", "1", "0", "0"],
             "use": [3.2, 2.1, 2.4, 0.5],
             "use_low": [2.7, 1.8, 2.0, 0.4],
+            "inserted": [np.nan, 0.2, 0.2, 0.2],
             "inserted_low": [np.nan, 0.1, 0.1, 0.1],
             "reliance": [29.0, 1.0, 1.0, 1.0],
+            "needed": [3.2, 2.1, 2.4, 0.5],
+            "documents": [82, 9, 9, 9],
         }
     )
     assert dominating_words(used) == ["mark"]
@@ -288,6 +293,11 @@ def test_a_word_or_a_phrase_dominates_by_reliance() -> None:
     assert dominating_words(weak) == [] and dominating_words(used.clear()) == []
     # the other words of its documents decide already, so that nothing is lost without it
     assert dominating_words(weak.with_columns(inserted_low=pl.Series([3.0, 0.1, 0.1, 0.1]))) == ["mark"]
+    # a rare mark that the data does not call for, behind a frequent word that it does
+    rare = used.with_columns(reliance=pl.Series([14.0, 9.0, 15.0, 5.0]), needed=pl.Series([0.0, 2.1, 2.4, 0.5]))
+    rare = rare.with_columns(use_low=pl.Series([2.0, 0.9, 1.5, 0.1]), documents=pl.Series([19, 9, 39, 9]))
+    assert dominating_words(rare) == ["mark"] and dominating_words(rare.with_columns(needed=0.0)) == []
+    assert dominating_words(rare.with_columns(documents=9)) == []
 
 
 def test_a_form_that_the_file_lacks_and_that_hides_the_words_is_no_headline() -> None:

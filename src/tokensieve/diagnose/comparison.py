@@ -22,7 +22,7 @@ from scipy import stats
 
 from tokensieve import __version__
 from tokensieve.auditing.findings import quoted
-from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text
+from tokensieve.blocks import Block, Column, Format, Picture, Report, Section, Table, Text
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.report import DiagnosisReport
@@ -91,14 +91,9 @@ class Comparison:
         short = {name: name.rstrip("/").rpartition("/")[2] for name in names}
         if len(set(short.values())) < len(names):
             short = {name: name for name in names}
-        columns = (
-            Column("model", "token"),
-            Column("accuracy", "rate"),
-            Column("AUC", "interval"),
-            Column("learned"),
-            Column("unsupported", "count"),
-            Column("uses most", "token"),
-        )
+        kinds: dict[str, Format] = {"model": "token", "accuracy": "rate", "AUC": "interval", "learned": "text"}
+        kinds |= {"unsupported": "count", "uses most": "token"}
+        columns = tuple(Column(name, kind) for name, kind in kinds.items())
         shortened = self.models.with_columns(pl.col("model").replace_strict(short))
         rows = DiagnosisReport.cells(
             shortened, "model accuracy/accuracy_low/accuracy_high auc/auc_low/auc_high learning unsupported most_used"
@@ -122,13 +117,9 @@ class Comparison:
                 if some.is_empty():
                     continue
                 cells = DiagnosisReport.cells(some, "token use_before use_after change/low/high")
-                heads_of = (
-                    Column("word", "token"),
-                    Column("before", "plain", unit="log-odds"),
-                    Column("after", "plain", unit="log-odds"),
-                    Column("change", "interval", unit="log-odds"),
-                )
-                tables.insert(0, Table(f"Words that {title} use (q < 0.05)", heads_of, cells))
+                kinds = {"before": "plain", "after": "plain", "change": "interval"}
+                of_use = (Column(name, kind, unit="log-odds") for name, kind in kinds.items())
+                tables.insert(0, Table(f"Words that {title} use (q < 0.05)", (Column("word", "token"), *of_use), cells))
                 if (before, after) == ends:
                     most = quoted(some["token"].head(3).to_list())
                     verdict = (

@@ -164,6 +164,11 @@ class DiagnosisReport:
                 )
             goes = "They also predict" if len(top) > 1 else "It also predicts"
             goes = f"{goes} the label in this file. " if statuses == {str(Status.CARRIES)} else ""
+            # whether the data calls for it as well: half of the use at least is what a simple model of the data gives the word
+            needed = float(np.min(rows["needed"].to_numpy()))
+            if goes and needed > _largest_use(used, top) / 2:
+                them = "them" if len(top) > 1 else "it"
+                goes += f"A logistic regression on its words relies on {them} too ({signed(needed, 1)}). "
             return f"{start}. {goes}{expected} If not, the model and this file may share a shortcut."
         ten = used.sort("share", "token", descending=[True, False]).head(10)
         several = "ten" if ten.height == 10 else str(ten.height)
