@@ -130,9 +130,9 @@ def dominating_words(used: pl.DataFrame) -> list[str]:
 
     By reliance: each at least doubles the odds and has twice the next word's. By reliance beyond need: one word in ten documents
     or more that quadruples the odds, with 1.5 times the next one's: words that the data calls for must not hide a rare mark. Else
-    by use, for a word or phrase in few documents: the lower end of the interval is above 2.5 times the median of the eight words behind
-    it, and 1.5 times the next. The factors were chosen on development models of `benchmarks/planted.py`. `used` are the rows of
-    `judge` whose use is shown.
+    by use, for a word or phrase in few documents: the lower end of its interval is above 2.5 times the median of the eight words
+    behind it, and 1.5 times the next. The factors were chosen on development models of `benchmarks/planted.py`. `used` are the
+    rows of `judge` whose use is shown.
     """
     larger = pl.max_horizontal("use", pl.col("inserted").fill_nan(None))
     used = used.with_columns(past=pl.col("documents").sqrt() * (larger - pl.col("needed")).clip(0))
