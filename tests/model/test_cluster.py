@@ -299,6 +299,24 @@ def test_a_scheduler_without_workers(run: Run, tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
+def test_a_worker_with_another_version_ends_in_one_line(run: Run, tmp_path: Path) -> None:
+    reviews().write_parquet(tmp_path / "a.parquet")
+    old = tmp_path / "old" / "tokensieve"
+    old.mkdir(parents=True)
+    (old / "__init__.py").write_text("__version__ = '0.2.0'")
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
+        join = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--no-nanny"]
+        with subprocess.Popen(join, env=os.environ | {"PYTHONPATH": str(old.parent)}) as worker:
+            try:
+                status, _, err = run("train", "a.parquet", "--cluster", cluster.scheduler_address, "--out", "o", "-q")
+            finally:
+                worker.kill()
+    assert status == 2 and "runs tokensieve 0.2.0, but this machine runs" in err and not (tmp_path / "o").exists(), err
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
 def test_a_scheduler_that_dies_ends_in_one_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reviews().write_parquet(tmp_path / "a.parquet")
     learn, address = tokensieve.task.cluster.learn_vocabulary, "tcp://127.0.0.1:8797"
