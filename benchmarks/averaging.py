@@ -100,7 +100,7 @@ def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> dict[str, float]
     u, w = initial_table(*counts.weighted_present, prior_of(counts.class_sizes))
     _, training = _timed(lambda: next(adam(counts, u, w, Schedule(n // 64), n // 64)))
     _, adding = _timed(lambda: np.ones(10**7) + np.ones(10**7))
-    held = stream.ids.nbytes + matrix.data.nbytes + matrix.indices.nbytes
+    held = stream.ids.nbytes + matrix.nnz + matrix.indices.nbytes  # workers keep a count in one byte
     out = {
         "tokenizing": n / tokenizing,
         "counting": n / counting,

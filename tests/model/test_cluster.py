@@ -72,6 +72,18 @@ def test_sums_are_added_before_more_of_them_are_made() -> None:
     assert sorted(tasks) == [(False, 0)] * 5 + [(True, 1)] * 4
 
 
+def test_workers_know_how_much_memory_documents_take() -> None:
+    # Dask spills, and decides where a task runs, by these sizes; unknown objects count as 50 bytes
+    frame = reviews()
+    counted = count_corpus(read_corpus(frame, text="text", label="label"))
+    packed = dataclasses.replace(counted, matrix=counted.matrix.astype(np.uint8))
+    for found in (frame, counted, packed, counted.stream):
+        size = dask.sizeof.sizeof(found)
+        assert 0.4 < size / len(cloudpickle.dumps(found)) < 3, (type(found), size)
+    assert packed.counts.matrix.dtype == counted.counts.matrix.dtype
+    assert dask.sizeof.sizeof(counted) - dask.sizeof.sizeof(packed) == 7 * counted.matrix.nnz  # float64 and uint8
+
+
 @dataclasses.dataclass
 class Done:
     """The result of a task, as it would come back from another process."""

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -37,7 +38,7 @@ from tokensieve.text.spill import Folder
 from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, Batch, SourceTable
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from_dict
 from tokensieve.text.values import listed
-from tokensieve.text.vocabulary import Chunks, TokenStream
+from tokensieve.text.vocabulary import Chunks, CountedCorpus, TokenStream
 
 Reader = tuple[ReadSettings, Sequence[str], str]  # settings, text columns, label column
 Side = tuple[
@@ -49,6 +50,10 @@ QUOTED = ".csv", ".tsv"  # where a line break inside quotes ends no record
 BUCKETS = 64  # most parts in which repeated texts are looked for: each of them is a task for every piece
 _PLACES = 2**40  # documents are numbered from this, times the number of their partition
 SAMPLE, CHARACTERS = 100_000, 2**26  # most documents, and characters of their texts, that an audit brings to its client
+with suppress(ImportError):  # a worker spills by the size of what it holds, which Dask does not know of these frames
+    from dask.sizeof import sizeof
+
+    sizeof.register(pl.DataFrame, lambda frame: int(frame.estimated_size()))
 
 
 class Partitions(Chunks):
@@ -65,9 +70,14 @@ class Partitions(Chunks):
 
     def each(self, function: Callable[..., object], *common: object, numbered: bool = False) -> Partitions:
         """The results of a function of every partition (and its number), still on the cluster."""
+
+        def of_copy(part: Any, *given: object) -> object:
+            # what counted documents cache goes with the copy, not into the worker's memory
+            return function(copy(part) if isinstance(part, CountedCorpus) else part, *given)
+
         shared = [self.run(lambda x: x, value) for value in common]  # sent once, for the tasks of all partitions
         parts = [(part, i) if numbered else (part,) for i, part in enumerate(self.parts)]
-        return Partitions(self.client, [self.run(function, *part, *shared) for part in parts])
+        return Partitions(self.client, [self.run(of_copy, *part, *shared) for part in parts])
 
     def here(self) -> list[Any]:
         """The partitions, fetched to this machine."""

@@ -204,6 +204,8 @@ def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Co
     index = {name: k for k, name in enumerate(classes)}
     frame = frame.with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
     matrix, unknown = vocabulary.count(stream, bits)
+    if matrix.nnz and matrix.data.max() < 256:  # a byte for each count, so that a worker holds twice as many documents
+        matrix = matrix.astype(np.uint8)
     names = np.empty(vocabulary.n_types, dtype=object)
     types: Any = SimpleNamespace(tokens=names, n_words=vocabulary.n_words, formatting=vocabulary.formatting)
     words: Any = SimpleNamespace(n_tokens=stream.n_tokens)

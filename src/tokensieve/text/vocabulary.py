@@ -79,6 +79,11 @@ class TokenStream(Chunks):
     def __iter__(self) -> Iterator[TokenStream]:
         yield self
 
+    def __sizeof__(self) -> int:
+        return (
+            self.ids.nbytes + self.starts.nbytes + 64 * len(self.words)
+        )  # a word: an object and its place in the list
+
     @property
     def n_documents(self) -> int:
         """n."""
@@ -304,11 +309,15 @@ class CountedCorpus(_Counted):
 
     corpus: Corpus
 
+    def __sizeof__(self) -> int:
+        arrays = self.matrix.data, self.matrix.indices, self.matrix.indptr, self.unknown
+        return sum(array.nbytes for array in arrays) + int(self.corpus.frame.estimated_size())
+
     @cached_property
     def counts(self) -> Counts:
         """The matrix with the documents' labels and weights."""
-        c = self.corpus
-        return Counts(self.matrix, c.labels, c.classes, self.vocabulary.tokens, c.weights)
+        c, matrix = self.corpus, self.matrix.astype(np.float64, copy=False)
+        return Counts(matrix, c.labels, c.classes, self.vocabulary.tokens, c.weights)
 
     @property
     def n_formatting(self) -> int:
