@@ -53,7 +53,7 @@ SAMPLE, CHARACTERS = 100_000, 2**26  # most documents, and characters of their t
 with suppress(ImportError):  # a worker spills by the size of what it holds, which Dask does not know of these frames
     from dask.sizeof import sizeof
 
-    sizeof.register(pl.DataFrame, lambda frame: int(frame.estimated_size()))
+    sizeof.register(pl.DataFrame, lambda frame: int(frame.estimated_size()))  # type: ignore[no-untyped-call]
 
 
 class Partitions(Chunks):
