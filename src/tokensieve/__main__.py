@@ -98,8 +98,8 @@ def _run() -> int:
 
 
 def _check_limits(needed: int) -> None:
-    """Refuse limits in which libraries end the process: of address space Polars (measured: at 1.8 GB, not 2.0) or PyTorch (at 2.5,
-    not 3.0), of processes OpenBLAS."""
+    """Refuse limits under which libraries end the process: an address space too small for Polars (measured: 1.8 GB, but not 2.0) or
+    PyTorch (2.5, not 3.0), or too few processes for OpenBLAS."""
     try:
         import resource
     except ImportError:  # not on Windows

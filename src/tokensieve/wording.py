@@ -12,7 +12,8 @@ _SUBSCRIPTS = str.maketrans("sk0123456789", "ₛₖ₀₁₂₃₄₅₆₇₈�
 
 
 def _fixed(x: float, digits: int) -> str:
-    """As the page's toFixed: of two equally near numbers the one further from zero, where Python's format takes the even one."""
+    """A number with fixed digits, rounded as JavaScript's toFixed does: of two equally near numbers the one further from zero
+    (Python's format takes the even one)."""
     return f"{Decimal(x).quantize(Decimal((0, (1,), -digits)), ROUND_HALF_UP, _WIDE):f}"
 
 

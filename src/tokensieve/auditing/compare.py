@@ -56,7 +56,7 @@ class _AuditSettings(TypedDict):
 
 
 class _AuditSummary(TypedDict):
-    """What is read of summary.json."""
+    """The part of summary.json that is read."""
 
     name: str
     classes: Annotated[tuple[str, ...], msgspec.Meta(min_length=2)]
@@ -68,7 +68,7 @@ class _AuditSummary(TypedDict):
 
 
 class _Entry(TypedDict):
-    """What is read of a finding in findings.json; 0.2 wrote neither title nor headline."""
+    """The part of a finding in findings.json that is read; 0.2 wrote neither title nor headline."""
 
     kind: str
     severity: float
@@ -80,7 +80,7 @@ class _Entry(TypedDict):
 
 @dataclass(frozen=True)
 class _Saved:
-    """What a comparison needs of an audit."""
+    """The part of an audit that a comparison needs."""
 
     name: str  # the source
     classes: tuple[str, ...]  # class names
@@ -125,7 +125,7 @@ class _Saved:
 
     @classmethod
     def _checked_contents(cls, where: str, summary: Any, tokens: pl.DataFrame, findings: Any) -> _Saved:
-        """From the contents of the files, none of which is trusted."""
+        """From the contents of the files, which are all checked."""
         try:
             known = msgspec.convert(summary, _AuditSummary)
             train, test = (known["documents"][side] for side in ("train", "test"))
@@ -364,7 +364,9 @@ def _report(found: AuditComparison) -> Report:
     if found.exceeded:
         blocks.append(Text(f"Exceeds the --fail-on limit: {', '.join(found.exceeded)}.", style="bad"))
     if not found.identical:
-        facts.append(("Change in points", points[0], f"95% CI {points[1]} to {points[2]}, unpaired"))
+        facts.append(
+            ("Change in points", points[0], f"95% CI {points[1]} to {points[2]}, as for independent test sets")
+        )
     blocks += [Facts(tuple(facts)), *_picture(found)]
     next_step = "Nothing here needs action."
     if found.after.findings:

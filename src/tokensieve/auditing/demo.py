@@ -62,7 +62,7 @@ class Reviews:
     shortcut: str  # the token that carries the label and should not
 
     def found_by(self, audit: Audit) -> Report:
-        """How much of what was planted in these reviews the audit found."""
+        """How many of the effects planted in these reviews the audit found."""
         measured = audit.tokens.filter(pl.col("class") == audit.classes[1])
         known = {row["token"]: row for row in measured.iter_rows(named=True)}
         rows: list[tuple[object, ...]] = []

@@ -1,4 +1,4 @@
-"""What preference pairs show beside the tables of any audit: who names the preferred answer, and what wins at equal length."""
+"""Results for preference pairs only: which column names the preferred answer, and what wins at equal length."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALIKE = 1.25  # two lengths within this factor are alike
 
 @dataclass(frozen=True, repr=False)
 class PreferenceFacts:
-    """What an audit of pairs holds beside the tables of any audit."""
+    """Results that only an audit of pairs has."""
 
     columns: tuple[str, str]  # where the answers were read, the preferred one first
     by: str | None  # the column of the groups (prompts); None where each pair is one

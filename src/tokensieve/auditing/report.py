@@ -61,16 +61,19 @@ _COLUMNS = (
 # the columns of an audit's tables, for readers of a page
 TERMS = {
     "Effect": "How much more a token is used in the class than elsewhere: the mean over documents of the token's fraction of the "
-    "document, negative outside the class, corrected for unequal classes. The interval counts documents, not occurrences.",
+    "document, counted as negative outside the class and corrected for unequal classes. The interval counts documents, not "
+    "occurrences.",
     "Posterior difference": "How exclusively a token belongs to the class: (occurrences in the class − occurrences elsewhere) / "
     "all occurrences, from −1 (never in the class) to +1 (only in it). With unequal classes an uninformative token is not at 0. "
     "Long documents count more here than in the effect, so the two can have opposite signs; q tests the effect.",
-    "q": "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, about one in twenty predicts nothing.",
+    "q": "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, at most about one in twenty predicts "
+    "nothing.",
     "Score": "How strongly a token draws attention: a document's attention is the softmax of its tokens' scores.",
     "Value": "What a token adds to the logit when attended to; above zero it is evidence for the class.",
     "Attention": "Mean attention to the token in documents containing it, relative to the average token; 1 is average.",
-    "Data and model": "Whether the token predicts the label (q below 0.05 for any class), and whether it receives more attention "
-    "than average. No evidence: its interval is tight around zero for every class. Too rare to tell: neither.",
+    "Data and model": "Whether the token predicts the label (q below 0.05 for any class), and whether it receives "
+    "above-average attention. No evidence: its interval is tight around zero for every class. Too rare to tell: neither can "
+    "be shown.",
 }
 
 
@@ -127,8 +130,8 @@ def audit_report(audit: Audit) -> Report:
     documents: Block = Text("There are no test documents to show.")
     documents = Passages("", tuple(audit.examples), short=False) if audit.examples else documents
     predictive = Text(
-        f"{count(both + ignored)} of {count(audit.token_types, 'token type')} predict the label (q < 0.05). {count(both)} of them "
-        f"receive more than average attention from the model; {count(ignored)} do not."
+        f"{count(both + ignored)} of {count(audit.token_types, 'token type')} predict the label (q < 0.05). {count(both)} of "
+        f"them receive above-average attention from the model; {count(ignored)} do not."
     )
     instead = (
         Section("Strongest predictors, with their numbers", tuple(_class_tables(audit)), only=PAGE),
@@ -191,8 +194,8 @@ OfTask = tuple[str, tuple[str, list[tuple[str, float]]], list[Block], list[Block
 
 @singledispatch
 def _of_task(task: Task, audit: Audit) -> OfTask:
-    """What the report of labels has of its own: what was read, the name of its accuracy and other accuracies, what else the first
-    screen says (what few words predict), what is rewarded (nothing), warnings, and where a mask applies."""
+    """The parts of the report that depend on the task: what was read, the name of the accuracy with other accuracies, further
+    sentences of the first screen (what few words predict), what is rewarded (nothing), warnings, and where a mask applies."""
     n = audit.documents
     train, test = count(n["train"], "training document"), count(n["test"], "test document")
     warnings: list[Block] = []
@@ -390,7 +393,7 @@ def _cells(table: pl.DataFrame, *columns: str | tuple[str, ...]) -> list[tuple[o
 
 
 def first_class(audit: Audit) -> str:
-    """The class that the page begins with: of two the second, else that of the first finding, else the largest."""
+    """The class that the page shows first: the second of two, else that of the first finding, else the largest."""
     if len(audit.classes) == 2:
         return audit.classes[1]
     label = audit.findings[0].label if audit.findings else ""

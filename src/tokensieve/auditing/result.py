@@ -159,7 +159,7 @@ class Audit:
 
     @property
     def test_accuracy(self) -> float:
-        """The same as a number."""
+        """`accuracy` as a number."""
         return float(self.learned.summary["test_accuracy"])
 
     @property
@@ -312,7 +312,7 @@ class Audit:
 
     @cached_property
     def to_review(self) -> pl.DataFrame:
-        """token, part ("train" or "test"), row, label of every document that contains one of these."""
+        """token, part ("train" or "test"), row and label of every document that contains a token of `over_budget`."""
         tokens, found = self.over_budget["token"].unique(maintain_order=True), [pl.DataFrame(schema=ROWS)]
         for name, part in (("train", self.learned.train), ("test", self.learned.test)) if len(tokens) else ():
             place = {str(token): s for s, token in enumerate(part.counts.tokens)}

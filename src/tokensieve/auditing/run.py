@@ -210,7 +210,7 @@ class LabelAudits:
         ]
         if self.left_out:
             names = ", ".join(f"{shown(name, 20)} ({n:,})" for name, n in list(self.left_out.items())[:20])
-            text = f"Not audited because too few documents have them, or too few lack them: {names}."
+            text = f"Not audited, because too few documents have them or lack them: {names}."
             blocks.append(Text(text, style="warning"))
         n = sum(row["findings"] > 0 for row in self.rows)
         verdict = f"{n:,} of {count(len(self.rows), 'label')} {'has' if n == 1 else 'have'} findings."

@@ -179,7 +179,7 @@ class ModelCard:
         ]
         tables: tuple[tuple[str, str, Format, pl.DataFrame, str], ...] = (
             ("predicted probability", "Predicted probability", "percent", self.calibration, "confidence"),
-            ("length", "Known tokens from", "count", self.lengths, "low"),
+            ("length", "Known tokens, at least", "count", self.lengths, "low"),
             ("number of training documents", "Training documents", "count", self.curve, "documents"),
         )
         for by, name, kind, frame, key in tables:

@@ -54,7 +54,7 @@ def connected(address: str, quiet: bool, settings: ReadSettings) -> Iterator[Any
             raise InputError(f"lost the scheduler at {address!r}: restart it, then run the command again") from None
         raise InputError(
             "workers kept dying, most likely for lack of memory: give each worker more "
-            "(dask worker --memory-limit) or start fewer on a machine"
+            "(dask worker --memory-limit) or start fewer per machine"
         ) from None
     finally:
         done.set()

@@ -284,7 +284,8 @@ class TokenOptions:
     html: Literal["skip", "strip", "keep"] = option("skip", "Skip tags and entities, strip them, or keep them.")
 
     def build(self) -> Tokenizer:
-        """The tokenizer meant; an `InputError` where options contradict each other or a file or pattern is no good."""
+        """The tokenizer that the options describe; an `InputError` if options contradict each other or a file or pattern cannot be
+        used."""
         from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer
 
         if self.tokenizer:

@@ -35,7 +35,9 @@ def _mask(
         None, "Folder of an audit: remove the tokens that exceeded --fail-on, or else its shortcuts.", metavar="FOLDER"
     ),
     decisions: Path | None = option(None, "Decisions exported from the audit's page."),
-    part: Literal["train", "test"] | None = option(None, "Whether the audit used SOURCE as training or as test file."),
+    part: Literal["train", "test"] | None = option(
+        None, "Whether SOURCE was the audit's training file or its test file."
+    ),
     pairs: str | None = option(
         None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED"
     ),
@@ -154,7 +156,7 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str], list[str
 def _rows(
     source: str, parts: Mapping[str, SourceTable], wrong: Mapping[str, frozenset[int]], part: str | None
 ) -> tuple[list[dict[str, Any]], set[int]]:
-    """All rows, and the places of those whose label is wrong; a source of one part is `part` or has the documents of both."""
+    """All rows, and the indices of those with a wrong label; a source with a single part is `part`, or contains both."""
     rows, places = list[dict[str, Any]](), set[int]()
     for side, table in parts.items():
         mine = list(table.records())

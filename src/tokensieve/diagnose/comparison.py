@@ -98,7 +98,10 @@ class Comparison:
         rows = DiagnosisReport.cells(
             shortened, "model accuracy/accuracy_low/accuracy_high auc/auc_low/auc_high learning unsupported most_used"
         )
-        looked = f"For each model, the {self.looked_at} words that any of them uses most were removed from the same documents."
+        looked = (
+            f"For every model, the same {self.looked_at} words were removed from the same documents: those that any of the models "
+            "uses most."
+        )
         title, few = f"The models on the same {count(first.documents['read'])} documents", (0, 1, 4, 5)
         short_rows = [tuple(row[i] for i in few) for row in rows]
         blocks: list[Block] = [

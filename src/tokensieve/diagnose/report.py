@@ -50,8 +50,10 @@ _SAID: dict[str, tuple[str, Mark, str]] = {
     ),
 }
 _TERMS = {
-    "Use": "how far the prediction moves, in log-odds, when the word is removed: mean size over documents containing it",
-    "Reliance": "√n times the larger of its use and its effect when inserted into other documents, where n documents contain it",
+    "Use": "how far the prediction moves, in log-odds, when the word is removed: mean absolute change over documents "
+    "containing it",
+    "Reliance": "√n times the larger of its use and its effect when inserted into other documents; n is the number of "
+    "documents containing it",
     "Beyond need": "use minus the weight of the word in a logistic regression on the data's words",
     "Predictions changed": "fraction of documents containing the word whose predicted class changes without it",
     "Posterior difference": "P(class | word) − P(other classes | word); the interval is for new documents of this kind",
@@ -437,6 +439,6 @@ class DiagnosisReport:
 
 
 def _largest_use(used: pl.DataFrame, words: Sequence[str]) -> float:
-    """The largest use of these words, removed or inserted, in log-odds; 0 of none."""
+    """The largest use of these words, removed or inserted, in log-odds; 0 if there are none."""
     sizes = pl.max_horizontal("use", pl.col("inserted").fill_nan(None))
     return max(used.filter(pl.col("token").is_in(list(words))).select(sizes).to_series().to_list(), default=0.0)

@@ -336,7 +336,7 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
 def _judge(
     measured: Measured, twin: Measured | None, sample: Sample, found: Importance, first: Use, trials: Trials, seed: int
 ) -> dict[str, Any]:
-    """What the measurements mean: the fields of `Diagnosis` that come from them."""
+    """Interpret the measurements: the fields of `Diagnosis` computed from them."""
     documents, rare = measured.subject.documents, np.flatnonzero(~sample.frequent)
     labels, groups, pairs = sample.labels[documents], sample.groups[sample.read], sample.partner is not None
     use = trials.use(measured, first, labels)

@@ -153,7 +153,7 @@ def best_scale(f: Floats, prior: Floats, labels: Ints, weights: Floats | None = 
 
 
 def _weighted_median(x: Floats, weights: Floats | None) -> float:
-    """The median of numbers, each counted as often as it weighs: half of the weight lies on either side."""
+    """The weighted median: half of the weight lies on either side."""
     if weights is None:
         return float(np.median(x))
     order = np.argsort(x, kind="stable")

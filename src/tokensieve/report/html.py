@@ -89,7 +89,7 @@ def _first_screen_size(report: Report) -> int:
 
 
 def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
-    """What the template needs of the report."""
+    """The variables of the template."""
     anchors = _anchors(report.blocks)
     links: list[tuple[str, str]] = []
     for block in report.blocks:

@@ -93,7 +93,7 @@ class Experiment:
     notes: tuple[str, ...] = ()  # choices of ours, and what was tried
 
     def reading_note(self, reading: str) -> str:
-        """What the reading of this name changes, and whether it was defined before the runs."""
+        """What this reading changes, and whether it was defined before the runs."""
         [found] = [one for one in self.readings if one["name"] == reading]
         later = " (added after figures of the default had been seen)" if "later" in found else ""
         return f"{found['why']}{later}"

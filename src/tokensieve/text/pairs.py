@@ -442,7 +442,7 @@ class _PairReader:
         return outcome
 
     def _by_number(self, numbers: set[str], ends: Sequence[str], sides: Sequence[int]) -> dict[str, int]:
-        """What the numbers of a winner column mean, whose name speaks of `sides`."""
+        """What the numbers of a winner column mean if its name mentions `sides`."""
         found = {float(number) for number in numbers}
         if min(found) >= 0 and max(found) <= 1 and not found <= {0, 1}:  # chances of winning, such as p_a_wins
             if len(sides) != 1:

@@ -83,8 +83,8 @@ class Alone(Check):
 
     @classmethod
     def few_words(cls, data: AuditData) -> tuple[tuple[str, ...], Share | None]:
-        """The words of most information, and what these and length alone predict: not a finding, as no one can know whether a
-        text should need more."""
+        """The most informative words, and the accuracy of a model of these and length alone. This is not a finding, because nobody
+        can know whether a text should need more."""
         tokens, form = data.train.counts.tokens, np.arange(data.words, data.train.counts.n_types)
         bits = Candidate.information(data.importance.class_documents[: data.words], data.class_sizes)
         words = np.argsort(-bits, kind="stable")[: cls.named]
@@ -93,7 +93,7 @@ class Alone(Check):
 
     @staticmethod
     def _accuracy(types: Ints, data: AuditData) -> Share | None:
-        """Test accuracy of the same model of these types alone; None without any."""
+        """Test accuracy of the same model trained on these types alone; None without any."""
         if not 1 < len(types) < data.train.counts.n_types:
             return None
         return data.task.accuracy_of(types, data.train, data.test, data.learned.model, data.settings)

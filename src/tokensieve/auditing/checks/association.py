@@ -21,7 +21,10 @@ class Association(Check):
         "Tokens in at least 20 documents that are part of a code, an address or a fixed phrase at the start or end of the text, "
         "or values of another column, and make one class at least 1.5 times as likely (q < 0.001), but not nearly certain."
     )
-    action = "Find out why it goes with the label (author, system, date). Mask it if that will not hold where your model is used."
+    action = (
+        "Find out why it is associated with the label (author, system, date). Mask it if the association will not hold where "
+        "your model is used."
+    )
     action_on_values = Shortcut.action_on_values
     tasks = (Labels,)
     least, sure, lift, most = 20, 0.001, 1.5, 0.8
@@ -49,7 +52,7 @@ class Association(Check):
         token, s, k, held = kept[0]
         right, label = Share.count(int(found.class_documents[s][k]), int(found.documents[s])), train.classes[k]
         more, value = len(kept) - 1, fields and fields.is_value(token)
-        others = f"; the same holds for {count(more, 'more token')}" if more else ""
+        others = f"; the same is true of {count(more, 'more token')}" if more else ""
         rates = f"are {self.are(label)} ({percent(share[k], 0)} overall)"
         tokens = tuple(dict.fromkeys(one[0] for one in kept))
         yield self.finding(

@@ -112,13 +112,13 @@ class AuditData:
 
     @cached_property
     def usual_signs(self) -> set[Sign]:
-        """The signs of an artefact that ordinary words of this corpus bear as well."""
+        """The signs of an artefact that ordinary words of this corpus show too."""
         return Sign.usual(self.train.corpus, self.tokenizer)
 
     @cached_property
     def near_duplicates(self) -> Ints | None:
-        """The first near duplicate of each training and, behind them, test document; None unless thorough.
-        Of a sample, which holds few near duplicates of its documents, the first copy."""
+        """The first near duplicate of each training document and then of each test document; None unless thorough. In a sample,
+        which contains few near duplicates of its documents, the first copy."""
         if not self.settings.thorough:
             return None
         if self.task.known_totals:
@@ -134,7 +134,7 @@ class AuditData:
         return _first_of_key(self.train.corpus.keys)
 
     def without_copies(self, documents: Ints) -> Ints:
-        """Of some training documents one of each text: what a writer, or a program, repeated is evidence once."""
+        """Some training documents, one of each text: what a writer or a program repeated counts once as evidence."""
         return documents[np.sort(np.unique(self.first_copies[documents], return_index=True)[1])]
 
     @cached_property
@@ -197,7 +197,8 @@ class AuditData:
         return not len(own) or bool(right[own].mean() - right[~covered].mean() >= lean / 2)
 
     def findings(self, checks: Iterable[Check]) -> tuple[Finding, ...]:
-        """The findings of every check that applies: by level, what describes the data behind the others, by severity."""
+        """The findings of every check that applies, by level; within a level, those that describe the data come last; then by
+        severity."""
         known = [check for check in checks if check.name not in self.task.left_out]
         apply = [c for c in known if isinstance(self.task, c.tasks) and (self.settings.thorough or not c.thorough)]
         turns = iter(enumerate(apply))  # two threads take the next one from it
@@ -220,7 +221,8 @@ class AuditData:
         counts = self.train.counts
 
         def explained(finding: Finding) -> bool:
-            """Of the same token, or of documents whose class the shortcuts explain, it says less than they do."""
+            """Whether a finding adds nothing to the shortcuts: it is about the same token, or about documents whose class they
+            explain."""
             types = np.flatnonzero(counts.tokens == finding.tokens[0])
             if finding.tokens[0] in reported or not len(types):
                 return finding.tokens[0] in reported
@@ -241,13 +243,13 @@ class AuditData:
 
 
 def _first_of_key(*keys: pl.Series) -> Ints:
-    """The first document of the same key, of each."""
+    """For each document, the first one with the same key."""
     frame = pl.DataFrame({"key": pl.concat(keys)}).with_row_index("i")
     return frame.select(pl.col("i").min().over("key")).to_series().to_numpy().astype(np.int64)
 
 
 def _sums_within(part: CountedCorpus, name: str) -> Sums:
-    """What importance needs to know of the documents of one environment."""
+    """The sums from which importance among the documents of one environment is computed."""
     corpus = part.corpus
     assert corpus.environments is not None
     inside = (corpus.environments == name).fill_null(False).to_numpy()

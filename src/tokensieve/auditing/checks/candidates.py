@@ -155,15 +155,16 @@ class Candidate:
 
     @classmethod
     def _leans(cls, documents: Ints, label: int, train: Counts) -> bool:
-        """Whether documents, so many of each class, lean to a class; too few to be judged count as leaning."""
+        """Whether documents, given their number in each class, lean to a class; if they are too few to judge, they count as
+        leaning."""
         share = train.class_sizes[label] / train.n_documents
         low = Share.count(int(documents[label]), int(documents.sum())).low
         return bool(documents.sum() < FLOOR or (low - share) / (1 - share) > cls.less_pure)
 
     @staticmethod
     def information(inside: Floats | Ints, sizes: Floats | Ints) -> Floats:
-        """Mutual information, in bits, shape (|S|,), between "a document contains the type", so many of each class, (|S|, K), and
-        its class, each of so many documents, (K,)."""
+        """Mutual information, in bits, shape (|S|,), between "a document contains the type" (documents containing it by class,
+        shape (|S|, K)) and the document's class (documents by class, shape (K,))."""
         both = np.stack([inside, sizes - inside]) / sizes.sum()  # contain it, or not
         found = rel_entr(both, both.sum(axis=2, keepdims=True) * sizes / sizes.sum())
         return np.asarray(found.sum(axis=(0, 2)) / np.log(2))

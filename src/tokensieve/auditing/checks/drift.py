@@ -24,7 +24,7 @@ class Drift(Check):
         "Tokens at least twice as frequent in the training documents as in the given test documents, or vice versa, that occur in "
         "at least 1% of either (q < 0.05)."
     )
-    action = "Find out what changed between the two sides before you trust the test accuracy."
+    action = "Find out why training and test documents differ before you trust the test accuracy."
     common, ratio = 0.01, 2.0
 
     def find(self, data: AuditData) -> Findings:
@@ -65,6 +65,6 @@ class Drift(Check):
 
 
 def _sums(part: CountedCorpus, task: Task) -> Sums:
-    """What drift needs to know of some documents, or of their groups."""
+    """The sums over some documents, or their groups, from which drift is computed."""
     of = task.document_units(part.corpus)
     return TokenSums.of_counts(part.counts if of is None else part.counts.merge_groups(of)[0], part.n_formatting)

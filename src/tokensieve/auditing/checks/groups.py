@@ -19,9 +19,10 @@ class Groups(Check):
     name = "groups"
     title = "Documents appear to be grouped"
     about = (
-        "At least 30% of the training documents share rare words with another one (as much as three words in 30 documents each, "
-        "and over a third of its own); at least 90% of these pairs have the same label, 30 points more than the model expects from "
-        "their other words. Also reported if documents with the same value in an author-like column have the same label at least "
+        "At least 30% of the training documents share rare words with another one: words that weigh as much as three words in "
+        "30 documents each, and more than a third of all rare words of one of the two. At least 90% of these pairs have the "
+        "same label, 30 points more than the model expects from their other words. Also reported if documents with the same "
+        "value in an author-like column have the same label at least "
         "10 points more often than by chance. Checked only without --by."
     )
     action = (
@@ -79,7 +80,7 @@ class Groups(Check):
             held,
             tokens=tokens,
             evidence={"documents": share},
-            details=(f"{count(len(i), 'pair')} of documents; one shares words such as {quoted(tokens)}",),
+            details=(f"{count(len(i), 'pair')} of documents; in one of them, both contain {quoted(tokens)}",),
         )
 
     def _pairs(self, matrix: sp.csr_array) -> tuple[Ints, Ints]:

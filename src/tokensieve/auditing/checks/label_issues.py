@@ -59,7 +59,7 @@ class LabelIssues(Check):
     clear = 0.8  # margin of an issue that is counted; the others are only documents that are hard to predict
     weight = 0.3  # of a document whose prediction is in doubt
     noun, problem = "document", "may have the wrong label"
-    reason = "models trained without these {} give another class a probability at least 0.8 higher"
+    reason = "models trained without {} give another class a probability at least 0.8 higher"
 
     def find(self, data: AuditData) -> Findings:
         corpus, task = data.train.corpus, data.task
@@ -79,7 +79,7 @@ class LabelIssues(Check):
             documents,
             n,
             evidence={f"{self.noun}s": share},
-            details=(self.reason.format(count(len(documents), self.noun)),),
+            details=(self.reason.format(f"these {n:,} {self.noun}s" if n > 1 else f"this {self.noun}"),),
             examples=tuple(data.start_of(i, looks_like=corpus.classes[k], most=210) for i, k in first),
         )
 
@@ -97,12 +97,12 @@ class LabelIssues(Check):
 
     @staticmethod
     def _sums(p: Floats, labels: Ints) -> Floats:
-        """Of each class the probabilities that its documents have of it, added up, and their number, shape (2, K)."""
+        """For each class, the sum of the probabilities that its documents have of it, and their number, shape (2, K)."""
         return np.array([[x.sum(), len(x)] for x in (p[labels == j, j] for j in range(p.shape[1]))]).T
 
     @classmethod
     def _listed(cls, part: CountedCorpus, folds: Folds, sums: Floats, task: Task, model: Model) -> Sums:
-        """How many are clear, and a table of the clearest."""
+        """The number of clear issues, and a table of the clearest."""
         counts = replace(part.counts, tokens=model.tokens)
         every, looks_like, margin = cls.issues(folds(part), counts.labels, sums, task.size)
         documents, looks = every[:LISTED], looks_like[:LISTED]
@@ -117,7 +117,7 @@ class LabelIssues(Check):
 
     @classmethod
     def _sure(cls, margin: Floats, documents: Ints, corpus: Corpus) -> NDArray[np.bool_]:
-        """Which issues are clear; of a tie neither order is wrong."""
+        """Which issues are clear; with ties, either order is right."""
         return (margin >= cls.clear) & ~corpus.tied[documents]
 
     @classmethod
@@ -148,6 +148,6 @@ class ReversedPairs(LabelIssues):
     tasks = (Preferences,)
     noun, problem = "pair", "may have the preference reversed"
     reason = (
-        "for these {}, models trained without the pairs of their prompt prefer the rejected answer with a probability of at least "
+        "for {}, models trained without the pairs of their prompt prefer the rejected answer with a probability of at least "
         "0.9"
     )

@@ -39,7 +39,7 @@ class Position(Check):
         yield self.finding(
             data,
             2 * abs(share.value - 0.5) * 0.3,  # answers of other quality are often shown in a fixed order
-            f"The {side} answer wins {percent(often)} of the training pairs (50% if the order did not matter)",
+            f"The {side} answer wins {percent(often)} of the training pairs (50% expected if the order did not matter)",
             2 * decided[first if column == 0 else ~first],
             evidence={"first": share},
             details=(f"the {side} answer is the one in the column {corpus.pairs.columns[column]!r}",),

@@ -21,7 +21,7 @@ class Shift(Check):
     )
     action = (
         "Look at the documents: a source, a form or an editor may have left this mark. If it is an artefact of data "
-        "collection, clean the texts, or leave out formatting with --no-formatting."
+        "collection, clean the texts, or ignore formatting with --no-formatting."
     )
     tasks = (Labels,)
     apart, sure = 0.03, 0.001

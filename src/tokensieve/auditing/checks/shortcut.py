@@ -46,7 +46,7 @@ TOGETHER = 0.5  # Jaccard index of the documents of two tokens that are one find
 
 
 class Shortcut(Check):
-    """Groups of tokens, and of formatting, that nearly decide a class and bear the sign of an artefact."""
+    """Groups of tokens and formatting that nearly decide a class and show the signs of an artefact."""
 
     name = "shortcut"
     title = "Shortcut"
@@ -63,8 +63,8 @@ class Shortcut(Check):
         "remains."
     )
     action_on_form = (
-        "Find out why the formatting differs, and whether it will differ where your model is used. If not, clean the "
-        "texts, or leave out formatting with --no-formatting, and audit again."
+        "Find out why the formatting differs, and whether it will differ where your model is used. If not, clean the texts, "
+        "or ignore formatting with --no-formatting, and audit again."
     )
     action_on_passage = (
         "Will this phrase also appear where your model is used? If not, remove the whole phrase from every document, in "
@@ -207,7 +207,7 @@ class Shortcut(Check):
         return min(weight, self.writers) if habit else weight, False
 
     def _one_environment(self, held: Ints, data: AuditData) -> list[str]:
-        """The environment in which nearly all of some documents are, as a detail; none where there is no such."""
+        """The environment that contains nearly all of some documents, as a detail of the finding; no detail if there is none."""
         if data.environments is None:
             return []
         found, of = data.environments
@@ -315,7 +315,7 @@ class Shortcut(Check):
         return _distance_of_means(near, held, rng), float(np.median(usual or 0.0))
 
     def _is_beside_the_point(self, c: Candidate, data: AuditData) -> bool:
-        """Whether the model certainly predicts the class of the token's documents without it about as often as of the others."""
+        """Whether the model, without the token, predicts the class as often for its documents as for the others."""
         train, model = data.train.counts, data.learned.model
         keep = data.train.types_not_containing({c.token})
         if keep is None:

@@ -60,7 +60,7 @@ class Sign(StrEnum):
 
     @classmethod
     def usual(cls, corpus: Corpus, tokenizer: Tokenizer) -> set[Sign]:
-        """The signs that ordinary words of a corpus bear as well."""
+        """The signs that ordinary words of a corpus show too."""
         drawn = np.arange(0, len(corpus.labels), max(1, len(corpus.labels) // 400))
         split, spans = cls._split(drawn, corpus, tokenizer)
         holding: dict[str, list[int]] = {}
@@ -96,7 +96,7 @@ class Sign(StrEnum):
     def _signs_of_token(
         cls, token: str, texts: list[tuple[str, list[str]]], spans: Spans
     ) -> tuple[tuple[Sign, ...], bool]:
-        """The same of one token, from texts and their words."""
+        """The signs of one token, from texts and their words."""
         if Formatting.includes(token):
             return (Sign.FORMATTING,), False
         glued = loose = seen = 0

@@ -71,7 +71,9 @@ class Wins(Check):
         "Formatting or words that win or lose at equal length (q < 0.05), in at least 10 pairs and at least 0.5% of all pairs. The "
         "conservative bound on the win rate must exceed 60% for formatting and values of other columns, and 75% for words."
     )
-    action = "Does a good answer need this? If not, balance the pairs; otherwise a reward model will learn to reward it anyway."
+    action = (
+        "Does a good answer need this? If not, balance the pairs; otherwise a reward model will learn to reward it."
+    )
     tasks = (Preferences,)
     word = 0.75  # formatting, or a value of another column, is nobody's argument; a word may be one
     most_forms, most_words = 5, 40
@@ -144,7 +146,7 @@ class Wins(Check):
         if tested.of:
             pairs = count(tested.of, "test pair")
             details.append(
-                f"of the {pairs} that differ in {them}, which were not used to find {them}, it {verb} {tested}"
+                f"it {verb} {tested} of the {pairs} that differ in {them}; these were not used to find {them}"
             )
         return self.finding(
             data,

@@ -133,12 +133,12 @@ class Trials:
 
 
 def _scale(budget: int) -> float:
-    """A small budget looks at fewer words rather than at all of them too briefly: at so many of the usual number."""
+    """With a small budget, fewer words are measured, instead of all of them too briefly: the factor of the usual numbers."""
     return float(np.clip(budget / 1200, 0.35, 1.0))
 
 
 def _repeat(measured: Measured, trials: Trials, words: Ints, inputs: int, together: dict[int, Ints]) -> None:
-    """Measure some words in so many inputs, those of earlier rounds included."""
+    """Measure some words in this many inputs, including those of earlier rounds."""
     stage = f"model: confirming {len(words)} words, {inputs} times each"
     most = np.zeros(len(measured.value), dtype=np.int64)
     most[words] = inputs

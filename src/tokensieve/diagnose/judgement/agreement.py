@@ -159,7 +159,7 @@ class Evidence:
         return out
 
     def of_frequency(self, documents: Ints) -> dict[str, Correlation]:
-        """The correlation of a model that only knew how many documents contain each word: the same for every measure of a kind."""
+        """The correlation that document frequency alone would reach, the same for every measure of a kind."""
         flat = documents.astype(np.float64)
         kinds = {"value": np.repeat(flat[:, None], self.whole.shape[1], axis=1), "attention": flat}
         n = len(self.left)

@@ -217,7 +217,7 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def _check_folder(source: str) -> None:
-    """What can be told of a folder without loading it."""
+    """Check a folder as far as possible without loading the model."""
     folder = Path(source)
     if not folder.exists():
         if folder.is_absolute() or source.startswith(".") or source.count("/") > 1:

@@ -363,7 +363,7 @@ class LabelWords(torch.nn.Module):
         return Frame([*start, *before], after, middle[0] if middle else None)
 
     def untrained(self, seed: int) -> LabelWords:
-        """The same with freshly drawn weights."""
+        """The same, with freshly drawn weights."""
         out = LabelWords.__new__(LabelWords)
         torch.nn.Module.__init__(out)
         out.model = untrained_twin(self.model, seed)
@@ -371,16 +371,16 @@ class LabelWords(torch.nn.Module):
         return out
 
     def get_input_embeddings(self) -> torch.nn.Module:
-        """Of the language model."""
+        """The embeddings of the language model."""
         found: torch.nn.Module = self.model.get_input_embeddings()
         return found
 
     def set_attn_implementation(self, kind: str) -> None:
-        """Of the language model."""
+        """Set it in the language model."""
         self.model.set_attn_implementation(kind)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **more: object) -> SimpleNamespace:
-        """Log-probabilities of the words after the last piece that is no padding, as `logits`, shape (B, K)."""
+        """Log-probabilities of the words after the last piece that is not padding, as `logits`, shape (B, K)."""
         out = self.model(input_ids=input_ids, attention_mask=attention_mask, **more)
         last = (attention_mask * torch.arange(input_ids.shape[1], device=input_ids.device)).argmax(dim=1)
         rows = torch.arange(len(last), device=last.device)

@@ -57,10 +57,10 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def context(audit: Audit) -> Json:
-    """What the template of this folder needs."""
+    """The variables of this folder's template."""
     types, rows = audit.tokens.height // len(audit.classes), _rows_per_class(audit)
     thinned = (
-        f"This table holds {rows:,} of {types:,} token types: those named elsewhere on this page, the extremes, and a sample of "
+        f"This table lists {rows:,} of {types:,} token types: those named elsewhere on this page, the extremes, and a sample of "
         "the rest. tokens.csv lists all of them."
     )
     label, pairs = audit.classes.index(first_class(audit)), not audit.learned.task.classifies

@@ -23,7 +23,7 @@ const Box = {
     if (left)
       Dom.id("box-left").textContent =
         `${Format.count(left)} of ${Format.count(State.meta.types)} token types are not on this page, ` +
-        `${Documents.left}. A text that contains one of them is predicted as if it were unknown; tokensieve explain uses them all.`;
+        `${Documents.left}. This page treats them as unknown words; tokensieve explain uses all of them.`;
     const size = (i) => Documents.list[i].text.length;
     const [first] = Documents.kinds.flatMap(Documents.of).sort((a, b) => size(a) - size(b));
     if (first !== undefined) input.value = Documents.list[first].text;

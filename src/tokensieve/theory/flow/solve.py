@@ -326,7 +326,7 @@ class _Curve:
             self.limit, flat = self._finite_limit()
             if self.limit is not None:
                 distance = float(np.linalg.norm(self.limit - z))
-                words = f"p converges to a finite point {distance:.3g} away from the last one"
+                words = f"p converges to a finite point {distance:.3g} away from the last one computed"
                 if flat:
                     words += f", one of a surface of minima ({flat} dimension{'s' * (flat > 1)}): {_SURFACE}"
                 return FINITE, words
