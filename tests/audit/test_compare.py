@@ -56,7 +56,9 @@ def test_an_audit_and_itself_are_identical_and_other_intervals_are_not_paired(fo
     same = compare_audits(folders / "before", folders / "before").report()
     assert same.verdict == "The two audits are identical."
     assert "Change in points" not in html_page(same, {})
-    assert ", unpaired" in html_page(compare_audits(folders / "before", folders / "after").report(), {})
+    assert "as for independent test sets" in html_page(
+        compare_audits(folders / "before", folders / "after").report(), {}
+    )
 
 
 def test_what_was_planted_is_found(folders: Path) -> None:

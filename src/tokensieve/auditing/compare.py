@@ -428,7 +428,7 @@ def _verdict(found: AuditComparison) -> str:
     ):
         tokens = found.table.filter(pl.col("change").is_in(kinds))["token"].unique(maintain_order=True).to_list()
         if tokens:
-            who = quoted(tokens) if len(tokens) < 3 else count(len(tokens), "token")
+            who = quoted(tokens) if len(tokens) < 4 else count(len(tokens), "token")
             parts.append(f"{who} {what.format(s='s' * (len(tokens) == 1))}")
     # masking a word can leave the rest of its phrase, which gives the label away as well
     remaining = next((headline for title, headline, _ in found.after.headlines if title.lower() == "shortcut"), "")

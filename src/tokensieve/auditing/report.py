@@ -119,9 +119,7 @@ def audit_report(audit: Audit) -> Report:
         mask, again = mask_commands(audit, gone, whole=audit.over_budget.is_empty())
         purpose = f"{'Also remove' if other else 'Remove'} {named}{where}{':' if again else ', then audit again:'}"
         screen.append(Command(mask, purpose))
-        then = (
-            "Then audit the copy (its model is trained again, so the accuracy can differ slightly from the one above):"
-        )
+        then = "Then audit the copy (its accuracy can differ slightly from the one given here, because the model is trained again):"
         screen += [Command(again, then)] * bool(again)
     else:
         first_word = "Finally" if other and ahead else "Next"

@@ -44,7 +44,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         f_X = Σ_s q_{X,s} w_s,    q_{X,s} = c_{X,s} e^{u_s} / Σ_r c_{X,r} e^{u_r}
 
-    With two classes P(classes_[1]) = 1/(1 + e^{−f}); with K, softmax over K such answers. For a document without a known token it
+    With two classes P(classes_[1]) = 1/(1 + e^{−f}); with K, softmax over K such logits. For a document without a known token it
     predicts the class frequencies.
 
     Args:
@@ -257,8 +257,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns:
             All tokens of class 0, then of class 1, …: token, class, documents (of X that contain the token), attention (mean
-            q_{X,s} T_X/c_{X,s}: 1 is what uniform attention gives), score u, value w, contribution, deletion (the answer with
-            the token less the answer after every occurrence is deleted; `prior_` where nothing known is left). The means are
+            q_{X,s} T_X/c_{X,s}: 1 is what uniform attention gives), score u, value w, contribution, deletion (the logit with the
+            token minus the logit after every occurrence is deleted; `prior_` where no known token is left). The means are
             null for a token that occurs in no document.
 
         Raises:

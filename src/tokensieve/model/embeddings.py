@@ -239,11 +239,11 @@ def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> t
         counts: n ≥ 1 documents over |S| types.
         at: E (|S|, d), p (d,), v (d,) for two classes or (d, K), such as `initialise` gives. ∇_E is float32 where E is, all else
             float64.
-        out: where ∇_E goes, shape and type of E, C order; a new array if None. A loop that gives the same one spares the system
-            from clearing memory each time.
+        out: where ∇_E goes, shape and type of E, C order; a new array if None. Reusing one array in a loop avoids clearing memory
+            each time.
 
     Returns:
-        L, and the gradients in the places of what they belong to.
+        L, and the gradients, in the same places.
 
     Raises:
         InputError: shapes that do not agree, or no documents.

@@ -68,8 +68,8 @@ def fit(
     """Learn scores and values; the same seed gives the same bits.
 
     Args:
-        counts: n labelled documents over |S| types, of at least two classes. Their weights, if any, weigh the loss: of training,
-            of the choice by held-out documents, and of the start. Only ratios matter; a document of weight 0 is left out.
+        counts: n labelled documents over |S| types, of at least two classes. Weights, if any, apply to the loss in training, in
+            validation and at the start. Only ratios matter; a document of weight 0 is left out.
         settings: `TrainSettings()` if None; for pairs `batch_size` counts pairs, and an epoch is as many pairs as there are
             documents.
         vocabulary: how text becomes these counts, for a model that reads texts.

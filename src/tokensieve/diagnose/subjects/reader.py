@@ -351,7 +351,7 @@ class LabelWords(torch.nn.Module):
         self.train(model.training)
 
     def frame(self, tokenizer: Any, paired: bool) -> Frame:
-        """The template as what stands before, between and after the texts of a document; an InputError if it has places for
+        """The parts of the template before, between and after the texts of a document; an InputError if it has places for
         another number of texts."""
         if paired != (len(self._around) == 3):
             have = "{second} needs pairs of texts"
@@ -376,7 +376,7 @@ class LabelWords(torch.nn.Module):
         return found
 
     def set_attn_implementation(self, kind: str) -> None:
-        """Set it in the language model."""
+        """Set the attention implementation of the language model."""
         self.model.set_attn_implementation(kind)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **more: object) -> SimpleNamespace:
