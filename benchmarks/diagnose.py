@@ -302,7 +302,7 @@ def curve(options: argparse.Namespace) -> None:
 
 
 def picture(options: argparse.Namespace) -> None:
-    """Fidelity against CPU seconds, drawn from the tables that `fidelity` printed into docs/benchmarks.md."""
+    """Fidelity against CPU seconds, drawn from the tables that `fidelity` printed into docs/benchmarks-archive.md."""
     import altair as alt
 
     rows = []
@@ -322,7 +322,7 @@ def picture(options: argparse.Namespace) -> None:
             )
     chart = alt.Chart(pl.DataFrame(rows)).mark_point(filled=True, size=60).encode(
         x=alt.X("seconds", scale=alt.Scale(type="log"), title="CPU seconds"),
-        y=alt.Y("Spearman", scale=alt.Scale(zero=False), title="Spearman with leave-one-out"), color="kind", shape="kind",
+        y=alt.Y("Spearman", scale=alt.Scale(zero=False), title="correlation with leave-one-out"), color="kind", shape="kind",
     ).properties(width=230, height=190).facet("model", columns=3)  # fmt: skip
     chart = chart.configure(padding={"left": 5, "top": 5, "bottom": 5, "right": 30})  # else the legend's words are cut
     chart.save(options.table.parent / "fidelity.svg")
@@ -404,7 +404,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=4000, help="IMDB reviews to train on")
     parser.add_argument("--documents-timed", type=int, default=1000)
     parser.add_argument(
-        "--table", type=Path, default=Path(__file__).parents[1] / "docs" / "benchmarks.md", help="for `picture`"
+        "--table", type=Path, default=Path(__file__).parents[1] / "docs" / "benchmarks-archive.md", help="for `picture`"
     )
     parser.add_argument("--other", default="", help="source folder of another version, for `speed`")
     parser.add_argument("--data", type=Path, default=DATA)

@@ -35,9 +35,7 @@ def _mask(
         None, "Folder of an audit: remove the tokens that exceeded --fail-on, or else its shortcuts.", metavar="FOLDER"
     ),
     decisions: Path | None = option(None, "Decisions exported from the audit's page."),
-    part: Literal["train", "test"] | None = option(
-        None, "Whether SOURCE was the audit's training file or its test file."
-    ),
+    part: Literal["train", "test"] | None = option(None, "Whether SOURCE was the audit's training or test file."),
     pairs: str | None = option(
         None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED"
     ),
