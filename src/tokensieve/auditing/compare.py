@@ -372,7 +372,7 @@ def _report(found: AuditComparison) -> Report:
     if found.after.findings:
         next_step = "Next, open the report of the later audit; its findings still need a decision."
     elif any(found.counts.values()):
-        next_step = "The later audit has no findings: its data is ready for training."
+        next_step = "The later audit has no findings, so nothing is left to act on."
     blocks.append(Text(next_step, only=("html",)))
     blocks += [Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning") for note in found.notes]
     blocks.append(Section("Tokens that changed", tuple(_changes(found)), anchor="changed"))

@@ -437,7 +437,7 @@ def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[st
     of_class = f" for {own}" if len(audit.classes) > 2 else ""
     title = f"Data against {'model' if of == 'value' else 'attention'}{of_class}, token by token"
     caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}."
-    caption += " The line is their mean, dotted where there are none."
+    caption += " The line is the mean of all token types, dotted where there are none."
     if len(audit.classes) > 2 and name == "alarm":
         which = f"This is {own}, one of {len(audit.classes)} classes"
         caption = f"{which}; to see another, choose it under “Class” and go to the map below. {caption}"

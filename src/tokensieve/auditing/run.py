@@ -205,7 +205,7 @@ class LabelAudits:
             numbers = row["base_rate"], row["test_accuracy"], row["majority_accuracy"], row["findings"]
             rows.append((shown(row["label"], 40), *numbers, headline, f"{row['folder']}/report.html"))
         blocks: list[Block] = [
-            Text("The last column names the folder with each report."),
+            Text("The last column has the path of each report."),
             Table("", columns, rows, first=30, searchable=True),
         ]
         if self.left_out:

@@ -95,7 +95,7 @@ def _predict(
         sys.stdout.buffer.write(printable(content.decode()).encode())
     else:
         write_all(out, {"predictions.csv": content, "summary.json": json.dumps(summary, ensure_ascii=False, indent=1)})
-        say(quiet, f"{len(frame):,} predictions in {out / 'predictions.csv'}")
+        say(quiet, f"{count(len(frame), 'prediction')} in {out / 'predictions.csv'}")
     if found and not quiet:
         show_score(found, brief=out is None)
     for line in [*lines, *_unknown(classifier, frame, texts)]:
@@ -126,8 +126,8 @@ def _preferred(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str]
     if loss is not None:
         rate = f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
         lines.append(
-            f"{shown(columns[0], 40)} is predicted to win {rate} of {len(known):,} pairs; log loss {loss:.4f}. If that column "
-            "contains the preferred answers, the percentage is the accuracy"
+            f"{shown(columns[0], 40)} is predicted to win {rate} of {count(len(known), 'pair')}; log loss {loss:.4f}. If that "
+            "column contains the preferred answers, the percentage is the accuracy"
         )
     return lines, {"first_preferred": share.to_dict(), "log_loss": loss, "without_two_answers": left}
 

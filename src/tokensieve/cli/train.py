@@ -1,4 +1,4 @@
-"""Train the classifier and save it, with its table for other languages."""
+"""Train the classifier and save it, also as a table for other programming languages."""
 
 from __future__ import annotations
 

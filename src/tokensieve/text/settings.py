@@ -147,8 +147,8 @@ class ReadSettings(SourceSettings):
     """
 
     having: str | None = option(None, "", flag="")
-    split: str | None = _column(None, "Column with train or test for each row.")
-    test: Any = option(None, "Test documents.", metavar="SOURCE", default_text="a random 20%, drawn by --seed")
+    split: str | None = _column(None, "Column that says train or test for each row.")
+    test: Any = option(None, "Test documents.", metavar="SOURCE", default_text="a random 20%, drawn with --seed")
     duplicates: Literal["keep", "drop"] = option("keep", "Keep or drop repeated texts with the same label.")
     by: str | None = _column(None, "Column that groups documents (author, prompt).")
     sample_weight: Any = option(None, "Column of training weights (0 or more).", flag="--weight", metavar="COLUMN")
