@@ -48,11 +48,10 @@ _NOTE = (
 class Comparison:
     """Several models on the same documents.
 
-    Attributes:
-        models: a row per model: model, accuracy and AUC with intervals, value (its correlation with importance) with interval,
-            learned, learning (`Learning`), unsupported (words used without support), most_used (– if no word's use is shown).
-        words: those that gained or lost use from each model to the next, and from the first to the last if there are more
-            than two; the largest change first. So many were looked at.
+    `models` has a row per model: model, accuracy and AUC with intervals, value (its correlation with importance) with interval,
+    learned, learning (`Learning`), unsupported (words used without support), most_used (– if no word's use is shown). `words` are
+    those, of the words `looked_at`, that gained or lost use from each model to the next, and from the first to the last if there
+    are more than two; the largest change first.
     """
 
     diagnoses: list[Diagnosis]

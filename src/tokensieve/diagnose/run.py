@@ -299,11 +299,9 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     clock.lap("correlations")
     special, counts, classes = measured.on_special, sample.counts, sample.corpus.classes
     coverage = {"words": len(kept) - len(rare), "rescued": [sample.words[s] for s in rare]}
-    coverage |= {
-        "rare": len(infrequent) - len(rare),
-        "distinct": sample.distinct,
-        "min_documents": settings.min_documents,
-    }
+    coverage |= {"rare": len(infrequent) - len(rare), "distinct": sample.distinct}
+    coverage["min_documents"] = settings.min_documents
+    by_class = dict(zip(classes, counts.class_sizes.tolist(), strict=True))
     notes = [*sample.notes, *known.notes, *filter(None, [outputs.note]), *opened.notes]
     if not (np.isfinite(answers).all() and float(np.ptp(measured.by_document(measured.decisive), axis=0).max()) > 1e-6):
         notes.append("the model makes the same prediction for every document, so its predictions reveal nothing")
@@ -311,11 +309,7 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
         name=sample.corpus.name,
         model=model_name,
         classes=classes,
-        documents={
-            "all": len(sample.corpus.labels),
-            "read": n,
-            "by class": dict(zip(classes, counts.class_sizes.tolist(), strict=True)),
-        },
+        documents={"all": len(sample.corpus.labels), "read": n, "by class": by_class},
         settings=settings.measuring(),
         reading={
             "family": known.family,
@@ -364,20 +358,15 @@ def _judge(
     if learning is not Learning.LEARNED:  # then nothing is said of what a word is used for
         used = pl.col("status") != str(Status.NOT_SHOWN)
         uses = uses.with_columns(status=pl.when(used).then(pl.lit(str(Status.OTHER))).otherwise("status"))
+    agreement = {"model": correlation, "untrained": untrained, "shuffled": by_chance}
+    unsupported = uses.filter(pl.col("status") == str(Status.UNSUPPORTED))["token"][:3].to_list()
     return {
         "skill": skill,
-        "agreement": {
-            "model": correlation,
-            "untrained": untrained,
-            "shuffled": by_chance,
-            "frequency": evidence.of_frequency(found.documents),
-        },
+        "agreement": agreement | {"frequency": evidence.of_frequency(found.documents)},
         "tokens": _table(found, evidence, parts, measured.value, removals, use, uses),
         "uses": uses,
         "learning": learning,
-        "passages": measured.passages(
-            sample, uses.filter(pl.col("status") == str(Status.UNSUPPORTED))["token"][:3].to_list()
-        ),
+        "passages": measured.passages(sample, unsupported),
     }
 
 

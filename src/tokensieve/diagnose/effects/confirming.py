@@ -31,11 +31,8 @@ _TRIED = 4  # inputs that every rare candidate is inserted into
 
 
 class Trials:
-    """What C words (ascending) do: every removal and insertion so far.
-
-    `chosen` are pairs whose word was removed, (D,), `lost` what the answers lost, (D, H); `types` and `windows` are words and
-    inputs that do not contain them, (P,), `gained` what the answers gain if the word is inserted, (P, H).
-    """
+    """What C words (ascending) do: `chosen` pairs whose word was removed, (D,), what the answers `lost`, (D, H), and what they
+    `gained`, (P, H), when words `types` were inserted into `windows` that do not contain them, (P,)."""
 
     def __init__(self, words: Ints, heads: int) -> None:
         none = np.empty(0, dtype=np.int64)
@@ -69,11 +66,9 @@ class Trials:
 
     @staticmethod
     def rare_candidates(measured: Measured, rare: Ints, budget: int) -> tuple[Ints, int]:
-        """Words, of those too rare for a fair number of inputs, that deserve a look, ascending, and the passes that this took.
-
-        Those of largest answer alone, of largest effect, and in inputs predicted most unlike all others are inserted into the same
-        few inputs; the best are those of largest reliance, √n times the mean size of the change, if n inputs contain the word.
-        """
+        """Rare words to be looked at, ascending, and the passes that this took: those of largest answer alone, of largest effect,
+        and in inputs predicted most unlike all others are inserted into the same few inputs; best are those of largest reliance,
+        √n times the mean size of the change, if n inputs contain the word."""
         S, most = len(measured.value), round(24 * min(budget / 2400, 1.0))
         value = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
         held, known = np.bincount(measured.types, minlength=S), np.isfinite(measured.effect)

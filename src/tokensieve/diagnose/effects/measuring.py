@@ -63,11 +63,10 @@ _MOST_SKEWED = 0.45  # |k|, of 24 inputs or more: with more, intervals become mu
 
 
 class Work:
-    """How a measurement runs: batch by batch, saved as it goes, reporting how much of all work is done.
+    """How a measurement runs: in batches of `batch_size` inputs as long as the `longest` document, or more if they are shorter.
 
     Without gradients each word is removed from `removals` inputs at most. The file `path` keeps unfinished work; an InputError if
-    its `mark` (fingerprint of data, model and settings) is another. Progress is a fraction of `pieces`, an estimate of all work. A
-    batch has `batch_size` inputs as long as the `longest` document, or more if they are shorter.
+    its `mark` (fingerprint of data, model and settings) is another. Progress is a fraction of `pieces`, an estimate of all work.
     """
 
     def __init__(
@@ -115,11 +114,9 @@ class Measured:
         logits, answers: of each input, shapes (W, M) and (W, H); `decisive` are the answers less what a decision takes from them.
         attention: that the word receives, relative to an equal share for every piece of text in the input; each layer and
             last the rollout, shape (L+1, m); `on_special`: mean share of special tokens, shape (L+1,); None if there is none.
-        heads: the answer that `effect` is about: the predicted class's, shape (W,).
         value: answer to each word alone, shape (|S|, H).
-        effect: what the input's answer owes to the word, shape (m,); nan if it was not measured.
-        method: "integrated gradients" or "leave-one-out"; with the latter `chosen` are the pairs whose word was removed,
-            shape (D,), and `lost` what all answers lost, shape (D, H).
+        effect: what the answer of the predicted class (`heads`, shape (W,)) owes to the word, (m,); nan if it was not measured.
+        method: "integrated gradients" or "leave-one-out": `chosen` pairs (D,) lost their word, and their answers `lost` (D, H).
     """
 
     def __init__(self, subject: PieceSubject | TextSubject, outputs: Outputs, work: Work, name: str = "model") -> None:
@@ -190,8 +187,8 @@ class Measured:
         return np.column_stack([np.bincount(documents, column) / sizes for column in values.T])
 
     def remove(self, types: Ints, windows: Ints, stage: str, together: Mapping[int, Ints] | None = None) -> Floats:
-        """answers − answers without a word of each input, shape (D, H); nan if nothing else is in the input. `together`: word
-        type → the types that are removed with it, itself included."""
+        """answers − answers without a word of each input, (D, H); nan if nothing else is in it. `together`: word type → the types
+        that are removed with it, itself included."""
         lost: Floats = self.work.zeros(f"{stage}/lost", len(types), self.outputs.heads)
 
         def step(at: Ints) -> None:
@@ -299,11 +296,8 @@ class Measured:
         return out
 
     def use(self, labels: Ints) -> Use:
-        """Use estimated from the effects of all words; labels are those of the inputs, shape (W,).
-
-        With K > 2 classes the effect is on the predicted class's answer f_k = z_k − mean_j z_j; taking e from it moves the margin
-        over each other class by e K/(K − 1) on average, by which flips are estimated.
-        """
+        """Use estimated from the effects of all words; labels are those of the inputs, (W,). With K > 2 classes, taking e from the
+        predicted class's answer z_k − mean_j z_j moves its margins by e K/(K − 1) on average, by which flips are estimated."""
         w, H, effect = self.windows, self.answers.shape[1], self.effect
         if H == 1:
             f = self.decisive[w, 0]

@@ -196,9 +196,8 @@ def _fisher(rho: float) -> float:
 class Skill:
     """How well the model predicts, with 95 % intervals (accuracy: Wilson's; AUC, the mean over classes: jackknife over groups).
 
-    `majority` is the fraction of the largest class, `auc_random` what random weights of the words reach, `documents` counts pairs
-    of preference data once, `confusion` has true classes as rows, and `removal` is the mean loss of the true class's margin when a
-    word that matters is removed, with its interval.
+    `majority` is the fraction of the largest class, `auc_random` what random weights of the words reach; `documents` counts pairs
+    once, `confusion` has true classes as rows, `removal` is the mean loss of the true class's margin without a word that matters.
     """
 
     accuracy: float
@@ -254,11 +253,9 @@ class Skill:
 
     @staticmethod
     def random_auc(counts: Counts, read: Ints, partner: Ints | None, seed: int) -> float:
-        """The AUC that 97.5 % of 200 random scorers stay below, f = Σ_s c_s r_s/Σ_s c_s with r_s ~ N(0, 1) (one r for each class).
-
-        A model that has learned nothing weighs words by luck as these do, and ranks the classes of few texts better or worse than
-        at random. Of preference data, `partner` is the place among the documents read of each one's partner, shape (n,).
-        """
+        """The AUC that 97.5 % of 200 random scorers stay below, f = Σ_s c_s r_s/Σ_s c_s with r_s ~ N(0, 1) (one r for each class):
+        a model that has learned nothing weighs words by luck as these do. Of preference data, `partner` is the place among the
+        documents read of each one's partner, shape (n,)."""
         rng, x, labels = np.random.default_rng(seed), counts.matrix[read].astype(np.float64), counts.labels[read]
         length, found = np.maximum(np.asarray(x.sum(axis=1)).reshape(-1, 1), 1.0), []
         for k in range(1, 2) if counts.n_classes == 2 else range(counts.n_classes):
@@ -294,8 +291,7 @@ class Learning(StrEnum):
     ) -> Learning:
         """It has learned if it answers better than chance (accuracy or AUC), ranks documents better than random weights of their
         words do, *and* its words matter: removing words takes from the right answer, or a word is used that predicts the label or
-        helps, or what it does with a word agrees with importance (`Correlation.stands_out`). Barely if all hold but the second.
-        """
+        helps, or what it does with a word agrees with importance (`Correlation.stands_out`). Barely if all hold but the second."""
         measures = "value_importance", "gradient_importance", "deletion_importance"
         known = [name for name in measures if name in correlation and math.isfinite(correlation[name].low)]
         if skill.above_chance and not known and not math.isfinite(skill.removal[0]):

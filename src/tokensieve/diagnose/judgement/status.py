@@ -55,16 +55,12 @@ def judge(
     measured: Measured, use: Use, trials: Trials, found: Importance, needed: Floats, answers_differ: bool
 ) -> pl.DataFrame:
     """The words confirmed: those whose use is shown; of these those that dominate, those in FEWEST documents that double the odds,
-    then by reliance.
+    then by reliance. `needed` is the weight of each word and class in a simple model of the data, shape (|S|, K). If answers do not
+    differ between documents, no use is shown.
 
-    Columns: token, class (the one that the model takes it to speak for), status, use, use_low, use_high, inserted, inserted_low (of
-    fewer than FEWEST insertions nan), reliance, beyond, needed, share,
-    mean, flipped, concentration, helps, helps_low, helps_high, effect (|d̄|, towards that class), effect_low, effect_high,
-    strength (effect in units of a typical word that predicts the label), excess, inputs, documents, posterior_difference,
-    posterior_low, posterior_high, neutral, q_value (those of the data for that class).
-
-    `needed` is the weight of each word and class in a simple model of the data, shape (|S|, K). If answers do not differ between
-    documents, no use is shown.
+    Of the columns, class is the one that the model takes the word to speak for, inserted and inserted_low are nan of fewer than
+    FEWEST insertions, effect is |d̄| towards that class, strength is effect in units of a typical word that predicts the label, and
+    posterior_difference, posterior_low, posterior_high, neutral and q_value are those of the data for that class.
     """
     words, H = trials.words, trials.lost.shape[1]
     own = [trials.lost[measured.types[trials.chosen] == s] for s in words]

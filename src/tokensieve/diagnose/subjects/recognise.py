@@ -292,7 +292,7 @@ def _of_estimator(model: Any) -> _Answer:
                 "vectorizer"
             ) from None
         if name == "predict_proba":
-            return _log(z)
+            return np.log(np.maximum(z, 1e-12))
         z = z.reshape(len(texts), -1)
         return np.hstack([-z / 2, z / 2]) if len(model.classes_) == 2 else z
 
@@ -327,14 +327,9 @@ def _of_function(function: Callable[[list[str]], object], classes: int) -> _Answ
             )
         if classes == 2 and one:
             z = np.hstack([1 - z, z]) if share[0] else np.hstack([-z / 2, z / 2])
-        return _log(z) if share[0] else z
+        return np.log(np.maximum(z, 1e-12)) if share[0] else z
 
     return answer
-
-
-def _log(p: Floats) -> Floats:
-    """Probabilities as logits up to a constant, held above log 1e-12."""
-    return np.log(np.maximum(p, 1e-12))
 
 
 class TextSubject:
@@ -387,7 +382,6 @@ class TextSubject:
         return self._logits([self._words[s] for s in at])
 
     def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
-        """Not supported: this model has no gradients."""
         raise NotImplementedError
 
     def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
