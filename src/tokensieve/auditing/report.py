@@ -218,7 +218,7 @@ def _of_task(task: Task, audit: Audit) -> OfTask:
 
 @_of_task.register(Preferences)
 def _of_pairs(task: Preferences, audit: Audit) -> OfTask:
-    """The same of preference pairs, with the tokens that win and lose at equal length."""
+    """The same for preference pairs, with the tokens that win and lose at equal length."""
     facts = audit.pairs
     assert facts is not None
     by = facts.by and shown(facts.by, 40)
@@ -399,7 +399,7 @@ def first_class(audit: Audit) -> str:
 
 
 def _pictures(audit: Audit) -> list[Block]:
-    """Of the largest classes the map of values and of scores, and the strongest tokens; of two classes of the second."""
+    """For the largest classes (the second of two), the map of values and of scores, and the strongest tokens."""
     two = len(audit.classes) == 2
     out: list[Block] = []
     for label in audit.classes[1:] if two else _largest(audit, PICTURED):
@@ -439,7 +439,7 @@ def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[st
     caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}."
     caption += " The line is the mean of all token types, dotted where there are none."
     if len(audit.classes) > 2 and name == "alarm":
-        which = f"This is {own}, one of {len(audit.classes)} classes"
+        which = f"The picture shows {own}, one of {len(audit.classes)} classes"
         caption = f"{which}; to see another, choose it under “Class” and go to the map below. {caption}"
     listing = ", ".join(shown(token, 24) for token in (marked or audit.top(label, 5)["token"].to_list())[:8])
     description = f"Map of token types for {own}; named: {listing}."

@@ -64,7 +64,7 @@ class Comparison:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Of each model."""
+        """Seconds of each model."""
         return {one.model: sum(one.seconds.values()) for one in self.diagnoses}
 
     def files(self) -> dict[str, Content]:

@@ -49,10 +49,9 @@ class Schedule:
 def adam_step(
     g: Floats, m: Floats, r: Floats, rate: Floats | float, root: Floats | float, constants: tuple[float, ...]
 ) -> tuple[Floats, Floats, Floats]:
-    """New moments m and r, and what to take off x; of numbers when compiled, of arrays by `adam_step.py_func`.
-
-    g is the gradient, `rate` η/(1 − β₁ᵗ), `root` 1/√(1 − β₂ᵗ), and `constants` are `CONSTANTS` in the type of the arithmetic.
-    """
+    """The new moments m and r, and the amount to subtract from x: for numbers when compiled, for arrays through
+    `adam_step.py_func`. g is the gradient, `rate` η/(1 − β₁ᵗ), `root` 1/√(1 − β₂ᵗ), and `constants` are `CONSTANTS` in the
+    precision of the arithmetic."""
     new1, kept2, new2, epsilon = constants
     m = m + new1 * (g - m)
     r = kept2 * r + new2 * g * g
@@ -98,8 +97,8 @@ def train(
 
 
 def _packed(u: Floats, w: Floats) -> Floats:
-    """All that training keeps of a type in one row: u with its moments and gradient, then each w with its own. For two classes
-    a row is one line of the processor's cache (64 bytes, aligned), so a type costs one access to memory and not eight."""
+    """Everything that training stores about a type, in one row: u with its moments and gradient, then each w with its own. With two
+    classes, a row is one cache line (64 bytes, aligned), so a type costs one memory access instead of eight."""
     columns = 4 * (1 + w.shape[1])
     memory = np.zeros(len(u) * columns + 8)
     first = (-memory.ctypes.data // 8) % 8
@@ -210,7 +209,8 @@ def _exp(x: float) -> float:
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
 def _read(types: Ints, data: Floats, sink: int, table: Floats, q: Floats, f: Floats) -> tuple[int, float]:
-    """Attention into q, and f less the value of the type of largest attention into f; that type, and the sink's attention."""
+    """Write attention into q, and f minus the value of the type of largest attention into f; return that type and the sink's
+    attention."""
     peak = table[sink if sink >= 0 else types[0], 0]
     for i in range(len(types)):
         q[i] = table[types[i], 0]
@@ -236,7 +236,7 @@ def _read(types: Ints, data: Floats, sink: int, table: Floats, q: Floats, f: Flo
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
 def _learn(types: Ints, sink: int, table: Floats, q: Floats, f: Floats, g: Floats, top: int, drained: float) -> None:
-    """Add g times the derivatives of f to the gradients; what `_read` found, and g = ∂ℓ/∂f."""
+    """Add g times the derivatives of f to the gradients, given what `_read` found and g = ∂ℓ/∂f."""
     heads, g0, f0, w0 = table.shape[1] // 4 - 1, g[0], f[0], table[top, 4]
     for i in range(len(types)):
         s, slope = types[i], 0.0

@@ -62,7 +62,7 @@ class Gradient:
 
 
 class _Entries:
-    """Sums and maxima over the stored entries of each document, and what belongs to a document written at its entries."""
+    """Sums and maxima over the stored entries of each document, and numbers per document spread over its entries."""
 
     def __init__(self, indptr: Ints) -> None:
         self.sizes = np.diff(indptr)
@@ -149,7 +149,7 @@ def with_sink(matrix: sp.csr_array) -> sp.csr_array:
 
 
 def _blocks(matrix: sp.csr_array) -> Iterator[sp.csr_array]:
-    """The documents in order, a few million stored entries at a time, so that what is made per entry stays small."""
+    """The documents in order, a few million stored entries at a time, so that temporary arrays stay small."""
     for rows in Counts.row_blocks(matrix.indptr):
         yield matrix if rows == slice(0, matrix.shape[0]) else matrix[rows]
 

@@ -190,7 +190,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return cls(tokenizer=tokenizer, **model.settings)._take(model)
 
     def _take(self, model: Model) -> Self:
-        """What was learned, under scikit-learn's names."""
+        """Store what was learned under scikit-learn's names."""
         self._model, self.n_features_in_ = model, len(model.scores)
         self.classes_, self.vocabulary_, self.tokens_ = model.classes, model.vocabulary, model.tokens
         self.scores_, self.values_, self.prior_, self.sink_ = model.scores, model.values, model.prior, model.sink

@@ -313,7 +313,7 @@ def _project(E: Array, right: Floats) -> Floats:
 def _pull_and_update(
     E: Array, m1: Array, m2: Array, left: Floats, right: Floats, mode: int, rate: float = 1.0, root: float = 1.0
 ) -> Floats:
-    """leftᵀ E, shape (1 + H, d), and with the same reading of E what `mode` does to its rows."""
+    """leftᵀ E, shape (1 + H, d), and in the same pass over E the update of its rows that `mode` stands for."""
     pull, kind = np.zeros((-(-len(E) // BLOCK), *right.shape)), E.dtype.type
     constants = tuple(kind(x) for x in CONSTANTS)
     with _threads(E.size):

@@ -1,4 +1,4 @@
-"""One prediction explained: a table of contributions per token type, and the text split into pieces with theirs."""
+"""One prediction explained: a table of contributions per token type, and the text split into pieces with their contributions."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ HELD_OUT = 50_000  # more documents than that add nothing to the choice of when 
 
 
 class _Trial:
-    """A training of one strength and rate, and the length and scale of smallest loss on held-out documents."""
+    """A training run with one strength and rate, and the length and scale with the smallest loss on held-out documents."""
 
     def __init__(self, steps: int, score_rate: float, strength: float = 1.0, runs: Sequence[_Run] = ()) -> None:
         self.steps = steps  # of training
@@ -189,7 +189,8 @@ def _first_table(counts: Counts, prior: Floats, strength: float, pairs: bool, wi
 
 
 def _held_out(counts: Counts, settings: TrainSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
-    """Pairs of positions, those to learn from and those to choose on: of few documents each is held out once, of many a share."""
+    """Pairs of positions, those to learn from and those to choose on. With few documents, each is held out once; with many, a
+    fraction is."""
     n, labels, seed = counts.n_documents, counts.labels, settings.seed
     # Of many documents a share is held out once; of few, a part of each class is in every fold, and from 40 on folds may lack a
     # class: the scale that they choose is still better than none.
@@ -242,7 +243,7 @@ def _families(counts: Counts) -> Ints | None:
 
 
 def _held_out_pairs(counts: Counts, settings: TrainSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
-    """The same of pairs, in whole groups (prompts); with fewer than 20 pairs nothing is chosen."""
+    """The same for pairs, in whole groups (prompts); with fewer than 20 pairs nothing is chosen."""
     n = counts.n_documents // 2
     groups = np.arange(n) if units is None else units
     names = np.random.default_rng(settings.seed).permutation(np.unique(groups))
@@ -263,8 +264,8 @@ def _choose(
     parts: list[tuple[Ints, Ints]],
     tell: Progress,
 ) -> _Trial:
-    """Length, strength, rate and scale of smallest loss on held-out documents or pairs; a training is left after three checks
-    without a smaller one. Of many documents, which are held out in one part, the full strength alone is tried."""
+    """The length, strength, rate and scale with the smallest loss on held-out documents or pairs. A training run is stopped after
+    three checks without improvement. With many documents, held out in one part, only the full strength is tried."""
     if not parts:
         if settings.validation_share > 0 and counts.n_documents <= FEW and not schedule.pairs:
             # too few of a class for folds: a quarter of the full length, half of the start; least log loss of nine settings

@@ -281,7 +281,7 @@ class Piece:
 
 
 def _record_end(path: str, at: int, quotes: int) -> int:
-    """Where the record that holds the byte before `at` ends, with so many quotation marks before `at`."""
+    """The end of the record that contains the byte before `at`, given the number of quotation marks before `at`."""
     inside, quoting, back = quotes % 2 == 1, kind_of(path) in QUOTED, min(at, 1)
     with open(path, "rb") as file:
         file.seek(at - back)
@@ -353,7 +353,7 @@ def _reader(parts: Partitions, how: TrainSettings, tokenizer: Tokenizer) -> tupl
 
 
 def _values(piece: Piece, name: str, settings: ReadSettings) -> set[str]:
-    """The different values in a column; none where a piece cannot be read, which `_read` will say."""
+    """The different values in a column; none if a piece cannot be read, which `_read` reports."""
     with suppress(InputError):
         return {str(x) for batch in piece.table(settings).read([name]) for x in SourceTable.as_list(batch[name])}
     return set()

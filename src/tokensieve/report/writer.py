@@ -20,7 +20,7 @@ class _Result(Protocol):
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Of each stage by name; gains `report` and `total`, which `files` may therefore hold."""
+        """Seconds of each stage by name; gains `report` and `total`, which `files` may therefore hold."""
 
     @property
     def own_files(self) -> str:

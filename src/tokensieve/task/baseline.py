@@ -26,10 +26,8 @@ def _accuracies(
     strengths: Sequence[float],
     single: bool,
 ) -> Iterator[float]:
-    """Accuracy on `test` with each strength C; both matrices are written over.
-
-    Of pairs (not `single`) the model sees the differences, each in both orders, and has no intercept.
-    """
+    """Accuracy on `test` with each strength C; both matrices are overwritten. For pairs (not `single`) the model sees the
+    differences, each in both orders, and has no intercept."""
     documents = np.bincount(train.indices, minlength=train.shape[1]) + 1.0
     for counts in (train, test):
         counts.data = (1 + np.log(counts.data)) * (1 + np.log((train.shape[0] + 1) / documents))[counts.indices]

@@ -145,7 +145,7 @@ class Learned:
         return Model(np.asarray(self.classes), u, w, prior, tokens, steps=steps, settings=self.settings.parameters())
 
     def _choose(self, tell: Progress) -> None:
-        """The number of rounds, on held-out documents."""
+        """The number of rounds, chosen on held-out documents."""
         how, prior = self.settings, prior_of(self.sizes[0])
         share, salt = how.validation_share, f"validation {how.seed}"
         for number, state in enumerate(self._averaged(self.train, prior, (share, salt, False))):
@@ -199,7 +199,7 @@ def learn_on(
 
 
 def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> CountedCorpus:
-    """The documents as counts, with no more of the vocabulary and the words than their numbers."""
+    """The documents as counts; of the vocabulary and the words, only the numbers are passed on."""
     stream, bits, frame, _ = side
     index = {name: k for k, name in enumerate(classes)}
     frame = frame.with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
@@ -239,7 +239,7 @@ def _local(part: CountedCorpus, number: int, state: Any, schedule: Schedule, pas
 
 
 def _tested(part: CountedCorpus, state: Any, prior: Floats, some: Some | None = None) -> Sums:
-    """Sum of the losses, documents, those predicted correctly by class, words that are no token, and all words."""
+    """The sum of the losses, the documents, those predicted correctly by class, unknown words, and all words."""
     counts = _counts(part, some)
     matrix, labels = counts.matrix, counts.labels
     f = answers(matrix, state[0], state[1])
@@ -262,7 +262,7 @@ def _out_of_half(part: CountedCorpus, models: Sequence[Model]) -> Floats:
 
 
 class _OnCluster(Labels):
-    """Labelled documents on a cluster: sums and models are of all of them; only those of the parts are here."""
+    """Labelled documents on a cluster: sums and models cover all of them; only the documents of the parts are here."""
 
     def __init__(self, learned: Learned, parts: Sequence[CountedCorpus]) -> None:
         self.learned, self.held_out_here, self.left_out = learned, parts[1], ("curve",)

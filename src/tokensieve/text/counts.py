@@ -124,7 +124,7 @@ class Counts:
         return np.asarray(np.unique(self.matrix @ views, return_inverse=True)[1], dtype=np.int64)
 
     def largest_per_document(self, level: Floats) -> Floats:
-        """Largest number of each document, of one for each stored entry; shape (n,), −∞ for a document without types."""
+        """The largest of the numbers of each document's stored entries, shape (n,); −∞ for a document without types."""
         out, starts = np.full(self.n_documents, -np.inf), self.matrix.indptr
         some = starts[1:] > starts[:-1]
         if level.size:
@@ -171,7 +171,7 @@ class Counts:
 
     @cached_property
     def weighted_present(self) -> tuple[Ints | Floats, Ints | Floats]:
-        """`present` and `class_sizes`, each document counted as often as it weighs: shapes (|S|, K) and (K,)."""
+        """`present` and `class_sizes` with weighted documents: shapes (|S|, K) and (K,)."""
         if self.weights is None:
             return self.present, self.class_sizes
         return self._documents_by_class(self.weights), np.bincount(self.labels, self.weights, self.n_classes)
@@ -196,7 +196,7 @@ class Counts:
         return replace(part, weights=None if np.ptp(weights) == 0 else weights / weights.mean()), kept
 
     def blocks(self) -> Iterator[Counts]:
-        """The documents in order, a few million stored entries at a time, so that what is made per entry stays small."""
+        """The documents in order, a few million stored entries at a time, so that temporary arrays stay small."""
         for rows in self.row_blocks(self.matrix.indptr):
             yield self if rows == slice(0, self.n_documents) else self.rows(rows)
 
@@ -223,7 +223,7 @@ class Counts:
 
     @staticmethod
     def in_threads(work: Callable[[slice], T], n: int, size: int) -> list[T]:
-        """What `work` makes of runs of 0 … n − 1, in order: one for each core, but of a small `size` a single one."""
+        """The results of `work` on runs of 0 … n − 1, in order: one run for each core, but a single one if `size` is small."""
         cuts = np.linspace(0, n, (cpu_count() if size > 100_000 else 1) + 1).astype(np.int64).tolist()
         if len(cuts) == 2:
             return [work(slice(0, n))]
@@ -378,7 +378,7 @@ def _in_range(keys: Ints, starts: Ints, low: int, high: int) -> Ints:
 
 @numba.njit(cache=True, nogil=True)
 def _distinct(pairs: Ints, n: int) -> tuple[Ints, Ints]:
-    """The distinct keys of sorted pairs (key · n + document), and how many distinct pairs there are of each."""
+    """The distinct keys of sorted pairs (key · n + document), and the number of distinct pairs of each."""
     keys, sizes, found, before = np.empty(len(pairs), np.int64), np.zeros(len(pairs), np.int64), 0, -1
     for pair in pairs:
         if pair == before:

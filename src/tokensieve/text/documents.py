@@ -138,7 +138,7 @@ class Collected:
 def _joined(
     table: SourceTable, batch: Batch, texts: Sequence[str], row: int, role: str | None, columns: ColumnTokens | None
 ) -> tuple[pl.Series, int]:
-    """The text of each row, and how many lone surrogates were replaced. The value of another column alone is no document."""
+    """The text of each row, and how many lone surrogates were replaced. The value of another column alone is not a document."""
     found = [table.as_texts(batch[column], column, row, role) for column in texts]
     parts, names = [part for part, _ in found], () if columns is None else columns.names
     parts += [columns.words(name, batch[name]) for name in names] if columns else []
@@ -184,7 +184,7 @@ def read_rows(
 
 
 def _written(value: object) -> str | None:
-    """A value of any kind as text; one that is no single value as JSON."""
+    """A value of any kind as text; a value that is not a single one as JSON."""
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else str(value)
@@ -285,7 +285,7 @@ LEAST = 20  # documents with a label, and without it
 def _label_sets(
     values: Values, separator: str | None, name: str, first_row: int
 ) -> Iterator[tuple[object, set[str] | None]]:
-    """Each cell with its labels: of a list its entries, of a text the parts between separators; None where it is missing."""
+    """Each cell with its labels: the entries of a list, or the parts of a text between separators; None if it is missing."""
     for row, cell in enumerate(SourceTable.as_list(values), first_row):
         entries = cell.split(separator) if isinstance(cell, str) and separator is not None else cell
         entries = entries.tolist() if hasattr(entries, "tolist") else entries

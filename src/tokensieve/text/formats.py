@@ -79,7 +79,7 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None, ro
 
 
 def _unnamed_table(ending: str, path: Path, name: str, settings: SourceSettings) -> SourceTable:
-    """A file whose name does not say its kind: lines of fastText, JSON, or a table whose rows have the same number of fields."""
+    """A file whose name does not reveal its kind: fastText lines, JSON, or a table whose rows have the same number of fields."""
     unknown = InputError(
         f"{name}: cannot read a file {f'of kind {ending!r}' if ending else 'without an extension'}; supported: "
         f"{' '.join(KINDS)} (each also with {' or '.join(PACKED)}), lines that begin with __label__, and tables in any text file"
@@ -190,7 +190,7 @@ def _polars_frame(text: PlainText, mark: str, columns: Sequence[str], header: bo
 
 
 def _check_table(name: str, start: Sequence[str]) -> None:
-    """Refuse what is text but no table of texts."""
+    """Refuse text that is not a table of texts."""
     if start and re.match(r"[+-]?\d+(\.\d+)?( \d+:[\d.eE+-]+)+\s*$", start[0]):
         raise InputError(f"{name} contains numeric features (SVMlight), not text")
     if start and re.match(r"\s*<(!doctype|html|\?xml)", start[0].lower()):
@@ -198,7 +198,7 @@ def _check_table(name: str, start: Sequence[str]) -> None:
 
 
 def _first_lines(text: PlainText) -> list[str]:
-    """The first 50 lines, or those up to one that is no text."""
+    """The first 50 lines, or those up to one that is not text."""
     start = list[str]()
     with suppress(PlainText.NotText), closing(text.lines()) as lines:
         for line in islice(lines, 50):
@@ -305,7 +305,7 @@ def _json_table(array: bool, path: Path, name: str, settings: SourceSettings) ->
 
 
 def _decoded(where: str, content: str, form: str) -> object:
-    """What msgspec makes of it, or Python's reader, which also takes NaN, lone surrogates and numbers of any size."""
+    """The value that msgspec reads, or Python's reader, which also accepts NaN, lone surrogates and numbers of any size."""
     try:
         return msgspec.json.decode(content)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
@@ -401,7 +401,7 @@ def _guarded(scan: Callable[[], pl.LazyFrame], names: Sequence[str], name: str, 
 
 
 def _bytes(values: pl.Series) -> int:
-    """What the values are in memory at least, each for itself."""
+    """The least memory that the values take, each on its own."""
     dtype, own = values.dtype, 8 * len(values)
     if isinstance(dtype, pl.Struct):
         return own + sum(_bytes(values.struct.field(field.name)) for field in dtype.fields)

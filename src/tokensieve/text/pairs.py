@@ -126,7 +126,7 @@ class _Side(Collected):
             self._flush()
 
     def _flush(self) -> None:
-        """Keep what waits, with the values of other columns as fields."""
+        """Store the waiting rows, with the values of other columns as fields."""
         columns = [*zip(*self._waiting, strict=True)] or [()] * len(self._schema)
         frame = pl.DataFrame(dict(zip(self._schema, columns, strict=False)), schema=self._schema)
         frame = frame.with_columns(key=self.digests(frame["text"]))  # of the answers alone
@@ -255,7 +255,7 @@ class _PairReader:
         return "", ""
 
     def _tested_columns(self, ends: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Field → its columns in the order of the answers; one column for all answers where it holds something of the row."""
+        """Field → its columns in the order of the answers; one column for all answers if it describes the row."""
         found: dict[str, tuple[str, ...]] = {}
         lower = {name.strip().lower(): name for name in reversed(self.table.columns)}
         for name in self.how.columns:
@@ -282,7 +282,7 @@ class _PairReader:
         return found
 
     def _words(self, values: dict[str, Any], answers: int) -> list[tuple[str | None, ...]]:
-        """Of each answer, the word of each field; values of the whole row are marked with the answer's place."""
+        """For each answer, the word of each field; values that describe the row are marked with the answer's place."""
         found = []
         for i in range(answers):
             words = [values["\0" + columns[i % len(columns)]] for columns in self._columns.values()]
@@ -400,7 +400,7 @@ class _PairReader:
         return results
 
     def _outcome(self) -> Callable[[int, dict[str, Any]], int | None]:
-        """What the winner column holds → FIRST, SECOND, TIE or None."""
+        """A value of the winner column → FIRST, SECOND, TIE or None."""
         column, true = str(self.how.winner), ("1", "true")
         if len(self.columns) != 2:
             raise InputError("--winner is for two columns in --pairs; for more answers use --scores or --ranks")

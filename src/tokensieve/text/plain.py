@@ -52,7 +52,7 @@ _BINARY = {  # how files begin that are no text, whatever their name says
 
 
 def _unpacked_blocks(packed: IO[bytes], start: Callable[[], Any]) -> Iterator[bytes]:
-    """What a file holds, in its one or more frames. `zstandard.open` would end a file that is cut off without an error."""
+    """The contents of a file in one or more frames. `zstandard.open` would end a truncated file without an error."""
     frame, first = None, True
     while block := packed.read(2**11):  # 2 kB can expand to 64 MB
         while block := block if frame or first else block.lstrip(b"\0"):  # zeros may follow a frame
@@ -109,7 +109,7 @@ class PlainText:
 
     @staticmethod
     def check_regular(path: Path) -> None:
-        """Make sure that reading will end."""
+        """Make sure that reading the file will end."""
         if path.exists() and not path.is_file():
             raise InputError(f"{str(path)[-80:]!r} is a device, pipe or socket, not a regular file; copy it to one")
 
@@ -146,7 +146,7 @@ class PlainText:
         return out, folder
 
     def _undecodable(self, encoding: str) -> list[bytes] | None:
-        """Lines around the first bytes that are not of the encoding; none around a NUL byte; None where all are text."""
+        """Lines around the first bytes that are not in the encoding; none around a NUL byte; None if all of it is text."""
         decoder = codecs.getincrementaldecoder(encoding)()
         block = b""
         with self.path.open("rb") as file:
@@ -195,7 +195,8 @@ class PlainText:
 
 
 def _detected_encoding(start: bytes, lines: Sequence[bytes]) -> str | None:
-    """The encoding of a file by its beginning and some lines beyond ASCII; None where it is damaged UTF-8, or nothing is likely."""
+    """The encoding of a file, judged by its beginning and some lines beyond ASCII; None if it is damaged UTF-8 or nothing is
+    likely."""
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # first: its mark begins with that of UTF-16
         return "utf-32"
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

@@ -276,7 +276,7 @@ def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str])
 
 
 def _limited(blocks: Iterable[bytes], name: str, limits: bool, packed: tuple[bytes, ...] = ()) -> Iterator[bytes]:
-    """The blocks of what has no size, until they or one of their lines are too large: before they fill the disk."""
+    """Blocks of a source of unknown size, until they or one of their lines become too large, so that they cannot fill the disk."""
     start, line, total = b"", 0, 0
     for block in blocks:
         start, total = start or block[:8], total + len(block)

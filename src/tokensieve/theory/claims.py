@@ -55,7 +55,7 @@ class Attended:
         m, document, n, u = counts.matrix, counts.entry_documents, counts.n_documents, E @ flow.p
 
         def shares(matter: NDArray[np.bool_]) -> tuple[float, float, int]:
-            """Of the documents with types that matter, the fractions that select all, and any, of them; and how many there are."""
+            """Among the documents with types that matter: the fractions that select all and any of them, and their number."""
             all_of, some_of = np.bincount(document, matter, n), np.bincount(document, matter & mask, n)
             known = all_of > 0
             if not known.any():

@@ -172,7 +172,7 @@ def _complement(share: Share) -> Share:
 
 
 def _sides_with_feature(counts: Counts, tokens: list[str]) -> sp.csr_array:
-    """Of each pair, whether the preferred side alone (1) or the other alone (−1) contains each token."""
+    """For each pair, whether the preferred side alone (1) or the other alone (−1) contains each token."""
     place = {str(token): s for s, token in enumerate(counts.tokens)}
     columns = sp.csr_array(counts.matrix[:, [place[token] for token in tokens]])
     columns.data = np.ones_like(columns.data)

@@ -197,7 +197,7 @@ class Windows:
         return Windows(tokenizer, pl.Series(texts, dtype=pl.String), splitter, (), frame, limit, True, silent)
 
     def pieces_of(self, text: str) -> list[int]:
-        """Of a whole text, without special tokens."""
+        """The pieces of a whole text, without special tokens."""
         return list(self._given[0](text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def at(self, window: int) -> slice:
@@ -275,7 +275,7 @@ def _joined(runs: Sequence[tuple[list[int], _Pieces, _Pieces, int]]) -> tuple[_P
 
 
 def _encoded(tokenizer: Any, chunk: list[str], paired: bool) -> Iterator[tuple[_Pieces, list[tuple[int, int]], int]]:
-    """Of each text its piece ids, their offsets, and where the pieces of the second of two texts begin."""
+    """For each text its piece ids, their offsets, and where the pieces of the second of two texts begin."""
     sides = [text.partition(SEPARATOR)[::2] for text in chunk] if paired else [(text, "") for text in chunk]
     ask = partial(tokenizer, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)
     found = [ask([side[i] for side in sides]) for i in range(1 + paired)]

@@ -16,7 +16,7 @@ from tokensieve.escape import shown
 from tokensieve.evidence.importance import Category
 
 Specification = dict[str, Any]
-"""Of Vega-Lite, or a part of one."""
+"""A Vega-Lite specification, or a part of one."""
 
 Data = dict[str, list[Specification]]
 """Name of a data set → its rows."""

@@ -38,7 +38,7 @@ _WEAK = 0.2
 def _documents(
     indptr: Ints, indices: Ints, data: Floats, log_counts: Floats, signs: Floats, u: Floats, w: Floats
 ) -> tuple[Floats, ...]:
-    """Of each entry q and t e^{−m}; of each document y f, its scale m and log|g| + m (−∞ where no score can change f)."""
+    """For each entry, q and t e^{−m}; for each document, y f, its scale m and log|g| + m (−∞ where no score can change f)."""
     n = len(indptr) - 1
     most = u.max()
     near = most - u.min() < 500.0  # nothing underflows: one exponential for each type, not for each entry
@@ -409,7 +409,7 @@ class SplitLandscape:
         return np.asarray(self._base + self._A @ x[:k] + (self._F @ x[k:])[self.face.group])
 
     def _force(self, terms: _Terms) -> Floats:
-        """Of each unselected entry, relative to e^{shift}/n."""
+        """The force on each unselected entry, relative to e^{shift}/n."""
         return terms.g[self._open_documents] * terms.t[self._open]
 
     def _log(self, size: float, terms: _Terms) -> float:

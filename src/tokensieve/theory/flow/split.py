@@ -173,7 +173,7 @@ class Face:
 
 
 def _label_frequencies(counts: Counts, E: Floats, w: Floats, x: Floats) -> tuple[Floats, Floats, Floats] | None:
-    """Of each set of equal documents whose logit x can change: ∂f/∂x (m, k), the logit of its label frequency less f (m,), and
+    """For each set of equal documents whose logit x can change: ∂f/∂x (m, k), the logit of its label frequency less f (m,), and
     the curvature of the loss in f there (m,); None where such a set has one label, which no finite logit predicts best."""
     m, slopes, misses, bends = counts.matrix, [], [], []
     equal = counts.equal_documents

@@ -91,7 +91,7 @@ class _Prediction:
 
     @property
     def changes(self) -> list[tuple[float, float, int]]:
-        """Of each change of the selection ‖p‖, log t, and how many documents have another highest type."""
+        """For each change of the selection: ‖p‖, log t, and how many documents have another highest type."""
         return [
             (float(np.linalg.norm(after.points[0])), float(after.log_time[0]), after.changed)
             for before, after in itertools.pairwise(self.phases)
@@ -266,7 +266,7 @@ class FlowLimit:
 
     @property
     def changes(self) -> list[tuple[float, float, int]]:
-        """Of each predicted change of the selection ‖p‖, log t, and how many documents have another highest type."""
+        """For each predicted change of the selection: ‖p‖, log t, and how many documents have another highest type."""
         return [] if self.prediction is None else self.prediction.changes
 
     def to_dict(self) -> dict[str, object]:

@@ -159,7 +159,7 @@ class _Problem:
         return np.stack([low[both], high[both]], axis=1), u[low[both]] - u[high[both]]
 
     def most_violated_pairs(self, z: Floats) -> Ints:
-        """Of these pairs, up to 2,000 whose margin is smallest, as long as it is below 1 − _VIOLATION; none twice."""
+        """Up to 2,000 of these pairs whose margin is smallest, as long as it is below 1 − _VIOLATION; none twice."""
         pairs, gaps = self.closest_types(z)
         once = np.unique(self._lead[pairs], axis=0, return_index=True)[1]
         worst = once[np.argsort(gaps[once], kind="stable")[:2_000]]
@@ -168,7 +168,7 @@ class _Problem:
 
 @numba.njit(cache=True)
 def _extremes(indptr: Ints, indices: Ints, selected: NDArray[np.bool_], u: Floats) -> tuple[Ints, Ints]:
-    """Of each document, the selected type of lowest score and the unselected type of highest; −1 where there is none."""
+    """For each document, the selected type of lowest score and the unselected type of highest; −1 where there is none."""
     n = len(indptr) - 1
     low = np.full(n, -1, np.int64)
     high = np.full(n, -1, np.int64)
