@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.geometry import laplacian_form, span_of
+from tokensieve.theory.geometry import laplacian_form, span_of, unique_pairs
 
 if TYPE_CHECKING:
     from tokensieve.theory.flow.split import Face
@@ -120,9 +120,10 @@ def _node_forces(
 
 def _times_differences(rows: Ints, pairs: Ints, values: Floats, F: Floats, height: int) -> Floats:
     """Σ value (F_b − F_a) in each of `height` rows, over pairs (a, b), shape (j, 2)."""
-    numbers, which = np.unique(pairs @ [len(F), 1], return_inverse=True)
-    first, second = np.divmod(numbers, len(F))
-    return np.asarray(sp.csr_array((values, (rows, which)), shape=(height, len(numbers))) @ (F[second] - F[first]))
+    sums = sp.coo_array(
+        (np.concatenate([values, -values]), (np.tile(rows, 2), pairs.T[::-1].ravel())), shape=(height, len(F))
+    )
+    return np.asarray(sums.tocsr() @ F)
 
 
 class _Terms(NamedTuple):
@@ -341,7 +342,7 @@ class SplitLandscape:
         self._ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
         ties = self._ends[:, 0] * counts.n_types + counts.matrix.indices[self._open]
         self._first, self._pair = np.unique(ties, return_index=True, return_inverse=True)[1:]
-        pairs = np.unique(self._ends[moves[kept][self._open]], axis=0)
+        pairs = unique_pairs(self._ends[moves[kept][self._open]], counts.n_types)[0]
         inside = span_of(F, pairs)
         self._W = face.outside @ inside
         self._rest = face.outside @ (q - inside @ (inside.T @ q))

@@ -33,7 +33,7 @@ from scipy.sparse.csgraph import connected_components
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.integrator import Integrator
 from tokensieve.theory.flow.landscape import Landscape
-from tokensieve.theory.geometry import laplacian_form, span_of
+from tokensieve.theory.geometry import laplacian_form, span_of, unique_pairs
 
 # A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the product is about one.
 _SETTLED = 5.0
@@ -119,22 +119,27 @@ class Face:
             loose = np.log(np.maximum(curvature, 1e-300)) + log_size < _SETTLED
             if not loose.any():
                 return face
-            # A tie is none where a share of 1e-4 of its difference lies along loose directions; less is rounding.
             tied, inner = np.flatnonzero(face.mask), E @ (face.inside @ axes)
-            pairs, where = np.unique(np.stack([m.indices[tied], top[tied]], axis=1), axis=0, return_inverse=True)
-            stays = np.ones(len(pairs), bool)
+            pairs, where = unique_pairs(np.stack([m.indices[tied], top[tied]], axis=1), counts.n_types)
+            share = np.zeros(len(pairs))
             for first in range(0, len(pairs), 20_000):  # as many differences are held at once
                 part = slice(first, first + 20_000)
                 apart = inner[pairs[part, 0]] - inner[pairs[part, 1]]
-                stays[part] = np.linalg.norm(apart[:, loose], axis=1) <= 1e-4 * np.linalg.norm(apart, axis=1)
-            if stays.all():
+                share[part] = np.linalg.norm(apart[:, loose], axis=1) / np.maximum(
+                    np.linalg.norm(apart, axis=1), 1e-300
+                )
+            # A tie is none where a share of 1e-4 of its difference lies along loose directions; less is rounding. Embeddings are
+            # not orthogonal, so that one loose tie gives many others a share: those with the largest go first.
+            again, before = np.array_equal(face.mask, before), face.mask
+            leaves = share > max(1e-4, 0.0 if again else 0.5 * float(share.max()))
+            if not leaves.any():
                 return face
             # Where several types of a document are loose, the nearest may be tied without the others: it is tried again, unless
             # the others are tied again through V.
-            leaving = tied[~stays[where.ravel()]]
+            leaving = tied[leaves[where]]
             leaving = leaving[np.lexsort((level[leaving], document[leaving]))]
             behind = leaving[:-1][document[leaving[:-1]] == document[leaving[1:]]]
-            again, before, mask = np.array_equal(face.mask, before), face.mask, face.mask.copy()
+            mask = face.mask.copy()
             mask[leaving if again or not len(behind) else behind] = False
         return face
 
@@ -304,8 +309,7 @@ class Exponentials:
         d, s = counts.entry_documents[rest], m.indices[rest]
         log_weight = np.log(m.data[rest]) + (land.E @ at.z)[s] - at.log_total[d]
         pull = y[d] * (at.answers[d] - land.w[s])
-        pairs, which = np.unique(np.stack([face.own[d], face.group[s]], axis=1), axis=0, return_inverse=True)
-        which = which.ravel()
+        pairs, which = unique_pairs(np.stack([face.own[d], face.group[s]], axis=1), len(F))
         with np.errstate(divide="ignore"):
             level = np.log(np.abs(pull)) - np.logaddexp(0.0, y[d] * at.answers[d])
             level += log_weight - math.log(counts.n_documents)
@@ -422,7 +426,13 @@ class _LivePairs:
         self._live = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
         self._B = span_of(phi.F, phi.pairs[self._live])
         self._rest = q - self._B @ (self._B.T @ q)
-        inside = replace(phi, F=phi.F @ self._B, log_k=phi.log_k - phi.gaps(self._rest))
+        # The live pairs alone, between the groups that occur in them.
+        nodes, ends = np.unique(phi.pairs[self._live], return_inverse=True)
+        log_k, others = (
+            (phi.log_k - phi.gaps(self._rest))[self._live],
+            (phi.sign[self._live], phi.log_weight[self._live]),
+        )
+        inside = Exponentials(phi.F[nodes] @ self._B, ends.reshape(-1, 2), log_k, *others)
         self.slope, self.hessian = inside.slope, inside.hessian
 
     def split(self, q: Floats) -> Floats:

@@ -35,6 +35,10 @@ _LATE = "the time limit was reached; allow more with --max-seconds"
 _KEPT = 4.0
 # Log t from which on a prediction need not begin later, and up to which a curve is extended until one is met.
 LATE_ENOUGH, _LONGEST = 36.0, 60.0
+# A prediction goes on for so much log t: at a change of the selection a little time is a long way, which is no error.
+_BEYOND = 1.0
+# A type that came near has to be this many nats further away before the slow flow takes over again.
+_AWAY = 0.5
 # Distance of the curve to the predicted path, relative to ‖p‖, that is allowed.
 _ALLOWED = 2e-2
 # A direction is confirmed where the slow flow is within this of it; a certificate where its residual is within that.
@@ -156,19 +160,20 @@ class _Prediction:
                 self.trouble = _LATE
                 return
             if flow.looked != looked and flow.face is not None:
-                looked, self._settled = flow.looked, self._settled_ties(flow.face)
+                looked, self._settled = flow.looked, self._settled_ties(flow.face, NEAR + _AWAY)
                 if self._settled is not None:
                     return
         self.trouble = f"another token came close to a tie at log t = {began:.4g}, and the ties did not settle"
 
-    def _settled_ties(self, face: Face) -> tuple[Face, Equilibrium, Exponentials] | None:
-        """The ties at a point with their finite part and slow loss, where all have settled and no other type is near; else None."""
+    def _settled_ties(self, face: Face, away: float = NEAR) -> tuple[Face, Equilibrium, Exponentials] | None:
+        """The ties at a point with their finite part and slow loss, where all have settled and the weight of every other type is
+        below e^{−away}; else None."""
         finite = Equilibrium.near(self._land, face, self._z)
         if finite is None or finite.moved > 0.1:
             return None
         phi = Exponentials.of(self._land, face, finite)
         near = phi.nearness(face.outside.T @ self._z).max(initial=-math.inf)
-        return (face, finite, phi) if near <= -NEAR else None
+        return (face, finite, phi) if near <= -away else None
 
 
 @dataclass(frozen=True)
@@ -332,7 +337,7 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
         prediction = _Prediction(land, flow.coordinates[row], float(flow.log_time[row]))
         # Steps of a flow without ties grow with log t, so that the next few may lie beyond that.
         until = min(last, max(4 * start, float(flow.log_time[min(row + 5, len(flow.log_time) - 1)])))
-        prediction.extend(until, deadline)
+        prediction.extend(until + _BEYOND, deadline)
         error = math.inf
         if prediction.phases:
             followed = flow.log_time <= min(until, float(prediction.log_time[-1]))
@@ -472,12 +477,12 @@ def _certify_balance(phi: Exponentials, direction: Floats, phase: _Phase) -> _Ba
         step = axes @ ((axes.T @ -slope) / curvature)
         moved = views @ step
         x = x + step * min(1.0, 2.0 / float(np.abs(moved[pairs[:, 0]] - moved[pairs[:, 1]]).max()))
-    drift = views @ (x - begin)
-    near = float(np.abs(drift[pairs[:, 0]] - drift[pairs[:, 1]]).max())
+    drift, pulling = views @ (x - begin), int(np.sum(phi.sign[tight] < 0))
+    # Where no pair pulls, Ψ is convex and has one minimum, wherever the slow flow is. A weak force can leave it far away for long.
+    near = float(np.abs(drift[pairs[:, 0]] - drift[pairs[:, 1]]).max()) if pulling else 0.0
     # Rounding leaves some 1e-12 of the largest curvature.
     if residual > _CERTIFIED or curvature[0] <= 1e-9 * curvature[-1] or near > 1.0:
         return None
-    pulling = int(np.sum(phi.sign[tight] < 0))
     least, spread = float(curvature[0]), float(curvature[0] / curvature[-1])
     return _Balance(B @ x, pairs, pulling, least, spread, residual, direction, float(gaps.min()))
 
