@@ -25,8 +25,6 @@ from tokensieve.theory.flow.landscape import Landscape
 _LIVE, _STALE, _SPOILT = 25.0, 15.0, 5.0
 # e^{STEEP} is as steep as a right-hand side needs to be for a step to be rejected.
 STEEP = 300.0
-# Step of the clock to begin with.
-_FIRST = 0.1
 # Entries that have become too weak are looked for once per so much of the clock.
 _LOOK = 0.5
 # SciPy ends Newton's method at √rtol of the error that a step may have. Ten times that, 0.1 at 1e-4, is as accurate and faster.
@@ -65,7 +63,7 @@ class Integrator:
         clock: float,
         log_time: float,
         tolerance: tuple[float, float],
-        step: float = _FIRST,
+        step: float = 0.1,
     ) -> None:
         self.p, self.clock = p, clock
         self._coordinates, self._tolerance, self.last_step = coordinates, tolerance, step
@@ -100,12 +98,7 @@ class Integrator:
                     solver.status = "failed"
             if solver.status == "failed" or not np.isfinite(solver.y).all():
                 self._solver = None
-                if self.last_step <= _FIRST:
-                    return False
-                self.last_step = (
-                    _FIRST  # a step may fail because it is long: where nothing moved for a while, hundreds of nats
-                )
-                continue
+                return False
             passed = max(float(solver.t), 0.0)
             grown = self.here.left_out_force(solver.y, -_STALE - passed) + passed
             if grown <= -_SPOILT or self._margin > 1e6:
@@ -126,7 +119,7 @@ class Integrator:
             return False
         self._offset = float(np.logaddexp(self.log_time, passed))
         self.p = self.p if p is None else p
-        self.clock, self._followed, self.last_step = -math.inf, False, _FIRST
+        self.clock, self._followed, self.last_step = -math.inf, False, 0.1
         self._choose()
         return True
 

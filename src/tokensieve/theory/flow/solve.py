@@ -233,7 +233,9 @@ class SplitFlow:
         if before is not None and np.array_equal(face.mask, before.mask):
             return False
         self.face = face
-        self.solver = self._begin(solver.p, solver.clock, solver.log_time, 0.1 if before is None else solver.last_step)
+        # Where nothing moved for a while steps are many nats long, and the first one in other coordinates may fail because of that.
+        step = 0.1 if before is None else min(solver.last_step, 1.0)
+        self.solver = self._begin(solver.p, solver.clock, solver.log_time, step)
         return before is not None or face.dimension > 0
 
     def outside(self) -> tuple[float, float, float]:

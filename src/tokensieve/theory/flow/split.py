@@ -74,9 +74,12 @@ class Face:
         lead = np.zeros(counts.n_documents, np.int64)
         lead[document[mask]] = m.indices[mask]
         directions = np.random.default_rng(0).standard_normal((E.shape[1], 3))
-        views = E @ (directions - inside @ (inside.T @ directions))
-        apart = np.abs(views[m.indices] - views[lead[document]]).max(axis=1)
-        same = (apart <= 1e-9 * float(np.linalg.norm(E, axis=1).max())) | (group[m.indices] == group[lead[document]])
+        views, near = E @ (directions - inside @ (inside.T @ directions)), 1e-9 * float(np.linalg.norm(E, axis=1).max())
+        leads = lead[document]
+        same = (group[m.indices] == group[leads]) | (np.abs(views[m.indices, 0] - views[leads, 0]) <= near)
+        seen = np.flatnonzero(same)
+        apart = np.abs(views[m.indices[seen]] - views[leads[seen]]).max(axis=1)
+        same[seen] = (group[m.indices[seen]] == group[leads[seen]]) | (apart <= near)
         if (same & ~mask).any():
             group = cls.ties(counts, same)
         group = np.unique(group, return_inverse=True)[1]
@@ -112,22 +115,21 @@ class Face:
             face = cls.of(counts, E, mask)
             if face.dimension == 0:
                 return face
-            inner = face.restricted(counts)
-            H, _, log_size = Landscape(inner, E @ face.inside, land.w).hessian(face.inside.T @ z)
+            inner, A = face.restricted(counts), E @ face.inside
+            H, _, log_size = Landscape(inner, A, land.w).hessian(face.inside.T @ z)
             curvature, axes = np.linalg.eigh(H)
             log_size = log_time + max(log_size, -1e3) + math.log(inner.n_documents / counts.n_documents)
             loose = np.log(np.maximum(curvature, 1e-300)) + log_size < _SETTLED
             if not loose.any():
                 return face
-            tied, inner = np.flatnonzero(face.mask), E @ (face.inside @ axes)
+            tied, along = np.flatnonzero(face.mask), axes[:, loose]
             pairs, where = unique_pairs(np.stack([m.indices[tied], top[tied]], axis=1), counts.n_types)
             share = np.zeros(len(pairs))
             for first in range(0, len(pairs), 20_000):  # as many differences are held at once
                 part = slice(first, first + 20_000)
-                apart = inner[pairs[part, 0]] - inner[pairs[part, 1]]
-                share[part] = np.linalg.norm(apart[:, loose], axis=1) / np.maximum(
-                    np.linalg.norm(apart, axis=1), 1e-300
-                )
+                apart = A[pairs[part, 0]] - A[pairs[part, 1]]
+                lengths = np.maximum(np.linalg.norm(apart, axis=1), 1e-300)
+                share[part] = np.linalg.norm(apart @ along, axis=1) / lengths
             # A tie is none where a share of 1e-4 of its difference lies along loose directions; less is rounding. Embeddings are
             # not orthogonal, so that one loose tie gives many others a share: those with the largest go first.
             again, before = np.array_equal(face.mask, before), face.mask
@@ -314,10 +316,10 @@ class Exponentials:
             level = np.log(np.abs(pull)) - np.logaddexp(0.0, y[d] * at.answers[d])
             level += log_weight - math.log(counts.n_documents)
             # Σ K of each pair, relative to its largest term.
-            top, nearest = np.full((2, len(pairs)), -np.inf)
-            np.maximum.at(top, which, level)
-            np.maximum.at(nearest, which, log_weight)
-            top[np.isneginf(top)] = 0.0
+            order = np.argsort(which, kind="stable")
+            first = np.searchsorted(which[order], np.arange(len(pairs)))
+            top, nearest = (np.maximum.reduceat(x[order], first) if len(pairs) else x for x in (level, log_weight))
+            top = np.where(np.isneginf(top), 0.0, top)
             share = np.exp(level - top[which])
             total = np.bincount(which, np.sign(pull) * share, len(pairs))
             total[np.abs(total) <= _CANCELS * np.bincount(which, share, len(pairs))] = 0.0

@@ -405,20 +405,20 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     # dq/dlog t at the end of the slow flow.
     unit, log_size = phi.slope(phase.slow_path[-1])
     velocity = unit * math.exp(min(phase.clock + log_size, STEEP))
-    balance = _certify_balance(phi, face.outside.T @ margin.p, phase) if margin.status == "solved" else None
+    solved = margin.status == "solved"
+    balance = _certify_balance(phi, face.outside.T @ margin.p, phase, velocity) if solved else None
     is_max_margin = balance is not None and balance.slowest > 1 - _CERTIFIED
     tight = np.flatnonzero((phi.gaps(velocity) <= 1 + _CONFIRMED) & ~phi.without_force)
     if balance is None and len(tight):
         # The shortest p with margin one on the pairs that are tight along the slow flow, if every other margin is larger.
         D = phi.F[phi.pairs[tight, 0]] - phi.F[phi.pairs[tight, 1]]
         nearby = np.linalg.lstsq(D, np.ones(len(D)), rcond=1e-10)[0]
-        balance = _certify_balance(phi, nearby, phase)
+        balance = _certify_balance(phi, nearby, phase, velocity)
     if balance is None:
         flat = "(F3) has no strict local minimum near the flow"
-        why = flat if margin.status == "solved" else f"(F2) is {margin.status}"
+        why = flat if solved else f"(F2) is {margin.status}"
         return replace(limit, reason=f"{why}; a longer flow would decide")
-    unit = balance.direction / np.linalg.norm(balance.direction)
-    away = math.atan2(float(np.linalg.norm(velocity - (velocity @ unit) * unit)), float(velocity @ unit))
+    away = _angle(velocity, balance.direction)
     if away > _CONFIRMED:
         return replace(limit, balance=balance, reason=f"the slow flow is still {away:.2g} rad away from p̂")
     k = face.dimension
@@ -455,7 +455,12 @@ def _second_order(land: Landscape, phase: _Phase) -> bool:
     return len(np.unique(kinds[0])) < len(np.unique(kinds[1]))
 
 
-def _certify_balance(phi: Exponentials, direction: Floats, phase: _Phase) -> _Balance | None:
+def _angle(p: Floats, direction: Floats) -> float:
+    unit = direction / np.linalg.norm(direction)
+    return math.atan2(float(np.linalg.norm(p - (p @ unit) * unit)), float(p @ unit))
+
+
+def _certify_balance(phi: Exponentials, direction: Floats, phase: _Phase, velocity: Floats) -> _Balance | None:
     """(F3) by Newton's method from where the slow flow is; None where that reaches no strict minimum nearby."""
     gaps = phi.gaps(direction)
     tight = np.flatnonzero((gaps <= 1 + _CERTIFIED) & ~phi.without_force)
@@ -478,8 +483,9 @@ def _certify_balance(phi: Exponentials, direction: Floats, phase: _Phase) -> _Ba
         moved = views @ step
         x = x + step * min(1.0, 2.0 / float(np.abs(moved[pairs[:, 0]] - moved[pairs[:, 1]]).max()))
     drift, pulling = views @ (x - begin), int(np.sum(phi.sign[tight] < 0))
-    # Where no pair pulls, Ψ is convex and has one minimum, wherever the slow flow is. A weak force can leave it far away for long.
-    near = float(np.abs(drift[pairs[:, 0]] - drift[pairs[:, 1]]).max()) if pulling else 0.0
+    # Where no pair pulls, Ψ is convex and has one minimum. With a weak force, a slow flow in its direction stays far away for long.
+    near = float(np.abs(drift[pairs[:, 0]] - drift[pairs[:, 1]]).max())
+    near = near if pulling or _angle(velocity, direction) > _CONFIRMED else 0.0
     # Rounding leaves some 1e-12 of the largest curvature.
     if residual > _CERTIFIED or curvature[0] <= 1e-9 * curvature[-1] or near > 1.0:
         return None
