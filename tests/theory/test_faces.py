@@ -16,9 +16,9 @@ from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.flow.solve import Flow, SplitFlow, gradient_flow
-from tokensieve.theory.flow.split import Exponentials
+from tokensieve.theory.flow.split import NEAR, Exponentials, Face
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.limit.certify import FlowLimit
+from tokensieve.theory.limit.certify import FlowLimit, _Prediction
 from tokensieve.theory.one_step import one_step
 from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import verify
@@ -405,10 +405,68 @@ def test_a_prediction_is_compared_where_the_steps_of_the_curve_are_long() -> Non
     assert limit.fate == "diverges, Theorem 4.3" and limit.compared[2] < 1e-3
 
 
-def opposed(held: list[list[int]], labels: list[int], E: list[list[float]], w: list[float]) -> tuple[FlowLimit, Counts]:
+def test_one_loose_tie_leaves_the_others_tied() -> None:
+    """Embeddings are not orthogonal, so that the direction of a loose tie has a part in all others; they were released with it."""
+    held = np.kron(np.repeat(np.eye(11), [2] * 10 + [1], axis=0), [1.0, 1.0])
+    E, scores = np.random.default_rng(0).standard_normal((22, 64)) / 8, np.zeros(22)
+    scores[21] = 5.0  # the last document pulls this gap of five nats shut
+    land = Landscape(Counts.from_matrix(held, [0, 1] * 10 + [1]), E, np.tile([1.0, -1.0], 11))
+    face = Face.settled(land, np.linalg.lstsq(E, scores, rcond=None)[0], 30.0)
+    assert face.dimension == 10 and face.mask[:-2].all() and face.mask[-2:].sum() == 1
+
+
+def test_a_selection_that_changed_again_and_again_is_certified() -> None:
+    """All ties were released with a loose one, so that the prediction left and found the same face 200 times."""
+    counts = single_token(60, 30, 6, 8, leak=0.1, seed=5)[0]
+    limit = verify(counts, VerifySettings(d=128, seed=5, max_norm=2000.0)).limit
+    assert limit.fate == "diverges along p̂ with finite gaps" and limit.prediction is not None
+    assert len(limit.prediction.phases) < 20 and limit.compared[2] < 1e-3
+
+
+def test_a_type_that_came_near_has_to_move_away() -> None:
+    """On 300 reviews the slow flow took over while a type was still near, and it was near at once, 200 times."""
+    land = Landscape(Counts.from_matrix([[1, 1], [1, 1]], [1, 1]), np.eye(2), np.array([1.0, 0.0]))
+    prediction = _Prediction(land, np.array([4.1, -4.1]), 10.0)
+    face = prediction._settled_ties(Face.settled(land, np.array([4.1, -4.1]), 10.0))[0]
+    assert prediction._settled_ties(face) is not None and prediction._settled_ties(face, NEAR + 0.5) is None
+
+
+def test_the_first_step_in_other_coordinates_is_not_long() -> None:
+    """Where nothing moved for a while a step was 100 nats long; in the coordinates of other ties it failed, again and again."""
+    counts, E, w, p = contradicted()
+    flow = gradient_flow(counts, E, w, p)
+    land = Landscape(counts, E if flow.basis is None else E @ flow.basis, w)
+    at = float(flow.log_time[-1])
+    again = SplitFlow(land, flow.coordinates[-1], at, at, 1e-5, Face.settled(land, flow.coordinates[-1], -100.0))
+    again.solver.last_step = 100.0
+    assert again.refresh_ties() and again.solver.last_step <= 1.0 and again.step()
+
+
+def test_a_weak_force_leaves_the_slow_flow_far_from_its_balance() -> None:
+    """With a multiplier of 1e-7 the offset still moves at log t = 10⁶. Ψ is convex where no pair pulls: its minimum is known."""
+    counts = Counts.from_matrix(np.kron(np.eye(2), [1.0, 1.0]), [1, 1])
+    E, w = np.array([[1.0, 0.0], [0.0, 0.0], [1.0 - 1e-7, 1.0], [0.0, 0.0]]), np.array([0.0, -0.4, 0.0, -0.4])
+    limit = limit_of(counts, E, w, np.array([1.0, 3.0]), max_norm=2000.0)
+    assert limit.fate == "diverges, Theorem 4.3" and limit.balance is not None
+    np.testing.assert_allclose(limit.direction, [1.0, 1e-7], atol=1e-12)
+    # The forces 0.1 e^{−D·ρ} of the two documents are the multipliers 1 and 1e-7 of p̂.
+    np.testing.assert_allclose(limit.balance.rho, [math.log(0.1), math.log(1e7)], atol=1e-5)
+
+
+def test_a_prediction_is_compared_beyond_the_end_of_the_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a change of the selection a little time is a long way: a path that ended at the same log t had not come as far."""
+    ends, extend = list[float](), _Prediction.extend
+    monkeypatch.setattr(_Prediction, "extend", lambda self, far, *rest: (ends.append(far), extend(self, far, *rest))[1])
+    limit = limit_of(*contradicted())
+    assert ends[0] >= limit.flow.log_time[-1] + 1
+
+
+def opposed(
+    held: list[list[int]], labels: list[int], E: list[list[float]], w: list[float], tolerance: float = 1e-5
+) -> tuple[FlowLimit, Counts]:
     """The limit from p = 0 on documents some of which are equal and have different labels."""
     counts = Counts.from_matrix(held, labels)
-    return limit_of(counts, np.array(E), np.array(w), np.zeros(len(E[0])), max_norm=1e4, tolerance=1e-5), counts
+    return limit_of(counts, np.array(E), np.array(w), np.zeros(len(E[0])), max_norm=1e4, tolerance=tolerance), counts
 
 
 def test_p_converges_to_a_point_of_a_surface_of_minima() -> None:
@@ -453,11 +511,15 @@ OPPOSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("held", "labels", "E", "w", "ties"), OPPOSED)
+@pytest.mark.parametrize(
+    ("held", "labels", "E", "w", "ties"), [pytest.param(*OPPOSED[0], marks=pytest.mark.slow), *OPPOSED[1:]]
+)
 def test_gaps_on_which_no_force_acts_grow_more_slowly_than_log_t(
     held: list[list[int]], labels: list[int], E: list[list[float]], w: list[float], ties: int
 ) -> None:
-    limit, counts = opposed(held, labels, E, w)
+    # What pushes the slowest gap of the first case is e^τ times the distance of f from f*, which is the error of the curve: at a
+    # local error of 1e-5 its rate is 6% off, at 1e-6 0.8%, at 1e-7 0.4%. The predicted rate is the same in all three.
+    limit, counts = opposed(held, labels, E, w, tolerance=1e-6)
     assert limit.fate == "diverges along p̂ with finite gaps" and limit.face is not None and limit.face.dimension == ties
     assert limit.balance is not None and 0 < limit.balance.slowest < 0.6 and not limit.is_max_margin
     assert "gaps on which no force acts" in limit.reason and limit.compared[2] < 1e-2
@@ -471,8 +533,7 @@ def test_gaps_on_which_no_force_acts_grow_more_slowly_than_log_t(
         for r in m.indices[row][~mask[row]]:
             gap = scores[:, m.indices[row][mask[row]][0]] - scores[:, r]
             rates.append((gap[1] - gap[0]) / (times[rows[1]] - times[rows[0]]))
-    # Steps are two units long by then; at a local error of 1e-4 the slowest gap is followed to some hundredths.
-    assert min(rates) == pytest.approx(limit.balance.slowest, rel=0.1)
+    assert min(rates) == pytest.approx(limit.balance.slowest, rel=0.02)
 
 
 def test_forces_of_second_order_are_no_verdict() -> None:
