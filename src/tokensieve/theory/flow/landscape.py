@@ -306,11 +306,8 @@ class _LiveEntries(Landscape):
         return self.left_out(self.E @ p, self.at(p), enough)
 
     def left_out(self, u: Floats, terms: _Terms, enough: float) -> float:
-        """A bound on the logarithm of the largest force that is left out, at scores u and these terms there.
-
-        Since the entries were last weighed, a weight has grown at most by e^{largest − smallest change of a score}, and σ(−y f)
-        by e^{fall of y f}. They are weighed again where that bound exceeds `enough`.
-        """
+        """A bound on the logarithm of the largest force that is left out, at scores u and these terms there."""
+        # Since the last weighing a weight grew at most by e^{largest − smallest change of a score}, and σ(−y f) by e^{fall of y f}.
         bound = self._most + float(np.ptp(u - self._weighed) + np.max(self._answers - terms.answer, initial=0.0))
         if bound <= enough:
             return bound

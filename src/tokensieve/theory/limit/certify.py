@@ -51,32 +51,21 @@ Fate = Literal["converges to a point", "diverges along p̂ with finite gaps", "d
 
 @dataclass(frozen=True)
 class _Phase:
-    """The slow flow between two changes of the selection: face, finite part, loss, and why it was left.
-
-    Attributes:
-        slow_path: its points on V^⊥, shape (j, r − k), the last of `points`.
-        clock: log t at the last point, counted from where the clock was last set back.
-        points: p in r coordinates along the local flow before it and along itself, shape (m, r); log_time, shape (m,).
-        changed: how many documents have another highest type than at the end of the phase before.
-    """
+    """The slow flow between two changes of the selection, and the local flow before it."""
 
     face: Face
     finite: Equilibrium
     slow: Exponentials
     end: End
-    slow_path: Floats
-    clock: float
-    points: Floats
+    slow_path: Floats  # on V^⊥, shape (j, r − k), the last of `points`
+    clock: float  # log t at the last point, counted from where the clock was last set back
+    points: Floats  # p in r coordinates, shape (m, r)
     log_time: Floats
-    changed: int
+    changed: int  # documents whose highest type is another than at the end of the phase before
 
 
 class _Prediction:
-    """The phases from a point of a flow on, given in r coordinates; `extend` follows them further.
-
-    `phases` is what was followed so far, `trouble` why it ended too early, or ""; `points` are p in r coordinates, shape
-    (m, r), and `log_time` is log t at them, shape (m,).
-    """
+    """The phases from a point of a flow on; `extend` follows them further, and `trouble` is why they ended too early, or ""."""
 
     def __init__(self, land: Landscape, z: Floats, log_time: float) -> None:
         self.phases: list[_Phase] = []
@@ -166,8 +155,7 @@ class _Prediction:
         self.trouble = f"another token came close to a tie at log t = {began:.4g}, and the ties did not settle"
 
     def _settled_ties(self, face: Face, away: float = NEAR) -> tuple[Face, Equilibrium, Exponentials] | None:
-        """The ties at a point with their finite part and slow loss, where all have settled and the weight of every other type is
-        below e^{−away}; else None."""
+        """The ties at a point where all have settled and every other type weighs less than e^{−away}; else None."""
         finite = Equilibrium.near(self._land, face, self._z)
         if finite is None or finite.moved > 0.1:
             return None
@@ -178,26 +166,16 @@ class _Prediction:
 
 @dataclass(frozen=True)
 class _Balance:
-    """Certificate (F3): a strict local minimum of Ψ.
+    """Certificate (F3): a strict local minimum ρ* of Ψ."""
 
-    Attributes:
-        rho: ρ* in the coordinates of V^⊥, shape (r − k,).
-        tight: groups (a, b) of the pairs with margin one, shape (j, 2).
-        pulling: how many of them have K < 0.
-        curvature: smallest curvature of Ψ at ρ* on span D_T: the rate, per unit of log t, at which ρ settles.
-        spread, residual: the same relative to the largest curvature there, and ‖∇Ψ‖/‖p̂‖.
-        direction: p̂ in the coordinates of V^⊥.
-        slowest: smallest D·p̂ of all pairs, those that feel no force included.
-    """
-
-    rho: Floats
-    tight: Ints
-    pulling: int
-    curvature: float
-    spread: float
-    residual: float
-    direction: Floats
-    slowest: float
+    rho: Floats  # in the coordinates of V^⊥, shape (r − k,)
+    tight: Ints  # groups (a, b) of the pairs with margin one, shape (j, 2)
+    pulling: int  # how many of them have K < 0
+    curvature: float  # smallest one of Ψ at ρ* on span D_T: the rate, per unit of log t, at which ρ settles
+    spread: float  # the same relative to the largest one
+    residual: float  # ‖∇Ψ‖/‖p̂‖
+    direction: Floats  # p̂ in the coordinates of V^⊥
+    slowest: float  # smallest D·p̂ of all pairs, those that feel no force included
 
 
 @dataclass(frozen=True, repr=False)
@@ -442,11 +420,8 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
 
 
 def _second_order(land: Landscape, phase: _Phase) -> bool:
-    """Whether documents that agree on their selected types differ in a type on which forces cancel, whose value is not theirs.
-
-    The cancelling forces of equal documents vanish to all orders, because all of them have one f. These have several, and what is
-    left is of the order of the type's weight squared.
-    """
+    """Whether documents that agree on their selected types differ in a type on which forces cancel, whose value is not theirs."""
+    # Cancelling forces of equal documents vanish to all orders: they have one f. These have several, which leaves weights squared.
     counts, face, pairs = land.counts, phase.face, phase.slow.pairs[phase.slow.without_force]
     other = np.abs(land.w[counts.matrix.indices] - phase.finite.answers[counts.entry_documents]) > 1e-9
     idle = face.entries(counts, pairs) & other

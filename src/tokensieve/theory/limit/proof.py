@@ -34,13 +34,8 @@ _MOST = 20_000
 
 
 class _Inequality:
-    """The inequality at a point of the split flow, in floating point: whether a proof can succeed, and from where on.
-
-    Attributes:
-        radius: the smallest r at which it clearly holds, else where it is nearest to; 0 where unselected weights are too large.
-        left, right: its two sides there; it holds where left < right.
-        needed: log t from which on it would hold at the best of points (R₀ = 0); inf if never.
-    """
+    """The inequality at a point of the split flow, in floating point: `left` < `right` at the best r, `radius` (0 if unselected
+    weights are too large), and `needed`, the log t from which on it would hold at the best of points (R₀ = 0)."""
 
     def __init__(self, phi: Exponentials, balance: Any, q: Floats, log_time: float) -> None:
         D = phi.F[phi.pairs[:, 0]] - phi.F[phi.pairs[:, 1]]
