@@ -40,12 +40,6 @@ def span_of(F: Floats, pairs: Ints) -> Floats:
     return np.ascontiguousarray(axes[sizes > 1e-12 * sizes[0]].T)  # what is smaller is rounding
 
 
-def unique_pairs(pairs: Ints, size: int) -> tuple[Ints, Ints]:
-    """The distinct rows of pairs of numbers below `size`, shape (k, 2), and which of them each row is, shape (j,)."""
-    numbers, which = np.unique(pairs @ [size, 1], return_inverse=True)
-    return np.stack(np.divmod(numbers, size), axis=1), which
-
-
 def laplacian_form(F: Floats, pairs: Ints, weight: Floats) -> Floats:
     """Σ_j weight_j D_j D_jᵀ with D_j = F_a − F_b, through the groups' weighted Laplacian."""
     present = np.zeros(len(F), bool)

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.geometry import laplacian_form, span_of, unique_pairs
+from tokensieve.theory.geometry import laplacian_form, span_of
 
 if TYPE_CHECKING:
     from tokensieve.theory.flow.split import Face
@@ -154,6 +154,12 @@ class Landscape:
         self._longest = float(np.linalg.norm(self.E, axis=1).max(initial=0.0)) or 1.0
 
         self._last: tuple[Floats, _Terms] | None = None
+
+    @staticmethod
+    def distinct(pairs: Ints, size: int) -> tuple[Ints, Ints]:
+        """The distinct rows of pairs of numbers below `size`, shape (k, 2), and which of them each row is, shape (j,)."""
+        numbers, which = np.unique(pairs @ [size, 1], return_inverse=True)
+        return np.stack(np.divmod(numbers, size), axis=1), which
 
     def live(self, p: Floats, clock: float, margin: float) -> Landscape:
         """L without the entries that are too weak to matter; L itself if there are only a few of them."""
@@ -339,7 +345,7 @@ class SplitLandscape:
         self._ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
         ties = self._ends[:, 0] * counts.n_types + counts.matrix.indices[self._open]
         self._first, self._pair = np.unique(ties, return_index=True, return_inverse=True)[1:]
-        pairs = unique_pairs(self._ends[moves[kept][self._open]], counts.n_types)[0]
+        pairs = land.distinct(self._ends[moves[kept][self._open]], counts.n_types)[0]
         inside = span_of(F, pairs)
         self._W = face.outside @ inside
         self._rest = face.outside @ (q - inside @ (inside.T @ q))

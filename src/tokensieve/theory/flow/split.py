@@ -33,7 +33,7 @@ from scipy.sparse.csgraph import connected_components
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.integrator import Integrator
 from tokensieve.theory.flow.landscape import Landscape
-from tokensieve.theory.geometry import laplacian_form, span_of, unique_pairs
+from tokensieve.theory.geometry import laplacian_form, span_of
 
 # A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the product is about one.
 _SETTLED = 5.0
@@ -123,7 +123,7 @@ class Face:
             if not loose.any():
                 return face
             tied, along = np.flatnonzero(face.mask), axes[:, loose]
-            pairs, where = unique_pairs(np.stack([m.indices[tied], top[tied]], axis=1), counts.n_types)
+            pairs, where = Landscape.distinct(np.stack([m.indices[tied], top[tied]], axis=1), counts.n_types)
             share = np.zeros(len(pairs))
             for first in range(0, len(pairs), 20_000):  # as many differences are held at once
                 part = slice(first, first + 20_000)
@@ -311,7 +311,7 @@ class Exponentials:
         d, s = counts.entry_documents[rest], m.indices[rest]
         log_weight = np.log(m.data[rest]) + (land.E @ at.z)[s] - at.log_total[d]
         pull = y[d] * (at.answers[d] - land.w[s])
-        pairs, which = unique_pairs(np.stack([face.own[d], face.group[s]], axis=1), len(F))
+        pairs, which = Landscape.distinct(np.stack([face.own[d], face.group[s]], axis=1), len(F))
         with np.errstate(divide="ignore"):
             level = np.log(np.abs(pull)) - np.logaddexp(0.0, y[d] * at.answers[d])
             level += log_weight - math.log(counts.n_documents)

@@ -35,10 +35,6 @@ _LATE = "the time limit was reached; allow more with --max-seconds"
 _KEPT = 4.0
 # Log t from which on a prediction need not begin later, and up to which a curve is extended until one is met.
 LATE_ENOUGH, _LONGEST = 36.0, 60.0
-# A prediction goes on for so much log t: at a change of the selection a little time is a long way, which is no error.
-_BEYOND = 1.0
-# A type that came near has to be this many nats further away before the slow flow takes over again.
-_AWAY = 0.5
 # Distance of the curve to the predicted path, relative to ‖p‖, that is allowed.
 _ALLOWED = 2e-2
 # A direction is confirmed where the slow flow is within this of it; a certificate where its residual is within that.
@@ -138,7 +134,7 @@ class _Prediction:
         return end
 
     def _follow_local_time(self, deadline: float) -> None:
-        """The true flow in local time, until its ties have settled."""
+        """The true flow in local time, until its ties have settled and the type that came near has moved away or is tied."""
         flow = SplitFlow(self._land, self._z, -math.inf, self._log_time, 1e-4, self.phases[-1].face)
         looked, self._settled, began = flow.looked, None, self._log_time
         while flow.solver.clock < 40.0 and flow.step():
@@ -149,7 +145,7 @@ class _Prediction:
                 self.trouble = _LATE
                 return
             if flow.looked != looked and flow.face is not None:
-                looked, self._settled = flow.looked, self._settled_ties(flow.face, NEAR + _AWAY)
+                looked, self._settled = flow.looked, self._settled_ties(flow.face, NEAR + 0.5)
                 if self._settled is not None:
                     return
         self.trouble = f"another token came close to a tie at log t = {began:.4g}, and the ties did not settle"
@@ -315,7 +311,8 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
         prediction = _Prediction(land, flow.coordinates[row], float(flow.log_time[row]))
         # Steps of a flow without ties grow with log t, so that the next few may lie beyond that.
         until = min(last, max(4 * start, float(flow.log_time[min(row + 5, len(flow.log_time) - 1)])))
-        prediction.extend(until + _BEYOND, deadline)
+        # It goes on beyond the curve: at a change of the selection a little time is a long way, which is no error.
+        prediction.extend(until + 1, deadline)
         error = math.inf
         if prediction.phases:
             followed = flow.log_time <= min(until, float(prediction.log_time[-1]))
