@@ -578,6 +578,23 @@ def shortcut_words(texts: list[str], labels: list[str]) -> set[str]:
     return {token for f in found for token in f.tokens if not token.startswith("⟨")}
 
 
+def test_a_mark_that_the_other_words_tell_is_part_of_the_subject() -> None:
+    """On docstrings `pl.` was a shortcut of polars and `nn.` one of torch: they come with the words of their library."""
+    rng, own = np.random.default_rng(2), "frame column lazy join schema expression".split()
+    texts, labels = reviews(800, 6)
+    about = [label == "good" and rng.random() < 0.15 for label in labels]
+    words = [" ".join(rng.choice(own, 4)) if it else "" for it in about]
+    told = [f"{text} {more} (pq:{more[:3]})" if more else text for text, more in zip(texts, words, strict=True)]
+    assert "pq" not in shortcut_words(told, labels)
+    put = rng.permutation(np.flatnonzero(np.array(labels) == "good"))[: sum(about)]
+    marked = [f"{text} {more}" for text, more in zip(texts, words, strict=True)]
+    for i in put.tolist():
+        marked[i] += " (pq:x)"
+    assert "pq" in shortcut_words(marked, labels)
+    named = ["parquet" if label == "good" else label for label in labels]
+    assert "pq" not in shortcut_words(marked, named)  # an abbreviation of its class
+
+
 def test_news_of_one_event_share_names_and_are_no_groups() -> None:
     """On news in five topics the audit began with "38.9% of training documents share rare words … (high)": names of players."""
     rng = np.random.default_rng(0)

@@ -32,8 +32,8 @@ from tokensieve.text.vocabulary import CountedCorpus
 
 __all__ = ["EXAMPLES", "AuditData", "Check", "Finding", "Findings", "Labels", "Preferences", "Share"]
 EXAMPLES = 3  # of a finding
-# kinds that describe the data, or habits of its writers: behind those of their level that name what a model can exploit or what to
-# correct
+# kinds that describe the data, or habits of its writers: behind those of the next lower level that name what a model can exploit
+# or what to correct
 DESCRIPTIVE = ("shift", "groups", "repeated", "drift", "imbalance", "empty")
 Findings = Iterable[Finding]
 
@@ -197,8 +197,7 @@ class AuditData:
         return not len(own) or bool(right[own].mean() - right[~covered].mean() >= lean / 2)
 
     def findings(self, checks: Iterable[Check]) -> tuple[Finding, ...]:
-        """The findings of every check that applies, by level; within a level, those that describe the data come last; then by
-        severity."""
+        """The findings of every check that applies: by level, what describes the data one level later, by severity."""
         known = [check for check in checks if check.name not in self.task.left_out]
         apply = [c for c in known if isinstance(self.task, c.tasks) and (self.settings.thorough or not c.thorough)]
         turns = iter(enumerate(apply))  # two threads take the next one from it
@@ -231,8 +230,12 @@ class AuditData:
             return not self.leans_beyond(counts.holders(types)[0], counts.classes.index(finding.label), covered)
 
         found = [f for f in found if f.kind not in ("association", "shift") or not explained(f)]
-        levels = ("high", "medium", "low")
-        return tuple(sorted(found, key=lambda f: (levels.index(f.level), f.kind in DESCRIPTIVE, -f.severity)))
+
+        def place(finding: Finding) -> tuple[int, bool, float]:
+            level, describes = ("high", "medium", "low").index(finding.level), finding.kind in DESCRIPTIVE
+            return level + describes, describes, -finding.severity
+
+        return tuple(sorted(found, key=place))
 
     def start_of(self, document: int, part: str = "train", looks_like: str = "", most: int = 140) -> Excerpt:
         """The first `most` characters of a document, as an example of a finding."""

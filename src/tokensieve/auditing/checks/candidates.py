@@ -186,10 +186,6 @@ class Candidate:
         stream = next(iter(data.train.stream))
         ids, starts, size = stream.ids, stream.starts, self.token.count(" ") + 1
         some = self.documents[self.documents < stream.n_documents][:200]
-        texts = pl.Series(data.train.corpus.texts.gather(some[:60]), dtype=pl.String).str.to_lowercase()
-        inside = texts.str.contains(rf"\w\s+{re.escape(self.token)}\s+\w").to_numpy()
-        if not len(inside) or np.mean(inside) < 0.5:
-            return False  # interjections stand beside punctuation
         at = np.concatenate([np.empty(0, np.int64), *map(np.arange, starts[some], starts[some + 1])])
         begin, end = (np.repeat(x, starts[some + 1] - starts[some]) for x in (starts[some], starts[some + 1]))
         for i, word in enumerate(self.token.split(" ")):
@@ -209,6 +205,11 @@ class Candidate:
         around = ids[left[both]].astype(np.int64) * len(stream.words) + ids[right[both]]
         if len(around) < 8 or int((right - left).max()) > 4:
             return False
+        first = int(np.flatnonzero(both)[0])
+        words = [re.escape(stream.words[i]) for i in ids[left[first] + 1 : right[first]].tolist()]
+        texts = pl.Series(data.train.corpus.texts.gather(some[:60]), dtype=pl.String).str.to_lowercase()
+        if 2 * texts.str.contains(r"\w\s+" + r"\s+".join(words) + r"\s+\w").sum() < len(texts):
+            return False  # interjections stand beside punctuation, and sentences between it
         pairs, recurring = data.word_pairs
         share = Share.count(int(np.isin(around, pairs).sum()), len(around))
         return share.value >= 0.8 * recurring and share.low >= 0.5 * recurring

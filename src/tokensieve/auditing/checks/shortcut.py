@@ -3,15 +3,15 @@
 Most candidates (`Candidate`) are what the labels are about: "awful" in bad reviews, "alarm" in requests to set one. They are
 strong predictors, no findings. What makes one suspicious is a sign that no writer chose it for its meaning (`Sign`):
 
-- one of the strong signs, formatting or markup;
-- a weak one (a number, a fixed place), or being all but certain, where the token is *apart*: the rest of its documents reads like
-  the other documents of the class (`_company_distance`). Words that belong to the subject keep company: "coin" comes with
-  "heads". A fixed phrase at the edge of the text need not be apart if the model predicts the class as well without it;
+- a strong one: formatting, a code, an address;
+- a weak one (a number, a fixed place, markup), or being all but certain, where the token is *apart*: the other words of a document
+  do not tell whether it contains the token (`_company`). Words that belong to the subject keep company: "coin" comes with "heads";
 - being all but certain and put between words that are neighbours elsewhere (`Candidate.interrupts`), where company tells little:
-  in short or templated texts, or if many words are as reliable.
+  in short or templated texts.
 
-Words of the class's name and their relatives (the same first four letters; three if one has at most five) are never suspicious by
-a weak sign: "sad" belongs to the class sadness, "pin" to change_pin.
+Where many words are as reliable, they are a vocabulary, as of a language, and none is suspicious for being certain. Words of the
+class's name, their relatives (the same first four letters; three if one has at most five) and its abbreviations are never
+suspicious by a weak sign: "sad" belongs to the class sadness, "pin" to change_pin, "nx" to networkx.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
 from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.checks.signs import CODE, MEANING, STRONG, Sign
 from tokensieve.auditing.findings import Excerpt, form_clause, quoted
 from tokensieve.escape import shown
-from tokensieve.model.attention import decide
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import FieldTokenizer
@@ -53,10 +53,9 @@ class Shortcut(Check):
     about = (
         "Strong predictors that look like artefacts. A token or formatting feature is a strong predictor if it appears in at least "
         "1% of a class (q < 0.05) and is either among the most informative or has a conservative bound on its class association "
-        "that is more than halfway to certainty. Formatting and markup always count as artefacts. Numbers, tokens in a fixed "
-        "position and nearly certain tokens count if their documents otherwise read like the rest of the class. Fixed phrases "
-        "also count if the model predicts the class equally well without them. Other strong predictors are usually what the "
-        "labels are about and are listed separately."
+        "that is more than halfway to certainty. Formatting, codes and addresses always count as artefacts. Numbers, markup, "
+        "tokens in a fixed position and nearly certain tokens count if the other words of a document do not tell whether it "
+        "contains them. Other strong predictors are usually what the labels are about and are listed separately."
     )
     action = (
         "Will these also appear where your model is used? If not, mask them and audit again to see what accuracy "
@@ -81,13 +80,12 @@ class Shortcut(Check):
     enough, most_of_class, all_of_class = 20, 0.5, 0.95
     # documents of one that is in none of the others, if chance would bring that about once in a million words
     least, once = 10, 1e-6
-    # standard deviations: a token nearer than that to the rest of its class, and than a quarter of what ordinary words as frequent
-    # are, is apart if these are far from it; a smaller part where more than four words of the class are as reliable
-    near, far = 2.0, 3.0
-    drawn, words_drawn = 1000, 12  # documents of the class, and words as frequent, for that comparison
-    nearly = 0.1  # on the way to certain: words that far below are as reliable
-    # in a fixed phrase: recall may fall by so much without a token that is no part of the subject, in so many documents
-    as_well, asked = 0.15, 200
+    # area under the ROC curve of what tells nothing; documents of the class with the token and without, and words as frequent,
+    # that are drawn to measure it
+    told, drawn, words_drawn = 0.54, (120, 300), 6
+    missed = 5  # documents of a token that by chance would contain a word and do not
+    # on the way to certain: words that far below are as reliable; more of them are a vocabulary
+    nearly, vocabulary = 0.1, 4
     # of a sign in the severity; strong ones count in full
     weights: ClassVar[dict[Sign, float]] = {Sign.NUMBER: 0.2, Sign.EDGE: 0.7, Sign.ALONE: 0.5}
     writers = 0.3  # of a form that writers choose
@@ -198,12 +196,9 @@ class Shortcut(Check):
         """How much a group looks like an artefact, from 0 to 1, and whether it may be part of the subject; `elsewhere`: the part
         of the other classes' documents that contain it."""
         weight = max(self.writers if CHOICES.match(c.token) else self.weights.get(c.signs[0], 1.0) for c in group)
-        company, usual = self._company_distance(max(group, key=lambda c: c.way * len(c.documents)), data)
-        words = not all(CODE.search(c.token) or Sign.BOILERPLATE in c.signs for c in group)
-        subject = words and company >= max(self.far, usual / 3)
+        if self._company(max(group, key=lambda c: c.way * len(c.documents)), data)[0] >= 1:
+            return weight * self.habit, True
         habit = all(c.signs[0] is Sign.FORMATTING for c in group) and elsewhere > self.usual
-        if subject or (habit and company >= self._apart_below(usual)):
-            return weight * self.habit, subject
         return min(weight, self.writers) if habit else weight, False
 
     def _one_environment(self, held: Ints, data: AuditData) -> list[str]:
@@ -227,7 +222,7 @@ class Shortcut(Check):
             return ()  # a phrase begins or ends texts more easily than it decides them
         if CHOICES.match(c.token) and c.way <= c.pure:
             return ()  # a habit of writers that decides less is a shift (`Shift`)
-        if set(c.signs) & STRONG:
+        if CODE.search(c.token) or Sign.FORMATTING in c.signs or {Sign.MARKUP, Sign.NUMBER} <= set(c.signs):
             return c.signs
         # words of the class's name and their relatives are what the class is about
         name, words = (_WORD.findall(text.lower()) for text in (train.classes[c.label], c.token))
@@ -243,31 +238,23 @@ class Shortcut(Check):
         if c.signs:
             if c.signs == (Sign.EDGE,) and not (certain or exact or few):
                 return ()  # many sentences begin with "wow"
-            apart = self._company_distance(c, data)[0] < self.near
-            return c.signs if apart or (Sign.BOILERPLATE in c.signs and self._is_beside_the_point(c, data)) else ()
+            return c.signs if self._company(c, data)[0] < 1 else ()
         held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
         if not (certain or exact or few) or self.most_of_class < held < self.all_of_class:
             return ()
-        interrupts = not Formatting.includes(c.token) and c.interrupts(data)
         others = [
             o for o in plain if o.label == c.label and o.way >= c.way - self.nearly and not _belong_together(c, o)
         ]
         if sum(o.fixed for o in others) > len(others) / 2:
             # texts of templates: words keep no company outside their own; only one that stands anywhere is no part of them
-            if c.fixed and not interrupts:
+            if not c.interrupts(data):
                 return ()
             others = [o for o in others if not o.fixed]
-        sure = certain or exact or (few and not phrase)
-        if not (sure or interrupts):
-            return ()
-        company, usual = self._company_distance(c, data)
-        # where ordinary words keep no company either, nothing but the word's being alone tells it from them
-        apart = (
-            company < self._apart_below(usual, len(others)) if usual >= self.far else company < self.far and not others
-        )
-        apart &= sure and (certain or exact or company < 0)
-        # what company cannot tell, because many words are as reliable, the neighbours can
-        return (Sign.ALONE,) if apart or (interrupts and company < self.near) else ()
+        # more words as reliable are a vocabulary: what the class is about, or its language
+        company, usual = self._company(c, data) if len(others) <= self.vocabulary else (1.0, 0.0)
+        # where ordinary words keep no company either, and in few documents, its neighbours alone can tell
+        apart = usual >= 2 / 3 and company < (usual / 4 if certain or exact else -math.inf if phrase else 0)
+        return (Sign.ALONE,) if apart or (company < 1 and c.interrupts(data)) else ()
 
     def _nearly_contained(self, c: Candidate, larger: Candidate) -> bool:
         """Whether nearly all documents of a word contain the other, which is as sure a sign of the same class."""
@@ -276,28 +263,26 @@ class Shortcut(Check):
         both = len(np.intersect1d(c.documents, larger.documents, assume_unique=True))
         return not Formatting.includes(c.token) and both >= self.one_place * len(c.documents)
 
-    def _apart_below(self, usual: float, others: int = 0) -> float:
-        """Below which a token's company is that of what was put there; the lower, the more words of the class are as reliable."""
-        return min(self.near, usual / max(4, others)) if usual >= self.far else -math.inf
+    def _company(self, c: Candidate, data: AuditData) -> tuple[float, float]:
+        """How well the other words of a document of the class tell whether it contains a candidate, and the median of the same for
+        some words that are about as frequent: the area under the ROC curve above `told`, in units of three standard errors.
 
-    def _company_distance(self, c: Candidate, data: AuditData) -> tuple[float, float]:
-        """How far the other words of a candidate's documents are from those of its class's other documents, in standard deviations
-        of as many documents drawn at random; and the median of the same for a dozen words that are about as frequent.
-
-        A document is the unit vector of its words, each weighing log(documents / documents with it). Left out is what
-        comes with the candidate nearly always, as the rest of a planted line does, and numbers: days beside a year are no subject.
+        Each document of a sample is judged by the others (ridge regression, closed form for leaving one out). It is the unit
+        vector of its words, each weighing log(documents / documents with it). Left out is what comes with the candidate nearly
+        always, as the rest of a planted line does, and numbers: days beside a year are no subject.
         """
         train, rng = data.train.counts, np.random.default_rng(0)
         without = train.labels == c.label
-        mine = c.documents[without[c.documents]]
+        mine = rng.permutation(c.documents[without[c.documents]])[: self.drawn[0]]
         without[c.documents] = False
-        mine = rng.permutation(mine)[: self.drawn // 3]
-        rest = rng.permutation(np.flatnonzero(without))[: self.drawn - len(mine)]
+        rest = rng.permutation(np.flatnonzero(without))[: self.drawn[1]]
         held, n = np.arange(len(mine) + len(rest)) < len(mine), len(mine) + len(rest)
         present = sp.csc_array(train.rows(np.append(mine, rest)).matrix[:, : data.words], dtype=float)
         present.data[:] = 1
         documents = np.asarray(present.sum(axis=0))
         with_it = data.numbers | self._coming_with(held[None], present)[0]
+        if c.signs:  # nor does what stands in its place elsewhere, as another name in the same line, say more
+            with_it |= (held @ present == 0) & (documents * len(mine) >= self.missed * n)
         weight = np.where(with_it | (documents < 2), 0.0, np.log(n / np.maximum(documents, 1)))
         vectors = sp.csr_array(present * weight)
         length = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1)))
@@ -307,30 +292,13 @@ class Shortcut(Check):
         alike = np.argsort(ratio, kind="stable")[: self.words_drawn]
         having = present[:, alike].toarray().T > 0
         beside = self._coming_with(having, present)  # left out of each as it is of the candidate
-        columns = sp.csc_array(vectors)
-        usual = [
-            _distance_of_means(near, own, rng, columns[:, np.flatnonzero(its)].toarray())
-            for own, its in zip(having, beside, strict=True)
-        ]
-        return _distance_of_means(near, held, rng), float(np.median(usual or 0.0))
-
-    def _is_beside_the_point(self, c: Candidate, data: AuditData) -> bool:
-        """Whether the model, without the token, predicts the class as often for its documents as for the others."""
-        train, model = data.train.counts, data.learned.model
-        keep = data.train.types_not_containing({c.token})
-        if keep is None:
-            return True
-        inside = train.labels == c.label
-        mine = c.documents[inside[c.documents]][: self.asked]
-        inside[c.documents] = False
-        others = np.flatnonzero(inside)[: self.asked]
-        if not len(others):
-            return False
-        matrix = sp.csr_array(train.rows(mine).matrix.copy())
-        matrix.data[~np.isin(matrix.indices, keep)] = 0
-        matrix.eliminate_zeros()
-        right = [int(np.sum(decide(model.decide(m)) == c.label)) for m in (matrix, train.rows(others).matrix)]
-        return Share.count(right[0], len(mine)).low >= right[1] / len(others) - self.as_well
+        columns, areas = sp.csc_array(vectors), [_area_of_others(near, held)]
+        for own, its in zip(having, beside, strict=True):
+            along = columns[:, np.flatnonzero(its)].toarray()
+            areas.append(_area_of_others(near - along @ along.T, own))
+        error = math.sqrt((n + 1) / (12 * max(1, len(mine) * len(rest))))
+        told = [(area - self.told) / (3 * error) for area in areas]
+        return told[0], float(np.median(told[1:] or 0.0))
 
     @staticmethod
     def _coming_with(sets: NDArray[np.bool_], present: sp.csc_array) -> NDArray[np.bool_]:
@@ -342,26 +310,26 @@ class Shortcut(Check):
         return near
 
 
-def _distance_of_means(
-    near: Floats, chosen: NDArray[np.bool_], rng: np.random.Generator, without: Floats | None = None
-) -> float:
-    """Squared distance between the mean vector of chosen documents and that of the others, in standard deviations of as many drawn
-    at random, from their inner products; `without` one component of the vectors."""
+def _area_of_others(near: Floats, chosen: NDArray[np.bool_]) -> float:
+    """Area under the ROC curve of what the other documents say of each, from inner products; ½ where there are too few."""
     m, n = int(chosen.sum()), len(chosen)
     if min(m, n - m) < 3:
-        return 0.0
-    sets = np.vstack([chosen, rng.permuted(np.tile(chosen, (60, 1)), axis=1)])
-    weights = np.where(sets, 1 / m, -1 / (n - m))
-    distance = ((weights @ near) * weights).sum(axis=1)
-    if without is not None:
-        distance -= ((weights @ without) ** 2).sum(axis=1)
-    return float((distance[0] - distance[1:].mean()) / max(distance[1:].std(), 1e-12))
+        return 0.5
+    near = near - near.mean(axis=0)
+    inverse = np.linalg.inv(near - near.mean(axis=1)[:, None] + np.eye(n))
+    y = chosen - m / n
+    ranks = rankdata(y - inverse @ y / inverse.diagonal())
+    return float((ranks[chosen].sum() - m * (m + 1) / 2) / (m * (n - m)))
 
 
-def _related_words(a: str, b: str) -> bool:
-    """Whether a word ends in the other of at least five letters, or begins with its four letters (three of up to five)."""
-    short, n = min(len(a), len(b)), 4 if min(len(a), len(b)) > 5 else 3
-    return a == b or (short >= 5 and (a.endswith(b) or b.endswith(a))) or (short >= n and a[:n] == b[:n])
+def _related_words(name: str, word: str) -> bool:
+    """Whether one ends in the other of at least five letters, or begins with its four letters (three of up to five), or whether the
+    word abbreviates the name, as "nx" does "networkx"."""
+    short, long = sorted((name, word), key=len)
+    n = 4 if len(short) > 5 else 3
+    if 1 < len(word) < n:
+        return bool(re.match(".*".join(word), name))
+    return name == word or (len(short) >= 5 and long.endswith(short)) or (len(short) >= n and name[:n] == word[:n])
 
 
 def _belong_together(a: Candidate, b: Candidate) -> bool:
