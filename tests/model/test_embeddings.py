@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -129,17 +128,11 @@ def test_gradient_is_the_slope_of_the_loss(seed: int, classes: int) -> None:
     assert sum(float((g * move).sum()) for g, move in zip(found, way, strict=True)) == pytest.approx(slope, abs=1e-7)
 
 
-def test_gradient_into_memory_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tokensieve.model.embeddings.SHARED", 0)
+def test_gradient_into_memory_that_is_there() -> None:
     counts, start, out = documents(), begin(), np.full((TYPES, D), np.nan)
     found = embedding_gradient(counts, start, out)[1]
     assert found.E is out
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        again = embedding_gradient(counts, start)[1]
-    finally:
-        numba.set_num_threads(before)
+    again = embedding_gradient(counts, start)[1]
     assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
     single = embedding_gradient(counts, Start(start.E.astype(np.float32), start.p, start.v))[1]
     assert single.E.dtype == np.float32
@@ -174,20 +167,14 @@ def test_float32_stays_near_float64() -> None:
 
 @pytest.mark.parametrize("optimizer", ["gd", "adam"])
 def test_same_bits_for_any_number_of_threads(optimizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.skip("one thread only")
-    monkeypatch.setattr("tokensieve.model.embeddings.SHARED", 0)
-    (counts, _), start = independent_tokens(200, 300, 12, 100, seed=7), initialise(300, 48, seed=8)
+    (counts, _), start = independent_tokens(200, 300, 12, 100, seed=7), initialise(300, 400, seed=8)
     how = TrainingSettings(optimizer, 0.05, 12, batch_size=50, frozen=())
-    before, runs = numba.get_num_threads(), []
-    try:
-        for count in (1, 2):
-            numba.set_num_threads(count)
-            runs.append(train_embeddings(counts, start, how))
-    finally:
-        numba.set_num_threads(before)
+    runs = []
+    for cores in (1, 2, 4):
+        monkeypatch.setattr("tokensieve.text.counts.cpu_count", lambda cores=cores: cores)
+        runs.append(train_embeddings(counts, start, how))
     for name in ("E", "p", "v", "scores", "values"):
-        assert np.array_equal(getattr(runs[0], name), getattr(runs[1], name)), name
+        assert all(np.array_equal(getattr(runs[0], name), getattr(run, name)) for run in runs), name
 
 
 @given(st.permutations(range(N)), st.integers(0, 50))

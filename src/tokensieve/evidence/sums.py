@@ -172,7 +172,7 @@ def _add_up(
             _add_words(shares[s, y, 2], x * x * x)
 
 
-@numba.njit(cache=True)
+@numba.njit()
 def _add_words(words: Ints, x: float) -> None:
     """Add x in [0, 1] to a fixed-point number; every step but the last is exact."""
     for i in range(WORDS - 1):

@@ -158,7 +158,7 @@ def _adam(
                 table[s, at + 3] = 0.0
 
 
-@numba.njit(cache=True, error_model="numpy", nogil=True)
+@numba.njit(error_model="numpy")
 def _document(
     types: Ints, data: Floats, label: int, weight: float, sink: int, table: Floats, q: Floats, fg: Floats
 ) -> None:
@@ -183,7 +183,7 @@ def _document(
     _learn(types, sink, table, q, fg[0], fg[1], top, drained)
 
 
-@numba.njit(cache=True, error_model="numpy", nogil=True)
+@numba.njit(error_model="numpy")
 def _pair(m: int, types: Ints, data: Floats, weight: float, sink: int, table: Floats, q: Floats, fg: Floats) -> None:
     """Add the gradient of a pair, entries 0 … m − 1 (preferred) and the others, each with the sink (tokensieve.model.attention)."""
     top, drained = _read(types[:m], data[:m], sink, table, q[:m], fg[0])
@@ -195,7 +195,7 @@ def _pair(m: int, types: Ints, data: Floats, weight: float, sink: int, table: Fl
     _learn(types[m:], sink, table, q[m:], fg[2], fg[3], other, poured)
 
 
-@numba.njit(cache=True, error_model="numpy", nogil=True)
+@numba.njit(error_model="numpy")
 def _exp(x: float) -> float:
     """e^x of x ≤ 0, to the last bit or two: 2^−k times a Taylor series, |r| ≤ ln 2 / 2. Unlike `math.exp`, several at a time."""
     x = max(x, -760.0)  # whose power is 0
@@ -207,7 +207,7 @@ def _exp(x: float) -> float:
     return float(series * _HALVINGS[np.uint64(k)])
 
 
-@numba.njit(cache=True, error_model="numpy", nogil=True)
+@numba.njit(error_model="numpy")
 def _read(types: Ints, data: Floats, sink: int, table: Floats, q: Floats, f: Floats) -> tuple[int, float]:
     """Write attention into q, and f minus the value of the type of largest attention into f; return that type and the sink's
     attention."""
@@ -234,7 +234,7 @@ def _read(types: Ints, data: Floats, sink: int, table: Floats, q: Floats, f: Flo
     return top, drained
 
 
-@numba.njit(cache=True, error_model="numpy", nogil=True)
+@numba.njit(error_model="numpy")
 def _learn(types: Ints, sink: int, table: Floats, q: Floats, f: Floats, g: Floats, top: int, drained: float) -> None:
     """Add g times the derivatives of f to the gradients, given what `_read` found and g = ∂ℓ/∂f."""
     heads, g0, f0, w0 = table.shape[1] // 4 - 1, g[0], f[0], table[top, 4]

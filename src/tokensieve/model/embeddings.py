@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -37,7 +35,6 @@ from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts, Floats, Ints
 
 BLOCK = 64
-SHARED = 2**16  # entries of E, below which threads cost more than they save
 SAVE_SECONDS = 60.0
 FROZEN, DESCENT, ADAM, WRITE = 0, 1, 2, 3
 Array = NDArray[Any]  # of float32 or float64
@@ -305,8 +302,7 @@ def _update(state: dict[str, Array], left: Floats, settings: TrainingSettings, t
 def _project(E: Array, right: Floats) -> Floats:
     """[E p, E V] for the rows p, Vᵀ of `right`, shape (|S|, 1 + H)."""
     out = np.empty((len(E), len(right)))
-    with _threads(E.size):
-        _row_products(E, right, out)
+    Counts.in_threads(lambda part: _row_products(E[part], right, out[part]), len(E), E.size)
     return out
 
 
@@ -316,27 +312,22 @@ def _pull_and_update(
     """leftᵀ E, shape (1 + H, d), and in the same pass over E the update of its rows that `mode` stands for."""
     pull, kind = np.zeros((-(-len(E) // BLOCK), *right.shape)), E.dtype.type
     constants = tuple(kind(x) for x in CONSTANTS)
-    with _threads(E.size):
-        _update_rows(E, m1, m2, left.astype(kind), right.astype(kind), mode, kind(rate), kind(root), constants, pull)
+    left, right = left.astype(kind), right.astype(kind)
+
+    def update(part: slice) -> None:
+        rows = slice(part.start * BLOCK, part.stop * BLOCK)
+        _update_rows(
+            E[rows], m1[rows], m2[rows], left[rows], right, mode, kind(rate), kind(root), constants, pull[part]
+        )
+
+    Counts.in_threads(update, len(pull), E.size)
     return np.asarray(pull.sum(axis=0))
 
 
-@contextmanager
-def _threads(entries: int) -> Iterator[None]:
-    """Kernels inside run on one thread if there are fewer than SHARED entries: on a busy machine threads that wait for one
-    another take a hundred times as long as so little work."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1 if entries < SHARED else before)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
-
-
-@numba.njit(cache=True, parallel=True, fastmath={"reassoc", "contract"})
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _row_products(E: Floats, right: Floats, out: Floats) -> None:
     """out = E rightᵀ, a row of E at a time."""
-    for s in numba.prange(len(E)):
+    for s in range(len(E)):
         for h in range(len(right)):
             total = 0.0
             for j in range(E.shape[1]):
@@ -344,7 +335,7 @@ def _row_products(E: Floats, right: Floats, out: Floats) -> None:
             out[s, h] = total
 
 
-@numba.njit(cache=True, parallel=True, error_model="numpy", fastmath={"contract"})
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _update_rows(
     E: Floats,
     m1: Floats,
@@ -359,7 +350,7 @@ def _update_rows(
 ) -> None:
     """pull[block] = Σ_s left_s E_sᵀ over the block's rows, then their update with the gradient left_s · right (WRITE: it in m1)."""
     types, d = E.shape
-    for block in numba.prange(len(pull)):
+    for block in range(len(pull)):
         g = np.empty(d, E.dtype)
         for s in range(block * BLOCK, min(types, (block + 1) * BLOCK)):
             idle = True

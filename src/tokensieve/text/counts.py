@@ -311,7 +311,11 @@ class Counts:
         keys = np.full(len(ids), -1, np.int64)
 
         def fill(part: slice) -> None:
-            _gram_keys(prefix, ids, starts[part.start : part.stop + 1], n_words, keys)
+            first, last = starts[part.start], max(starts[part.stop], starts[part.start] + 1)
+            before, word = prefix[first : last - 1], ids[first + 1 : last]
+            both, begins = (before >= 0) & (word >= 0), starts[part.start + 1 : part.stop]
+            both[begins[(begins > first) & (begins < last)] - first - 1] = False
+            np.copyto(keys[first + 1 : last], before * np.int64(n_words) + word, where=both)
 
         Counts.in_threads(fill, len(starts) - 1, len(ids))
         return keys
@@ -327,13 +331,17 @@ class Counts:
             distinct = distinct[distinct >= 0]
         sample = np.sort(keys[:: max(len(keys) // 10_000, 1)])
         sample = sample[sample >= 0]  # divides keys into ranges of about as many tokens each
+        documents = np.repeat(np.arange(n, dtype=np.int32), np.diff(starts))
 
         def count(part: slice) -> tuple[Ints, Ints]:
             low = 0 if part.start == 0 else sample[part.start]
             high = 2**63 - 1 if part.stop == len(sample) else sample[part.stop]
-            pairs = _in_range(keys, starts, low, high)
+            inside = (keys >= low) & (keys < high)
+            pairs = keys[inside] * n + documents[inside]
             pairs.sort()  # several times as fast as hashing
-            return _distinct(pairs, n)
+            once = pairs[np.diff(pairs, prepend=-1) != 0] // max(n, 1)
+            new = np.flatnonzero(np.diff(once, prepend=-1))
+            return once[new], np.diff(new, append=len(once))
 
         size = len(keys) if len(sample) > 1_000 else 0
         found, sizes = map(np.concatenate, zip(*Counts.in_threads(count, len(sample), size), strict=True))
@@ -350,45 +358,6 @@ class Counts:
         slots, out = _slots(keys, bits), np.empty(len(wanted), dtype=np.int32)
         Counts.in_threads(lambda part: _look_up(keys, slots, bits, wanted[part], out[part]), len(wanted), len(wanted))
         return out
-
-
-@numba.njit(cache=True, nogil=True)
-def _gram_keys(prefix: Positions, ids: Positions, starts: Ints, n_words: int, keys: Ints) -> None:
-    """Fill in the keys of some documents."""
-    for k in range(len(starts) - 1):
-        for i in range(starts[k] + 1, starts[k + 1]):
-            if prefix[i - 1] >= 0 and ids[i] >= 0:
-                keys[i] = np.int64(prefix[i - 1]) * n_words + ids[i]
-
-
-@numba.njit(cache=True, nogil=True)
-def _in_range(keys: Ints, starts: Ints, low: int, high: int) -> Ints:
-    """key · n + document of the tokens whose keys are in low … high − 1."""
-    size, n = 0, len(starts) - 1
-    for key in keys:
-        size += low <= key < high
-    pairs, at = np.empty(size, np.int64), 0
-    for k in range(n):
-        for i in range(starts[k], starts[k + 1]):
-            if low <= keys[i] < high:
-                pairs[at] = keys[i] * n + k
-                at += 1
-    return pairs
-
-
-@numba.njit(cache=True, nogil=True)
-def _distinct(pairs: Ints, n: int) -> tuple[Ints, Ints]:
-    """The distinct keys of sorted pairs (key · n + document), and the number of distinct pairs of each."""
-    keys, sizes, found, before = np.empty(len(pairs), np.int64), np.zeros(len(pairs), np.int64), 0, -1
-    for pair in pairs:
-        if pair == before:
-            continue
-        key, before = pair // n, pair
-        if found == 0 or keys[found - 1] != key:
-            keys[found] = key
-            found += 1
-        sizes[found - 1] += 1
-    return keys[:found].copy(), sizes[:found].copy()
 
 
 @numba.njit(cache=True, nogil=True)
