@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -778,6 +779,8 @@ def test_repeats_with_another_label_and_accuracy_without_leaks_are_counted() -> 
     details = {f.kind: " ".join(f.details) for f in found}
     assert "10 of them have a different label from the document they repeat" in details["repeated"]
     assert "on the other test documents, the accuracy is" in details["leak"]
+    (leak,) = (f for f in found if f.kind == "leak")
+    assert re.search(r"the other test documents: \d+\.\d% instead of \d+\.\d%\.$", leak.action)
 
 
 def test_an_unknown_class_is_refused(whole: Audit) -> None:

@@ -362,7 +362,7 @@ def _report(found: AuditComparison) -> Report:
     ]
     blocks: list[Block] = []
     if found.exceeded:
-        blocks.append(Text(f"Exceeds the --fail-on limit: {', '.join(found.exceeded)}.", style="bad"))
+        blocks.append(Text(f"This comparison exceeds the --fail-on limit: {', '.join(found.exceeded)}.", style="bad"))
     if not found.identical:
         facts.append(
             ("Change in points", points[0], f"95% CI {points[1]} to {points[2]}, as for independent test sets")

@@ -282,7 +282,9 @@ def _findings(audit: Audit) -> Section:
         over = audit.over_budget["token"].unique(maintain_order=True).to_list()
         what = [shown(token, 40) for token in over[:12]] + list(audit.exceeded)
         rows = " Every row to review is in over-budget.csv." if over else ""
-        blocks.append(Text(f"Exceeds the limit {audit.settings.budget}: {', '.join(what)}.{rows}", style="bad"))
+        blocks.append(
+            Text(f"This audit exceeds the limit {audit.settings.budget}: {', '.join(what)}.{rows}", style="bad")
+        )
     elif audit.settings.budget is not None:
         blocks.append(Text(f"Nothing exceeds the limit {audit.settings.budget}.", style="good"))
     found = audit.findings

@@ -48,7 +48,8 @@ class Leak(Check):
             correct = data.task.correct(data.learned.f, data.test.counts)
             rest, every = Share.over(correct[~known], None), percent(float(correct.mean()))
             details.append(f"on the other test documents, the accuracy is {rest}; on all of them it is {every}")
-            action = action.replace("the test accuracy may be inflated", "use the accuracy on the other test documents")
+            use = f"use the accuracy on the other test documents: {percent(rest.value)} instead of {every}"
+            action = action.replace("the test accuracy may be inflated", use)
         if near is not None:  # each with its twin
             first = rows[np.argsort(same[rows], kind="stable")][:2].tolist()
             pairs = [(i, int(near[n + i])) for i in first if near[n + i] < n]
