@@ -86,6 +86,11 @@ def headlines() -> Iterator[tuple[str, str]]:
     for what in ("clean draws with an accusation", "marks with a form: first", "found", "hard marks: first"):
         row = result("findings")["tables"]["all"][what]
         yield page, f"| {row['found']} of {row['of']} ("
+    for run in result("fresh").values():
+        for what in ("first", "first apart", "first new", "found"):
+            row = run["tables"]["all"][what]
+            yield page, f"{row['found']} of {row['of']} ("
+        yield page, f"{run['tables']['clean draws with an accusation']['found']} of "
     rows = sorted(result("small"), key=lambda row: (row["set"], row["n"], row["method"]))
     for of, digits, scale in (("log loss", 3, 1), ("accuracy", 1, 100)):
         means = {
