@@ -8,6 +8,8 @@ import os
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process that a test starts would compile the whole source again
+
 import shutil
 import signal
 import sys

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from artefacts import Artefact
 from reviews import write_reviews
 from tokensieve import __version__
 
@@ -23,11 +24,9 @@ FILES = {"report.html", "summary.json", "tokens.csv", "flow.csv", "support.csv",
 }
 
 
-def test_generated_documents(run: Run, tmp_path: Path) -> None:
-    status, out, err = run("verify", *SMALL, "--seed", "2")
-    assert (status, err) == (0, "")
+def test_generated_documents(shared_verification: Artefact) -> None:
+    out, folder = shared_verification.result, shared_verification.folder
     assert out.count("\nholds: ") == 5 and "All 7 hypotheses of the theory hold" in out
-    folder = tmp_path / "tokensieve-verify"
     assert {p.name for p in folder.iterdir()} == FILES
     summary = json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail)
     assert summary["version"] == __version__ and summary["seed"] == 2
