@@ -221,7 +221,8 @@ class SplitFlow:
             self.refresh_ties()
         solver, split = self.solver, self.face is not None
         moved = solver.step() or (split and solver.restart() and solver.step())
-        if split and moved and solver.clock > 0 and abs(solver.clock - self.looked) >= 1.5:
+        # In local time the ties from before serve until then: which ones count only decides what digits are lost.
+        if split and moved and solver.clock >= _SPLIT and abs(solver.clock - self.looked) >= 1.5:
             self.refresh_ties()
         return moved
 
