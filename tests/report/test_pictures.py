@@ -42,7 +42,7 @@ def test_a_broken_line_is_dotted_between_its_parts_and_a_picture_of_one_class_sa
         (True, False),
         (False, True),
     ]
-    assert "one of 3 classes; to see another, choose it under “Class”" in first.caption
+    assert "one of 3; to see another, choose it under “Class”" in first.caption
     assert not any("one of 3" in picture.caption for picture in others)
 
 

@@ -441,7 +441,7 @@ def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[st
     caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}."
     caption += " The line is the mean of all token types, dotted where there are none."
     if len(audit.classes) > 2 and name == "alarm":
-        which = f"The picture shows {own}, one of {len(audit.classes)} classes"
+        which = f"The picture shows the class “{own}”, one of {len(audit.classes)}"
         caption = f"{which}; to see another, choose it under “Class” and go to the map below. {caption}"
     listing = ", ".join(shown(token, 24) for token in (marked or audit.top(label, 5)["token"].to_list())[:8])
     description = f"Map of token types for {own}; named: {listing}."
