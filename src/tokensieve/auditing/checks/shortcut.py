@@ -9,7 +9,8 @@ strong predictors, no findings. What makes one suspicious is a sign that no writ
 - being all but certain and put between words that are neighbours elsewhere (`Candidate.interrupts`), where company tells little:
   in short or templated texts.
 
-Where many words are as reliable, they are a vocabulary, as of a language, and none is suspicious for being certain. Words of the
+Where many words are as reliable, they are a vocabulary, as of a language: none is suspicious for being certain, and a number
+or a fixed place must show no company at all. Words of the
 class's name, their relatives (the same first four letters; three if one has at most five) and its abbreviations are never
 suspicious by a weak sign: "sad" belongs to the class sadness, "pin" to change_pin, "nx" to networkx.
 """
@@ -82,7 +83,7 @@ class Shortcut(Check):
     least, once = 10, 1e-6
     # area under the ROC curve of what tells nothing; documents of the class with the token and without, and words as frequent,
     # that are drawn to measure it
-    told, drawn, words_drawn = 0.54, (120, 300), 6
+    told, drawn, words_drawn = 0.54, (100, 250), 6
     missed = 5  # documents of a token that by chance would contain a word and do not
     # on the way to certain: words that far below are as reliable; more of them are a vocabulary
     nearly, vocabulary = 0.1, 4
@@ -233,27 +234,28 @@ class Shortcut(Check):
         exact = pure and len(c.documents) >= self.enough and " " not in c.token
         # how likely it is that all of them are of the class
         chance = (train.class_sizes[c.label] / train.n_documents) ** len(c.documents)
-        phrase = c.type < 0 and " " in c.token
-        few = pure and len(c.documents) >= self.least and chance < (c.chance if phrase else self.once)
+        least = c.chance if c.type < 0 and " " in c.token else self.once
+        few = pure and len(c.documents) >= self.least and chance < least
         if c.signs:
             if c.signs == (Sign.EDGE,) and not (certain or exact or few):
                 return ()  # many sentences begin with "wow"
-            return c.signs if self._company(c, data)[0] < 1 else ()
-        held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
-        if not (certain or exact or few) or self.most_of_class < held < self.all_of_class:
-            return ()
-        others = [
-            o for o in plain if o.label == c.label and o.way >= c.way - self.nearly and not _belong_together(c, o)
-        ]
-        if sum(o.fixed for o in others) > len(others) / 2:
-            # texts of templates: words keep no company outside their own; only one that stands anywhere is no part of them
-            if not c.interrupts(data):
+        else:
+            held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
+            if not (certain or exact or few) or self.most_of_class < held < self.all_of_class:
                 return ()
-            others = [o for o in others if not o.fixed]
-        # more words as reliable are a vocabulary: what the class is about, or its language
-        company, usual = self._company(c, data) if len(others) <= self.vocabulary else (1.0, 0.0)
-        # where ordinary words keep no company either, and in few documents, its neighbours alone can tell
-        apart = usual >= 2 / 3 and company < (usual / 4 if certain or exact else -math.inf if phrase else 0)
+        others = [o for o in plain if o.label == c.label and o.way >= c.way - self.nearly]
+        others = [o for o in others if not _belong_together(c, o)]
+        templates = sum(o.fixed for o in others) > len(others) / 2
+        vocabulary = sum(not (templates and o.fixed) for o in others) > self.vocabulary
+        if c.signs:
+            most = 0 if vocabulary and Sign.MARKUP not in c.signs else 1
+            return c.signs if self._company(c, data)[0] < most else ()
+        if vocabulary or (templates and not c.interrupts(data)):  # what the class is about, or its language
+            return ()
+        company, usual = self._company(c, data)
+        # in templates words keep no company outside their own, in short texts none, and few documents cannot show it: what stands
+        # between words that are neighbours elsewhere was put there
+        apart = usual >= 2 / 3 and (certain or exact) and company < usual / 4
         return (Sign.ALONE,) if apart or (company < 1 and c.interrupts(data)) else ()
 
     def _nearly_contained(self, c: Candidate, larger: Candidate) -> bool:
@@ -265,7 +267,8 @@ class Shortcut(Check):
 
     def _company(self, c: Candidate, data: AuditData) -> tuple[float, float]:
         """How well the other words of a document of the class tell whether it contains a candidate, and the median of the same for
-        some words that are about as frequent: the area under the ROC curve above `told`, in units of three standard errors.
+        some words that are about as frequent (0 for one with a sign, and for one that they tell): the area under the ROC curve
+        above `told`, in units of three standard errors.
 
         Each document of a sample is judged by the others (ridge regression, closed form for leaving one out). It is the unit
         vector of its words, each weighing log(documents / documents with it). Left out is what comes with the candidate nearly
@@ -288,17 +291,19 @@ class Shortcut(Check):
         length = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1)))
         vectors = sp.csr_array(sp.diags_array(1 / np.maximum(length, 1e-12)) @ vectors)
         near = (vectors @ vectors.T).toarray()
+        error = math.sqrt((n + 1) / (12 * max(1, len(mine) * len(rest))))
+        told = (_area_of_others(near, held) - self.told) / (3 * error)
+        if c.signs or told >= 1:
+            return told, 0.0
         ratio = np.where(weight > 0, np.abs(np.log(np.maximum(documents, 1) / max(len(mine), 1))), np.inf)
         alike = np.argsort(ratio, kind="stable")[: self.words_drawn]
         having = present[:, alike].toarray().T > 0
         beside = self._coming_with(having, present)  # left out of each as it is of the candidate
-        columns, areas = sp.csc_array(vectors), [_area_of_others(near, held)]
+        columns, areas = sp.csc_array(vectors), []
         for own, its in zip(having, beside, strict=True):
             along = columns[:, np.flatnonzero(its)].toarray()
             areas.append(_area_of_others(near - along @ along.T, own))
-        error = math.sqrt((n + 1) / (12 * max(1, len(mine) * len(rest))))
-        told = [(area - self.told) / (3 * error) for area in areas]
-        return told[0], float(np.median(told[1:] or 0.0))
+        return told, (float(np.median(areas)) - self.told) / (3 * error)
 
     @staticmethod
     def _coming_with(sets: NDArray[np.bool_], present: sp.csc_array) -> NDArray[np.bool_]:
