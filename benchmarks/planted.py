@@ -366,9 +366,9 @@ def changes(options: argparse.Namespace) -> None:
     """Two models of the same shape, one clean and one with a frequent mark: which claimed changes of use are true?
 
     The truth is the paired difference by the models' ordinary call on text, over texts that neither model was trained on and that
-    the comparison did not read (4,000 at most, the mark in some of them as in those it read): over all that contain the word, or,
-    if fewer than 24 do, those that it is inserted into. A claim is true if the truth has its sign and its own 95 % interval leaves
-    out zero. Every claim is a line of `--out`; seeds go on until `--claims` are reached.
+    the comparison did not read (2,000 of each class at most, the mark in some of them as in those it read): over all that contain
+    the word, or, if fewer than 24 do, those that it is inserted into. A claim is true if the truth has its sign and its own 95 %
+    interval leaves out zero. Every claim is a line of `--out`; seeds go on until `--claims` are reached.
     """
     torch.set_num_threads(1)
     start, rows = FIRST_SEED[options.part] + options.skip, list[dict[str, Any]]()
@@ -403,12 +403,15 @@ def changes(options: argparse.Namespace) -> None:
 
 
 def rest_of(source: str, seed: int, data: Path) -> list[str]:
-    """Texts of both classes that no model of this seed has seen, 4,000 at most, in a third of which the mark was put."""
+    """Texts that no model of this seed has seen, as many of either class, 2,000 at most, in a third of which the mark was put."""
     table = pl.read_parquet(data / f"{FILES.get(source, source)}.parquet").rename(COLUMN, strict=False)
-    table = table.filter(pl.col("label").cast(pl.String).is_in(CLASSES[source])).unique("text", maintain_order=True)
+    table = table.with_columns(pl.col("label").cast(pl.String)).unique("text", maintain_order=True)
     seen, rng = set(texts_of(source, seed, data)[0]), np.random.default_rng([seed, 1])
-    every = [text[:CHARACTERS] for text in table["text"].sample(fraction=1.0, shuffle=True, seed=seed)]
-    unread = [text for text in every if text not in seen][:4000]
+    table = table.filter(~pl.col("text").str.head(CHARACTERS).is_in(list(seen))).sample(
+        fraction=1.0, shuffle=True, seed=seed
+    )
+    sides = [table.filter(pl.col("label") == name)["text"].to_list() for name in CLASSES[source]]
+    unread = [text[:CHARACTERS] for side in sides for text in side[: min(2000, *map(len, sides))]]
     return plant(unread, np.zeros(len(unread)), "frequent random", rng, False)
 
 
