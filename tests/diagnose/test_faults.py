@@ -298,6 +298,8 @@ def test_a_word_or_a_phrase_dominates_by_reliance() -> None:
     rare = rare.with_columns(use_low=pl.Series([2.0, 0.9, 1.5, 0.1]), documents=pl.Series([19, 9, 39, 9]))
     assert dominating_words(rare) == ["mark"] and dominating_words(rare.with_columns(needed=0.0)) == []
     assert dominating_words(rare.with_columns(documents=9)) == []
+    called = rare.with_columns(needed=pl.Series([1.0, 2.1, 2.4, 0.5]))  # the data calls for a third of it
+    assert dominating_words(called) == []
 
 
 def test_a_form_that_the_file_lacks_and_that_hides_the_words_is_no_headline() -> None:

@@ -125,13 +125,14 @@ def dominating_words(used: pl.DataFrame) -> list[str]:
     """The few words, three at most, that a model relies on far more than on any other; empty if there are none.
 
     By reliance: each at least doubles the odds and has twice the next word's. By reliance beyond need: one word in ten documents
-    or more that quadruples the odds, with 1.5 times the next one's: words that the data calls for must not hide a rare mark. Else
-    by use, for a word or phrase in few documents: the lower end of its interval is above 2.5 times the median of the eight words
-    behind it, and 1.5 times the next. The factors were chosen on development models of `benchmarks/planted.py`. `used` are the
-    rows of `judge` whose use is shown.
+    or more that quadruples the odds, is needed for at most a quarter of that and has 1.5 times the next one's: words that the data
+    calls for must not hide a rare mark. Else by use, for a word or phrase in few documents: the lower end of its interval is above
+    2.5 times the median of the eight words behind it, and 1.5 times the next. The factors were chosen on development models of
+    `benchmarks/planted.py`. `used` are the rows of `judge` whose use is shown.
     """
     larger = pl.max_horizontal("use", pl.col("inserted").fill_nan(None))
-    used = used.with_columns(past=pl.col("documents").sqrt() * (larger - pl.col("needed")).clip(0))
+    past = pl.col("documents").sqrt() * (larger - pl.col("needed")).clip(0)
+    used = used.with_columns(past=past, uncalled=(pl.col("documents") >= 10) & (pl.col("needed") <= larger / 4))
     for size in range(1, min(used.height, 3) + 1):
         for by, times in (("reliance", 2.0), ("past", 1.5), ("use", 0.0)):
             rows = used.sort(by, "token", descending=[True, False])
@@ -140,7 +141,7 @@ def dominating_words(used: pl.DataFrame) -> list[str]:
             after = rest.max(initial=0.0)
             if times:
                 found = value[size - 1] > times * after and least > math.log(2)
-                found &= by == "reliance" or (size == 1 and rows["documents"][0] >= 10 and least > math.log(4))
+                found &= by == "reliance" or (size == 1 and bool(rows["uncalled"][0]) and least > math.log(4))
             else:
                 phrase = size == 2 and value[1] > 0.7 * value[0] and rows["class"].head(2).n_unique() == 1
                 far = least > max(2.5 * (np.median(rest) if len(rest) >= 3 else after), 1.5 * after)
