@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.linear_model import Ridge
 
 from calls import fast_first
 from tokensieve.auditing.checks.base import DESCRIPTIVE
 from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.checks.label_issues import LabelIssues
+from tokensieve.auditing.checks.shortcut import _area_of_others
 from tokensieve.auditing.checks.signs import Sign
 from tokensieve.auditing.compare import compare_audits
 from tokensieve.auditing.demo import demo_reviews
@@ -479,6 +481,23 @@ def test_identifiers_of_program_code_are_glued_to_their_neighbours_and_no_findin
     ]
     first = audited(marked, labels).findings[0]
     assert first.kind == "shortcut" and "ref" in first.tokens
+
+
+def test_how_well_other_words_tell_a_token_is_that_of_fits_without_each_document() -> None:
+    """Against ridge regressions fitted once for each document left out, and the area by counting pairs."""
+    rng = np.random.default_rng(0)
+    x, chosen = rng.random((40, 12)), rng.random(40) < 0.4
+    for without in (0, 3):
+        kept = x[:, without:] - x[:, without:].mean(axis=0)
+        said = np.empty(40)
+        for i in range(40):
+            rest = np.arange(40) != i
+            ridge = Ridge(alpha=1, fit_intercept=False).fit(kept[rest], (chosen - chosen.mean())[rest])
+            said[i] = ridge.predict(kept[[i]])[0]
+        area = np.mean(said[chosen][:, None] > said[~chosen])
+        near = (x - x.mean(axis=0)) @ (x - x.mean(axis=0)).T
+        left_out = x[:, :without] if without else None
+        assert _area_of_others(np.linalg.inv(near + np.eye(40)), chosen, left_out) == pytest.approx(area, abs=1e-12)
 
 
 def test_a_word_that_keeps_company_is_a_predictor_and_one_put_anywhere_is_a_finding() -> None:

@@ -291,8 +291,10 @@ class Shortcut(Check):
         length = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1)))
         vectors = sp.csr_array(sp.diags_array(1 / np.maximum(length, 1e-12)) @ vectors)
         near = (vectors @ vectors.T).toarray()
+        near -= near.mean(axis=0)
+        inverse = np.linalg.inv(near - near.mean(axis=1)[:, None] + np.eye(n))
         error = math.sqrt((n + 1) / (12 * max(1, len(mine) * len(rest))))
-        told = (_area_of_others(near, held) - self.told) / (3 * error)
+        told = (_area_of_others(inverse, held) - self.told) / (3 * error)
         if c.signs or told >= 1:
             return told, 0.0
         ratio = np.where(weight > 0, np.abs(np.log(np.maximum(documents, 1) / max(len(mine), 1))), np.inf)
@@ -301,8 +303,7 @@ class Shortcut(Check):
         beside = self._coming_with(having, present)  # left out of each as it is of the candidate
         columns, areas = sp.csc_array(vectors), []
         for own, its in zip(having, beside, strict=True):
-            along = columns[:, np.flatnonzero(its)].toarray()
-            areas.append(_area_of_others(near - along @ along.T, own))
+            areas.append(_area_of_others(inverse, own, columns[:, np.flatnonzero(its)].toarray()))
         return told, (float(np.median(areas)) - self.told) / (3 * error)
 
     @staticmethod
@@ -315,15 +316,21 @@ class Shortcut(Check):
         return near
 
 
-def _area_of_others(near: Floats, chosen: NDArray[np.bool_]) -> float:
-    """Area under the ROC curve of what the other documents say of each, from inner products; ½ where there are too few."""
+def _area_of_others(inverse: Floats, chosen: NDArray[np.bool_], without: Floats | None = None) -> float:
+    """Area under the ROC curve of what the other documents say of each; ½ where there are too few. `inverse`: of the centred inner
+    products plus one on the diagonal; `without`: words that are left out, shape (n, k), by the formula of Woodbury."""
     m, n = int(chosen.sum()), len(chosen)
     if min(m, n - m) < 3:
         return 0.5
-    near = near - near.mean(axis=0)
-    inverse = np.linalg.inv(near - near.mean(axis=1)[:, None] + np.eye(n))
     y = chosen - m / n
-    ranks = rankdata(y - inverse @ y / inverse.diagonal())
+    residual, diagonal = inverse @ y, inverse.diagonal()
+    if without is not None:
+        centred = without - without.mean(axis=0)
+        solved = inverse @ centred
+        corrected = np.linalg.solve(np.eye(centred.shape[1]) - centred.T @ solved, solved.T)
+        residual = residual + solved @ (corrected @ y)
+        diagonal = diagonal + (solved * corrected.T).sum(axis=1)
+    ranks = rankdata(np.round(y - residual / diagonal, 9))  # copies of a text tie, whatever the order of sums
     return float((ranks[chosen].sum() - m * (m + 1) / 2) / (m * (n - m)))
 
 
