@@ -282,7 +282,7 @@ def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path) -> N
     status, out, err = run("diagnose", str(saved), str(home / "held.csv"), *options)
     assert status == 3 and "words that account for more than 2.0% of all use: " in err and "tablet" in err
     flat = " ".join(out.split())
-    assert "2 models compared on held.csv" in flat and "Words that gained use" in flat and "Words that lost" not in flat
+    assert "2 models compared on held.csv" in flat and "Words used more" in flat and "Words used less" not in flat
     assert "model accuracy unsupported uses most" in flat  # as wide as a terminal; six columns were cut off
     folder = tmp_path / "tokensieve-diagnose"
     tables = {"report.html", "models.csv", "words.csv", "summary.json"}

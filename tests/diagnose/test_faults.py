@@ -383,7 +383,7 @@ def test_a_rare_mark_is_looked_at_by_inserting_it() -> None:
         found.report()
         .blocks[0]
         .text.startswith(  # type: ignore[union-attr]
-            "Examined 32 words in at least 10 of 400 documents, and 1 rarer one that stood out"
+            "Examined 32 words found in at least 10 of 400 documents, and 1 rarer one that stood out"
         )
     )
 

@@ -22,7 +22,7 @@ class DiagnoseCallback(TrainerCallback):
 
     Logged: diagnose/value (correlation of its predictions for single words with importance in the data), diagnose/auc,
     diagnose/learned (0 or 1), diagnose/unsupported (words used without support), diagnose/top_share (the largest fraction of all
-    use of any word). `found` holds the diagnoses so far, with the step of each. Add it with
+    use that one word accounts for). `found` holds the diagnoses so far, with the step of each. Add it with
     `trainer.add_callback(DiagnoseCallback(trainer, texts, labels))`, with documents that the model is not trained on. By default
     the model reads 200 of them, and no untrained model is measured.
     """

@@ -97,10 +97,7 @@ class Comparison:
         rows = DiagnosisReport.cells(
             shortened, "model accuracy/accuracy_low/accuracy_high auc/auc_low/auc_high learning unsupported most_used"
         )
-        looked = (
-            f"For every model, the same {self.looked_at} words were removed from the same documents: those that any of the models "
-            "uses most."
-        )
+        looked = f"The {self.looked_at} words most used by any of the models were removed from the same documents for every model."
         title, few = f"The models on the same {count(first.documents['read'])} documents", (0, 1, 4, 5)
         short_rows = [tuple(row[i] for i in few) for row in rows]
         blocks: list[Block] = [
@@ -108,20 +105,20 @@ class Comparison:
             Table(title, tuple(columns[i] for i in few), short_rows, only=("terminal",)),
             self._curve(short),
             Section("The models", (Table(title, columns, rows),), only=("html", "markdown")),
-            Text("Look at words that the later model uses more and that should not matter.", "lead"),
+            Text("Look for words that the later model uses more but that should not matter.", "lead"),
         ]
         ends, verdict = (first.model, last.model), "All differences in the use of words are within chance."
         steps = list(self.words.group_by("before", "after", maintain_order=True))
         for (before, after), words in sorted(steps, key=lambda one: one[0] != ends):
             tables: list[Block] = []
-            for title, sign, how in (("lost", -1, "less"), ("gained", 1, "more")):
+            for sign, how in ((-1, "less"), (1, "more")):
                 some = words.filter(sign * pl.col("change") > 0)
                 if some.is_empty():
                     continue
                 cells = DiagnosisReport.cells(some, "token use_before use_after change/low/high")
                 kinds = {"before": "plain", "after": "plain", "change": "interval"}
                 of_use = (Column(name, kind, unit="log-odds") for name, kind in kinds.items())
-                tables.insert(0, Table(f"Words that {title} use (q < 0.05)", (Column("word", "token"), *of_use), cells))
+                tables.insert(0, Table(f"Words used {how} (q < 0.05)", (Column("word", "token"), *of_use), cells))
                 if (before, after) == ends:
                     most = quoted(some["token"].head(3).to_list())
                     verdict = (

@@ -40,7 +40,7 @@ _SAID: dict[str, tuple[str, Mark, str]] = {
     Status.RARE: (
         "too rare to tell",
         "dotted",
-        "the use is more than the data supports, but the data's interval is wide",
+        "the model uses it more than the data supports, but the data's interval is wide",
     ),
     Status.OTHER: ("inconclusive", "none", "the data neither supports nor contradicts the use"),
     Status.NOT_SHOWN: (
@@ -174,7 +174,7 @@ class DiagnosisReport:
             return f"{start}. {goes}{expected} If not, the model and this file may share a shortcut."
         ten = used.sort("share", "token", descending=[True, False]).head(10)
         several = "ten" if ten.height == 10 else str(ten.height)
-        most = f"The {several} words with the largest share together account" if ten.height > 1 else "It accounts"
+        most = f"The top {several} words together account" if ten.height > 1 else "It accounts"
         names = quoted(self.found.used["token"].head(3).to_list())
         all_use = percent(float(ten["share"].sum()), 0)
         return f"No single word dominates; this model relies most on {names}. {most} for {all_use} of all use."
@@ -195,13 +195,14 @@ class DiagnosisReport:
         """Which words were looked at, and which were not."""
         seen, read, every = self.found.reading["coverage"], self.found.documents["read"], self.found.documents["all"]
         of_all = f" ({count(every)} in the file)" if every > read else ""
-        words, n = f"{count(seen['words'])} word{'s' * (seen['words'] != 1)}", len(seen["rescued"])
-        line = f"Examined {words} in at least {seen['min_documents']} of {count(read)} documents{of_all}"
+        words, n = count(seen["words"], "word"), len(seen["rescued"])
+        line = f"Examined {words} found in at least {seen['min_documents']} of {count(read)} documents{of_all}"
         if n:
-            line += f", and {count(n)} rarer one{'s' * (n > 1)} that stood out"
+            line += f", and {count(n, 'rarer one')} that stood out"
         left = max(seen["distinct"] - seen["words"] - n, 0)
         alone = f" ({count(seen['rare'])} of them were screened individually)" if seen["rare"] else ""
-        return f"{line}. {count(left)} rarer words were not examined closely{alone}." if left else f"{line}."
+        rest = f" {count(left, 'rarer word was', 'rarer words were')} not examined closely{alone}."
+        return f"{line}.{rest * (left > 0)}"
 
     def sentences(self) -> list[str]:
         """How well the model predicts, what it uses most, and what it uses without support."""
@@ -377,7 +378,7 @@ class DiagnosisReport:
         hidden = " and ".join(forms.filter(~pl.col("visible"))["form"])
         if hidden:
             blocks.append(
-                Text(f"Documents {hidden} are identical to the model: the tokenizer returns the same tokens.")
+                Text(f"To the model, documents {hidden} equal the originals: the tokenizer returns the same tokens.")
             )
         return tuple(blocks)
 

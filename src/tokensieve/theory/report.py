@@ -149,7 +149,7 @@ def _claims(found: Verification) -> list[Block]:
         "Each claim below is followed by the figures that decide it. "
     )
     words = (
-        f"{failing} of the {len(found.assumptions)} hypotheses behind the claims fail on this data, so a claim that "
+        f"This data violates {failing} of the {len(found.assumptions)} hypotheses behind the claims, so a claim that "
     )
     words += "fails here does not contradict the theory."
     out: list[Block] = [Text(head + (words if failing else "All hypotheses behind the claims hold."), only=_PAGE)]
@@ -191,11 +191,11 @@ def _limit_lines(found: Verification) -> list[str]:
         # How hard the data set is: where the selection is final, and how far curvatures differ.
         conditions = [f"{1 / finite.spread:.3g} (F1)"] if finite is not None and math.isfinite(finite.curvature) else []
         conditions += [f"{1 / balance.spread:.3g} (F3)"] if balance is not None else []
-        words = f"no document changes its highest-scoring token any more after log t = {found.attended.final_from:.3g}"
+        words = f"no document's highest-scoring token changes after log t = {found.attended.final_from:.3g}"
         lines.append(words + (f"; condition numbers {' and '.join(conditions)}" if conditions else ""))
     if limit.changes:
         at = ", ".join(f"{log_time:,.4g} ({documents})" for _, log_time, documents in limit.changes[:10])
-        lines.append(f"the highest-scoring token will still change at these log t (number of documents): {at}")
+        lines.append(f"the highest-scoring token changes again at these values of log t (number of documents): {at}")
     begun, ended, error = limit.compared
     if math.isfinite(error):
         lines.append(
@@ -211,7 +211,7 @@ def _limit_lines(found: Verification) -> list[str]:
 def _hypotheses(found: Verification) -> list[Block]:
     """Which hypotheses hold here; the terminal shows those that fail."""
     total, failing = len(found.assumptions), sum(not item.holds for item in found.assumptions)
-    head = f"{failing} of {total} hypotheses of the theory fail on this data:"
+    head = f"{failing} of {total} hypotheses of the theory fail{'s' * (failing == 1)} on this data:"
     head = head if failing else f"All {total} hypotheses of the theory hold on this data."
     out: list[Block] = [Text(head, only=("terminal",))]
     head = "The paper proves its claims for data that meets these conditions. Where one fails, a model may still behave as "

@@ -165,7 +165,7 @@ class Outputs:
         what = f"{mine.mean():.1%} of the predictions are correct, {right.mean():.1%} with {example}"
         if self.named:
             return replace(self, warning=f"{what}. Are the names in its config.json in the right order?")
-        order = self.note or "the outputs are matched as --map says"
+        order = self.note or "the outputs are matched as --map specifies"
         raise InputError(f"{order}, but only {what}; set the right order with --map")
 
 

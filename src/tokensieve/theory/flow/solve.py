@@ -39,7 +39,7 @@ _COLUMNS = ("coordinates", "arc", "log_time", "loss", "log_gradient")
 # A verdict; that p diverges is for `limit.certify` to say, no curve is long enough for that.
 FINITE, UNDECIDED = "finite limit", "undecided at the budget"
 # What a limit on a surface means.
-_SURFACE = "documents with the same tokens and different labels are predicted at the frequency of their labels"
+_SURFACE = "for documents with the same tokens but different labels, the prediction is the frequency of their labels"
 
 
 @dataclass(frozen=True)
