@@ -218,9 +218,8 @@ def test_many_classes_with_ten_documents_each(names: Sequence[Any]) -> None:
 
 
 def test_empty_documents_and_missing_labels() -> None:
-    fails(
-        ([None, "", "a"], ["x", "y", None]), "no document is left", "3 rows 1 have no text", "1 no label", "1 are empty"
-    )
+    left = "no document is left of 3 rows (1 without text", "1 without label", "1 empty"
+    fails(([None, "", "a"], ["x", "y", None]), *left)
     fails(frame(text=[], label=[]), "has no rows")
 
 
@@ -301,7 +300,7 @@ def test_test_source_is_read_like_training(tmp_path: Path) -> None:
     assert corpus.intake.counts["test_overlap"] == 1 and corpus.test.intake.dropped == {"3": 1}
     listed = read_corpus(path, group=group, drop=["3"], test=(["new"], [5]))
     assert listed.test is not None and listed.test.labels.tolist() == [1]
-    fails(path, "row 1: training has no label '4'", "'neg', 'pos'", group=group, drop=["3"], test=(["x"], [4]))
+    fails(path, "row 1: no training row has label '4'", "'neg', 'pos'", group=group, drop=["3"], test=(["x"], [4]))
     fails(path, "no column 'body'", group=group, drop=["3"], test=frame(x=["x"], stars=[4]))
     fails(path, "has no rows", group=group, drop=["3"], test=([], []))
 
@@ -344,7 +343,7 @@ def test_split_refusals() -> None:
     for corpus, share, part in [
         (same, 0.2, "within each class all texts are the same"),
         (same, 1.5, "between 0 and 1"),
-        (read_corpus((TEXTS, LABELS), test=(TEXTS, LABELS)), 0.2, "has a test set already"),
+        (read_corpus((TEXTS, LABELS), test=(TEXTS, LABELS)), 0.2, "already has a test set"),
         (read_corpus(labelled(["a"] * 98 + ["b"] * 2)), 0.97, "no training document of class"),
     ]:
         with pytest.raises(InputError, match=part):

@@ -124,8 +124,8 @@ def _above_answer(matrix: sp.csr_array, q: Floats, w: Floats) -> Floats:
 
 
 def answers(matrix: sp.csr_array, u: Floats, w: Floats) -> Floats:
-    """Decision values f_X = Σ_s q_{X,s} w_s, shape (n, H); scores u have shape (|S|,), or with the sink's (|S|+1,), and values w
-    (|S|,) or (|S|, H), likewise."""
+    """Decision values f_X = Σ_s q_{X,s} w_s, shape (n, H), for scores u, shape (|S|,), and values w, shape (|S|,) or (|S|, H);
+    with the sink, both have one more row."""
     w, cores = _outputs(w), cpu_count()
 
     def some(rows: slice) -> Floats:

@@ -95,7 +95,7 @@ class Experiment:
     def reading_note(self, reading: str) -> str:
         """What this reading changes, and whether it was defined before the runs."""
         [found] = [one for one in self.readings if one["name"] == reading]
-        later = " (added after figures of the default had been seen)" if "later" in found else ""
+        later = " (added after the default's figures had been seen)" if "later" in found else ""
         return f"{found['why']}{later}"
 
     @property

@@ -106,8 +106,8 @@ class Intake:
         if empty == rows:
             raise InputError(f"{name}: all {rows:,} documents are empty; choose another --text COLUMN")
         raise InputError(
-            f"{name}: no document is left; of {rows:,} rows {self.counts['missing_text']:,} have no text, "
-            f"{self.counts['missing_label']:,} no label, {empty:,} are empty, {sum(self.dropped.values()):,} were dropped; "
+            f"{name}: no document is left of {rows:,} rows ({self.counts['missing_text']:,} without text, "
+            f"{self.counts['missing_label']:,} without label, {empty:,} empty, {sum(self.dropped.values()):,} dropped); "
             "check --text, --label and --drop"
         )
 
@@ -278,9 +278,9 @@ class Corpus:
     ) -> tuple[str, ...]:
         """The classes of labels with their documents in order, numbers by size first.
 
-        For messages, `column` is what to call the label column, and `single` has for the label of one document that label as it was
-        before grouping and the row. Labels that cannot be classes are an `InputError`: fewer than two, more than 200, or one with a
-        single document; or more than 50 with fewer than ten documents each, or of numbers that do not count from 0 or 1.
+        For messages, `column` describes the label column, and `single` maps each label that occurs once to its value before
+        grouping and its row. An `InputError` for fewer than two labels or more than 200, for one with a single document, and for
+        more than 50 that have fewer than ten documents on average or are numbers that do not start at 0 or 1.
         """
         names, n = tuple(sorted(sizes, key=Corpus.in_order)), sum(sizes.values())
         if len(names) > 50:
@@ -357,7 +357,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     part = opened.split_column(how)
     texts, label = table.labelled_columns(how.text, label, [*more.values(), *others.names, *([part] if part else [])])
     if {*texts, label} & {*others.names, part}:
-        raise InputError(f"{table.name}: text, label and split must be different columns, and none of --columns")
+        raise InputError(f"{table.name}: text, label and split must be different columns and not named in --columns")
     train, test = collect(table, texts, label, how, more=more, part=part, columns=others)
     sides = [(table.name, train)]
     held = opened.test if how.test is None else open_source(how.test, how).held_out
@@ -433,7 +433,7 @@ def _assemble(
         column = f"{name}: the label column {columns[1]!r}"
         classes = Corpus.classes_of(dict(kept["label"].value_counts().iter_rows()), column, first)
     for label, row in kept.filter(~pl.col("label").is_in(list(classes))).select("label", "row").iter_rows():
-        raise InputError(f"{name}: row {row}: training has no label {label!r}; its labels are {listed(classes)}")
+        raise InputError(f"{name}: row {row}: no training row has label {label!r}; the labels are {listed(classes)}")
     if stored is not None:
         mask = np.zeros(everything.height, dtype=bool)
         mask[kept["at"].to_numpy()] = True

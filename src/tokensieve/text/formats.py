@@ -424,7 +424,7 @@ def _workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTa
     given = [sys.executable, "-P", str(child), str(path), str(out), *(_WORKBOOK if settings.limits else "00")]
     done = subprocess.run(given, capture_output=True)
     if done.returncode:  # Rust ends the process where it gets no memory
-        raise InputError(f"{name} takes over 4 GB of memory or a minute; export it as CSV, or pass --no-limits")
+        raise InputError(f"reading {name} takes over 4 GB or over a minute; export it as CSV, or pass --no-limits")
     sheets = json.loads(done.stdout)
     if isinstance(sheets, str):
         raise InputError(f"{name} is not a readable workbook: {sheets[:200]}")

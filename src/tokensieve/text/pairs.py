@@ -143,9 +143,9 @@ class _Side(Collected):
         if not counts["rows"]:
             raise InputError(f"{self.name} has no rows")
         if not n:
-            lost = f"{counts['missing_text']:,} lack an answer, {counts['empty']:,} have an empty one"
-            same = f"{counts['identical']:,} have one text on both sides"
-            raise InputError(f"{self.name}: no pair is left; of {counts['rows']:,} rows {lost}, {same}; check --pairs")
+            lost = f"{counts['missing_text']:,} without an answer, {counts['empty']:,} with an empty one"
+            same = f"{counts['identical']:,} with the same text twice"
+            raise InputError(f"{self.name}: no pair is left of {counts['rows']:,} rows ({lost}, {same}); check --pairs")
         pairs, other = frame.gather_every(2), frame["key"].gather_every(2, 1)
         units, position = pairs["unit"].to_list(), pairs["position"].to_numpy()
         decided = pl.DataFrame({"a": pairs["key"], "b": other}).filter(pl.Series(position != TIE))
@@ -199,7 +199,7 @@ class _PairReader:
         prompts = [lower[n] for stem in stems for n in lower if re.fullmatch(rf"{stem}([ _-]?(id|text))?", n)]
         self.by = by or next((name for name in prompts if name not in self.columns), None)
         if self.by:
-            table.checked_column(self.by, "units")
+            table.checked_column(self.by, "groups")
         ties = [name for name in table.columns if re.fullmatch(r"(winner_)?(model_)?tie", name.lower())]
         self._tie = ties[0] if ties and how.winner else None
         # columns that name the model of either answer, such as model_a and model_b

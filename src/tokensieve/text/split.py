@@ -26,7 +26,7 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
     `InputError` if no class has two different texts, or a class would have no training documents.
     """
     if corpus.test is not None:
-        raise InputError(f"{corpus.name} has a test set already")
+        raise InputError(f"{corpus.name} already has a test set")
     if not 0 < share < 1:
         raise InputError(f"the test fraction must lie between 0 and 1, not {share}")
     texts = corpus.keys.rank("dense").to_numpy().astype(np.int64) - 1

@@ -101,8 +101,8 @@ class WordTokenizer:
     (`film.It`). In scripts that are written without spaces (Han, Hiragana, Thai, Lao, Khmer, Myanmar) each character, with the
     marks on it, is a token of its own: n-grams of two or three then take the place of words. Runs of Katakana are words.
 
-    A space joins the words of an n-gram, so no token holds one: where a pattern of yours matches white space, it is cut off at both
-    ends and becomes `_` inside (`[^,]+` reads `deep learning` as `deep_learning`).
+    A space joins the words of an n-gram, so no token contains one. White space matched by a custom pattern is trimmed at both ends
+    and becomes `_` inside (`[^,]+` reads `deep learning` as `deep_learning`).
 
     Attributes:
         lowercase: convert to Unicode lower case first.

@@ -209,8 +209,8 @@ class Vocabulary:
         return self.count(TokenStream.of(texts, self.tokenizer), self.bits(texts))
 
     def with_formatting(self, held: Ints, documents: int, least: int) -> Vocabulary:
-        """The same with the features of formatting that at least `least` of the documents hold, but not all of them; `held` counts
-        those that hold each of `Formatting.names`, shape (features,) or longer."""
+        """The same with the formatting features found in at least `least` documents but not in all of them; `held` counts the
+        documents with each of `Formatting.names`, shape (features,) or longer."""
         names = Formatting(self.tokenizer).names
         frequent = [name for name, n in zip(names, held, strict=False) if least <= n < documents]
         # the formatting of values of other columns means nothing
@@ -381,7 +381,7 @@ def count_texts(
         vocabulary: of other documents, such as those of training; None to learn it from these.
         tokenizer, ngrams, min_documents: for learning one (`learn_vocabulary`); the tokenizer is words if None.
         formatting: learn which features of formatting are types, too: those of at least `min_documents` texts, but not of all.
-        progress: called with the number of documents tokenised.
+        progress: called with the number of documents tokenized.
     """
     splitter = vocabulary.tokenizer if vocabulary else tokenizer or WordTokenizer()
     stream = tokenize(texts, splitter, progress)

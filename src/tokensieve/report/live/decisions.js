@@ -61,7 +61,7 @@ const Decisions = {
     const taken = map.get(key) === what;
     if (taken) map.delete(key);
     else map.set(key, what);
-    Decisions.changed(`${taken ? "Withdrawn" : "Decided"}: ${what}. ${Decisions.size()} decisions.`);
+    Decisions.changed(`${taken ? "Withdrawn" : "Decided"}: ${what}. Decisions: ${Decisions.size()}.`);
   },
 
   group(map, key, choices, name) {
@@ -96,7 +96,7 @@ const Decisions = {
       [...map].map(([key, what]) => {
         const drop = Dom.button("Withdraw", () => {
           map.delete(key);
-          Decisions.changed(`Withdrawn. ${Decisions.size()} decisions.`);
+          Decisions.changed(`Withdrawn. Decisions: ${Decisions.size()}.`);
           Dom.id("decisions-title").focus();
         });
         drop.setAttribute("aria-label", `Withdraw: ${what}`);
@@ -112,6 +112,6 @@ const Decisions = {
 
   download() {
     Dom.save(new Blob([`${JSON.stringify(Decisions.file(), null, 1)}\n`], { type: "application/json" }), "decisions.json");
-    Dom.say(`${Decisions.size()} decisions saved as decisions.json.`);
+    Dom.say(`Decisions saved as decisions.json: ${Decisions.size()}.`);
   },
 };
