@@ -56,9 +56,19 @@ def test_an_audit_and_itself_are_identical_and_other_intervals_are_not_paired(fo
     same = compare_audits(folders / "before", folders / "before").report()
     assert same.verdict == "The two audits are identical."
     assert "Change in points" not in html_page(same, {})
-    assert "as for independent test sets" in html_page(
-        compare_audits(folders / "before", folders / "after").report(), {}
+    page = html_page(compare_audits(folders / "before", folders / "after").report(), {})
+    assert "as for independent test sets; too wide if they share documents" in page
+
+
+def test_the_change_in_points_agrees_with_the_accuracies_and_the_next_step_names_the_page(folders: Path) -> None:
+    found = compare_audits(folders / "before", folders / "after")
+    sides = [replace(found.before.accuracy, value=x) for x in (0.83732, 0.83071)]
+    found = replace(
+        found, before=replace(found.before, accuracy=sides[0]), after=replace(found.after, accuracy=sides[1])
     )
+    page = html_page(replace(found, accuracy=(-0.00661, -0.031, 0.018)).report(), {})
+    assert "83.7%" in page and "83.1%" in page and "−0.66" in page and "−3.10 to +1.80" in page
+    assert "open after/report.html: the findings of the later audit" in page
 
 
 def test_what_was_planted_is_found(folders: Path) -> None:

@@ -105,6 +105,11 @@ def test_names_lie_beside_each_other_and_inside_the_picture() -> None:
     ends = specification(Picture("compare", "audit-slopes", data, "t"))["datasets"]["ends"]
     places = np.asarray([row["at"] for row in ends])
     assert np.diff(places).min() > 0.49 and abs(places[:4].mean() - 1.015) < 1e-6  # of 8/16, centred on their lines
+    gone = pl.DataFrame({"token": list("abc"), "before": [-1.2, 3.0, -1.1], "after": [0.0] * 3})
+    ends = specification(
+        Picture("compare", "audit-slopes", data | {"changes": gone.with_columns(kind=pl.lit("gone"))}, "t")
+    )["datasets"]["ends"]
+    assert [row["token"] for row in sorted(ends, key=lambda row: -row["at"])] == ["b", "c", "a"]  # as their lines lie
     stayed = pl.DataFrame({"token": list("abc"), "before": [3.0, 2.0, 2.01], "after": [0.0, 2.0, 2.01]})
     kinds = stayed.with_columns(kind=pl.Series(["gone", "no significant change", "no significant change"]))
     ends = specification(Picture("compare", "audit-slopes", data | {"changes": kinds}, "t"))["datasets"]["ends"]

@@ -92,6 +92,7 @@ class _Saved:
     findings: dict[str, int]  # kind → how many
     # title, headline and level of the most serious findings; none where the folder has no findings.json
     headlines: tuple[tuple[str, str, str], ...] = ()
+    page: str = "the later audit"  # what to open: folder and report.html where there is one
 
     @classmethod
     def of(cls, audit: Audit) -> _Saved:
@@ -121,7 +122,8 @@ class _Saved:
         listed = findings.get("findings") if isinstance(findings, dict) else None
         found = cls._checked_contents(where, content["summary.json"], tokens, listed)
         check_sums(path)
-        return found
+        page = path.resolve() / "report.html"
+        return replace(found, page=f"{shown(page.parent.name, 60)}/{page.name}") if page.exists() else found
 
     @classmethod
     def _checked_contents(cls, where: str, summary: Any, tokens: pl.DataFrame, findings: Any) -> _Saved:
@@ -355,7 +357,10 @@ def compare_audits(
 
 def _report(found: AuditComparison) -> Report:
     sides = (("before", found.before), ("after", found.after))
-    points = [signed(100 * x, 1) for x in found.accuracy]
+    # one more digit where the difference of the rounded accuracies would contradict the rounded difference
+    rounded = [round(100 * one.accuracy.value, 1) for _, one in sides]
+    digits = 1 + (signed(rounded[1] - rounded[0], 1) != signed(100 * found.accuracy[0], 1))
+    points = [signed(100 * x, digits) for x in found.accuracy]
     facts = [
         (name, percent(one.accuracy.value), f"95% CI {percent(one.accuracy.low)} to {percent(one.accuracy.high)}")
         for name, one in (("Test accuracy before", found.before), ("After", found.after))
@@ -365,12 +370,16 @@ def _report(found: AuditComparison) -> Report:
         blocks.append(Text(f"This comparison exceeds the --fail-on limit: {', '.join(found.exceeded)}.", style="bad"))
     if not found.identical:
         facts.append(
-            ("Change in points", points[0], f"95% CI {points[1]} to {points[2]}, as for independent test sets")
+            (
+                "Change in points",
+                points[0],
+                f"95% CI {points[1]} to {points[2]}, as for independent test sets; too wide if they share documents",
+            )
         )
     blocks += [Facts(tuple(facts)), *_picture(found)]
     next_step = "Nothing here needs action."
     if found.after.findings:
-        next_step = "Next, open the report of the later audit; its findings still need a decision."
+        next_step = f"Next, open {found.after.page}: the findings of the later audit still need a decision."
     elif any(found.counts.values()):
         next_step = "The later audit has no findings, so nothing is left to act on."
     blocks.append(Text(next_step, only=("html",)))

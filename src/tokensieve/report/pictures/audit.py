@@ -271,7 +271,9 @@ def _slopes(picture: Picture) -> Specification:
         "detail": "token",
         "color": channel("kind", colours, legend={"title": None, "orient": "bottom", "columns": 3}),
     }
-    ends = sorted((row for row in rows if row["side"] == after), key=lambda row: row["y"])
+    # of lines that end in one place, in the order in which they begin
+    pairs = sorted(zip(rows[1::2], rows[::2], strict=True), key=lambda pair: (pair[0]["y"], pair[1]["y"]))
+    ends = [last for last, _ in pairs]
     changed = [row for row in ends if row["kind"] != _UNCHANGED]
     heights = [row["y"] for row in changed]
     gap = (max(row["y"] for row in rows) - min(row["y"] for row in rows) or 1.0) / max(len(ends), 16)
