@@ -62,7 +62,7 @@ def diagnose(
         labels: their labels; None for preference pairs.
         settings: `DiagnoseSettings()` if None.
         name: name of the source, for messages.
-        options: of `diagnose_corpus`, whose errors are raised; also if a text or label cannot be used.
+        options: those of `diagnose_corpus`, whose errors are raised, as for a text or label that cannot be used.
     """
     paired = len(texts) > 0 and not isinstance(texts[0], str) and len(texts[0]) == 2
     if not paired and labels is None:
@@ -96,7 +96,7 @@ def diagnose_corpus(
 
     Args:
         model, tokenizer, corpus, settings: as `diagnose`.
-        classes: of a function, the labels of its columns in order.
+        classes: for a function, the labels of its columns in order.
         mapping: class → name or number of the model's output, if names do not match.
         prompted: for preference pairs, whether the model reads the prompt before each answer.
         model_name: for messages. resume: file in which unfinished work is saved, and from which it continues. progress: called with

@@ -31,7 +31,7 @@ class DiagnoseSettings(ReadSettings):
         None,
         "Read as many documents as take about this many seconds.",
         low=1,
-        default_text="at least 1,000 documents, or 300 s if that is more",
+        default_text="1,000 documents, or 300 s if that allows more",
     )
     max_length: int | None = option(None, "Maximum tokens per input.", low=3, default_text="the model's limit")
     long: Literal["truncate", "windows"] = option("truncate", "How to read longer documents: truncate, or windows.")

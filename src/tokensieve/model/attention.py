@@ -183,8 +183,8 @@ def gradient(counts: Counts, u: Floats, w: Floats, pairs: bool = False) -> Gradi
         P(A preferred to B) = σ(m)        ℓ = log(1 + e^{−m})        ∂ℓ/∂f_A = −σ(−m) = −∂ℓ/∂f_B
 
     so that scores and values get the gradients of both documents, with opposite g. Decision values are determined up to a
-    constant, which the sink's value, 0, fixes. Attention is a mean and does not see length, but a judge does: the sink leaves more
-    of it to a longer answer. Swapping A and B changes only the sign of m, so no orientation is drawn.
+    constant, which the sink's value, 0, fixes. Attention is a mean and ignores length, which a judge does not: with
+    the sink, a longer answer gets more attention. Swapping A and B changes only the sign of m, so the order is not randomised.
 
     Args:
         counts: n ≥ 1 labelled documents over |S| types.

@@ -74,8 +74,7 @@ def fit(
             documents.
         vocabulary: how text becomes these counts, for a model that reads texts.
         progress: called with (stage, share done).
-        units: the group of each document (or pair), where they belong together: none is both learned from and held out,
-            shape (n,).
+        units: the group of each document (or pair), shape (n,); no group is both trained on and held out.
         pairs: rows 2i (preferred) and 2i + 1 are a pair (`tokensieve.model.attention`).
     """
     settings, tell = (settings or TrainSettings()).of_documents(counts.n_documents), progress or silent

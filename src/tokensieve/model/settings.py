@@ -25,7 +25,7 @@ class TrainSettings(ReadSettings):
         seed: seed of the split, the held-out documents and the order of documents.
         batch_size: documents (of pairs, pairs) per step.
         validation_share: as there; up to 2,000 documents are each held out once, in five parts, and the strength of the start is
-            also chosen (without enough documents of each class, half of it is taken).
+            also chosen (half strength if a class has too few documents).
     """
 
     ngrams: int = option(1, "Maximum n-gram length, in words.", low=1, high=100)

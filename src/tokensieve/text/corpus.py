@@ -141,9 +141,9 @@ class Corpus:
 
     Attributes:
         frame: a row per document: "text" (absent where `stored` holds the texts), "key" (the digest by which texts are compared,
-            Binary), "label" (class index), "row" (in the source, from 1), and where they were read "group" (String: what the
+            Binary), "label" (class index), "row" (in the source, from 1), and, if read, "group" (String: what the
             document belongs to; a document without one is a group of its own), "environment" (String with nulls) and
-            "weight" (what it weighs in training).
+            "weight" (its weight in training).
         classes: the class names, sorted (numbers by size), so that of two classes index 1 is the positive one:
             False < True, 0 < 1, −1 < 1, negative < positive.
         name: the source, for messages.

@@ -154,8 +154,8 @@ class Counts:
         return np.asarray(alpha[:, 0] if outputs == 1 else alpha)
 
     def merge_groups(self, units: Ints) -> tuple[Counts, Ints]:
-        """One document for every group and label that occur together, in order of group and label, its counts sums; and the number
-        of documents that each is made of. `units` has the group of each document, shape (n,)."""
+        """One document for each combination of group and label, in that order, with summed counts; and the number of documents
+        behind each. `units` has the group of each document, shape (n,)."""
         if units.shape != (self.n_documents,):
             raise InputError(f"{self.n_documents} documents, but {units.size} groups: one is needed for each document")
         cells = units * np.int64(self.n_classes) + self.labels
@@ -248,8 +248,8 @@ class Counts:
     def checked_weights(values: object, n: int, what: str = "sample_weight", rows: Ints | None = None) -> Floats:
         """The training weight of each document, shape (n,); only the ratios matter.
 
-        `values` are n numbers from 0 to 1e100, not all of them 0, or one for all; anything else is an `InputError`, for which
-        `what` names them and `rows` has the documents' rows in their source.
+        `values` are n numbers from 0 to 1e100, not all of them 0, or one for all; anything else is an `InputError`. For its
+        message, `what` names the values and `rows` has the documents' rows in their source.
         """
         try:
             weights = np.asarray(values, dtype=np.float64)

@@ -46,7 +46,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
         A corpus of classes "rejected" and "chosen" with 2n documents, in the order chosen, rejected, chosen, …
 
     Raises:
-        InputError: the source cannot be read, a column is missing or seems to name the winner, or fewer than two units are usable.
+        InputError: the source cannot be read, a column is missing or seems to name the winner, or fewer than two groups are usable.
     """
     how = (settings or ReadSettings()).with_options(options)
     if not how.columns_of_pairs:
