@@ -68,8 +68,8 @@ _TERMS = {
     "Max margin": "The shortest p that separates the selected tokens of every document from its other tokens. It is certified by "
     "the gap between an upper and a lower bound on its optimum, by the residual of its optimality conditions, and by the "
     "smallest margin over every pair of every document, all computed anew after solving.",
-    "Proved, certified, not settled": "Proved: an inequality, checked in interval arithmetic, makes the limit of the flow from "
-    "the last point a theorem. Numerically certified: conditions checked in double precision show that the limit attracts "
+    "Proved, certified, not settled": "Proved: an inequality, checked in interval arithmetic, proves the limit of the flow from "
+    "the last point on. Numerically certified: conditions checked in double precision show that the limit attracts "
     "nearby curves, and the curve was followed until it was close; that it arrives is computed, not proved. Not settled: "
     "neither applies, for the reason given.",
     "Certificate": "Three conditions: (F1) the finite gaps are at a strict minimum; (F2) no shorter p separates the selected "
@@ -93,8 +93,7 @@ def report_of(found: Verification) -> Report:
         "The claims are those of “Attention with Trained Embeddings Provably Selects Important Tokens” (2025). One training "
         "step was taken on random embeddings; then a vector p was trained for as long as it takes to see where attention ends "
         "up. A token's score is the product of p with its embedding, and a document's attention is the softmax of its scores. "
-        f"{counts.n_documents:,} documents, "
-        f"{counts.n_types:,} token types"
+        f"This data has {counts.n_documents:,} documents and {counts.n_types:,} token types"
     )
     if counts.classes not in (("-1", "+1"), ("negative", "positive")):
         lead += f"; positive means {second}, negative means {first}"
@@ -192,7 +191,7 @@ def _limit_lines(found: Verification) -> list[str]:
         conditions = [f"{1 / finite.spread:.3g} (F1)"] if finite is not None and math.isfinite(finite.curvature) else []
         conditions += [f"{1 / balance.spread:.3g} (F3)"] if balance is not None else []
         words = f"no document's highest-scoring token changes after log t = {found.attended.final_from:.3g}"
-        lines.append(words + (f"; condition numbers {' and '.join(conditions)}" if conditions else ""))
+        lines.append(words + (f"; condition number {' and '.join(conditions)}" if conditions else ""))
     if limit.changes:
         at = ", ".join(f"{log_time:,.4g} ({documents})" for _, log_time, documents in limit.changes[:10])
         lines.append(f"the highest-scoring token changes again at these values of log t (number of documents): {at}")
