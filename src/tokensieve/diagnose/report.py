@@ -100,7 +100,7 @@ class DiagnosisReport:
         tables = tuple(self._data_words(label) for label in self.found.classes[:8])
         blocks.append(Section("Informative words of the data", tables, only=_PAGE))
         method, reads = self.found.reading["method"], self.found.reading["reads"]
-        lines = [f"Effects of all words were measured by {method}; those in the first table by removing the word."]
+        lines = [f"All words were screened by {method}; those in the first table were measured by removing them."]
         if reads:
             where = {"mean": "the mean over all positions"}.get(reads, f"the {reads} position")
             lines.append(f"The model predicts from {where}.")
@@ -377,9 +377,7 @@ class DiagnosisReport:
         blocks.append(Table(f"The same {count(n)} documents, reformatted", columns, cells, only=_PAGE))
         hidden = " and ".join(forms.filter(~pl.col("visible"))["form"])
         if hidden:
-            blocks.append(
-                Text(f"To the model, documents {hidden} equal the originals: the tokenizer returns the same tokens.")
-            )
+            blocks.append(Text(f"Documents {hidden} give this model the same tokens as the originals."))
         return tuple(blocks)
 
     def _skill(self) -> tuple[Block, ...]:
