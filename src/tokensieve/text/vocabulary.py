@@ -123,7 +123,7 @@ class _StoredTokens(Chunks):
 def tokenize(
     texts: pl.Series | StoredTexts, tokenizer: Tokenizer, progress: Progress | None = None
 ) -> TokenStream | _StoredTokens:
-    """Split every text; if the texts are stored on disk, so are the ids; only a few thousand documents are in memory.
+    """Split every text; if the texts are stored on disk, so are the ids, with a few thousand documents in memory at a time.
 
     `progress` is called with the number of documents done.
     """
