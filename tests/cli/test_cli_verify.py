@@ -145,5 +145,5 @@ def test_real_reviews(run: Run, tmp_path: Path, name: str, options: str) -> None
     assert (status, err) == (0, "")
     summary = json.loads((tmp_path / "tokensieve-verify" / "summary.json").read_text(), parse_constant=pytest.fail)
     assert summary["one_step"]["bound_holds"] and summary["one_step"]["r2"] > 0.9
-    assert {item["holds"] for item in summary["assumptions"]} == {True, False}
+    assert {item["holds"] for item in summary["assumptions"]} >= {True, False}
     assert "hypotheses of the theory fail" in out

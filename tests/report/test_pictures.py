@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -62,6 +63,25 @@ def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
     whole = bins_of(rows, "posterior_difference", "value")
     assert spec["datasets"]["bins"] == whole.to_dicts()
     assert spec["title"]["subtitle"] == [f"{value.data['limit']:,} of 6,000 token types shown"]
+
+
+def test_names_on_the_map_are_of_strong_predictors_and_the_caption_explains_every_line() -> None:
+    """They were of common words, whose effect is large however little one of them tells."""
+    audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
+    [value] = [picture for picture in pictures_in(audit) if picture.name == "value"]
+    common = {"token": "of", "documents": 100_000, "posterior_difference": 0.1, "effect": 1.0, "value": 0.1}
+    common |= {"posterior_low": 0.09, "posterior_high": 0.11}
+    told = {"token": "⟨starts with a symbol⟩", "documents": 5000, "posterior_difference": 0.9, "value": 8.0}
+    told |= {"posterior_low": 0.88, "posterior_high": 0.92}
+    rows = value.data["tokens"]
+    more = [rows.row(0, named=True) | row for row in (common, told)]
+    tokens = pl.concat([rows, pl.DataFrame(more, schema=rows.schema)])
+    names = [
+        row["text"] for row in specification(replace(value, data=value.data | {"tokens": tokens}))["datasets"]["names"]
+    ]
+    assert names[0] == "⟨starts with a symbol⟩" and "of" not in names[:5]
+    for words in ("mean over all token types", "grey band", "dashed line marks a token spread evenly"):
+        assert words in value.caption
 
 
 @pytest.mark.slow

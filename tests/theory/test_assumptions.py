@@ -60,6 +60,13 @@ def test_witnesses_and_counts_by_hand() -> None:
 
 def test_independent_tokens_break_the_data_hypotheses() -> None:
     found = checked(independent_tokens(300, 20, 10, 8)[0])
-    assert not found["exactly one"].holds and not found["irrelevant"].holds
+    assert found["exactly one"].holds is False and found["irrelevant"].holds is False
     alpha = np.abs(one_step(independent_tokens(300, 20, 10, 8)[0], *initialise(20, 64), 1.0).alpha)
     assert f"{len(found['irrelevant'].types)}" == "5" and alpha.max() > 0
+
+
+def test_a_hypothesis_about_tokens_that_no_document_contains_neither_holds_nor_fails() -> None:
+    """It said "in 0 of the 0 documents" and failed."""
+    found = checked(Counts.from_matrix([[1, 1], [2, 1], [1, 2], [1, 1]], [1, 0, 1, 0], tokens=["film", "plot"]))
+    assert found["large enough"].holds is None and found["large enough"].verdict == "no document contains such a token"
+    assert found["exactly one"].holds is False

@@ -439,7 +439,10 @@ def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[st
     of_class = f" for {own}" if len(audit.classes) > 2 else ""
     title = f"Data against {'model' if of == 'value' else 'attention'}{of_class}, token by token"
     caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}."
-    caption += " The line is the mean of all token types, dotted where there are none."
+    caption += (
+        " The line is the mean over all token types, shown or not (dotted where there are none); the grey band is one "
+    )
+    caption += "standard deviation to either side. The dashed line marks a token spread evenly over all documents."
     if len(audit.classes) > 2 and name == "alarm":
         which = f"The picture shows the class “{own}”, one of {len(audit.classes)}"
         caption = f"{which}; to see another, choose it under “Class” and go to the map below. {caption}"

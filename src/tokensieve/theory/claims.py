@@ -112,10 +112,15 @@ class Claim:
         out: list[Claim] = []
 
         def add(
-            name: str, holds: bool, words: str, breaks: NDArray[np.bool_] | None = None, types: tuple[str, ...] = ()
+            name: str,
+            holds: bool | None,  # None where it speaks of no document
+            words: str,
+            breaks: NDArray[np.bool_] | None = None,
+            types: tuple[str, ...] = (),
         ) -> None:
             documents = () if breaks is None else tuple(np.flatnonzero(breaks)[:5].tolist())
-            out.append(Claim(name, "holds" if holds else "fails", words, documents, types))
+            outcome: Outcome = "hypothesis not met" if holds is None else "holds" if holds else "fails"
+            out.append(Claim(name, outcome, words, documents, types))
 
         held = np.diff(m.indptr)
         lone = f"of {n:,} documents, {np.sum(held == 0):,} have no known token and {np.sum(held == 1):,} a single token type"
@@ -160,7 +165,8 @@ class Claim:
         short = concerned & (best <= other)
         words = f"in {concerned.sum() - short.sum()} of the {concerned.sum()} documents with such a token, it has the largest value"
         name = "η₀ is large enough: the important token has the largest value in its document"
-        add(name, bool(concerned.any() and not short.any()), f"{words} in the direction of the label", short)
+        words = f"{words} in the direction of the label" if concerned.any() else "no document contains such a token"
+        add(name, not short.any() if concerned.any() else None, words, short)
         return out
 
     @staticmethod
@@ -192,7 +198,7 @@ class Claim:
         names: dict[str, _Found] = {
             "one step aligns each embedding with v in proportion to α (Lemma 4.1)": one,
             "‖p‖ grows without bound (Lemma 4.2)": norm,
-            "only selected tokens matter in the limit (Lemma 4.4)": matter,
+            "predictions tend to the mean over the selected tokens (Lemma 4.4)": matter,
             "important tokens are selected (Lemma 4.5)": important,
             "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)": _direction(limit, refuted),
         }

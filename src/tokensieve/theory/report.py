@@ -31,7 +31,7 @@ _MEANS = {
     ),
     "diverges along p̂ with finite gaps": (
         "With longer training, attention ends up on a few selected tokens of each document, in fixed proportions.",
-        "For a model, this means that its predictions come to depend on the selected tokens alone; it ignores the others.",
+        "For a model, this means that its predictions come to depend on those tokens alone, unequally; it ignores the others.",
     ),
     "diverges, Theorem 4.3": (
         "With longer training, attention ends up on one selected token of each document.",
@@ -73,8 +73,8 @@ _TERMS = {
     "nearby curves, and the curve was followed until it was close; that it arrives is computed, not proved. Not settled: "
     "neither applies, for the reason given.",
     "Certificate": "Three conditions: (F1) the finite gaps are at a strict minimum; (F2) no shorter p separates the selected "
-    "tokens; (F3) the forces on the growing gaps balance. certificate.npz contains the numbers, and docs/theory.md a script "
-    "that checks them.",
+    "tokens; (F3) the forces on the growing gaps balance. certificate.npz contains the numbers, and "
+    "docs/check_certificate.py in the repository checks them: python check_certificate.py certificate.npz.",
 }
 
 
@@ -88,6 +88,8 @@ def report_of(found: Verification) -> Report:
         f"All {total} claims hold" if hold == total else f"{hold} of {total} claims {'holds' if hold == 1 else 'hold'}"
     ]
     parts += [f"{n} {_OUTCOMES[one][1 if n == 1 else 2]}" for one, n in sizes.items() if n]
+    status = " (computed, not proved)" if limit.unproved else " (proved)"
+    status = status if limit.fate != "not settled" else ""
     first, second = (shown(name, 40) for name in counts.classes)
     lead = (
         "The claims are those of “Attention with Trained Embeddings Provably Selects Important Tokens” (2025). One training "
@@ -107,7 +109,8 @@ def report_of(found: Verification) -> Report:
     start.append(on_top)
     for one, plain in zip(found.claims, _PLAIN, strict=True):
         start.append(Text(f"{one.outcome}: {plain}", _OUTCOMES[one.outcome][0], only=("html",)))
-    words = "Next: read where attention ends up, and check certificate.npz with the script in docs/theory.md."
+    words = "Next: read where attention ends up. docs/theory.md has a script that checks the certificate: python "
+    words += "check_certificate.py certificate.npz."
     start += [Text(words, only=("html",))] * (limit.fate != "not settled")
     start += [Text(f"{shown(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes]
     ends: list[Block] = [Text(f"{' '.join(_MEANS[limit.fate])} The evidence follows.", "lead", only=_PAGE)]
@@ -125,7 +128,7 @@ def report_of(found: Verification) -> Report:
     return Report(
         command="verify",
         title=f"The theory's claims on {shown(found.name)}",
-        verdict=f"{_MEANS[limit.fate][0]} {', '.join(parts)}.",
+        verdict=f"{_MEANS[limit.fate][0].removesuffix('.')}{status}. {', '.join(parts)}.",
         blocks=(
             *start,
             Section("Claims", tuple(_claims(found)), "found"),
@@ -142,7 +145,7 @@ def report_of(found: Verification) -> Report:
 
 def _claims(found: Verification) -> list[Block]:
     """Each claim with its outcome and figures."""
-    failing = sum(not item.holds for item in found.assumptions)
+    failing = sum(item.holds is False for item in found.assumptions)
     head = (
         "The paper says what training does to a model: which tokens gain weight first, and which it relies on in the end. "
         "Each claim below is followed by the figures that decide it. "
@@ -209,14 +212,14 @@ def _limit_lines(found: Verification) -> list[str]:
 
 def _hypotheses(found: Verification) -> list[Block]:
     """Which hypotheses hold here; the terminal shows those that fail."""
-    total, failing = len(found.assumptions), sum(not item.holds for item in found.assumptions)
+    total, failing = len(found.assumptions), sum(item.holds is False for item in found.assumptions)
     head = f"{failing} of {total} hypotheses of the theory fail{'s' * (failing == 1)} on this data:"
     head = head if failing else f"All {total} hypotheses of the theory hold on this data."
     out: list[Block] = [Text(head, only=("terminal",))]
     head = "The paper proves its claims for data that meets these conditions. Where one fails, a model may still behave as "
     out.append(Text(f"{head}claimed, but that is not proved.", only=_PAGE))
     for item in found.assumptions:
-        only: tuple[Medium, ...] = _PAGE if item.holds else ("terminal", *_PAGE)
+        only: tuple[Medium, ...] = ("terminal", *_PAGE) if item.holds is False else _PAGE
         examples = []
         if item.documents and not item.holds:
             rows = ", ".join(str(row) for row in found.rows[list(item.documents)])
@@ -224,9 +227,8 @@ def _hypotheses(found: Verification) -> list[Block]:
         if item.types and not item.holds:
             examples.append(f"tokens {', '.join(shown(word, 30) for word in item.types)}")
         reason = shown(item.verdict, 600) + (f"; for example {'; '.join(examples)}" if examples else "")
-        out.append(
-            Text(f"{'holds' if item.holds else 'fails'}: {item.name}", "good" if item.holds else "bad", only=only)
-        )
+        outcome = "not applicable" if item.holds is None else item.outcome
+        out.append(Text(f"{outcome}: {item.name}", _OUTCOMES[item.outcome][0], only=only))
         out.append(Text(reason, only=only))
     return out
 

@@ -263,7 +263,7 @@ const TokenMap = {
   /** A token's name and half its width, measured once. */
   label(pen, place) {
     if (!TokenMap.widths.has(place)) {
-      const text = Format.shown(State.tokens[place], 20);
+      const text = Format.shown(State.tokens[place], 24);
       TokenMap.widths.set(place, [text, pen.measureText(text).width / 2 + 2]);
     }
     return TokenMap.widths.get(place);
@@ -302,7 +302,7 @@ const TokenMap = {
     const thinned = rows.size < all ? ": those at the extremes, and a sample of the rest" : "";
     const zoomed = Points.placed.drawn < rows.size ? `; ${Format.count(Points.placed.drawn)} of them in view` : "";
     const brushed = State.brush ? ` ${Format.count(State.kept().length)} tokens are selected: the panel and the table list them.` : "";
-    const lines = "Line and band: mean and standard deviation over 20 equal bins, all token types.";
+    const lines = "Line and band: mean and standard deviation of all token types, in 20 equal bins. The dashed line marks a token spread evenly over all documents.";
     const some = rows.size < all || zoomed ? `${Format.count(rows.size)} of ${Format.count(all)} token types are on the map${thinned}${zoomed}.` : "";
     Dom.id("map-note").textContent = `${some}${brushed} ${lines}`.trim();
   },

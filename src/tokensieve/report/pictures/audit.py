@@ -182,7 +182,10 @@ def _map(picture: Picture) -> Specification:
     data = picture.data
     of, label = data["of"], data["label"]
     columns = ("token", "posterior_difference", of, "documents", "category", "effect", "quadrant")
-    finite = data["tokens"].select(columns).filter(pl.col("posterior_difference").is_finite() & pl.col(of).is_finite())
+    # the interactive map's order of names: how far the interval is from an uninformative token, times the logarithm of documents
+    away = pl.max_horizontal(pl.col("posterior_low") - data["neutral"], data["neutral"] - pl.col("posterior_high"), 0)
+    finite = data["tokens"].select(*columns, interest=away * pl.col("documents").log1p())
+    finite = finite.filter(pl.col("posterior_difference").is_finite() & pl.col(of).is_finite())
     points, limit = finite, data["limit"]
     if finite.height > limit:  # at most half for the predictive types of strongest effect, then a sample of the others
         predictive = pl.col("quadrant").is_in([Quadrant.BOTH.value, Quadrant.DATA.value])
@@ -196,7 +199,7 @@ def _map(picture: Picture) -> Specification:
         "bins": bins.to_dicts(),
         "neutral": [{"x": data["neutral"]}],
         "marked": marked.select(x="posterior_difference", y=of).to_dicts(),
-        "names": _name_rows(points, of, bins, marked),
+        "names": _name_rows(points.with_columns(effect="interest"), of, bins, marked),
     }
     others = [c for c in data["classes"] if c != label]
     low, high = _short(others[0], 14) if len(others) == 1 else "other classes", _short(label, 14)
@@ -333,7 +336,7 @@ def _name_rows(
     columns = ("token", "posterior_difference", of)
     ranked = pl.concat([frame.select(columns) for frame in (first, *strongest)]).unique("token", maintain_order=True)
     for place, (token, x, y) in enumerate(ranked.iter_rows()):
-        text = shown(token, 20)
+        text = shown(token, 24)
         half = 0.017 * min(len(text), 24) + 0.02  # of a name: 7 pixels a letter, 210 a unit
         side = "left" if x < -0.6 else "right" if x > 0.6 else "center"
         middle = x + {"left": half, "right": -half, "center": 0.0}[side]

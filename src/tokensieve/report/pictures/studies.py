@@ -116,9 +116,9 @@ def _selected(picture: Picture) -> Specification:
         layer("bars", "bar", {"height": {"band": 0.75}}, x="chosen", y=RANK, color=color),
         layer("bars", "text", _BESIDE, x="held", y=RANK, text="text", color={"value": INK}),
     ]
-    said = "documents whose attention ends up on the token"
+    said = "documents whose attention ends up on the token, of all containing it"
     if any(row["held"] > row["chosen"] for row in rows):
-        said += "; pale: others containing it"
+        said += " (pale)"
     shown_of = f"{len(rows):,} of {tokens.height:,} token types that any document selects"
     return finish(layers, {"bars": rows}, picture.title, [said, shown_of], height=18 * max(len(rows), 4))
 
