@@ -147,7 +147,7 @@ def test_two_pairs_are_enough_to_run() -> None:
     )
     assert result.pairs is not None
     shown_page = render(result.report(), {})
-    assert "2 training pairs in 2 groups" in shown_page and "1 test pair in 1 group" in shown_page
+    assert "2 training pairs in 2 prompts" in shown_page and "1 test pair in 1 prompt" in shown_page
 
 
 def test_a_stream_gives_the_same_audit(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tokensieve.auditing.masking import mask_texts
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
-from tokensieve.blocks import Picture
+from tokensieve.blocks import Picture, Text
 from tokensieve.errors import InputError
 from tokensieve.evidence.shares import Share
 from tokensieve.model.fit import fit, refit
@@ -243,6 +243,10 @@ def test_accuracy_without_the_shortcut_is_that_of_data_that_never_had_it(whole: 
     every, without = whole.honest_accuracy
     assert every.value == pytest.approx(whole.test_accuracy) and every.of == without.of == whole.documents["test"]
     assert without.low < every.value and without.value <= every.value
+    assert (
+        whole.without_shortcuts.startswith("Trained without ")
+        and f"instead of {every.value:.1%}" in whole.without_shortcuts
+    )
 
 
 def test_a_leak_names_both_sides() -> None:
@@ -269,12 +273,25 @@ def test_a_leak_shows_each_copy_with_its_twin_and_formatting_is_marked_where_it_
     leak = next(
         f for f in audit(read_corpus(frame, split="part"), Settings(baseline=False)).findings if f.kind == "leak"
     )
+    assert leak.details[0].startswith("none is an exact copy of a training document; all 5 share at least 80% of their")
     rows = [one.row for one in leak.examples]
     assert len(rows) == 4 and [row - 400 for row in rows[::2]] == rows[1::2]
     assert Formatting.place("We paid 5 € or $7.", "⟨sum of money⟩") == (8, 11)
     assert Formatting.place("é! No. Yes!  ", '⟨ends "!"⟩') == (10, 11)
     assert Formatting.place("Say (@name).", "⟨@name⟩") == (5, 7) and Formatting.place("him.", '⟨ends "."⟩') == (3, 4)
     assert Formatting.place("a! b!", "⟨length 0–5⟩") is None and Formatting.place("a", "⟨no final stop⟩") is None
+
+
+def test_label_issues_say_which_rows_of_their_file_they_are_and_the_page_that_no_shortcut_was_found() -> None:
+    found = audited(*reviews(400, 3), thorough=True)
+    (finding,) = found.findings
+    n, listed = finding.documents, found.label_issues
+    assert 1 < n < listed.height and (listed["margin"][:n] >= 0.8).all() and (listed["margin"][n:] < 0.8).all()
+    assert finding.action.endswith(f"These are the first {n} of its {listed.height} rows; the others are less certain.")
+    assert finding.level == "low" and (report := found.report()).verdict.startswith(
+        f"No shortcut was found; {n} training documents ("
+    )
+    assert not [block for block in report.blocks if isinstance(block, Text) and "No shortcut" in block.text]
 
 
 def test_flipped_labels_lead_the_list() -> None:
@@ -796,10 +813,14 @@ def test_repeats_with_another_label_and_accuracy_without_leaks_are_counted() -> 
     test = pl.DataFrame({"text": others + texts[-20:], "label": known + labels[-20:]})
     found = audit(train, Settings(baseline=False), text="text", label="label", test=test).findings
     details = {f.kind: " ".join(f.details) for f in found}
-    assert "10 of them have a different label from the document they repeat" in details["repeated"]
+    (repeated,) = (f for f in found if f.kind == "repeated")
+    assert repeated.headline.endswith("nearly repeat an earlier one; 10 of them have a different label")
+    assert "--duplicates=drop" in repeated.action and "near copies" not in repeated.action
     assert "on the other test documents, the accuracy is" in details["leak"]
     (leak,) = (f for f in found if f.kind == "leak")
+    assert details["leak"].startswith("all 20 test documents are exact copies of a training document")
     assert re.search(r"the other test documents: \d+\.\d% instead of \d+\.\d%\.$", leak.action)
+    assert "--duplicates" not in leak.action, "each side of a given split is read on its own"
 
 
 def test_an_unknown_class_is_refused(whole: Audit) -> None:

@@ -158,6 +158,7 @@ def test_repeated_texts_are_a_finding_with_advice_unless_units_are_given() -> No
     found = {f.kind: f for f in audit(read_corpus(frame.drop("source")), thorough).findings}
     assert 10 < found["repeated"].documents <= 30
     assert "nearly repeat an earlier one" in found["repeated"].headline
+    assert all("Remove the near copies by hand" in found[kind].action for kind in ("repeated", "leak"))
     known = audit(read_corpus(frame, text="text", label="label", by="source"), thorough).findings
     assert not [f for f in known if f.kind in ("repeated", "leak")]
 

@@ -61,6 +61,7 @@ def test_commands_of_an_audit_work_as_printed(
     printed = [command for report in reports for command in commands_in(report.blocks)]
     assert any(command.startswith("tokensieve mask") for command in printed)
     assert any(command.startswith("tokensieve audit") for command in printed)
+    assert "tokensieve compare 'the results' 'the results-masked'" in printed
     check(run, dict.fromkeys(printed))
 
 
@@ -78,8 +79,8 @@ def test_the_copy_is_audited_with_the_options_of_the_source(run: Run, reports: l
     named = ("--text", TEXT, "--label", LABEL, "--group", "it's up=up", "--drop", "other", "--split", "part")
     told = ("--encoding", "cp1252", "--separator", ";", "--by", "author's", "--ngrams", "2", "--no-formatting")
     assert run("audit", SOURCE, *named, *told, "--html", "keep", "--out", "-results", *QUICK)[0] == 0
-    mask, again, *_ = [command for report in reports for command in commands_in(report.blocks)]
-    check(run, [mask, again])
+    mask, again, compare, *_ = [command for report in reports for command in commands_in(report.blocks)]
+    check(run, [mask, again, compare])
     before, after = (
         json.loads((tmp_path / out / "summary.json").read_text()) for out in ("-results", "-results-masked")
     )
@@ -141,9 +142,9 @@ def test_a_long_mask_names_the_folder_and_works_as_printed(run: Run, reports: li
 
 def test_commands_of_the_demo_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
     assert run("demo", "--out", "the demo's results")[0] == 0
-    mask, audit = dict.fromkeys(command for report in reports for command in commands_in(report.blocks))
+    mask, audit, compare = dict.fromkeys(command for report in reports for command in commands_in(report.blocks))
     assert audit.startswith("tokensieve audit masked.csv")
-    check(run, [mask, audit])
+    check(run, [mask, audit, compare])
     assert "tablet" not in (tmp_path / "masked.csv").read_text()
 
 

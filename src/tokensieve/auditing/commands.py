@@ -1,4 +1,4 @@
-"""The commands that an audit prints: remove its shortcuts, and audit the copy."""
+"""The commands that an audit prints: remove its shortcuts, audit the copy, and compare the two."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 MOST_NAMED = 8  # tokens in a command
 
 
-def mask_commands(audit: Audit, tokens: Sequence[str], whole: bool = False) -> tuple[str, str]:
-    """The command that removes tokens (the `whole` of those in the audit's folder) from the source, read and split as it was; and
-    the one that audits the copy in the same way, empty if a CSV file with the source's columns cannot take its place."""
+def mask_commands(audit: Audit, tokens: Sequence[str], whole: bool = False) -> tuple[str, str, str]:
+    """The command that removes tokens (the `whole` of those in the audit's folder) from the source, read and split as it was; the
+    one that audits the copy in the same way, empty if a CSV file with the source's columns cannot take its place; and the one that
+    compares the two audits, empty with it."""
     corpus, settings, more = audit.learned.train.corpus, audit.settings, audit.more
     known = isinstance(more.get("source"), str)
     named = audit.learned.task.text_options(corpus, known)
@@ -36,12 +37,14 @@ def mask_commands(audit: Audit, tokens: Sequence[str], whole: bool = False) -> t
     elsewhere = any(one is not None for one in (settings.test, settings.having, settings.role))
     nested = any("." in str(name or "") for name in columns)
     if not known or "out" not in more or elsewhere or nested or not isinstance(weights, str | None):
-        return mask, ""
+        return mask, "", ""
     unlike = (
         {"encoding", "separator", "header", "limits"} | {"text", "pairs"} | {"budget"}
     )  # the copy's, `named`, a check
     own = _options(audit, {field.name for field in fields(settings)} - unlike)
-    return mask, _command("audit", "masked.csv", *named, *own, "--out", f"{more['out']}-masked")
+    again = _command("audit", "masked.csv", *named, *own, "--out", f"{more['out']}-masked")
+    folder = f"./{more['out']}" if str(more["out"]).startswith("-") else more["out"]
+    return mask, again, _command("compare", folder, f"{folder}-masked")
 
 
 def _options(audit: Audit, names: Collection[str]) -> list[str]:

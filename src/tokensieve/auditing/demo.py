@@ -75,7 +75,11 @@ class Reviews:
             ends = row["posterior_low"], row["posterior_high"]
             predicts, covered = row["q_value"] < 0.05, ends[0] <= true <= ends[1]
             found, inside = found + predicts, inside + covered
-            said = "found" if predicts else f"missed (q = {wording.chance(row['q_value'])})"
+            said = (
+                "found"
+                if predicts
+                else f"missed after correction for multiple tests (q = {wording.chance(row['q_value'])})"
+            )
             said += "; outside the interval" * (not covered)
             rows.append((word, true, (row["posterior_difference"], *ends), said))
         first = next((audit.maskable(one)[0] for one in audit.findings if audit.maskable(one)), None)

@@ -89,8 +89,10 @@ def audit_report(audit: Audit) -> Report:
     first = _token_map(audit, first_class(audit), "value", "alarm", marked)
     screen: list[Block] = [Text(lead, style="lead"), first, Facts(tuple(facts))]
     both, ignored = audit.quadrants[Quadrant.BOTH], audit.quadrants[Quadrant.DATA]
-    if audit.findings and both + ignored and all(finding.kind != "shortcut" for finding in audit.findings):
-        screen.append(Text("No shortcut was found."))
+    none = "No shortcut was found" if both + ignored and all(one.kind != "shortcut" for one in audit.findings) else ""
+    verdict = _verdict(audit, none)
+    if none and audit.findings and not verdict.startswith(none):
+        screen.append(Text(f"{none}."))
     screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + said
     other = bool(audit.findings and not audit.maskable(audit.findings[0]))  # the command is about other findings
     ahead = dict[str, None]()
@@ -116,14 +118,13 @@ def audit_report(audit: Audit) -> Report:
             named = f"all ratings such as {quoted(words, 2)}"
         elif not set(gone) & set(words):
             named = f"the phrase around {quoted(words)} in all its variants"
-        mask, again = mask_commands(audit, gone, whole=audit.over_budget.is_empty())
+        mask, again, compare = mask_commands(audit, gone, whole=audit.over_budget.is_empty())
         purpose = f"{'Also remove' if other else 'Remove'} {named}{where}{':' if again else ', then audit again:'}"
         screen.append(Command(mask, purpose))
         then = "Then audit the copy (its accuracy can differ slightly from the one given here, because the model is trained again):"
-        screen += [Command(again, then)] * bool(again)
+        screen += [Command(again, then), Command(compare, "Finally, compare the two audits:")] * bool(again)
     else:
-        first_word = "Finally" if other and ahead else "Next"
-        text = f"{first_word}, go through the strongest predictors with someone who knows the data."
+        text = f"{'Finally' if other and ahead else 'Next'}, go through the strongest predictors with someone who knows the data."
         screen.append(Text(text, only=PAGE))
     documents: Block = Text("There are no test documents to show.")
     documents = Passages("", tuple(audit.examples), short=False) if audit.examples else documents
@@ -140,7 +141,7 @@ def audit_report(audit: Audit) -> Report:
     return Report(
         "audit",
         f"Audit of {shown(audit.name, 60, path=True)}",
-        _verdict(audit),
+        verdict,
         (
             *screen,
             _findings(audit),
@@ -212,7 +213,9 @@ def _of_task(task: Task, audit: Audit) -> OfTask:
     if audit.few_words and (alone := audit.few_words[1]):
         words = ", ".join(quoted([token]) for token in audit.few_words[0][:3])
         most = f"The {len(audit.few_words[0])} most informative words ({words}, …)"
-        few = [Text(f"{most} and length alone predict {percent(alone.value)} of test labels.")]
+        model = "better than" if alone.value > audit.accuracy.high else "about as well as"
+        model = f", {model} the model" * (alone.value >= audit.accuracy.low)
+        few = [Text(f"{most} and length alone predict {percent(alone.value)} of test labels{model}.")]
     return f"{train} and {test} in {len(audit.classes):,} classes", figures, few, [], warnings, ""
 
 
@@ -225,6 +228,7 @@ def _of_pairs(task: Preferences, audit: Audit) -> OfTask:
     sides = []
     for side, name in (("train", "training pair"), ("test", "test pair")):
         groups = f" in {count(facts.units[side], 'group')} ({by})" if by else ""
+        groups = f" in {count(facts.units[side], 'prompt')}" if by == "prompt" else groups
         sides.append(f"{count(facts.pairs[side], name)}{groups}")
     lead = " and ".join(sides)
     like, longer = facts.like_length
@@ -256,10 +260,14 @@ def _of_pairs(task: Preferences, audit: Audit) -> OfTask:
     return lead, figures, [Text(sentence)], rewarded, [], " in both answers"
 
 
-def _verdict(audit: Audit) -> str:
-    """The sentence that page and terminal begin with: the most serious finding, or that there is none."""
+def _verdict(audit: Audit, none: str) -> str:
+    """The sentence that page and terminal begin with: the most serious finding, or that there is none. `none` says that there is no
+    shortcut, and comes first where nothing is more serious than low; empty where there is one, or none could have been found."""
     if audit.findings:
-        return f"{audit.findings[0].headline}."
+        first = audit.findings[0].headline
+        if none and all(finding.level == "low" for finding in audit.findings):
+            first = f"{none}; {first[:1].lower()}{first[1:]}"
+        return f"{first}."
     if not audit.over_budget.is_empty():
         n = audit.over_budget["token"].n_unique()
         return f"{count(n, 'token')} exceed{'s' * (n == 1)} the limit {audit.settings.budget}."
@@ -369,10 +377,9 @@ def _largest(audit: Audit, most: int) -> list[str]:
 def _class_tables(audit: Audit) -> list[Block]:
     labels = _largest(audit, 50)
     rows = min(25, max(10, 300 // len(labels)))
-    tables = {label: _token_rows(audit.top(label, rows)) for label in labels}
     return [
-        Table(f"Strongest predictors of {shown(label, 40)}", _COLUMNS, cells, first=6, only=PAGE)
-        for label, cells in tables.items()
+        Table(f"Strongest predictors of {shown(x, 40)}", _COLUMNS, _token_rows(audit.top(x, rows)), first=6, only=PAGE)
+        for x in labels
     ]
 
 
@@ -484,16 +491,10 @@ def _reading_notes(audit: Audit) -> Section:
     """What was counted while reading, and the size of each class."""
     notes: list[Block] = []
     for i, note in enumerate(audit.notes[:100]):
-        only = ("terminal", *PAGE) if i < 3 else PAGE
-        notes.append(Text(_sentence(shown(note, 400)), style="warning", only=only))
+        notes.append(Text(_sentence(shown(note, 400)), style="warning", only=("terminal", *PAGE) if i < 3 else PAGE))
     unknown = f"{percent(audit.unknown_share)} of the words in the test documents are unknown to the model."
     columns = (Column("Class", "text"), Column("Training documents", "count"), Column("Uninformative token", "signed"))
     rows = [(shown(label, 60), audit.class_documents[label], audit.neutral[label]) for label in audit.classes[:100]]
-    sizes = Table(
-        "Documents of each class",
-        columns,
-        rows,
-        only=PAGE,
-        note="Uninformative token: the posterior difference of a token unrelated to the class.",
-    )
+    note_of = "Uninformative token: the posterior difference of a token unrelated to the class."
+    sizes = Table("Documents of each class", columns, rows, only=PAGE, note=note_of)
     return Section("The data", (*notes, Text(unknown, only=PAGE), sizes), anchor="data")

@@ -17,7 +17,7 @@ from scipy.special import entr
 from tokensieve import __version__
 from tokensieve.auditing.agreement import FLOOR, Quadrant
 from tokensieve.auditing.checks.signs import Sign
-from tokensieve.auditing.findings import ROWS, Finding
+from tokensieve.auditing.findings import ROWS, Finding, quoted
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
@@ -168,9 +168,16 @@ class Audit:
         if self.honest_accuracy is None:
             return ""
         whole, without = self.honest_accuracy
-        chance = "; the difference is within chance" if without.low <= whole.value <= without.high else ""
-        accuracy = f"Accuracy {percent(whole.value)} → {without} without the shortcuts{chance}."
-        return f"{accuracy} On texts without the shortcuts, accuracy can fall further than this test set shows."
+        shortcuts = [finding.tokens for finding in self.findings if finding.kind == "shortcut"]
+        tokens, them = [token for of in shortcuts for token in of], "the shortcuts"
+        if 0 < len(tokens) < 4 and all(shortcuts) and not any(map(Formatting.includes, tokens)):
+            them = quoted(tokens)
+        chance = ", a difference within chance" if without.low <= whole.value <= without.high else ""
+        several, also = len(tokens) > 1 or len(shortcuts) > 1, "But the" if chance else "The"
+        return (
+            f"Trained without {them}, the model reaches {without} instead of {percent(whole.value)}{chance}. {also} test set "
+            f"contains the shortcut{'s' * several} too, so the loss on texts without {'them' if several else 'it'} can be larger."
+        )
 
     @property
     def majority_accuracy(self) -> float:

@@ -292,6 +292,16 @@ class Check(ABC):
         name = shown(label, 40)
         return f"{name} {what}".strip() if re.fullmatch(r"[^\W\d_]{2,}", label) else f"{what} labelled {name}".strip()
 
+    @staticmethod
+    def _remove_copies(data: AuditData, exact: int, near: int) -> str:
+        """What to do about copies: the reader drops exact ones only; groups, where there are some, have not kept them together."""
+        by_hand = "by hand (findings.csv lists their rows)"
+        how = f"Remove the {'near ' * (near > 0)}copies {by_hand}"
+        if exact and not data.task.known_totals:  # on a cluster none are dropped
+            how = "Remove the exact copies with --duplicates=drop" + f" and the near copies {by_hand}" * (near > 0)
+        keep = ", or keep them together with --by COLUMN if a column tells which documents belong together"
+        return f"{how}{keep * (data.train.corpus.groups is None)}."
+
     @abstractmethod
     def find(self, data: AuditData) -> Findings:
         """Its findings, if any."""

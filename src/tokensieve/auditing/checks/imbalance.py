@@ -31,11 +31,13 @@ class Imbalance(Check):
         if not tiny and sizes.max() < self.unequal * sizes[least]:
             return
         share, label = Share.count(int(sizes[least]), int(sizes.sum())), train.classes[least]
+        name = shown(label, 40) if label[:1].isalpha() else f"class “{shown(label, 40)}”"
         size, small = count(int(sizes[least]), "training document"), int((sizes < self.few).sum())
         headline = f"Class {shown(label, 40)} has only {size} ({percent(share.value)})"
         if small > 1:
-            headline = f"{small} of {len(sizes)} classes have fewer than {self.few} training documents"
-            headline += f"; {shown(label, 40)} has the fewest ({int(sizes[least]):,})"
+            which = f"{small} of {len(sizes)}" if small < len(sizes) else "Both" if small == 2 else f"All {small}"
+            headline = f"{which} classes have fewer than {self.few} training documents"
+            headline += f"; {name} has the fewest ({int(sizes[least]):,})"
         yield self.finding(
             data,
             # of the predictions of other classes it says nothing

@@ -59,11 +59,13 @@ class LabelIssues(Check):
     clear = 0.8  # margin of an issue that is counted; the others are only documents that are hard to predict
     weight = 0.3  # of a document whose prediction is in doubt
     noun, problem = "document", "may have the wrong label"
-    reason = "models trained without {} give another class a probability at least 0.8 higher"
+    reason = (
+        "models trained without {} give another class a probability at least 0.8 higher than that of the given label"
+    )
 
     def find(self, data: AuditData) -> Findings:
         corpus, task = data.train.corpus, data.task
-        (documents, looks_like, margin), n, _ = data.label_issues
+        (documents, looks_like, margin), n, listed = data.label_issues
         if not n:
             return
         sure = self._sure(margin, documents, corpus)
@@ -71,6 +73,12 @@ class LabelIssues(Check):
         share = Share.count(n, int(data.class_sizes.sum()))
         if not task.classifies:
             share = Share.over(np.isin(task.items(len(corpus.labels)), documents), task.units(corpus))
+        action = self.action
+        if (
+            n == int((listed["margin"] >= self.clear).sum()) < listed.height
+        ):  # else ties are among them, or not all are listed
+            these = f"These are the first {n:,}" if n > 1 else "This is the first"
+            action += f" {these} of its {listed.height:,} rows; the others are less certain."
         first = zip(documents[:5].tolist(), looks_like.tolist(), strict=False)
         yield self.finding(
             data,
@@ -79,6 +87,7 @@ class LabelIssues(Check):
             documents,
             n,
             evidence={f"{self.noun}s": share},
+            action=action,
             details=(self.reason.format(f"these {n:,} {self.noun}s" if n > 1 else f"this {self.noun}"),),
             examples=tuple(data.start_of(i, looks_like=corpus.classes[k], most=210) for i, k in first),
         )

@@ -19,7 +19,8 @@ class Leak(Check):
         "common (MinHash)."
     )
     action = (
-        "Put copies and near-copies on the same side of the split, for example with --by and a column that groups them. Until "
+        "Where the split is given, remove the copies from one side. Otherwise --duplicates=drop removes exact copies; remove near "
+        "copies by hand, or keep all copies on one side with --by COLUMN if a column tells which documents belong together. Until "
         "then, the test accuracy may be inflated."
     )
     tasks = (Labels,)
@@ -40,16 +41,35 @@ class Leak(Check):
         identical = Share.count(data.total_of("leaked_copies", int(same.sum())), total)
         verb = "duplicate or nearly duplicate" if identical.found < leaked else "duplicate"
         verb = verb if leaked > 1 else verb.replace("duplicate", "duplicates")
-        n_rows, are = count(leaked, "test document"), "is an exact copy" if identical.found == 1 else "are exact copies"
-        said = f"{identical.found:,} of {n_rows} {are} of a training document"
-        said += "; the others share at least 80% of their three-word sequences with one" * (identical.found < leaked)
-        details, pairs, action = [said], list[tuple[int, int]](), self.action
+        n_rows, copies = count(leaked, "test document"), identical.found
+        those = f"{copies:,} of {n_rows}" if copies < leaked else f"all {n_rows}" if leaked > 1 else "it"
+        said = f"{those} {'is an exact copy' if copies == 1 else 'are exact copies'} of a training document"
+        if copies < leaked:
+            said = (
+                said
+                if copies
+                else "none is an exact copy of a training document"
+                if leaked > 1
+                else "it is not an exact copy"
+            )
+            others = "the others share" if copies else f"all {leaked:,} share" if leaked > 1 else "it shares"
+            said += f"; {others} at least 80% of {'their' if leaked > 1 else 'its'} three-word sequences with one"
+        details, pairs = [said], list[tuple[int, int]]()
+        action, until = (
+            self._remove_copies(data, copies, leaked - copies),
+            "Until then, the test accuracy may be inflated.",
+        )
+        if data.test_given:  # each side is read on its own
+            action = "Remove these documents from the test data or their copies from training; findings.csv lists both."
         if not data.task.known_totals and not known.all():  # else the documents at hand are a sample
             correct = data.task.correct(data.learned.f, data.test.counts)
             rest, every = Share.over(correct[~known], None), percent(float(correct.mean()))
             details.append(f"on the other test documents, the accuracy is {rest}; on all of them it is {every}")
-            use = f"use the accuracy on the other test documents: {percent(rest.value)} instead of {every}"
-            action = action.replace("the test accuracy may be inflated", use)
+            until = (
+                f"Until then, use the accuracy on the other test documents: {percent(rest.value)} instead of {every}."
+            )
+            if abs(rest.value - correct.mean()) < 0.005:
+                until = f"Without them the accuracy is nearly the same ({percent(rest.value)})."
         if near is not None:  # each with its twin
             first = rows[np.argsort(same[rows], kind="stable")][:2].tolist()
             pairs = [(i, int(near[n + i])) for i in first if near[n + i] < n]
@@ -62,7 +82,7 @@ class Leak(Check):
             rows=pl.concat([test.rows_of(rows, "test"), train.rows_of(np.flatnonzero(twin))]),
             examples=tuple(one for i, j in pairs for one in (data.start_of(i, "test"), data.start_of(j))),
             details=tuple(details),
-            action=action,
+            action=f"{action} {until}",
         )
 
 

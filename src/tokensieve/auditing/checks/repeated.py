@@ -15,8 +15,8 @@ class Repeated(Check):
     title = "Repeated texts"
     about = "Training documents that repeat or nearly repeat an earlier one, if these make up at least 1% and no groups were given."
     action = (
-        "Copies are not independent evidence. Name the column that groups related documents with --by, or remove repeats with "
-        "--duplicates=drop."
+        "Copies are not independent evidence. --duplicates=drop removes exact copies; remove near copies by hand, or keep them "
+        "together with --by COLUMN if a column tells which documents belong together."
     )
     tasks = (Labels,)
     least = 0.01  # of the training documents
@@ -33,18 +33,19 @@ class Repeated(Check):
             return
         labels = data.train.corpus.labels
         differ = int(np.count_nonzero(labels[again] != labels[near[again]]))
-        said = f"{differ:,} of them have a different label from the document they repeat"
+        opposed = f"; {differ:,} of them {'has' if differ == 1 else 'have'} a different label"
+        exact = int((~data.train.corpus.keys.is_first_distinct()).sum())
+        advice = self._remove_copies(data, exact, max(len(again) - exact, 0))
         both = list(dict.fromkeys(i for k in again[:EXAMPLES].tolist() for i in (int(near[k]), k)))
         yield self.finding(
             data,
             self.weight * share.value,
-            f"{count(share.found, 'training document')} ({percent(share.value)}) repeat or nearly repeat an earlier one",
+            f"{count(share.found, 'training document')} ({percent(share.value)}) repeat or nearly repeat an earlier one"
+            + opposed * (differ > 0 and not data.task.known_totals),
             again,
             share.found,
             evidence={"documents": share},
             examples=tuple(data.start_of(i) for i in both[:EXAMPLES]),
-            details=(
-                f"{share.as_counts} training documents repeat an earlier one, word for word or nearly",
-                *[said] * (differ > 0 and not data.task.known_totals),
-            ),
+            details=(f"{share.as_counts} training documents repeat an earlier one, word for word or nearly",),
+            action=f"Copies are not independent evidence. {advice}",
         )

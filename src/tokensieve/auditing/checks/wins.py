@@ -44,6 +44,7 @@ class AnswerLength(Check):
         wins = share.value > 0.5
         decides = share if wins else _complement(share)
         (model, longer), side = found.like_length, "longer" if wins else "shorter"
+        uneven = " that differ in length" * (share.of < found.pairs["train"])
         yield self.finding(
             data,
             max(2 * decides.low - 1, 0.0),
@@ -57,7 +58,7 @@ class AnswerLength(Check):
                 "like_model": model,
                 "like_longer": longer,
             },
-            details=(f"the {side} answer wins {decides.as_counts} training pairs that differ in length: {decides}",),
+            details=(f"the {side} answer wins {decides.as_counts} training pairs{uneven}: {decides}",),
             examples=(),
         )
 
@@ -136,7 +137,7 @@ class Wins(Check):
         splitter = data.tokenizer
         in_text = [word for word in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(word))]
         verb = "wins" if wins else "loses"
-        subject, them = (f"{shown(tokens[0], 40)} alone", "them") if len(tokens) > 1 else ("it", "it")
+        subject, them = (f"{quoted(tokens[:1])} alone", "them") if len(tokens) > 1 else ("it", "it")
         won = evidence["decides"]
         details = [
             f"the answer with more of {them} {verb} {won.as_counts} training pairs that differ in {them}: {won}",
@@ -146,7 +147,8 @@ class Wins(Check):
         if tested.of:
             pairs = count(tested.of, "test pair")
             details.append(
-                f"it {verb} {tested} of the {pairs} that differ in {them}; these were not used to find {them}"
+                f"the answer with more of {them} {verb} {tested} of the {pairs} that differ in {them}; these were not used to find "
+                f"{them}"
             )
         return self.finding(
             data,
