@@ -17,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 from calls import fast_first
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
+from tokensieve.diagnose.comparison import _changes
 from tokensieve.diagnose.effects.confirming import Trials
 from tokensieve.diagnose.effects.measuring import Measured
 from tokensieve.diagnose.judgement import status as judging
@@ -238,6 +239,19 @@ def test_a_mean_of_skewed_sizes_is_shown_as_often_as_the_level_says() -> None:
     assert (
         _p_above(even[:4], 0.0) == 1.0 and _p_above(np.full(9, 2.0), 1.0) == 0.0 and _p_above(np.zeros(9), 0.0) == 1.0
     )
+
+
+def test_a_difference_that_is_the_same_in_every_document_is_a_change() -> None:
+    """Two linear models that differ by 2.8 on a word were within chance: such differences were left out."""
+    before, after = (
+        SimpleNamespace(model=name, tokens=pl.DataFrame({"token": ["tablet", "rare"], "documents": [30, 6]}))
+        for name in ("before", "after")
+    )
+    was, now = [np.ones(30), np.ones(30), np.ones(5)], [np.full(30, 3.8), np.ones(30), np.full(5, 3.8)]
+    found = _changes(before, after, was, now, ["tablet", "film", "rare"])  # type: ignore[arg-type]
+    assert found["token"].to_list() == ["tablet"]  # five documents of the same sign are not enough, 2^-4 > 0.05
+    row = found.row(0, named=True)
+    assert row["change"] == row["low"] == row["high"] == pytest.approx(2.8) and row["q_value"] < 1e-7
 
 
 def test_holms_procedure() -> None:

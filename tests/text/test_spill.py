@@ -261,9 +261,12 @@ def test_no_room_for_temporary_files_is_one_clear_line(tmp_path: Path, limit: in
         "except InputError as problem: print(problem); sys.exit(2)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, str(path)], env={**os.environ, "TMPDIR": str(tmp_path / "tmp")}, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-B", "-c", program, str(path)],  # byte code that it wrote would be cut off too
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2 and done.stderr == "" and done.stdout.count("\n") == 1, done.stderr
     assert "cannot write temporary files in" in done.stdout and "set TMPDIR" in done.stdout
     assert list((tmp_path / "tmp").iterdir()) == []

@@ -259,11 +259,15 @@ def _changes(
         both = np.isfinite(a) & np.isfinite(b)
         a, b = a[both], b[both]
         d, n = b - a, int(both.sum())
-        if n < 5 or float(d.std(ddof=1)) <= 1e-12:
+        if n < 5 or float(np.abs(d).max()) <= 1e-12:
             continue
-        ends = Measured.mean_interval(*(np.array([x]) for x in (n, d.mean(), d.std(ddof=1), stats.skew(d, bias=False))))
-        p = float(stats.ttest_1samp(d, 0.0).pvalue)
-        means = float(a.mean()), float(b.mean()), float(d.mean()), float(ends[0][0]), float(ends[1][0])
+        if float(d.std(ddof=1)) <= 1e-12:  # the same in every document, where t has no value: the sign test
+            low, high, p = float(d.mean()), float(d.mean()), 2.0 ** (1 - n)
+        else:
+            given = n, d.mean(), d.std(ddof=1), stats.skew(d, bias=False)
+            low, high, *_ = (float(end[0]) for end in Measured.mean_interval(*(np.array([x]) for x in given)))
+            p = float(stats.ttest_1samp(d, 0.0).pvalue)
+        means = float(a.mean()), float(b.mean()), float(d.mean()), low, high
         rows.append((before.model, after.model, word, *means, p, int(documents.get(word, 0))))
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(("before", "after", "token"), pl.String)
     schema |= dict.fromkeys("use_before use_after change low high q_value".split(), pl.Float64)
