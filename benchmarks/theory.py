@@ -274,7 +274,8 @@ def report(found: Verification) -> None:
     for claim in found.claims:
         print({True: "holds", False: "FAILS", None: "open"}[claim.holds], "|", claim.name, "|", claim.verdict)
     for item in found.assumptions:
-        print("holds" if item.holds else "FAILS", "|", item.name, "|", item.verdict, item.types, item.documents)
+        outcome = {True: "holds", False: "FAILS", None: "not applicable"}[item.holds]
+        print(outcome, "|", item.name, "|", item.verdict, item.types, item.documents)
     print({name: round(x, 1) for name, x in found.seconds.items()}, found.flow.to_dict())
     if found.margin is not None:
         print(found.margin.to_dict())
