@@ -186,6 +186,19 @@ def test_commands_of_an_audit_of_pairs_with_other_columns_work_as_printed(
     check(run, dict.fromkeys(printed))
 
 
+def test_commands_for_many_words_of_pairs_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
+    """Length comes first, and the card of the words names the audit's folder instead of all of them."""
+    frame, words = demo_pairs(900), [f"walrus{letter}" for letter in "abcdefghijkl"]
+    marked = [f"{text} {words[i // 4 % 12]}" if i % 4 == 0 else text for i, text in enumerate(frame["chosen"])]
+    frame.with_columns(chosen=pl.Series(marked)).write_csv(tmp_path / SOURCE)
+    assert run("audit", SOURCE, "--pairs", "chosen,rejected", *QUICK)[0] == 0
+    printed = [command for report in reports for command in commands_in(report.blocks)]
+    assert [command.split()[1] for command in printed] == ["mask", "audit", "compare"], printed
+    assert "--pairs chosen,rejected --audit tokensieve-audit" in printed[0]
+    check(run, printed)
+    assert "walrus" not in (tmp_path / "masked.csv").read_text()
+
+
 def test_a_pattern_of_one_s_own_may_match_white_space(run: Run, reports: list[Any], tmp_path: Path) -> None:
     """Tags of several words between commas."""
     tags = ["machine learning, web", "web,data  base ", "data base, machine learning", "rust lang,web"]

@@ -98,10 +98,8 @@ def audit_report(audit: Audit) -> Report:
     ahead = dict[str, None]()
     if other:
         screen.append(Text(audit.findings[0].action, style="next", only=PAGE))
-        first_masked = next(
-            (i for i, f in enumerate(audit.findings) if f.kind == "shortcut" and audit.maskable(f)), None
-        )
-        ahead = dict.fromkeys(f.title for f in audit.findings[1:first_masked])
+        masked = next((i for i, f in enumerate(audit.findings) if f.kind == "shortcut" and audit.maskable(f)), None)
+        ahead = dict.fromkeys(f.title for f in audit.findings[1:masked])
         if ahead and audit.learned.task.classifies:
             order = ", in this order" * (len(ahead) > 1)
             screen.append(Text(f"Then go through {quoted(tuple(ahead))} below{order}.", only=PAGE))
@@ -236,13 +234,8 @@ def _of_pairs(task: Preferences, audit: Audit) -> OfTask:
         f"In the {count(like.of, 'test pair')} of similar length (within {round(100 * (ALIKE - 1))}%), the model picks the "
         f"preferred answer {like} of the time. The longer one wins {longer} of those that differ in length."
     )
-    columns = (
-        Column("Token", "token"),
-        Column("Pairs", "count"),
-        Column("Wins", "rate", bar=True),
-        Column("Wins at equal length", "rate", bar=True),
-        Column("q", "chance", extra=True),
-    )
+    columns: tuple[Column, ...] = (Column("Token", "token"), Column("Pairs", "count"), Column("Wins", "rate", bar=True))
+    columns += (Column("Wins at equal length", "rate", bar=True), Column("q", "chance", extra=True))
     tables: list[Block] = []
     ends = ("win_rate", "low", "high")
     cells = ("token", "pairs", ends, tuple(f"equal_length_{end}" for end in ends), "equal_length_q_value")
@@ -337,8 +330,13 @@ def _finding_card(audit: Audit, finding: Finding, i: int) -> Section:
     maskable = audit.to_mask(finding)
     if i > 0 or maskable:  # of others the first screen says what to do about the first
         blocks.append(Text(finding.action, only=PAGE))
-    if finding.kind == "shortcut" and i > 0 and 0 < len(maskable) <= MOST_NAMED:
-        blocks.append(Command(mask_commands(audit, maskable)[0], only=PAGE))
+    # of pairs, the first screen prints no commands where length or formatting comes first
+    others = (one for one in audit.findings if one.kind == "shortcut" and one is not finding)
+    whole = audit.pairs is not None and "out" in audit.more and audit.over_budget.is_empty()
+    whole = whole and not any(map(audit.maskable, others))
+    if finding.kind == "shortcut" and i > 0 and maskable and (whole or len(maskable) <= MOST_NAMED):
+        commands = mask_commands(audit, maskable, whole)[: 1 if audit.pairs is None else 3]
+        blocks += [Command(command, only=PAGE) for command in commands if command]
     only = PAGE if i >= IN_TERMINAL else ("terminal", *PAGE)
     return Section(finding.title, tuple(blocks), level=finding.level, folded=i >= 2, only=only)
 
