@@ -277,6 +277,7 @@ def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) 
     (tmp_path / "link" / "tokens.csv").symlink_to("/dev/zero")
     for other, message in (
         ("none", "is not an audit folder"),
+        (folders / "aftr", "did you mean '.*after'"),
         (".", "is not an audit folder"),
         ("link", "a link"),
         ("a\0b", "null character"),

@@ -126,7 +126,7 @@ def test_missing_values_in_lists_of_numpy_and_pandas() -> None:
         ({"text": "id", "label": "stars"}, "row 1: column 'id' contains int values, not text"),
         ({"text": "body", "label": "id"}, "60 different values in 60 documents"),
         ({"txt": "body"}, "unknown option 'txt'; did you mean 'text'"),
-        ({"text": "body", "label": "body"}, "must be different columns"),
+        ({"text": "body", "label": "body"}, "text and label must be different columns"),
     ],
 )
 def test_wrong_columns_are_told_in_our_words(options: dict[str, Any], message: str) -> None:

@@ -230,6 +230,7 @@ def check(run: Run, printed: Any) -> None:
         ],
         ("audit", SOURCE, "--label", LABEL),
         ("audit", "rare.csv"),
+        ("audit", "rare.csv", "--by", "text"),
         ("train", SOURCE, "--label", LABEL, "--text", TEXT.upper()),
         ("mask", SOURCE, "--token", "tablet"),
     ],

@@ -84,7 +84,7 @@ def test_rows_without_a_text_stay_out_and_wrong_columns_are_named() -> None:
         read_corpus(frame, columns="anotator")
     with pytest.raises(InputError, match=r"'text,age' for the text; .* one column at a time and repeat the option"):
         read_corpus(frame, text="text,age")
-    with pytest.raises(InputError, match="must be different columns"):
+    with pytest.raises(InputError, match="text, label and --columns must be different columns; 'label' is named twice"):
         read_corpus(frame, columns="label", label="label")
 
 

@@ -56,6 +56,8 @@ def test_witnesses_and_counts_by_hand() -> None:
     assert found["length"].documents == (3, 4)
     assert found["exactly one"].documents == (3, 4) and found["exactly one"].verdict.startswith("3 of 5")
     assert set(found["irrelevant"].types) == {"film", "plot"}
+    opposite = Counts.from_matrix(matrix, [0, 1, 0, 1, 0], tokens=["good", "bad", "film", "plot"])
+    assert "the largest is −0.0667 (film)" in checked(opposite)["irrelevant"].verdict
 
 
 def test_independent_tokens_break_the_data_hypotheses() -> None:

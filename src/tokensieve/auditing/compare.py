@@ -20,6 +20,7 @@ import io
 import json
 import re
 from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NotRequired, TypedDict
 
@@ -112,7 +113,10 @@ class _Saved:
             except InputError:
                 raise
             except (FileNotFoundError, NotADirectoryError):
-                missing = f"{name} is missing; create one with `tokensieve audit`"
+                audits = [] if path.exists() else [one.parent.name for one in path.parent.glob("*/summary.json")]
+                near = get_close_matches(path.name, audits, n=1)
+                meant = [f"did you mean {str(path.with_name(one))!r}?" for one in near]
+                missing = f"{name} is missing; {[*meant, 'create one with `tokensieve audit`'][0]}"
                 raise InputError(f"{where} is not an audit folder: {missing}") from None
             except OSError as problem:
                 raise InputError(f"{where} cannot be read: {problem.strerror or problem}") from None

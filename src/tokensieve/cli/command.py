@@ -215,6 +215,8 @@ def run(arguments: list[str]) -> int:
         return end.exit_code
     except click.ClickException as error:
         message, context_of = error.format_message().rstrip("."), getattr(error, "ctx", None)
+        if isinstance(error, click.NoSuchOption) and error.possibilities:  # Click sorts them by name
+            message = f"{error.message.rstrip('.')} (did you mean {' or '.join(error.possibilities)}?)"
         name = context_of.info_name if context_of is not None else ""
         if "extra argument" in message and name in _SURPLUS:
             raise InputError(f"{message}: {_SURPLUS[name]}") from None

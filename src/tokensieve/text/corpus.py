@@ -356,8 +356,11 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     others = ColumnTokens(table, {name: (name,) for name in how.columns})
     part = opened.split_column(how)
     texts, label = table.labelled_columns(how.text, label, [*more.values(), *others.names, *([part] if part else [])])
-    if {*texts, label} & {*others.names, part}:
-        raise InputError(f"{table.name}: text, label and split must be different columns and not named in --columns")
+    if twice := {*texts, label} & {*others.names, part}:
+        other = "--split" if part in twice else "--columns"
+        raise InputError(
+            f"{table.name}: text, label and {other} must be different columns; {min(twice)!r} is named twice"
+        )
     train, test = collect(table, texts, label, how, more=more, part=part, columns=others)
     sides = [(table.name, train)]
     held = opened.test if how.test is None else open_source(how.test, how).held_out

@@ -311,7 +311,7 @@ class SourceTable:
         if guessed:
             _check_header(self, self.sample, guessed)
         if label in texts:
-            raise InputError(f"{self.name}: text, label and split must be different columns")
+            raise InputError(f"{self.name}: text and label must be different columns, but both are {label!r}")
         return texts, label
 
     def verdict(self) -> str | None:
@@ -413,7 +413,9 @@ def _guessed_text(table: SourceTable, sample: Sample, columns: Sequence[str], mo
     if not known:
         first = {c: next((value for value in sample[c] if value is not None), None) for c in columns}
         nested = [f"{c}.{key}" for c, value in first.items() if isinstance(value, dict) for key in value]
-        known = [name for name in nested if name.rpartition(".")[2].lower() in TEXT_NAMES] or list(columns)
+        known = [name for name in nested if name.rpartition(".")[2].lower() in TEXT_NAMES]
+        # a column that another option names, such as --by, may still be the text
+        known = known or [c for c in sample if more and _is_prose(sample[c])] or list(columns)
     known.sort(key=lambda name: bool(re.match(r"prompt|question|instruction|summary|title", name.lower())))
     others = [c for c in columns if c not in known] or [c for c in columns if c != known[0]]
     labels = [*_known(others, _LABEL_NAMES), *(c for c in others if _could_be_classes(sample[c]))]

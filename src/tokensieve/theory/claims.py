@@ -145,7 +145,7 @@ class Claim:
         order = np.flatnonzero(bad)[np.argsort(-np.abs(step.alpha[bad]), kind="stable")]
         words = f"{bad.sum():,} of the {np.sum(sides == 0):,} token types that occur in both classes have α ≠ 0"
         if order.size:
-            words += f"; the largest is {step.alpha[order[0]]:.3g} ({counts.tokens[order[0]]})"
+            words += f"; the largest is {step.alpha[order[0]]:.3g} ".replace("-", "−") + f"({counts.tokens[order[0]]})"
         holders = np.bincount(document, bad[m.indices], n) > 0
         types = tuple(str(counts.tokens[s]) for s in order[:5])
         add("all other tokens are irrelevant (α = 0 exactly)", not bad.any(), words, holders, types)
