@@ -668,8 +668,8 @@ def test_of_many_documents_only_texts_are_those_of_a_sample(
     for kind in counted | {"shortcut"}:
         a, b = mine[kind], others[kind]
         # how many repeats have another label is not counted on a cluster
-        headlines = (a.headline, b.headline.partition(";")[0] if kind == "repeated" else b.headline)
-        assert (headlines[0], a.evidence, a.documents, a.tokens) == (headlines[1], b.evidence, b.documents, b.tokens)
+        headline = b.headline.partition(";")[0] if kind == "repeated" else b.headline
+        assert (a.headline, a.evidence, a.documents, a.tokens) == (headline, b.evidence, b.documents, b.tokens)
     assert any("are from a sample of " in note for note in some.notes) and "sample" in render(some)
     assert "search for unnamed groups" in some.notes[-1]
     if some.settings.thorough:

@@ -22,12 +22,8 @@ def mask_commands(audit: Audit, tokens: Sequence[str], whole: bool = False) -> t
     corpus, settings, more = audit.learned.train.corpus, audit.settings, audit.more
     known = isinstance(more.get("source"), str)
     named = audit.learned.task.text_options(corpus, known)
-    words = [
-        "mask",
-        more["source"] if known else "SOURCE",
-        *named,
-        *_options(audit, {"encoding", "separator", "header"}),
-    ]
+    file = {"encoding", "separator", "header"}  # how the source is written; the copy is written as UTF-8 with commas
+    words = ["mask", more["source"] if known else "SOURCE", *named, *_options(audit, file)]
     if whole and len(tokens) > MOST_NAMED and "out" in more:
         words += ["--audit", more["out"]]
     else:
@@ -38,10 +34,8 @@ def mask_commands(audit: Audit, tokens: Sequence[str], whole: bool = False) -> t
     nested = any("." in str(name or "") for name in columns)
     if not known or "out" not in more or elsewhere or nested or not isinstance(weights, str | None):
         return mask, "", ""
-    unlike = (
-        {"encoding", "separator", "header", "limits"} | {"text", "pairs"} | {"budget"}
-    )  # the copy's, `named`, a check
-    own = _options(audit, {field.name for field in fields(settings)} - unlike)
+    others = {field.name for field in fields(settings)} - file - {"limits", "text", "pairs", "budget"}
+    own = _options(audit, others)
     again = _command("audit", "masked.csv", *named, *own, "--out", f"{more['out']}-masked")
     folder = f"./{more['out']}" if str(more["out"]).startswith("-") else more["out"]
     return mask, again, _command("compare", folder, f"{folder}-masked")

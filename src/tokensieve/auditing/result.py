@@ -270,11 +270,14 @@ class Audit:
         my phone" leaves what gives the label away."""
         phrases = [self._whole_phrases.get(word) or [word] for word in self.maskable(finding)]
         found = dict.fromkeys(phrase for one in phrases for phrase in one)
-        for scale in dict.fromkeys(token.partition("/")[2] for token in found if re.fullmatch(r"[\d.]+/\d+", token)):
-            named = [
-                token for token in self.learned.train.counts.tokens if re.fullmatch(rf"[\d.]+/{scale}", str(token))
-            ]
-            named += [f"{i}/{scale}" for i in range(int(scale) + 1) if int(scale) <= 10]
+        scales = {token.partition("/")[2] for token in found if re.fullmatch(r"[\d.]+/\d{1,3}", token)}
+        for scale in sorted(scales, key=int):
+            if int(scale) > 100:  # a year, or no rating at all
+                continue
+            tokens = map(str, self.learned.train.counts.tokens)
+            named = [token for token in tokens if re.fullmatch(rf"[\d.]+/{scale}", token)]
+            if int(scale) <= 10:  # those that the training documents lack, too
+                named += [f"{i}/{scale}" for i in range(int(scale) + 1)]
             assert self.learned.model.vocabulary is not None
             spans = self.learned.model.vocabulary.tokenizer.spans
             found |= dict.fromkeys(token for token in named if [name for _, _, name in spans(token)] == [token])

@@ -74,9 +74,8 @@ class LabelIssues(Check):
         if not task.classifies:
             share = Share.over(np.isin(task.items(len(corpus.labels)), documents), task.units(corpus))
         action = self.action
-        if (
-            n == int((listed["margin"] >= self.clear).sum()) < listed.height
-        ):  # else ties are among them, or not all are listed
+        # else ties are among them, or not all are listed
+        if n == int((listed["margin"] >= self.clear).sum()) < listed.height:
             these = f"These are the first {n:,}" if n > 1 else "This is the first"
             action += f" {these} of its {listed.height:,} rows; the others are less certain."
         first = zip(documents[:5].tolist(), looks_like.tolist(), strict=False)

@@ -42,23 +42,23 @@ class Leak(Check):
         verb = "duplicate or nearly duplicate" if identical.found < leaked else "duplicate"
         verb = verb if leaked > 1 else verb.replace("duplicate", "duplicates")
         n_rows, copies = count(leaked, "test document"), identical.found
-        those = f"{copies:,} of {n_rows}" if copies < leaked else f"all {n_rows}" if leaked > 1 else "it"
-        said = f"{those} {'is an exact copy' if copies == 1 else 'are exact copies'} of a training document"
-        if copies < leaked:
+        alike = f"at least 80% of {'their' if leaked > 1 else 'its'} three-word sequences with one"
+        if copies == leaked:
             said = (
-                said
-                if copies
-                else "none is an exact copy of a training document"
+                f"all {n_rows} are exact copies of a training document"
                 if leaked > 1
-                else "it is not an exact copy"
+                else "it is an exact copy of a training document"
             )
-            others = "the others share" if copies else f"all {leaked:,} share" if leaked > 1 else "it shares"
-            said += f"; {others} at least 80% of {'their' if leaked > 1 else 'its'} three-word sequences with one"
+        elif copies:
+            are = "is an exact copy" if copies == 1 else "are exact copies"
+            said = f"{copies:,} of {n_rows} {are} of a training document; the others share {alike}"
+        elif leaked > 1:
+            said = f"none is an exact copy of a training document; all {leaked:,} share {alike}"
+        else:
+            said = f"it is not an exact copy; it shares {alike}"
         details, pairs = [said], list[tuple[int, int]]()
-        action, until = (
-            self._remove_copies(data, copies, leaked - copies),
-            "Until then, the test accuracy may be inflated.",
-        )
+        action = self._remove_copies(data, copies, leaked - copies)
+        until = "Until then, the test accuracy may be inflated."
         if data.test_given:  # each side is read on its own
             action = "Remove these documents from the test data or their copies from training; findings.csv lists both."
         if not data.task.known_totals and not known.all():  # else the documents at hand are a sample
