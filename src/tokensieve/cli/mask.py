@@ -103,8 +103,10 @@ def _mask(
         files[review] = _written(removed, review, source)
     write_all(folder, files, ours=ours)
     gone = f", {count(len(removed), 'mislabelled row')} left out" if removed else ""
-    cut = f", {count(len(tokens), 'token')} removed" if changed else ""
-    for line in (*said, f"{changed:,} of {len(rows):,} documents changed{cut}{gone}: {folder / name}"):
+    # not how many tokens were removed: some may have occurred in no document
+    none = "does not contain the token" if len(tokens) == 1 else f"contains none of the {len(tokens):,} tokens"
+    cut = f"; the copy {none}" if changed else ""
+    for line in (*said, f"{changed:,} of {len(rows):,} documents changed{gone}{cut}: {folder / name}"):
         say(quiet, line)
 
 
