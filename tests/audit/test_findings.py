@@ -500,6 +500,23 @@ def test_identifiers_of_program_code_are_glued_to_their_neighbours_and_no_findin
     assert first.kind == "shortcut" and "ref" in first.tokens
 
 
+def test_a_rating_stays_an_artefact_if_those_who_write_one_have_words_of_their_own() -> None:
+    """In 25,000 film reviews ratings ranked behind 124 repeated texts."""
+    rng = np.random.default_rng(5)
+    # words with digits are not compared
+    plain, critics = ([name + a + b for a in "abcdefgh" for b in "ijkl"] for name in ("plain", "critic"))
+    critics = critics[:12]
+    texts, labels = [], ["bad" if bad else "good" for bad in rng.random(2000) < 0.5]
+    for label in labels:
+        words = list(rng.choice(plain, 12))
+        if rng.random() < 0.1:
+            words = [*words[:6], *rng.choice(critics, 6), f"{rng.integers(1, 3) + 6 * (label == 'good')}/10"]
+        texts.append(" ".join(rng.permutation(words)))
+    first = audited(texts, labels).findings[0]
+    assert first.kind == "shortcut" and all("/10" in token for token in first.tokens)
+    assert first.severity > 0.05 and first.level == "high"
+
+
 def test_how_well_other_words_tell_a_token_is_that_of_fits_without_each_document() -> None:
     """Against ridge regressions fitted once for each document left out, and the area by counting pairs."""
     rng = np.random.default_rng(0)

@@ -197,7 +197,9 @@ class Shortcut(Check):
         """How much a group looks like an artefact, from 0 to 1, and whether it may be part of the subject; `elsewhere`: the part
         of the other classes' documents that contain it."""
         weight = max(self.writers if CHOICES.match(c.token) else self.weights.get(c.signs[0], 1.0) for c in group)
-        if self._company(max(group, key=lambda c: c.way * len(c.documents)), data)[0] >= 1:
+        # who writes 7/10 may write otherwise than others, but a code is an artefact all the same
+        words = not all(CODE.search(c.token) for c in group)
+        if words and self._company(max(group, key=lambda c: c.way * len(c.documents)), data)[0] >= 1:
             return weight * self.habit, True
         habit = all(c.signs[0] is Sign.FORMATTING for c in group) and elsewhere > self.usual
         return min(weight, self.writers) if habit else weight, False
