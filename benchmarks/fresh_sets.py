@@ -7,7 +7,7 @@ into a folder outside the project (TOKENSIEVE_CACHE, else ~/.cache/tokensieve-fr
 of the texts, some of which are offensive.
 
 NATURAL lists artefacts that are visible in the texts themselves: markup, headings, names of sources and habits of one source. The
-list was written by reading two or three texts of every class and the code below, before any of these sets was audited.
+list was written by reading one to three texts of every class and the code below, before any of these sets was audited.
 """
 
 from __future__ import annotations

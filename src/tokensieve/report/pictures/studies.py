@@ -118,7 +118,7 @@ def _selected(picture: Picture) -> Specification:
     ]
     said = "documents whose attention ends up on the token, of all containing it"
     if any(row["held"] > row["chosen"] for row in rows):
-        said += " (pale)"
+        said = "documents whose attention ends up on it; pale: others containing it"
     shown_of = f"{len(rows):,} of {tokens.height:,} token types that any document selects"
     return finish(layers, {"bars": rows}, picture.title, [said, shown_of], height=18 * max(len(rows), 4))
 
