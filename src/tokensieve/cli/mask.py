@@ -66,9 +66,8 @@ def _mask(
     elsewhere = {one: "formatting" for one in found if Formatting.includes(one)}
     fields: list[str] = []
     if isinstance(tokenizer, FieldTokenizer):
-        elsewhere |= {
-            one: "a value of another column" for one in [*found, *named] if one not in asked and tokenizer.is_value(one)
-        }
+        values = (one for one in [*found, *named] if one not in asked and tokenizer.is_value(one))
+        elsewhere |= dict.fromkeys(values, "a value of another column")
         fields = [name for name in tokenizer.fields if name not in dict(tokenizer.columns)]
     tokens = [one for one in dict.fromkeys(tokens) if one not in elsewhere]
     opened = open_source(source, reading)
@@ -104,9 +103,8 @@ def _mask(
     write_all(folder, files, ours=ours)
     gone = f", {count(len(removed), 'mislabelled row')} left out" if removed else ""
     # not how many tokens were removed: some may have occurred in no document
-    none = "does not contain the token" if len(tokens) == 1 else f"contains none of the {len(tokens):,} tokens"
-    cut = f"; the copy {none}" if changed else ""
-    for line in (*said, f"{changed:,} of {len(rows):,} documents changed{gone}{cut}: {folder / name}"):
+    cut = f"; the copy contains none of the {len(tokens):,} tokens" if len(tokens) > 1 else "; the token is gone"
+    for line in (*said, f"{changed:,} of {len(rows):,} documents changed{gone}{cut * (changed > 0)}: {folder / name}"):
         say(quiet, line)
 
 
