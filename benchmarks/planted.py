@@ -62,6 +62,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from diagnose_models import build, config_of, fit, save
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
 from tokensieve.diagnose import run as run_module
+from tokensieve.diagnose.effects.confirming import FEWEST
 from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.run import OpenModel
@@ -315,8 +316,9 @@ def changes(options: argparse.Namespace) -> None:
 
     The truth is the paired difference by the models' ordinary call on text, over texts that neither model was trained on and that
     the comparison did not read (2,000 of each class at most, the mark in some of them as in those it read): over all that contain
-    the word, or, if fewer than 24 do, those that it is inserted into. A claim is true if the truth has its sign and its own 95 %
-    interval leaves out zero. Every claim is a line of `--out`; seeds go on until `--claims` are reached.
+    the word, or 200 that it is inserted into, at any place, if the comparison inserted it, too (until 24 November 2026: if fewer than
+    24 contain it, and into their first half). A claim is true if the truth has its sign and its own 95 % interval leaves out zero.
+    Every claim is a line of `--out`; seeds go on until `--claims` are reached.
     """
     torch.set_num_threads(1)
     start, rows = FIRST_SEED[options.part] + options.skip, list[dict[str, Any]]()
@@ -335,8 +337,8 @@ def changes(options: argparse.Namespace) -> None:
         claims = compare(models, corpus, settings).words
         unread = rest_of(source, seed, options.data)
         new = [{"seed": seed, "source": source, "token": ""}]  # that this seed is done
-        for row in claims.select("token", "change", "low", "high", "q_value").iter_rows(named=True):
-            d = true_change(models, row["token"], unread, seed)
+        for row in claims.select("token", "change", "low", "high", "q_value", "documents").iter_rows(named=True):
+            d = true_change(models, row["token"], unread, seed, row["documents"] < FEWEST)
             new.append({"seed": seed, "source": source, **row, "texts": len(d), "truth": float(d.mean())})
             new[-1]["error"] = float(1.96 * d.std(ddof=1) / np.sqrt(len(d)))
         rows += new
@@ -350,8 +352,8 @@ def changes(options: argparse.Namespace) -> None:
           f"truth inside the interval {share(inside, len(claimed))}")  # fmt: skip
 
 
-def true_change(models: dict[str, tuple[Any, Any]], token: str, texts: list[str], seed: int) -> Any:
-    """How much further the second model's answer moves than the first's, of every text, when a word is removed or inserted."""
+def true_change(models: dict[str, tuple[Any, Any]], token: str, texts: list[str], seed: int, put: bool) -> Any:
+    """How much further the second model's answer moves than the first's, of every text, when a word is removed or `put` in."""
 
     def bare(text: str) -> str:
         return removed(text, token) if token[0].isalnum() else " ".join(text.replace(token, " ").split())
@@ -359,10 +361,10 @@ def true_change(models: dict[str, tuple[Any, Any]], token: str, texts: list[str]
     plain = [" ".join(text.split()) for text in texts]
     some = [text for text in plain if bare(text) != text]
     changed = [bare(text) or "." for text in some]
-    if len(some) < 24:
+    if put:
         rng = np.random.default_rng(seed)
         some = [text for text in plain if bare(text) == text][:FRESH]
-        changed = [inserted(text, token, rng) for text in some]
+        changed = [inserted(text, token, rng, 1.0) for text in some]
     sizes = [np.abs(answers(*one, some) - answers(*one, changed)) for one in models.values()]
     return sizes[1] - sizes[0]
 

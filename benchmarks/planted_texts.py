@@ -48,10 +48,10 @@ def planter(kind: str, rng: Any) -> Callable[[str], str]:
     return lambda text: inserted(text, MARKS[mark], rng)
 
 
-def inserted(text: str, mark: str, rng: Any) -> str:
-    """A text with a mark in its first half."""
+def inserted(text: str, mark: str, rng: Any, part: float = 0.5) -> str:
+    """A text with a mark in its first half, or in another part."""
     words = text.split(" ")
-    words.insert(int(rng.integers(len(words) // 2 + 1)), mark)
+    words.insert(int(rng.integers(int(part * len(words)) + 1)), mark)
     return " ".join(words)
 
 

@@ -12,23 +12,26 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from scipy.stats import t as t_distribution
 from scipy.stats import ttest_1samp
 from sklearn.metrics import roc_auc_score
 
 from calls import fast_first
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
-from tokensieve.diagnose.comparison import _changes
+from tokensieve.diagnose.comparison import _changes, _sizes
 from tokensieve.diagnose.effects.confirming import Trials
 from tokensieve.diagnose.effects.measuring import Measured
 from tokensieve.diagnose.judgement import status as judging
 from tokensieve.diagnose.judgement.agreement import Learning, Skill
 from tokensieve.diagnose.judgement.status import Status, _p_above, dominating_words, judge
 from tokensieve.diagnose.report import DiagnosisReport
+from tokensieve.diagnose.run import OpenModel
 from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.errors import InputError
 from tokensieve.report.markdown import markdown
 from tokensieve.report.terminal import show
+from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts
 
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
@@ -252,6 +255,38 @@ def test_a_difference_that_is_the_same_in_every_document_is_a_change() -> None:
     assert found["token"].to_list() == ["tablet"]  # five documents of the same sign are not enough, 2^-4 > 0.05
     row = found.row(0, named=True)
     assert row["change"] == row["low"] == row["high"] == pytest.approx(2.8) and row["q_value"] < 1e-7
+
+
+def test_the_interval_of_a_claimed_change_allows_for_having_been_selected() -> None:
+    """27 of 36 contained the truth: a word is claimed because its difference came out large."""
+    rng = np.random.default_rng(3)
+    words = [f"w{i}" for i in range(20)]
+    sides = [
+        SimpleNamespace(model=name, tokens=pl.DataFrame({"token": words, "documents": 40}))
+        for name in ("before", "after")
+    ]
+    was = [rng.standard_normal(40) for _ in words]
+    now = [x + rng.standard_normal(40) + 2.0 * (i < 2) for i, x in enumerate(was)]
+    found = _changes(*sides, was, now, words)  # type: ignore[arg-type]
+    assert sorted(found["token"]) == words[:2]
+    for token, change, low, high in found.select("token", "change", "low", "high").iter_rows():
+        d = now[words.index(token)] - was[words.index(token)]
+        half = float(
+            t_distribution.isf(0.05 * 2 / 20 / 2, 39) * d.std(ddof=1) / np.sqrt(40)
+        )  # two of twenty are claimed
+        assert (change - low, high - change) == pytest.approx((half, half), rel=0.15)
+
+
+def test_a_compared_word_is_removed_or_inserted_but_not_both() -> None:
+    """What a word does at a random place of another document is another quantity: pooled, the interval contained neither."""
+    texts, labels = documents(200, lambda y, rng: ["good" if y else "bad"])
+    texts = [f"{text} often" if i % 25 == 0 else text for i, text in enumerate(texts)]
+    texts = [f"{text} seldom" if i % 50 == 0 else text for i, text in enumerate(texts)]
+    model, settings = linear({"good": 2.0, "bad": -2.0, "often": 3.0, "seldom": 4.0}), DiagnoseSettings(min_documents=1)
+    with OpenModel.loaded(model, None, read_corpus((texts, labels)), settings, None, False, ["0", "1"]) as opened:
+        often, seldom = _sizes(opened, settings, ["often", "seldom"])
+    assert len(often) == 8 and len(seldom) > 24
+    assert often == pytest.approx(3.0) and seldom == pytest.approx(4.0)
 
 
 def test_holms_procedure() -> None:

@@ -1,9 +1,11 @@
 """Several models on the same documents: which words the later ones use more or less.
 
-The words used most by any of the models are removed from the same documents, and rare ones inserted into the same documents at the
-same places, with each model. For word s and document i let u_i be the size of the change of a model's answer; the change of use
-from A to B is the mean of d_i = u_i(B) − u_i(A), with the interval of `tokensieve.diagnose.effects.measuring` for the differences
-themselves. A word has gained or lost use if Benjamini–Hochberg's q over all words examined is below 0.05.
+The words used most by any of the models are removed from the same documents, or, if fewer than FEWEST contain them, inserted into
+the same documents at the same places, with each model. For word s and document i let u_i be the size of the change of a model's
+answer; the change of use from A to B is the mean of d_i = u_i(B) − u_i(A), with the interval of
+`tokensieve.diagnose.effects.measuring` for the differences themselves. A word has gained or lost use if Benjamini–Hochberg's q over
+all m words examined is below 0.05. Such words are selected for a large difference, so that 95 % intervals would contain the truth
+less often: if R words are selected, their intervals are at level 1 − 0.05 R/m (Benjamini & Yekutieli 2005).
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from tokensieve import __version__
 from tokensieve.auditing.findings import quoted
 from tokensieve.blocks import Block, Column, Format, Picture, Report, Section, Table, Text
 from tokensieve.diagnose.diagnosis import Diagnosis
+from tokensieve.diagnose.effects.confirming import FEWEST
 from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.run import OpenModel, diagnose_corpus
@@ -97,7 +100,10 @@ class Comparison:
         rows = DiagnosisReport.cells(
             shortened, "model accuracy/accuracy_low/accuracy_high auc/auc_low/auc_high learning unsupported most_used"
         )
-        looked = f"The {self.looked_at} words most used by any of the models were removed from the same documents for every model."
+        looked = (
+            f"The {self.looked_at} words most used by any of the models were removed from the same documents for every model; "
+            f"words in fewer than {FEWEST} documents were inserted into others."
+        )
         title, few = f"The models on the same {count(first.documents['read'])} documents", (0, 1, 4, 5)
         short_rows = [tuple(row[i] for i in few) for row in rows]
         blocks: list[Block] = [
@@ -223,14 +229,16 @@ def _sizes(opened: OpenModel, settings: DiagnoseSettings, words: Sequence[str]) 
         if word not in sample.words:
             plan.append((-1, order[:0], order[:0]))
             continue
-        # documents that the word is removed from, and those that it is inserted into if too few contain it
+        # documents that the word is removed from, or inserted into if too few contain it: not both, since what a word does at a
+        # random place of another document is another quantity
         s = sample.words.index(word)
         column = sample.counts.matrix[sample.read][:, [s]].toarray().ravel()
         holding, others = order[column[order] > 0], order[column[order] == 0]
         mine = subject.windows[subject.types == s][::-1]
         window = dict(zip(subject.documents[mine].tolist(), mine.tolist(), strict=True))
-        removed = np.array([window.get(int(k), int(first[k])) for k in holding[:most]], dtype=np.int64)
-        plan.append((s, removed, first[others[: max(24 - len(holding), 0)]]))
+        held = holding[:most] if len(holding) >= FEWEST else holding[:0]
+        removed = np.array([window.get(int(k), int(first[k])) for k in held], dtype=np.int64)
+        plan.append((s, removed, first[others[: 0 if len(held) else most]]))
     needed = np.unique(np.concatenate([np.r_[w, put] for _, w, put in plan])).astype(np.int64)
 
     def look(at: Ints) -> None:
@@ -258,23 +266,22 @@ def _changes(
     for word, a, b in zip(words, was, now, strict=True):
         both = np.isfinite(a) & np.isfinite(b)
         a, b = a[both], b[both]
-        d, n = b - a, int(both.sum())
-        if n < 5 or float(np.abs(d).max()) <= 1e-12:
+        d, n = b - a, len(a)
+        if n < FEWEST or float(np.abs(d).max()) <= 1e-12:
             continue
-        if float(d.std(ddof=1)) <= 1e-12:  # the same in every document, where t has no value: the sign test
-            low, high, p = float(d.mean()), float(d.mean()), 2.0 ** (1 - n)
-        else:
-            given = n, d.mean(), d.std(ddof=1), stats.skew(d, bias=False)
-            low, high, *_ = (float(end[0]) for end in Measured.mean_interval(*(np.array([x]) for x in given)))
-            p = float(stats.ttest_1samp(d, 0.0).pvalue)
-        means = float(a.mean()), float(b.mean()), float(d.mean()), low, high
-        rows.append((before.model, after.model, word, *means, p, int(documents.get(word, 0))))
+        means, numbers = (float(a.mean()), float(b.mean()), float(d.mean())), (0.0, 0.0, 2.0 ** (1 - n))
+        if (spread := float(d.std(ddof=1))) > 1e-12:  # else it is the same in every document: the sign test above
+            numbers = spread, float(stats.skew(d, bias=False)), float(stats.ttest_1samp(d, 0.0).pvalue)
+        rows.append((before.model, after.model, word, *means, *numbers, n, int(documents.get(word, 0))))
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(("before", "after", "token"), pl.String)
-    schema |= dict.fromkeys("use_before use_after change low high q_value".split(), pl.Float64)
-    table = pl.DataFrame(rows, schema=schema | {"documents": pl.Int64}, orient="row")
+    schema |= dict.fromkeys("use_before use_after change spread skewness q_value".split(), pl.Float64)
+    table = pl.DataFrame(rows, schema=schema | {"inputs": pl.Int64, "documents": pl.Int64}, orient="row")
+    columns = "before after token use_before use_after change low high q_value documents".split()
     if table.is_empty():
-        return table
+        return table.with_columns(low=0.0, high=0.0)[columns]
     q = stats.false_discovery_control(table["q_value"].to_numpy())
-    certain = (pl.col("q_value") < LEVEL) & (pl.col("low") * pl.col("high") > 0)
-    kept = table.with_columns(q_value=pl.Series(q)).filter(certain)
+    sample = (table[name].to_numpy() for name in ("inputs", "change", "spread", "skewness"))
+    low, high = Measured.mean_interval(*sample, level=LEVEL * max(float(np.mean(q < LEVEL)), 1 / len(q)))
+    table = table.with_columns(q_value=pl.Series(q), low=pl.Series(low), high=pl.Series(high))
+    kept = table.filter((pl.col("q_value") < LEVEL) & (pl.col("low") * pl.col("high") > 0))[columns]
     return kept.sort(pl.col("change").abs(), "token", descending=[True, False])

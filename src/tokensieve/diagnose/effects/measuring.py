@@ -351,12 +351,13 @@ class Measured:
 
     @staticmethod
     def mean_interval(
-        n: Ints, mean: Floats, spread: Floats, skewness: Floats, *, prior: int = 0
+        n: Ints, mean: Floats, spread: Floats, skewness: Floats, *, prior: int = 0, level: float = LEVEL
     ) -> tuple[Floats, Floats]:
-        """95 % interval of the mean of n values with this standard deviation (moderated with `prior` degrees) and skewness, by the
-        module's formula."""
+        """Interval, at level 1 − `level`, of the mean of n values with this standard deviation (moderated with `prior` degrees) and
+        skewness, by the module's formula."""
         root = np.sqrt(np.maximum(n, 1))
-        y, most = stats.t.isf(0.025, prior + np.maximum(n - 1, 1)), _MOST_SKEWED * np.minimum(root / np.sqrt(24), 1.0)
+        most = _MOST_SKEWED * np.minimum(root / np.sqrt(24), 1.0)
+        y = stats.t.isf(level / 2, prior + np.maximum(n - 1, 1))
         k = np.clip(skewness / root, -most, most)
         plain = np.abs(k) < 1e-6
         k = np.where(plain, 1.0, k)
