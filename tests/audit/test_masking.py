@@ -124,7 +124,11 @@ def test_decisions_are_followed(run: Run) -> None:
     documents = [{"part": "train", "row": 2, "decision": "wrong label"}, {"part": "test", "row": 4, "decision": "keep"}]
     write(Path("d.json"), tokens={"tablet": "mask", "good": "keep", "⟨emoji⟩": "mask"}, documents=documents)
     status, out, err = run("mask", "a.csv", "--text", "text", "--decisions", "d.json")
-    assert (status, out) == (0, "") and "not removed: ⟨emoji⟩" in err and "1 mislabelled row left out" in err
+    assert (
+        (status, out) == (0, "")
+        and "cannot mask ⟨emoji⟩: it is formatting" in err
+        and "1 mislabelled row left out" in err
+    )
     folder = Path("tokensieve-mask")
     assert (folder / "masked.csv").read_text().splitlines() == ["id,text,label", '1,"a, good",p', "3,good,p", "4,bad,n"]
     assert (folder / "wrong-label.csv").read_text().splitlines() == ["id,text,label", "2,bad,n"]

@@ -78,3 +78,40 @@ def test_the_source_is_never_replaced(run: Run, tmp_path: Path, out: str) -> Non
     status, _, said = run("mask", "masked.csv", "--token", "good", "--out", out)
     assert status == 2 and "is the source itself" in said and said.count("\n") == 1
     assert "good" in (tmp_path / "masked.csv").read_text()
+
+
+def test_a_token_that_occurs_nowhere_is_named_and_not_counted(run: Run) -> None:
+    Path("a.csv").write_text("text,label\na good film,x\nseen on my tablet,y\n")
+    tokens = ("--token", "good", "--token", "tabelt", "--token", "on my tablte", "--token", "⟨length 20–50⟩")
+    status, _, said = run("mask", "a.csv", "--text", "text", *tokens)
+    assert status == 0 and said.splitlines() == [
+        "cannot mask ⟨length 20–50⟩: it is the length of a text, not a word in it",
+        "no text contains “tabelt” and “on my tablte”; did you mean `--token tablet --token 'on my tablet'`?",
+        "1 of 2 documents changed, 1 token removed: tokensieve-mask/masked.csv",
+    ]
+    assert json.loads(Path("tokensieve-mask/summary.json").read_text())["tokens"] == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (["tabelt"], "no text contains “tabelt”; did you mean `--token tablet`?"),
+        (["Good"], "no text contains “Good”; did you mean `--token good`?"),
+        (["on tablet"], "no text contains “on tablet”; check the spelling, the file and the column (--text)"),
+        (["zzz", ""], "no text contains “zzz” and “(empty)”; check the spelling, the file and the column (--text)"),
+        (["⟨emoji⟩"], "cannot mask ⟨emoji⟩: it is formatting, not a word of the text"),
+    ],
+)
+def test_nothing_is_written_if_no_token_occurs(run: Run, tokens: list[str], said: str) -> None:
+    Path("a.csv").write_text('text,label\na good film,x\nseen on my tablet,y\n"",y\n')
+    arguments = ("mask", "a.csv", "--text", "text", *(part for one in tokens for part in ("--token", one)))
+    assert run(*arguments) == (2, "", f"tokensieve: {said}\n") and not Path("tokensieve-mask").exists()
+
+
+def test_words_like_a_token_are_looked_for_in_its_own_column_and_in_both_of_pairs(run: Run) -> None:
+    Path("a.csv").write_text("title,body\nlate refund,a parcel\nnew order,the refund\n")
+    fields = ("--text", "title", "--text", "body")
+    status, _, said = run("mask", "a.csv", *fields, "--token", "title:refnd", "--token", "body:refund")
+    assert status == 0 and "no text contains “title:refnd”; did you mean `--token title:refund`?" in said
+    status, _, said = run("mask", "a.csv", "--pairs", "title,body", "--token", "parcel")
+    assert (status, said.partition(":")[0]) == (0, "1 of 2 documents changed, 1 token removed")

@@ -170,7 +170,7 @@ def test_commands_of_an_audit_of_fields_and_other_columns_work_as_printed(
     check(run, printed[:1])
     assert "tablet" not in (tmp_path / "masked.csv").read_text()
     status, _, said = run("mask", SOURCE, "--audit", "tokensieve-audit", "--out", "again.csv")
-    assert status == 0 and "not removed: the_agent__name:jonas is a value of another column" in said, said
+    assert status == 0 and "cannot mask the_agent__name:jonas: it is a value of another column" in said, said
     assert "tablet" not in (tmp_path / "again.csv").read_text()
 
 
@@ -233,6 +233,7 @@ def check(run: Run, printed: Any) -> None:
         ("audit", "rare.csv", "--by", "text"),
         ("train", SOURCE, "--label", LABEL, "--text", TEXT.upper()),
         ("mask", SOURCE, "--token", "tablet"),
+        ("mask", SOURCE, "--text", TEXT, "--token", "tabelt"),
     ],
     ids=lambda arguments: " ".join(arguments)[:40],
 )
@@ -247,7 +248,7 @@ def test_options_that_an_error_suggests_work(run: Run, tmp_path: Path, arguments
         if status == 0:
             return
         assert status == 2
-        suggested = re.search(r"(--(?:text|label|group) ('[^']*'(?:\"'\"'[^']*')*|\S+))", err)
+        suggested = re.search(r"(--(?:text|label|group|token) ('[^']*'(?:\"'\"'[^']*')*|[^\s`]+))", err)
         if suggested:
             flag, value = shlex.split(suggested[1].rstrip(";,."))[:2]
         else:

@@ -1,2 +1,1 @@
-"""The audit: data compared with a model, its findings, and what to do about them. The package is not named `audit`, because
-importing it would replace the public function of that name."""
+"""The audit: data compared with a model, and findings to act on. (A package named `audit` would hide the public function.)"""

@@ -1,5 +1,4 @@
-"""Do data and model agree on a token type? One rule compares its association in the data with the attention that the model gives
-it."""
+"""Whether data and model agree on a token type: one rule compares its association in the data with the model's attention."""
 
 from __future__ import annotations
 
@@ -28,10 +27,9 @@ class Quadrant(StrEnum):
 
     @staticmethod
     def places(importance: Importance, attention: Floats) -> Ints:
-        """Index in QUADRANTS of each token type, shape (|S|,). A type predicts the label if q < 0.05 for any class. "Without
-        evidence" requires more than a lack of significance: the interval is tight around zero for every class
-        (`Category.IRRELEVANT`). Types that are neither are too rare to tell. A type is "attended" if its mean attention relative to
-        an equal share, shape (|S|,), exceeds 1."""
+        """Index in QUADRANTS of each token type, shape (|S|,). A type predicts the label if q < 0.05 for any class; it is without
+        evidence if its interval is tight around zero for every class (`Category.IRRELEVANT`), and otherwise too rare to tell. A
+        type is attended if its mean attention relative to a uniform share, shape (|S|,), exceeds 1."""
         carries = importance.q_value.min(axis=1) < LEVEL
         settled = (importance.category() == Category.IRRELEVANT.value).all(axis=1)
         attended = attention > 1

@@ -273,8 +273,7 @@ class AuditComparison:
         return self.table.filter(pl.col("change") != "" if change is None else pl.col("change") == change)
 
     def only_in_one(self, after: bool) -> pl.DataFrame:
-        """Tokens that only the earlier (later) audit contains and that changed significantly for no class: token and documents,
-        most frequent first."""
+        """Token and documents of tokens in only the earlier (later) audit without a significant change, most frequent first."""
         mine, other = ("after", "before") if after else ("before", "after")
         rows = self.table.filter(
             pl.col(f"documents_{other}").is_null(), ~pl.col("token").is_in(self.changed()["token"].implode())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal, TypedDict
 
@@ -16,6 +17,7 @@ from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.files import parsed, read_regular
 from tokensieve.text.counts import Ints
+from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 
 GLUE = ("-", "_", "/", "#", ":")  # bind the letters and the number of a code
@@ -23,64 +25,88 @@ GLUE = ("-", "_", "/", "#", ":")  # bind the letters and the number of a code
 
 def mask_fields(
     texts: Mapping[str, pl.Series], tokens: Sequence[str], tokenizer: Tokenizer, alike: bool = False
-) -> tuple[dict[str, pl.Series], int, list[str]]:
-    """`mask_texts` for the columns of one table (null where a row has no text): the texts, how many rows were changed, and warnings
-    about what remains readable. Each column is a field with its own tokens, written `column:word` (`FieldTokenizer`) if there are
-    several; with `alike` (the two sides of pairs) every token is cut from all columns. An `InputError` if there are no tokens, or
-    if one belongs to no field or is never produced by the tokenizer."""
+) -> tuple[dict[str, pl.Series], int, dict[str, str], list[str]]:
+    """`mask_texts` for the columns of one table (null where a row has no text): the texts, how many rows changed, each token →
+    itself if it occurs, or else a similar token that does (or ""), and warnings. Each of several columns is a field with its own
+    tokens, written `column:word` (an `InputError` if one belongs to none); if `alike` (pairs), every token is cut from all."""
     base = tokenizer.base if isinstance(tokenizer, FieldTokenizer) else tokenizer
-    own = {column: list(tokens) for column in texts}
+    reasons = {one: "it is formatting, not a word of the text" for one in tokens if Formatting.includes(one)}
+    reasons |= {one: "it is the length of a text, not a word in it" for one in reasons if "⟨length " in one}
+    if isinstance(tokenizer, FieldTokenizer):
+        reasons |= {one: "it is a value of another column" for one in tokens if tokenizer.is_value(one)}
+    said = [f"cannot mask {one}: {reason}" for one, reason in reasons.items()]
+    found = {one: "" for one in tokens if one not in reasons}
+    own, prefixes = {column: {one: one for one in found} for column in texts}, dict.fromkeys(texts, "")
     if not alike and (len(texts) > 1 or isinstance(tokenizer, FieldTokenizer)):
         fields = FieldTokenizer(base, tuple(texts))  # type: ignore[arg-type]
         if isinstance(tokenizer, FieldTokenizer) and texts.keys() <= {*tokenizer.fields}:
             fields = tokenizer
-        own = {column: [] for column in texts}
-        for token in tokens:
+        own, prefixes = {column: {} for column in texts}, fields.prefixes
+        for token in found:
             field = fields.field_of(token)
             if field not in own:
-                raise InputError(
-                    f"{token!r} does not name a field; write {', '.join(f'{fields.prefixes[name]}TOKEN' for name in texts)}"
-                )
-            own[field].append(" ".join(word.removeprefix(fields.prefixes[field]) for word in token.split(" ")))
+                ways = ", ".join(f"{prefixes[name]}TOKEN" for name in texts)
+                raise InputError(f"{token!r} does not name a field; write {ways}")
+            own[field][" ".join(word.removeprefix(prefixes[field]) for word in token.split(" "))] = token
     masked, changed = dict(texts), np.zeros(max(map(len, texts.values()), default=0), dtype=bool)
-    readable: list[str] = []
     for column, mine in own.items():
-        if mine or not tokens:
-            held = texts[column].is_not_null()
-            cut, _ = mask_texts(texts[column].filter(held), mine, base)
-            masked[column] = texts[column].clone().scatter(held.arg_true(), cut)
+        if not mine:
+            continue
+        held = texts[column].is_not_null()
+        split = base.split(texts[column].filter(held))
+        for token, like in _nearest(mine, split).items():
+            if like == token or (like and not found[mine[token]]):
+                found[mine[token]] = " ".join(prefixes[column] + word for word in like.split(" "))
+        cut = _masked_texts(texts[column].filter(held), mine, base, split)
+        masked[column] = texts[column].clone().scatter(held.arg_true(), cut)
         differ = (masked[column] != texts[column]).fill_null(False).to_numpy()
         changed |= differ
-        readable += _remnants(masked[column].fill_null(""), np.flatnonzero(differ))
-    return masked, int(changed.sum()), readable
+        said += _remnants(masked[column].fill_null(""), np.flatnonzero(differ))
+    return masked, int(changed.sum()), found, said
+
+
+def _nearest(tokens: Iterable[str], split: pl.Series, most: int = 3) -> dict[str, str]:
+    """Each token → itself if it occurs in split texts, else (for the first `most`) one like it that does; "" if there is none."""
+    words = {word.lower(): word for word in split.explode().drop_nulls().unique(maintain_order=True)}
+    joined, found = " " + split.list.join(" ") + " ", dict[str, str]()
+    for token in tokens:
+        like = token
+        if not joined.str.contains(f" {token} ", literal=True).any():
+            most -= 1
+            near = [get_close_matches(word.lower(), list(words), 1) if most >= 0 else [] for word in token.split(" ")]
+            like = " ".join(words[one[0]] if one else "" for one in near)
+        found[token] = like if joined.str.contains(f" {like} ", literal=True).any() else ""
+    return found
 
 
 def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) -> tuple[pl.Series, int]:
-    """Remove every occurrence of the tokens from texts without nulls, and return how many texts were changed. Tokens are written as
-    the tokenizer writes them, n-grams with a space between words.
+    """Remove every occurrence of the tokens from texts without nulls, and return how many texts changed. Write tokens as the
+    tokenizer does, n-grams with a space between words; an `InputError` if there are none, or one that it never produces.
 
-    A code such as INV-38977 is removed whole. Nothing is put in its place, because a placeholder would predict the label as well as
-    the token did. Spaces and punctuation that would show where it was go too (`_Seam`); everything else stays. An `InputError` if
-    there are no tokens, or one that the tokenizer never produces."""
+    A code such as INV-38977 is removed whole. Nothing replaces it, because a placeholder would predict the label as well as the
+    token did. Spaces and punctuation that would show where it was are removed too; everything else stays."""
     if not tokens:
-        raise InputError("no tokens to mask; name one with --token, or pass an audit that found some with --audit")
-    wanted = {tuple(token.split(" ")) for token in tokens}
-    for gram in sorted(wanted) if isinstance(tokenizer, WordTokenizer) else ():
-        for word in gram:
+        raise InputError("no tokens to mask")
+    for gram in tokens if isinstance(tokenizer, WordTokenizer) else ():
+        for word in gram.split(" "):
             if [found for _, _, found in tokenizer.spans(word)] != [word]:
-                raise InputError(f"{' '.join(gram)!r} is not a token: the tokenizer never produces the word {word!r}")
-    lengths = sorted({len(gram) for gram in wanted})
-    first = pl.Series(sorted({gram[0] for gram in wanted}))
-    near = tokenizer.split(texts).list.eval(pl.element().is_in(first.implode())).list.any()
-    whole = texts.to_list()
-    for k in near.arg_true():
-        whole[k] = _cut_tokens(whole[k], wanted, lengths, tokenizer)
-    masked = pl.Series(texts.name, whole, dtype=pl.String)
+                raise InputError(f"{gram!r} is not a token: the tokenizer never produces the word {word!r}")
+    masked = _masked_texts(texts, tokens, tokenizer, tokenizer.split(texts))
     return masked, int((masked != texts).sum())
 
 
+def _masked_texts(texts: pl.Series, tokens: Iterable[str], tokenizer: Tokenizer, split: pl.Series) -> pl.Series:
+    wanted = {tuple(token.split(" ")) for token in tokens}
+    lengths = sorted({len(gram) for gram in wanted})
+    first = pl.Series(sorted({gram[0] for gram in wanted}), dtype=pl.String)
+    whole = texts.to_list()
+    for k in split.list.eval(pl.element().is_in(first.implode())).list.any().arg_true():
+        whole[k] = _cut_tokens(whole[k], wanted, lengths, tokenizer)
+    return pl.Series(texts.name, whole, dtype=pl.String)
+
+
 def _cut_tokens(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tokenizer: Tokenizer) -> str:
-    """Cutting brings words together that may form the n-gram anew, so it is repeated; each round makes the text shorter."""
+    """Repeated, because words that a cut brings together may form the n-gram again; each round makes the text shorter."""
     while True:
         spans = tokenizer.spans(text)
         words = tuple(word for _, _, word in spans)
@@ -118,11 +144,11 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u309f\u3
 
 
 class _Seam:
-    """A text while it is written again around cuts, without debris such as double spaces, orphaned marks and empty brackets.
+    """Copies a text without the words that are cut, and without double spaces, orphaned marks or empty brackets in their place.
 
-    Only white space and marks that touch the cut are dropped, never a letter, a digit or a symbol such as an emoji. A mark is
-    orphaned where the word that it belonged to is gone: a pair of brackets or quotes with nothing between, a comma after a comma or
-    at the start, a full stop after a full stop, the slash of `7/10` without its 10, the sign of `#word`. Line breaks stay.
+    Only white space and marks next to a cut are dropped, never a letter, a digit, a line break or a symbol such as an emoji. A mark
+    is orphaned if its word is gone: brackets or quotes with nothing between, a comma after a comma or at the start, a full stop
+    after a full stop, the slash of `7/10` without its 10, the sign of `#word`.
     """
 
     def __init__(self, text: str) -> None:

@@ -46,8 +46,7 @@ class Score:
 
     @classmethod
     def of(cls, f: Floats, labels: pl.Series, classes: Sequence[str]) -> Score | None:
-        """Score decision values f, shape (n, H), against labels as text (null for a document without one), with the log loss −(1/n)
-        Σ_X log P(label of X | X); None if no document has a label of the model's."""
+        """Score logits f, shape (n, H), against labels as text (null without one); None if the model knows none of the labels."""
         place = {name: k for k, name in enumerate(classes)}
         index = np.array([-2 if name is None else place.get(name, -1) for name in labels], dtype=np.int64)
         strange = labels.filter(pl.Series(index == -1)).value_counts(sort=True)

@@ -230,9 +230,8 @@ def out_option(default: str) -> Any:
 
 @contextmanager
 def progress_bar(quiet: bool, lines: bool = False) -> Iterator[Progress]:
-    """A bar on standard error that disappears at the end. If that is not a terminal: nothing, or with `lines` a line every 30
-    seconds, for commands that may take an hour. An estimate of the whole time is a line of its own. Nothing if quiet.
-    """
+    """A bar on standard error that disappears at the end. Without a terminal there is none; commands that may take an hour then
+    write a line every 30 seconds (`lines`). An estimate of the total time is a line of its own. Nothing if quiet."""
 
     def is_estimate(stage: str, share: float) -> bool:
         return share == 0.0 and stage.endswith("on one core")
@@ -286,8 +285,7 @@ class TokenOptions:
     html: Literal["skip", "strip", "keep"] = option("skip", "Skip tags and entities, strip them, or keep them.")
 
     def build(self) -> Tokenizer:
-        """The tokenizer that the options describe; an `InputError` if options contradict each other or a file or pattern cannot be
-        used."""
+        """The tokenizer for the options; an `InputError` if they contradict each other or a file or pattern cannot be used."""
         from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer
 
         if self.tokenizer:

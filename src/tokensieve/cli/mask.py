@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -46,30 +47,25 @@ def _mask(
     from tokensieve.auditing.masking import mask_fields, read_decisions
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
-    from tokensieve.text.formatting import Formatting
     from tokensieve.text.sources import open_source
     from tokensieve.text.tokenizers import FieldTokenizer
 
     folder, name, review = _target(out, source)
     check_writable(folder, audit=folder != out)
     to_mask, to_keep, mislabelled = ([], [], {}) if decisions is None else read_decisions(decisions)
-    asked, tokenizer = list(token or []), tokenizing.build()
-    tokens, named, likely, sides = [*asked, *to_mask], list[str](), list[str](), pair_columns(pairs, None)
+    asked, tokenizer = [*(token or []), *to_mask], tokenizing.build()
+    tokens, named, likely, sides = asked, list[str](), list[str](), pair_columns(pairs, None)
     if audit is not None:
         over, named, likely = _exceeding(audit, must=decisions is None)
-        tokens = [*asked, *(one for one in over if one not in to_keep), *to_mask]
+        tokens = [*asked, *(one for one in over if one not in to_keep)]
         model = read_model(audit)
         sides = pair_columns(pairs, audit if model.pairs else None)
         if model.vocabulary is not None and tokenizing == TokenOptions():
             tokenizer = model.vocabulary.tokenizer
-    found = [one for one in dict.fromkeys(tokens) if one not in asked]
-    elsewhere = {one: "formatting" for one in found if Formatting.includes(one)}
-    fields: list[str] = []
+    fields = list[str]()
     if isinstance(tokenizer, FieldTokenizer):
-        values = (one for one in [*found, *named] if one not in asked and tokenizer.is_value(one))
-        elsewhere |= dict.fromkeys(values, "a value of another column")
+        tokens = [*tokens, *(one for one in named if tokenizer.is_value(one))]
         fields = [name for name in tokenizer.fields if name not in dict(tokenizer.columns)]
-    tokens = [one for one in dict.fromkeys(tokens) if one not in elsewhere]
     opened = open_source(source, reading)
     if (folder / name).exists() and Path(source).exists() and (folder / name).samefile(source):
         raise InputError(f"--out {str(out)!r} is the source itself and would overwrite it; name another file")
@@ -79,13 +75,15 @@ def _mask(
     columns = list(dict.fromkeys(opened.train.text_columns(one)[0] for one in (wanted if there else [None])))
     parts = {"": opened.train} if opened.test is None else {"train": opened.train, "test": opened.test}
     rows, wrong = _rows(source, parts, mislabelled, part)
-    changed, said = 0, [f"not removed: {one} is {what}, not a word of the text" for one, what in elsewhere.items()]
+    changed, gone, said = 0, list[str](), list[str]()
     if tokens or not wrong:
         texts = {column: _texts(source, rows, column) for column in columns}
-        masked, changed, readable = mask_fields(texts, tokens, tokenizer, alike=bool(sides))
-        if tokens and not changed:
-            said.append("no document contains any of the tokens; the output is an unchanged copy")
-        said += readable
+        masked, changed, found, said = mask_fields(texts, tokens, tokenizer, alike=bool(sides))
+        gone = [one for one, like in found.items() if one == like != ""]
+        said += _absent({one: like for one, like in found.items() if one not in gone and (one in asked or not gone)})
+        if not gone and not wrong:
+            none = "no tokens to mask; name one with --token, or pass an audit that found some with --audit"
+            raise InputError("; ".join(said) or none)
         for column, shorter in masked.items():
             for row, value in zip(rows, shorter, strict=True):
                 if value is not None:
@@ -96,16 +94,24 @@ def _mask(
     ours = re.escape(review)  # what an earlier run may have left
     if folder == out:
         ours = r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)"
-        summary = {"documents": len(kept), "changed": changed, "left_out": len(removed), "tokens": tokens}
+        summary = {"documents": len(kept), "changed": changed, "left_out": len(removed), "tokens": gone}
         files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
     if removed:
         files[review] = _written(removed, review, source)
     write_all(folder, files, ours=ours)
-    gone = f", {count(len(removed), 'mislabelled row')} left out" if removed else ""
-    # not how many tokens were removed: some may have occurred in no document
-    cut = f"; the copy contains none of the {len(tokens):,} tokens" if len(tokens) > 1 else "; the token is gone"
-    for line in (*said, f"{changed:,} of {len(rows):,} documents changed{gone}{cut * (changed > 0)}: {folder / name}"):
+    left = f", {count(len(removed), 'mislabelled row')} left out" if removed else ""
+    cut = f", {count(len(gone), 'token')} removed" if gone else ""
+    for line in (*said, f"{changed:,} of {len(rows):,} documents changed{cut}{left}: {folder / name}"):
         say(quiet, line)
+
+
+def _absent(tokens: Mapping[str, str]) -> list[str]:
+    """A line that names tokens which occur nowhere, with options for those that are like them (token → like it, or "")."""
+    from tokensieve.auditing.findings import quoted
+
+    likely = shlex.join(part for like in tokens.values() if like for part in ("--token", like))
+    meant = f"; did you mean `{likely}`?" if likely else "; check the spelling, the file and the column (--text)"
+    return [f"no text contains {quoted(list(tokens))}{meant}"] if tokens else []
 
 
 def _target(out: Path, source: str) -> tuple[Path, str, str]:
@@ -123,8 +129,8 @@ def _target(out: Path, source: str) -> tuple[Path, str, str]:
 
 
 def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str], list[str]]:
-    """Tokens over the limit of an audit, or else what to mask of its shortcuts, with all their tokens; and its text column. `must`:
-    nothing else names any token."""
+    """An audit's tokens over the limit, or else those of its shortcuts: to mask, and all; and its text column. Must have some if
+    `must`."""
     from tokensieve.files import parsed, read_regular
     from tokensieve.text.formatting import Formatting
 
@@ -139,7 +145,7 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str], list[str
             shortcuts = [one for one in findings if one["kind"] == "shortcut"]
             over = [str(token) for one in shortcuts for token in one.get("mask", one["tokens"])]
             named = [str(token) for one in shortcuts for token in one["tokens"]]
-            over, named = ([token for token in some if not Formatting.includes(token)] for some in (over, named))
+            over += [token for token in named if Formatting.includes(token)]
     except (OSError, ValueError, LookupError, TypeError) as problem:
         said = f"its {place} lacks {problem}" if isinstance(problem, LookupError | TypeError) else str(problem)
         said = f"no {place}" if isinstance(problem, FileNotFoundError) else said

@@ -135,10 +135,8 @@ def _preferred(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str]
 def _classified(
     model: Model, rows: pl.DataFrame, final: dict[str, str | None] | None
 ) -> tuple[pl.DataFrame, Score | None]:
-    """label (where they are scored), class, probability, answer, unknown_words, P(…) of each class; and the score.
-
-    `final`: label in the source → label in training; None without labels.
-    """
+    """Predictions with the columns label (if scored), class, probability, answer, unknown_words and P(…) of each class, and the
+    score. `final`: label in the source → label in training; None without labels."""
     import polars as pl
 
     from tokensieve.auditing import score
