@@ -243,8 +243,7 @@ def _remnants(texts: pl.Series, changed: Ints) -> list[str]:
                 number = " (0 stands for any number)" if any("0" in piece for piece in end) else ""
                 out.append(
                     f"masking leaves a trace: {n:,} of the {every:,} texts that {verb} {shown(' '.join(end), 60)!r}{number} were "
-                    "changed, so the rest of the phrase still reveals them; remove the whole phrase from every document, in all "
-                    "its variants"
+                    "changed, so the rest of the phrase still reveals them; remove the whole phrase, in all its variants"
                 )
                 break
     return out
@@ -274,10 +273,7 @@ def read_decisions(path: Path) -> tuple[list[str], list[str], dict[str, frozense
     except OSError as problem:
         raise InputError(f"cannot read {name}: {problem.strerror or problem}") from None
     except ValueError as problem:  # also what msgspec says
-        message = (
-            f"{name} is not a valid file of decisions ({str(problem)[:200]}); export it from the audit's page again"
-        )
-        raise InputError(message) from None
+        raise InputError(f"{name} is not valid ({str(problem)[:200]}); export it from the audit's page again") from None
     wrong = [(one["part"], one["row"]) for one in found.documents if one["decision"] == "wrong label"]
     masked, kept = ([token for token, decided in found.tokens.items() if decided == one] for one in ("mask", "keep"))
     return masked, kept, {part: frozenset(row for side, row in wrong if side == part) for part in ("train", "test")}

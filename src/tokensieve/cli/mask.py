@@ -141,8 +141,7 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str], list[str
         column = str(found["settings"]["columns"][0])
         if not over:
             place = "findings.json"
-            findings = parsed(read_regular(folder / place))["findings"]
-            shortcuts = [one for one in findings if one["kind"] == "shortcut"]
+            shortcuts = [one for one in parsed(read_regular(folder / place))["findings"] if one["kind"] == "shortcut"]
             over = [str(token) for one in shortcuts for token in one.get("mask", one["tokens"])]
             named = [str(token) for one in shortcuts for token in one["tokens"]]
             over += [token for token in named if Formatting.includes(token)]
@@ -152,7 +151,7 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str], list[str
         raise InputError(f"--audit {str(folder)!r} is not an audit folder: {said}") from None
     if not over and not named and must:
         raise InputError(
-            f"the audit in {str(folder)!r} found no shortcut, and no token exceeded a limit; name tokens with --token"
+            f"{str(folder)!r}: this audit has no shortcut and no token over a limit; name tokens with --token"
         )
     return list(dict.fromkeys(over)), named, [column]
 
