@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from threadpoolctl import threadpool_limits
 
 from theory_docs.sweep import Case, grid, run_case, run_sweep
 from tokensieve.errors import InputError
@@ -154,3 +155,13 @@ def test_the_flow_on_real_reviews_can_end_at_a_finite_point() -> None:
     at_limit = gradient(counts, found.embeddings @ found.flow.limit, found.values)
     along = gradient(counts, found.embeddings @ found.flow.at(0), found.values)
     assert np.linalg.norm(found.embeddings.T @ at_limit.a) < 1e-9 * np.linalg.norm(found.embeddings.T @ along.a)
+
+
+def test_the_number_of_threads_changes_no_bit() -> None:
+    # With these sizes OpenBLAS splits the sums of E v among its threads.
+    counts, runs = independent_tokens(300, 1500, 8, 6)[0], []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            runs.append(verify(counts, VerifySettings(d=512, max_steps=3)))
+    assert np.array_equal(runs[0].embeddings, runs[1].embeddings)
+    assert np.array_equal(runs[0].flow.coordinates, runs[1].flow.coordinates)

@@ -127,11 +127,8 @@ class Flow:
 
     @staticmethod
     @contextlib.contextmanager
-    def few_threads(entries: int, size: int) -> Iterator[None]:
-        """One thread for a small problem: more would cost more than they save, and sums keep the same order on any machine."""
-        if max(entries, size) > 2_000_000:
-            yield
-            return
+    def one_thread() -> Iterator[None]:
+        """One thread, so that sums keep their order whatever the machine; at 5,000 reviews a second one only waits."""
         before = numba.get_num_threads()
         numba.set_num_threads(1)
         try:
@@ -176,7 +173,7 @@ def gradient_flow(
         kept, spent = {name: getattr(after, name) for name in _COLUMNS}, after.seconds
     elif checkpoint is not None and (found := checkpoints.load(checkpoint, mark)) is not None:
         kept, spent = found[0], float(found[1]["seconds"])
-    with Flow.few_threads(counts.matrix.nnz, reduced.size):
+    with Flow.one_thread():
         curve = _Curve(Landscape(counts, reduced, w), z, float(np.linalg.norm(rest)), settings, kept)
         while (ending := curve.stop_reason()) is None:
             curve.step()

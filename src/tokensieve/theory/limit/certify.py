@@ -233,7 +233,7 @@ class FlowLimit:
         if flow.verdict == FINITE:
             found = _certified_point(land, flow)
         elif flow.log_time[-1] >= 12:
-            with Flow.few_threads(counts.matrix.nnz, land.E.size):
+            with Flow.one_thread():
                 found = _diverging(land, E, flow, started + seconds, progress)
         else:
             ends = f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed"
