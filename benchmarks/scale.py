@@ -169,12 +169,16 @@ def _fitted(rows: list[dict[str, float]], size: str, column: str, required: floa
 def write_text(path: Path, documents: int, seed: int = 0) -> None:
     """Generated documents as JSONL."""
     source = Generated(documents, seed=seed)
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("wb") as file:
         for stream, labels in source.batches():
-            rows = np.asarray(stream.words)[stream.ids].reshape(-1, LENGTH)
-            file.writelines(
-                f'{{"text": "{" ".join(r)}", "label": {y}}}\n' for r, y in zip(rows.tolist(), labels, strict=True)
+            words = np.array([f"{word} " for word in stream.words], dtype="S")  # all of one length
+            text = words[stream.ids].view(np.uint8).reshape(len(labels), -1)[:, :-1]
+            before, after = (np.frombuffer(part, np.uint8) for part in (b'{"text": "', b'", "label": '))
+            ends = np.stack(
+                [labels + ord("0"), np.full(len(labels), ord("}")), np.full(len(labels), ord("\n"))], axis=1
             )
+            rows = [np.tile(before, (len(labels), 1)), text, np.tile(after, (len(labels), 1)), ends.astype(np.uint8)]
+            file.write(np.concatenate(rows, axis=1).tobytes())
 
 
 def train_text(path: str, streamed: bool, cap: float = math.inf) -> dict[str, Any]:

@@ -8,7 +8,9 @@ error √(J(1−J)/HASHES), 0.05 at J = 0.8. Candidates are documents that agree
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 
 import numpy as np
 import polars as pl
@@ -32,9 +34,8 @@ def near_duplicates(streams: Iterable[TokenStream], threshold: float = 0.8) -> I
     made = [MinHash.signatures(part) for part in streams]
     signatures = np.concatenate([np.empty((0, HASHES), np.uint32), *(s for s, _ in made)])
     there = np.flatnonzero(np.concatenate([np.empty(0, bool), *(t for _, t in made)]))
-    pairs = [np.empty((0, 2), np.int64)]
-    pairs += [MinHash.candidates(band) for band in MinHash.bands(signatures[there], there)]
-    return MinHash.first(signatures, np.unique(np.concatenate(pairs), axis=0), threshold)
+    pairs = reduce(MinHash.merged, map(MinHash.candidates, MinHash.bands(signatures[there], there)))
+    return MinHash.first(len(signatures), MinHash.alike(pairs, np.arange(len(signatures)), signatures, threshold))
 
 
 class MinHash:
@@ -76,18 +77,64 @@ class MinHash:
         return found.filter(pl.col("first") != pl.col("document")).select("first", "document").to_numpy()
 
     @staticmethod
-    def first(signatures: Hashes, pairs: Ints, threshold: float = 0.8) -> Ints:
-        """The first of the documents that each is joined with, shape (n,), by the candidates of enough similarity."""
-        n, agreeing = len(signatures), np.empty(len(pairs))
+    def alike(pairs: Ints, documents: Ints, signatures: Hashes, threshold: float = 0.8) -> Ints:
+        """The candidates that are similar enough, given documents, in order, with their signatures."""
+        agreeing = np.empty(len(pairs))
         for start in range(0, len(pairs), BLOCK):
-            a, b = pairs[start : start + BLOCK].T
+            a, b = np.searchsorted(documents, pairs[start : start + BLOCK]).T
             agreeing[start : start + BLOCK] = (signatures[a] == signatures[b]).mean(axis=1)
-        a, b = pairs[agreeing >= threshold].T
+        return pairs[agreeing >= threshold]
+
+    @staticmethod
+    def first(n: int, pairs: Ints) -> Ints:
+        """The first of the n documents that each is joined with by pairs, chains included, shape (n,)."""
+        a, b = pairs.T
         graph = sp.coo_array((np.ones(len(a), np.int8), (a, b)), shape=(n, n))
         group = connected_components(graph, directed=False)[1] if n else np.empty(0, np.int64)
         first = np.full(group.max(initial=-1) + 1, n, dtype=np.int64)
         np.minimum.at(first, group, np.arange(n))
         return np.asarray(first[group])
+
+    @staticmethod
+    def matched(found: pl.DataFrame, first_test: int) -> tuple[Counter[str], Ints]:
+        """Numbers of documents of the same digest, and the candidates."""
+        test, label = pl.col("document") >= first_test, pl.col("label")
+        sums = found.filter(pl.col("band") == 0).group_by(*"abc")
+        of = sums.agg(
+            pl.col("words").first(),
+            train=(~test).sum().cast(pl.Int64),
+            test=test.sum().cast(pl.Int64),
+            labels=label.n_unique(),
+            kinds=label.filter(~test).n_unique().cast(pl.Int64),
+        )
+        mixed, leaked = of.filter(pl.col("kinds") > 1), of.filter(pl.col("train") > 0)
+        opposed = of.filter(pl.col("labels") > 1)
+        counts = {
+            "duplicates": (leaked["train"] - leaked["kinds"]).sum(),
+            "conflicts": mixed.height,
+            "conflicting_documents": mixed["train"].sum(),
+            "test_overlap": leaked["test"].sum(),
+            "leaked_copies": leaked["test"].sum(),
+            "leaked": leaked.filter(~pl.col("words"))["test"].sum(),  # the others have a signature (`counted`)
+            "contradicting": (opposed["train"] + opposed["test"]).sum(),
+        }
+        bands = (found.filter(pl.col("band") == 1 + i) for i in range(HASHES // ROWS))
+        return Counter(counts), reduce(MinHash.merged, map(MinHash.candidates, bands))
+
+    @staticmethod
+    def merged(pairs: Ints, others: Ints) -> Ints:
+        """All of the pairs, each once."""
+        return np.unique(np.concatenate([pairs, others]), axis=0)
+
+    @staticmethod
+    def counted(alike: Sequence[Ints], first_test: int) -> Counter[str]:
+        """Numbers of documents that are copies or near copies of others."""
+        pairs = np.concatenate([np.empty((0, 2), np.int64), *alike])
+        documents = np.unique(pairs)
+        first = MinHash.first(len(documents), np.searchsorted(documents, pairs))
+        test = np.bincount(first[documents >= first_test], minlength=len(first))
+        train = np.bincount(first[documents < first_test], minlength=len(first))
+        return Counter(leaked=int(test[train > 0].sum()), repeated=int(np.maximum(train - 1, 0).sum()))
 
 
 def _shingles(

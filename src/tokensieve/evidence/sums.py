@@ -67,18 +67,10 @@ class TokenSums:
         if lengths is None:
             lengths = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
         out.class_sizes[:] = np.bincount(labels, minlength=classes)
-        _add_up(
-            # of one type and writable, so one compilation
-            (
-                matrix.indptr.astype(np.int64),
-                matrix.indices.astype(np.int32, copy=False),
-                matrix.data,
-                np.array(labels, np.int64),
-                lengths,
-            ),
-            (out.inverse_lengths, out.present, out.shares),
-            (out.count, out.squares),
-        )
+        # of one type and writable, so one compilation
+        places = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
+        rows = *places, matrix.data, np.array(labels, np.int64), lengths
+        _add_up(rows, (out.inverse_lengths, out.present, out.shares), (out.count, out.squares))
         return out
 
     @staticmethod

@@ -239,30 +239,20 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X: texts or counts, as for `predict`.
             label: the class to explain; if None, the second of two classes, or the predicted one of more.
             names: names for the columns of counts, such as `vectorizer.get_feature_names_out()`; a frame brings its own.
-
-        Raises:
-            InputError: `label` is not a class, or the number of names does not match.
         """
         return Explanation.of(replace(self.trained_, tokens=self._names(names)), *self.counts_of(X), label)
 
     def effects(self, X: Data, names: Data = None) -> pl.DataFrame:
         """What each token does to the logits f of the documents X, one row per token and class.
 
-        Exact means over the documents that contain the token; the formulas are those of `Model.effects`.
-        With two classes, the rows of the first have the opposite signs of the second, as in `explain`.
-
-        Args:
-            X: texts or counts, as for `predict`.
-            names: names for the columns of counts, as for `explain`.
+        Exact means over the documents that contain the token; the formulas are those of `Model.effects`. With two classes, the rows
+        of the first have the opposite signs of the second, as in `explain`, whose arguments these are.
 
         Returns:
             All tokens of class 0, then of class 1, …: token, class, documents (of X that contain the token), attention (mean
             q_{X,s} T_X/c_{X,s}: 1 is what uniform attention gives), score u, value w, contribution, deletion (the logit with the
             token minus the logit after every occurrence is deleted; `prior_` where no known token is left). The means are
             null for a token that occurs in no document.
-
-        Raises:
-            ValueError: those of `predict`.
         """
         matrix, _ = self.counts_of(X)
         found = self.trained_.effects(matrix)
@@ -278,10 +268,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write a model fitted on texts into a folder, without pickle; `tokensieve.load_model` and `tokensieve predict` read it.
-
-        Raises:
-            InputError: the folder cannot be written, or the model was fitted on counts.
-        """
+        An `InputError` if the folder cannot be written, or the model was fitted on counts."""
         return write_all(Path(folder), model_files(self))
 
     def _names(self, given: Data) -> Array:

@@ -230,20 +230,12 @@ def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> t
     """Loss and its exact gradient in E, p and v at one point: ∇_E = a pᵀ + B Vᵀ, ∇_p = Eᵀ a, ∇_V = Eᵀ B.
 
     E is read twice and ∇_E written once; beyond them memory is O(nonzeros of the counts + |S|). The same bits for any number of
-    threads.
+    threads. An `InputError` if shapes do not agree, or there are no documents.
 
     Args:
-        counts: n ≥ 1 documents over |S| types.
         at: E (|S|, d), p (d,), v (d,) for two classes or (d, K), such as `initialise` gives. ∇_E is float32 where E is, all else
             float64.
-        out: where ∇_E goes, shape and type of E, C order; a new array if None. Reusing one array in a loop avoids clearing memory
-            each time.
-
-    Returns:
-        L, and the gradients, in the same places.
-
-    Raises:
-        InputError: shapes that do not agree, or no documents.
+        out: where ∇_E goes, shape and type of E, C order, so that a loop can reuse one array; a new one if None.
     """
     _check_shapes(counts, at, {})
     E = np.ascontiguousarray(at.E, dtype=np.float32 if at.E.dtype == np.float32 else np.float64)

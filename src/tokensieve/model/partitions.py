@@ -1,7 +1,7 @@
 """A source in partitions that the workers of a Dask cluster read themselves, and the documents that they find there.
 
 Whatever is computed of partitions is a pure function of them and their order, and nothing is scattered, so that all of it can be
-computed again when a worker dies.
+computed again when a worker dies. Documents lie in files of the workers, so that the memory of a worker does not grow with them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import glob
 import math
 import operator
+import pickle
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,14 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.evidence.duplicates import MinHash
+from tokensieve.evidence.duplicates import HASHES, MinHash
 from tokensieve.evidence.sums import Sums
 from tokensieve.model.settings import TrainSettings
 from tokensieve.text.corpus import Corpus, Intake
 from tokensieve.text.counts import Ints
 from tokensieve.text.documents import Collected, collect
 from tokensieve.text.formats import KINDS, file_table, kind_of
-from tokensieve.text.formatting import Bits, Formatting
+from tokensieve.text.formatting import Formatting
 from tokensieve.text.plain import PACKED, reading
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import open_source, shown_address
@@ -38,22 +38,44 @@ from tokensieve.text.spill import Folder
 from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, Batch, SourceTable
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from_dict
 from tokensieve.text.values import listed
-from tokensieve.text.vocabulary import Chunks, CountedCorpus, TokenStream
+from tokensieve.text.vocabulary import Chunks, TokenStream
 
 Reader = tuple[ReadSettings, Sequence[str], str]  # settings, text columns, label column
-Side = tuple[
-    TokenStream, Bits, pl.DataFrame, Any
-]  # documents: tokens, formatting, labels and groups, MinHash signatures
-PIECE = 2**24  # bytes of a file to a piece; a task needs about eight times as much memory, beside what its worker keeps
+PIECE = 2**24  # bytes of a file to a piece; a task needs about eight times as much memory
 LEAST = 2**20  # bytes of a piece at least, where a file has so many
 QUOTED = ".csv", ".tsv"  # where a line break inside quotes ends no record
-BUCKETS = 64  # most parts in which repeated texts are looked for: each of them is a task for every piece
+MATCHED = 16  # partitions whose number of texts are matched at a time; each time is a task for every partition
+PAIRS = 2**18  # candidates that are compared at a time
 _PLACES = 2**40  # documents are numbered from this, times the number of their partition
 SAMPLE, CHARACTERS = 100_000, 2**26  # most documents, and characters of their texts, that an audit brings to its client
-with suppress(ImportError):  # a worker spills by the size of what it holds, which Dask does not know of these frames
-    from dask.sizeof import sizeof
 
-    sizeof.register(pl.DataFrame, lambda frame: int(frame.estimated_size()))  # type: ignore[no-untyped-call]
+
+class _Stored:
+    """A value in a file of the worker that computed it, and of any other that it is sent to."""
+
+    def __init__(self, value: object, content: bytes | None = None) -> None:
+        place = None
+        with suppress(ImportError, ValueError):  # outside a worker
+            from distributed import get_worker
+
+            place = str(get_worker().local_directory)
+        content = pickle.dumps(value, protocol=5) if content is None else content
+        self._size, self._folder = len(content), Folder(place)
+        self._path = self._folder.save([content])
+
+    @property
+    def value(self) -> Any:
+        return pickle.loads(self._path.read_bytes())
+
+    def __reduce__(self) -> tuple[type[_Stored], tuple[None, bytes]]:
+        return _Stored, (None, self._path.read_bytes())
+
+    def __sizeof__(self) -> int:
+        # for Dask: enough that a task runs where its documents are, too little for Dask to write them into files again
+        return self._size // 16
+
+
+Side = tuple[_Stored, _Stored, _Stored]  # documents: tokens; formatting, labels and groups; MinHash signatures
 
 
 class Partitions(Chunks):
@@ -68,26 +90,28 @@ class Partitions(Chunks):
         """The result of one task, still on the cluster."""
         return self.client.submit(function, *arguments, pure=False, priority=priority)
 
-    def each(self, function: Callable[..., object], *common: object, numbered: bool = False) -> Partitions:
-        """The results of a function of every partition (and its number), still on the cluster."""
+    def each(
+        self, function: Callable[..., object], *common: object, numbered: bool = False, store: bool = False
+    ) -> Partitions:
+        """The results of a function of every partition (and its number), still on the cluster, in memory or stored in files."""
 
-        def of_copy(part: Any, *given: object) -> object:
-            # what counted documents cache goes with the copy, not into the worker's memory
-            return function(copy(part) if isinstance(part, CountedCorpus) else part, *given)
+        def of_value(part: Any, *given: object) -> object:
+            found = function(part.value if isinstance(part, _Stored) else part, *given)
+            return _Stored(found) if store else found
 
         shared = [self.run(lambda x: x, value) for value in common]  # sent once, for the tasks of all partitions
         parts = [(part, i) if numbered else (part,) for i, part in enumerate(self.parts)]
-        return Partitions(self.client, [self.run(of_copy, *part, *shared) for part in parts])
+        return Partitions(self.client, [self.run(of_value, *part, *shared) for part in parts])
 
     def here(self) -> list[Any]:
         """The partitions, fetched to this machine."""
         return list(self.client.gather(self.parts))
 
-    def sum(self) -> Any:
+    def sum(self, add: Callable[..., object] = operator.add) -> Any:
         """The sum, pair by pair in a fixed order, still on the cluster; added as soon as possible, so that few wait in memory."""
         parts = self.parts
         while len(parts) > 1:
-            pairs = [self.run(operator.add, *parts[i : i + 2], priority=1) for i in range(0, len(parts) - 1, 2)]
+            pairs = [self.run(add, *parts[i : i + 2], priority=1) for i in range(0, len(parts) - 1, 2)]
             parts = pairs + parts[2 * len(pairs) :]
         return parts[0]
 
@@ -95,22 +119,32 @@ class Partitions(Chunks):
         """`then` applied to the sum of `of(chunk, *common)`, fetched to this machine."""
         return self.run(then, self.each(of, *common).sum()).result()
 
-    def regrouped(self, n: int, rows: Callable[..., tuple[pl.DataFrame, pl.Series]], *common: object) -> Partitions:
-        """The rows of `rows(partition, number, *common)` in n other partitions, those with the same number in one of them."""
+    def regrouped(
+        self, n: int, then: Callable[[pl.DataFrame], object], rows: Callable[..., Any], *common: object
+    ) -> Partitions:
+        """`then` of the rows of `rows(partition, number, *common)` in n other partitions, those with the same number in one."""
 
-        def cut(part: Any, number: int, *common: object) -> list[pl.DataFrame]:
+        def cut(part: Any, number: int, *common: object) -> list[_Stored]:
             frame, numbers = rows(part, number, *common)
-            return [frame.filter(numbers % n == i) for i in range(n)]
+            return [_Stored(frame.filter(numbers % n == i)) for i in range(n)]
+
+        def joined(some: list[_Stored]) -> object:
+            return then(pl.concat([one.value for one in some]))
 
         cuts = self.each(cut, *common, numbered=True).parts
         taken = [[self.run(operator.getitem, cut, i) for cut in cuts] for i in range(n)]
-        return Partitions(self.client, [self.run(pl.concat, some) for some in taken])
+        return Partitions(self.client, [self.run(joined, some) for some in taken])
 
     @staticmethod
     def numbers(values: pl.Series, salt: object) -> pl.Series:
-        """A number below 2³² for each value, which depends on nothing else but the salt."""
-        names = values.bin.encode("hex") if values.dtype == pl.Binary else values
-        return Collected.digests(f"{salt} {name}" for name in names).bin.slice(0, 4).bin.reinterpret(dtype=pl.UInt32)
+        """A number below 2³² for each value (of bytes: digests), which depends on nothing else but the salt (SplitMix64)."""
+        digests = values if values.dtype == pl.Binary else Collected.digests(values)
+        both = digests, Collected.digests([str(salt)])
+        mixed, own = (some.bin.slice(0, 8).bin.reinterpret(dtype=pl.UInt64).to_numpy() for some in both)
+        mixed = mixed ^ own
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+        return pl.Series((mixed >> np.uint64(32)).astype(np.uint32))
 
     def copies(self, test: Partitions | None, classes: tuple[str, ...], near: bool) -> Counter[str]:
         """Numbers of texts of training documents (`Side`), and of test documents, that occur more than once.
@@ -121,14 +155,16 @@ class Partitions(Chunks):
         """
         first_test = len(self.parts) * _PLACES
         sides = Partitions(self.client, self.parts + ([] if test is None else test.parts))
-        n = min(math.ceil(len(sides.parts) / 8), BUCKETS)
-        matched = sides.regrouped(n, _marks, classes).each(_matched, first_test)
+        n = math.ceil(len(sides.parts) / MATCHED)
+        matched = sides.regrouped(n, partial(MinHash.matched, first_test=first_test), _marks, classes)
         counts: Counter[str] = matched.each(operator.itemgetter(0)).sum().result()
-        if near:  # candidates, and then their signatures, come together on one worker
-            parts = matched.each(operator.itemgetter(1)).parts
-            pairs = self.run(lambda some: np.unique(np.concatenate(some), axis=0), parts)
-            involved = sides.each(_involved, pairs, numbered=True).parts
-            counts.update(self.run(_joined, pairs, involved, first_test).result())
+        if near:  # candidates, and the signatures of some of them at a time, come together on one worker
+            pairs = matched.each(operator.itemgetter(1)).sum(MinHash.merged)
+            alike = []
+            for start in range(0, self.run(len, pairs).result(), PAIRS):
+                some = self.run(lambda pairs, start: pairs[start : start + PAIRS], pairs, start)
+                alike.append(self.run(_alike, some, sides.each(_involved, some, numbered=True).parts))
+            counts.update(self.run(MinHash.counted, alike, first_test).result())
         return counts
 
     @staticmethod
@@ -183,17 +219,14 @@ class Partitions(Chunks):
             )
         documents = np.array([[sizes[name, test] for name in classes] for test in (0, 1)])
         before = [sum(rows[:i]) if i < given else sum(rows[given:i]) for i in range(len(rows))]
-        # rows are counted over the whole source
-        frames = read.each(
-            lambda found, i, before: found[0].with_columns(pl.col("row") + before[i]), before, numbered=True
-        )
+        frames = read.each(_placed, before, numbered=True, store=True)
         by = "key" if how.by is None else "group"
         rate = min(1.0, SAMPLE / documents.sum(), CHARACTERS / max(characters, 1)) if near is not None else 0.0
         drawn = frames.each(lambda frame: frame.filter(cls.numbers(frame[by], "sample") < rate * 2**32))
         of_side = slice(given), slice(given if tests else 0, None)
         if how.by is not None:  # documents are sent to the partition of their group
             of_side = slice(None), slice(None)
-            frames = frames.regrouped(len(rows), lambda rows, _: (rows, cls.numbers(rows["group"], "bucket")))
+            frames = frames.regrouped(len(rows), _Stored, lambda rows, _: (rows, cls.numbers(rows["group"], "bucket")))
         train, held = (
             cls(client, frames.parts[some]).each(_side, bool(test), tokenizer.to_dict(), how.formatting, bool(near))
             for test, some in enumerate(of_side)
@@ -328,9 +361,6 @@ def _cut(path: str, least: int) -> list[Piece]:
     return [Piece(path, unit, whole * i // n, whole * (i + 1) // n) for i in range(n)]
 
 
-# ---- what workers do
-
-
 def _reader(parts: Partitions, how: TrainSettings, tokenizer: Tokenizer) -> tuple[Reader, Tokenizer, tuple[str, ...]]:
     """How every partition is read, the tokenizer, and notes; columns are recognised in the first rows of a source, but the one that
     marks rows as train or test in all of them."""
@@ -361,7 +391,7 @@ def _values(piece: Piece, name: str, settings: ReadSettings) -> set[str]:
 
 def _read(
     part: Any, number: int, reader: Reader, rules: Sequence[Any]
-) -> tuple[pl.DataFrame | None, int, Sums | InputError]:
+) -> tuple[_Stored | None, int, Sums | InputError]:
     """The documents of a partition, its rows, and sums: what was read, documents by label (as it is there) and side, characters. An
     error of the user's is a result like any other, so that no worker logs it."""
     (settings, texts, label), name, rule = reader, f"partition {number + 1}", rules[number]
@@ -397,7 +427,13 @@ def _read(
     to = pl.col("label").replace_strict(settings.destinations(), default=pl.col("label"), return_dtype=pl.String)
     frame = frame.with_columns(label=to).drop_nulls("label").drop("part", strict=False)
     characters = int(frame["text"].str.len_chars().sum())
-    return frame, counts["rows"], Sums((Counter() if rule is True else counts, sizes, characters))
+    return _Stored(frame), counts["rows"], Sums((Counter() if rule is True else counts, sizes, characters))
+
+
+def _placed(found: tuple[_Stored, int, Sums], number: int, before: Sequence[int]) -> pl.DataFrame:
+    """The documents that were read, their rows counted over the whole source."""
+    frame: pl.DataFrame = found[0].value
+    return frame.with_columns(pl.col("row") + before[number])
 
 
 def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting: bool, near: bool) -> Side:
@@ -405,12 +441,13 @@ def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting
     frame, splitter = frame.filter(pl.col("test") == test), tokenizer_from_dict(tokenizer)
     text = frame["text"]
     stream, bits = TokenStream.of(text, splitter), Formatting(splitter).bits(text if formatting else text.clear())
-    return stream, bits, frame.drop("text", "test"), MinHash.signatures(stream)[0] if near else None
+    signatures = MinHash.signatures(stream)[0] if near else None
+    return _Stored(stream), _Stored((bits, frame.drop("text", "test"))), _Stored(signatures)
 
 
 def _marks(side: Side, number: int, classes: tuple[str, ...]) -> tuple[pl.DataFrame, pl.Series]:
     """Documents by the digest of their text (band 0), and by the bands of their signature."""
-    stream, _, frame, signatures = side
+    stream, (_, frame), signatures = (one.value for one in side)
     words = np.diff(stream.starts) > 0 if signatures is not None else np.zeros(frame.height, dtype=bool)
     digest = np.frombuffer(b"".join(frame["key"]), dtype="<u4").reshape(-1, 3)
     document = np.arange(stream.n_documents) + number * _PLACES
@@ -424,41 +461,13 @@ def _marks(side: Side, number: int, classes: tuple[str, ...]) -> tuple[pl.DataFr
     return found, found["a"]
 
 
-def _matched(found: pl.DataFrame, first_test: int) -> tuple[Counter[str], Ints]:
-    """Numbers of documents of the same digest, and pairs of documents that agree in a band."""
-    test, label = pl.col("document") >= first_test, pl.col("label")
-    sums = found.filter(pl.col("band") == 0).group_by(*"abc")
-    of = sums.agg(
-        pl.col("words").first(),
-        train=(~test).sum().cast(pl.Int64),
-        test=test.sum().cast(pl.Int64),
-        labels=label.n_unique(),
-        kinds=label.filter(~test).n_unique().cast(pl.Int64),
-    )
-    mixed, leaked = of.filter(pl.col("kinds") > 1), of.filter(pl.col("train") > 0)
-    opposed = of.filter(pl.col("labels") > 1)
-    counts = {
-        "duplicates": (leaked["train"] - leaked["kinds"]).sum(),
-        "conflicts": mixed.height,
-        "conflicting_documents": mixed["train"].sum(),
-        "test_overlap": leaked["test"].sum(),
-        "leaked_copies": leaked["test"].sum(),
-        "leaked": leaked.filter(~pl.col("words"))["test"].sum(),  # the others have a signature (`_joined`)
-        "contradicting": (opposed["train"] + opposed["test"]).sum(),
-    }
-    return Counter(counts), MinHash.candidates(found.filter(pl.col("band") > 0))
-
-
 def _involved(side: Side, number: int, pairs: Ints) -> tuple[Ints, Any]:
     """Documents of a partition that occur in pairs, with their signatures."""
     documents = np.unique(pairs[pairs // _PLACES == number])
-    return documents, side[3][documents % _PLACES]
+    return documents, side[2].value[documents % _PLACES] if len(documents) else np.empty((0, HASHES), np.uint32)
 
 
-def _joined(pairs: Ints, involved: list[tuple[Ints, Any]], first_test: int) -> Counter[str]:
-    """Numbers of documents that are copies or near copies of others."""
+def _alike(pairs: Ints, involved: Sequence[tuple[Ints, Any]]) -> Ints:
+    """The pairs that are similar enough."""
     documents, signatures = (np.concatenate(x) for x in zip(*involved, strict=True))
-    first = MinHash.first(signatures, np.searchsorted(documents, pairs))
-    test = np.bincount(first[documents >= first_test], minlength=len(first))
-    train = np.bincount(first[documents < first_test], minlength=len(first))
-    return Counter(leaked=int(test[train > 0].sum()), repeated=int(np.maximum(train - 1, 0).sum()))
+    return MinHash.alike(pairs, documents, signatures)

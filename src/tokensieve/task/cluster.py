@@ -88,14 +88,14 @@ class Learned:
         least = self.settings.min_documents or 1
         self.vocabulary = learn_vocabulary(inside.each(itemgetter(0)), tokenizer, how.ngrams, least)
         if how.formatting:  # documents with each feature
-            with_it = inside.total(lambda side: np.unpackbits(side[1], axis=1).sum(axis=0, dtype=np.int64))
+            with_it = inside.total(lambda side: np.unpackbits(side[1].value[0], axis=1).sum(axis=0, dtype=np.int64))
             self.vocabulary = self.vocabulary.with_formatting(with_it, n, least)
         tell("copies", 0.0)  # before documents are counted, which takes most memory
         self.copies = inside.copies(outside, self.classes, bool(near))
         self.intake.counts.update({name: self.copies.pop(name, 0) for name in Partitions.REPEATS})
         tell("importance", 0.0)
-        self.train = inside.each(_counted, self.vocabulary, self.classes)
-        self.test = None if outside is None else outside.each(_counted, self.vocabulary, self.classes)
+        self.train = inside.each(_counted, self.vocabulary, self.classes, store=True)
+        self.test = None if outside is None else outside.each(_counted, self.vocabulary, self.classes, store=True)
         del inside, outside
         words, marks, present = self.train.total(
             lambda part: Sums(
@@ -136,7 +136,7 @@ class Learned:
         """A model trained in all rounds on all or some of the training documents, with all or some of the token types."""
         parts = self.train
         if types is not None:
-            parts = parts.each(lambda part, types: replace(part, matrix=part.matrix[:, types]), types)
+            parts = parts.each(lambda part, types: replace(part, matrix=part.matrix[:, types]), types, store=True)
         prior, steps, tokens = prior_of(self.sizes[0]), 0, np.empty(0, dtype=object)  # which workers do not need
         for number, state in zip(range(self.rounds), self._averaged(parts, prior, some), strict=False):
             tell("training", number / self.rounds)
@@ -187,9 +187,6 @@ def learn_on(
             by `read_corpus`.
         settings: if None, `TrainSettings(test_share=0)`, which trains on all documents.
         options: fields of the settings by name, in place of those in `settings`.
-
-    Raises:
-        InputError: the documents cannot be read or learned from, or the settings are not for clusters.
     """
     how = (settings or TrainSettings(test_share=0.0)).with_options(options)
     return Learned(client, source, how, tokenizer or WordTokenizer(), progress or silent)
@@ -200,11 +197,11 @@ def learn_on(
 
 def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> CountedCorpus:
     """The documents as counts; of the vocabulary and the words, only the numbers are passed on."""
-    stream, bits, frame, _ = side
+    stream, (bits, frame) = side[0].value, side[1].value
     index = {name: k for k, name in enumerate(classes)}
     frame = frame.with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
     matrix, unknown = vocabulary.count(stream, bits)
-    if matrix.nnz and matrix.data.max() < 256:  # a byte for each count, so that a worker holds twice as many documents
+    if matrix.nnz and matrix.data.max() < 256:  # a byte for each count: half as many bytes in files
         matrix = matrix.astype(np.uint8)
     names = np.empty(vocabulary.n_types, dtype=object)
     types: Any = SimpleNamespace(tokens=names, n_words=vocabulary.n_words, formatting=vocabulary.formatting)
@@ -256,9 +253,6 @@ def _out_of_half(part: CountedCorpus, models: Sequence[Model]) -> Floats:
         rows = _which(part, half)
         f[rows] = model.decide(part.counts.matrix[rows])
     return f
-
-
-# ---- an audit
 
 
 class _OnCluster(Labels):

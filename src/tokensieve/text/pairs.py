@@ -41,12 +41,8 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
     share at the beginning is the prompt. Pairs without two different, non-empty answers are left out and counted.
 
     `settings.pairs` names the columns, and `winner`, `scores` or `ranks` say which answer won; see `read_corpus`.
-
-    Returns:
-        A corpus of classes "rejected" and "chosen" with 2n documents, in the order chosen, rejected, chosen, …
-
-    Raises:
-        InputError: the source cannot be read, a column is missing or seems to name the winner, or fewer than two groups are usable.
+    The corpus has classes "rejected" and "chosen" and 2n documents, in the order chosen, rejected, chosen, … An `InputError` if
+    the source cannot be read, a column is missing or seems to name the winner, or fewer than two groups are usable.
     """
     how = (settings or ReadSettings()).with_options(options)
     if not how.columns_of_pairs:

@@ -141,9 +141,6 @@ class ReadSettings(SourceSettings):
         pairs: columns of the answers of preference data; two, the preferred one first, unless `winner`, `scores` or `ranks` says
             which; or a `Pairs`, which sets those fields.
         stream: keep documents, tokens and counts in files. All results are bit-identical.
-
-    Raises:
-        InputError: the settings contradict each other.
     """
 
     having: str | None = option(None, "", flag="")

@@ -29,11 +29,11 @@ ROWS = 20_000_000  # most document frequencies in memory
 
 
 class Folder:
-    """A temporary folder that lives as long as an object that refers to it, or as the process."""
+    """A temporary folder, inside another if given, that lives as long as an object that refers to it, or as the process."""
 
-    def __init__(self) -> None:
+    def __init__(self, inside: str | None = None) -> None:
         with Folder.storing():
-            self.path = Path(tempfile.mkdtemp(prefix="tokensieve-"))
+            self.path = Path(tempfile.mkdtemp(prefix="tokensieve-", dir=inside))
         self._files = 0
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 

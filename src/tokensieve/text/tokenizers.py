@@ -107,14 +107,11 @@ class WordTokenizer:
     Attributes:
         lowercase: convert to Unicode lower case first.
         line_breaks: read HTML's `<br>` as white space.
-        pattern: regular expression of a token, in the syntax of Rust's `regex`.
+        pattern: regular expression of a token, in the syntax of Rust's `regex`; an `InputError` if it matches empty text.
         html: "skip" reads HTML's tags and character references as white space (`&#39;` as an apostrophe), since they are
             formatting; "strip" reads character references as what they mean, and everything in angle brackets as white space;
             "keep" splits both into words like any text.
         stop_words: tokens that are dropped before n-grams are formed; in lower case if `lowercase` is set.
-
-    Raises:
-        InputError: the pattern is not a regular expression, or matches empty text.
     """
 
     lowercase: bool = True

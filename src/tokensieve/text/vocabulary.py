@@ -79,11 +79,6 @@ class TokenStream(Chunks):
     def __iter__(self) -> Iterator[TokenStream]:
         yield self
 
-    def __sizeof__(self) -> int:
-        return (
-            self.ids.nbytes + self.starts.nbytes + 64 * len(self.words)
-        )  # a word: an object and its place in the list
-
     @property
     def n_documents(self) -> int:
         """n."""
@@ -308,10 +303,6 @@ class CountedCorpus(_Counted):
     """A counted corpus, or one side of a corpus that was split."""
 
     corpus: Corpus
-
-    def __sizeof__(self) -> int:
-        arrays = self.matrix.data, self.matrix.indices, self.matrix.indptr, self.unknown
-        return sum(array.nbytes for array in arrays) + int(self.corpus.frame.estimated_size())
 
     @cached_property
     def counts(self) -> Counts:
