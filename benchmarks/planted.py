@@ -316,9 +316,9 @@ def changes(options: argparse.Namespace) -> None:
 
     The truth is the paired difference by the models' ordinary call on text, over texts that neither model was trained on and that
     the comparison did not read (2,000 of each class at most, the mark in some of them as in those it read): over all that contain
-    the word, or 200 that it is inserted into, at any place, if the comparison inserted it, too (until 24 November 2026: if fewer than
-    24 contain it, and into their first half). A claim is true if the truth has its sign and its own 95 % interval leaves out zero.
-    Every claim is a line of `--out`; seeds go on until `--claims` are reached.
+    the word, or 200 that it is inserted into, at any place, if the comparison inserted it too (until 24 November 2026: if fewer
+    than 24 contain it, and into their first half). A claim is true if the truth has its sign and its own 95 % interval excludes
+    zero. Every claim is a line of `--out`; seeds go on until `--claims` are reached.
     """
     torch.set_num_threads(1)
     start, rows = FIRST_SEED[options.part] + options.skip, list[dict[str, Any]]()

@@ -38,8 +38,8 @@ HERE = Path(__file__).resolve().parent
 RESULTS, DOCS = HERE / "results", HERE.parent / "docs"
 HEAD = """# The paper reproduced
 
-What holds of the experiments of Wu, Shevchenko, Oymak and Mondelli, "Attention with Trained Embeddings Provably Selects Important
-Tokens" (NeurIPS 2025), when `tokensieve reproduce` runs them again.
+This page compares the experiments of Wu, Shevchenko, Oymak and Mondelli, "Attention with Trained Embeddings Provably Selects
+Important Tokens" (NeurIPS 2025), with what `tokensieve reproduce` finds when it runs them again.
 
 {tally}
 
@@ -250,7 +250,7 @@ def figure_table(ran: list[tuple[str, ExperimentResult, Reproduction]]) -> str:
             columns.append((f"{scale}, *{result.explained_by}*", result.over_seeds(str(result.explained_by))))
     columns = [(head, [row for row in rows if row[0].has_bounds or row[0].prominent]) for head, rows in columns]
     printed = any(one.paper is not None for one, _, _ in columns[0][1])
-    heads = ["Figure", "Asked", *(["Paper"] * printed), *(head for head, _ in columns)]
+    heads = ["Figure", "Required", *(["Paper"] * printed), *(head for head, _ in columns)]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for i, (label, how) in enumerate(WORDS[id]["figures"].items()):
         one = columns[0][1][i][0]
@@ -339,11 +339,11 @@ def more_of(id: str, ran: list[tuple[str, ExperimentResult, Reproduction]]) -> l
         if id in ("two-layer", "key-query"):
             early = [f"{x:.2f}" for name, x in medians.items() if "least validation loss: Spearman of E_sᵀp" in name]
             out.append(
-                f"{scale}: at the least validation loss, scores have a rank correlation of {' and '.join(early)}"
+                f"{scale}: at the lowest validation loss, scores have a rank correlation of {' and '.join(early)}"
             )
         if id == "frozen":
             gaps = [
-                f"{medians[f'{source}, frozen, larger steps: test accuracy at best']:.0%} of {source} (trained: "
+                f"{medians[f'{source}, frozen, larger steps: test accuracy at best']:.0%} on {source} (trained: "
                 f"{medians[f'{source}, trained: test accuracy at best']:.0%})"
                 for source in ("IMDB", "Yelp")
             ]
@@ -361,7 +361,7 @@ def more_of(id: str, ran: list[tuple[str, ExperimentResult, Reproduction]]) -> l
             out.append(
                 f"{scale}: {fixed}d = {', '.join(map(str, sizes))} were run; with d = {at} rank correlations are {', '.join(ends)}"
             )
-    moment = ["The table has the end of training"] if id in ("two-layer", "key-query") else []
+    moment = ["The table shows the end of training"] if id in ("two-layer", "key-query") else []
     cause = ["So the gap depends on the step size"] if id == "frozen" else []
     return [". ".join([*moment, *out, *cause]) + "."] * bool(out)
 
