@@ -142,7 +142,7 @@ def _explain(error: BaseException) -> int:
         _say(str(error))
     elif isinstance(error, MemoryError):
         _say(
-            "not enough memory; keep documents in files with --stream, or drop rare tokens with a larger --min-documents"
+            "not enough memory; keep documents on disk with --stream, or drop rare tokens with a larger --min-documents"
         )
     elif isinstance(error, OSError):
         _say(f"the operating system refused: {error}; free some space, allow access, or set TMPDIR to another folder")

@@ -218,7 +218,7 @@ def test_many_classes_with_ten_documents_each(names: Sequence[Any]) -> None:
 
 
 def test_empty_documents_and_missing_labels() -> None:
-    left = "no document is left of 3 rows (1 without text", "1 without label", "1 empty"
+    left = "none of the 3 rows is usable (1 without text", "1 without label", "1 empty"
     fails(([None, "", "a"], ["x", "y", None]), *left)
     fails(frame(text=[], label=[]), "has no rows")
 

@@ -1,8 +1,8 @@
 """Find tokens that give the label away, train a classifier and write an HTML report.
 
-A shortcut is a token in at least 1% of a class's documents, with q < 0.05 and a conservative bound on its class association that is
-more than halfway to certainty, that also looks like an artefact of how the data was collected. A label is worth checking if the
-model predicts another class with a margin of 0.8. The glossary in the documentation lists all thresholds.
+A shortcut is a token that predicts a class and looks like an artefact of how the data was collected. It appears in at least 1% of
+the class's documents (q < 0.05), and the conservative bound on its class association is more than halfway to certainty. A label is
+worth checking if the model predicts another class with a margin of 0.8. The glossary in the documentation lists all thresholds.
 
 If documents have several labels, each label gets an audit in a folder of its own, and an index leads to them.
 """

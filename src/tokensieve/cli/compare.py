@@ -1,4 +1,4 @@
-"""Compare two audits: tokens that appeared, disappeared or changed, and the accuracy."""
+"""Compare two audits: the tokens that appeared, disappeared or changed, and the two accuracies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explain one prediction: each token's contribution; they add up to the logit."""
+"""Explain one prediction: the contributions of its tokens add up to the logit."""
 
 from __future__ import annotations
 

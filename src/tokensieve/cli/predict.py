@@ -1,4 +1,4 @@
-"""Classify new documents: one CSV line each, and a score if labels are present."""
+"""Classify new documents: write a CSV line for each, and a score if labels are present."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reproduce the paper's experiments: its claims and figures beside ours, each with a verdict.
+"""Reproduce the paper's experiments: its claims and figures next to ours, each with a verdict.
 
 Finished runs stay in the output folder. After an interruption, run the same command again and it continues.
 """

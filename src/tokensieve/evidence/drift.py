@@ -37,7 +37,7 @@ def drift(before: Counts, after: Counts, features: int = 0, sums: tuple[Sums, Su
         strata = [TokenSums.of_label(label, sides) for label in range(before.n_classes)]
         strata = [one for one in strata if (one.class_sizes > 0).all()]
         if not strata:
-            raise InputError("no label occurs in both sets of documents, so that they cannot be compared")
+            raise InputError("no label occurs in both sets of documents, so they cannot be compared")
         # groups: the documents before and after of each label in turn
         sizes = np.concatenate([one.sizes for one in strata])
         mix = np.array([one.documents for one in strata]) / sizes.sum()

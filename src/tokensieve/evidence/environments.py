@@ -43,7 +43,7 @@ class Environments:
 
     Attributes:
         names: the E environments.
-        within: importance in each environment; None where fewer than two classes have documents.
+        within: importance in each environment; None if fewer than two classes have documents there.
         ratio: θ, how many times as frequent the type is in the class as in the others, over all environments, shape (|S|, K);
             nan where it cannot be estimated.
         q_statistic: Cochran's Q, shape (|S|, K).

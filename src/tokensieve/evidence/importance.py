@@ -176,7 +176,7 @@ class Importance:
 
 
 def token_importance(counts: Counts, features: int = 0, units: Ints | None = None) -> Importance:
-    """All statistics of every type and class, in O(nonzeros + |S| K), a block of documents at a time; an `InputError` where fewer
+    """All statistics of every type and class, in O(nonzeros + |S| K), a block of documents at a time; an `InputError` if fewer
     than two classes have documents.
 
     The last `features` columns are formatting. With `units`, the group of each document, every statistic but the numbers of

@@ -183,7 +183,7 @@ def gradient(counts: Counts, u: Floats, w: Floats, pairs: bool = False) -> Gradi
         P(A preferred to B) = σ(m)        ℓ = log(1 + e^{−m})        ∂ℓ/∂f_A = −σ(−m) = −∂ℓ/∂f_B
 
     so that scores and values get the gradients of both documents, with opposite g. Decision values are determined up to a
-    constant, which the sink's value, 0, fixes. Attention is a mean and ignores length, which a judge does not: with
+    constant, which the sink's value, 0, fixes. Attention is a mean and ignores length, but judges do not: with
     the sink, a longer answer gets more attention. Swapping A and B changes only the sign of m, so the order is not randomised.
 
     The scores u have shape (|S|,), the values w (|S|,) or (|S|, 1) for two classes and for pairs, (|S|, K) for K classes.
@@ -269,7 +269,7 @@ class Model:
         validation: (steps, mean loss) on held-out documents, shape (checks, 2).
         sink: score of the sink (its value is the prior); None for a model without a sink.
         settings: parameters of `AttentionClassifier` that train the same model again from the same counts.
-        pairs: whether it was trained on pairs; then only differences of decision values have a meaning.
+        pairs: whether it was trained on pairs; then only differences of decision values are meaningful.
     """
 
     classes: NDArray[Any]
@@ -376,7 +376,7 @@ class Model:
             contribution_s = mean q_{X,s} w_s               the token's term of the sum
             deletion_s     = mean (f_X − f_{X∖s})           how much the logit drops when every s is deleted from X (leave-one-out)
 
-            f_{X∖s} = (f_X − q_s w_s) / (1 − q_s)           the prior where X holds no other type
+            f_{X∖s} = (f_X − q_s w_s) / (1 − q_s)           the prior if X contains no other type
             f_X − f_{X∖s} = q_s Σ_{r≠s} q_r (w_s − w_r) / Σ_{r≠s} q_r = q_s (w_s − f_X) / (1 − q_s)
 
         The second is occlusion (Li, Monroe, Jurafsky 2016, arXiv:1612.08220), without predicting any document again. The

@@ -55,7 +55,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             other settings (text input only).
         formatting: treat formatting, such as ⟨3+ spaces⟩ or ⟨no final stop⟩, as token types too (text input only).
         batch_size: documents per training step.
-        score_rate: initial step size of Adam for the scores u; for more than 2,000 short texts, a tenth of it is tried as well.
+        score_rate: initial step size of Adam for the scores u; for more than 2,000 short texts, a tenth of it is also tried.
         value_rate: initial step size of Adam for the values w.
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
         validation_share: fraction of the training documents on which the length of training is chosen; the model is then trained on
@@ -65,7 +65,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             together.
         class_weight: None, a dict class → weight, or "balanced" for n/(K n_k), which gives every class the same weight; multiplied
             by `sample_weight`. Not stored with a saved model.
-        random_state: an integer seed, None or a NumPy RandomState; the same seed gives the same bits.
+        random_state: an integer seed, None or a NumPy RandomState; the same seed gives bit-identical results.
 
     Attributes:
         classes_: the K labels, sorted.
@@ -122,7 +122,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X: n texts or counts.
             y: labels, shape (n,).
             sample_weight: how much each document counts, shape (n,), finite and ≥ 0. Only ratios matter: equal weights change
-                nothing, and a document of weight 0 has no effect, except that the vocabulary comes from all texts.
+                nothing, and a document of weight 0 has no effect, except that the vocabulary is that of all texts.
             groups: what each document belongs to (author, prompt, source), shape (n,). Whole groups are then held out when the
                 length of training is chosen, so that documents of a group are never on both sides.
 

@@ -61,7 +61,7 @@ def initialise(n_types: int, d: int, heads: int = 1, seed: int = 0) -> Start:
         n_types: |S| ≥ 1.
         d: embedding dimension, at least the number of heads.
         heads: 1 for two classes with one output vector, K for K classes.
-        seed: the same seed gives the same bits.
+        seed: the same seed gives bit-identical results.
     """
     if n_types < 1 or heads < 1 or d < heads:
         raise InputError(
@@ -85,7 +85,7 @@ class TrainingSettings:
         learning_rate: η > 0.
         steps: number of updates ≥ 0.
         batch_size: documents per step, drawn without replacement in seeded order; None is all of them.
-        frozen: which of "E", "p", "v" stay as they start.
+        frozen: which of "E", "p" and "v" are not trained.
         dtype: "float32" or "float64", of E and its moments.
         record_every: steps between two records of the trajectory; start and end are always recorded.
         seed: order of the documents.

@@ -65,7 +65,7 @@ def fit(
     units: Ints | None = None,
     pairs: bool = False,
 ) -> Model:
-    """Learn scores and values; the same seed gives the same bits.
+    """Learn scores and values; the same seed gives bit-identical results.
 
     Args:
         counts: n labelled documents over |S| types, of at least two classes. Weights, if any, apply to the loss in training, in

@@ -20,12 +20,12 @@ class TrainSettings(ReadSettings):
 
     Attributes:
         min_documents: a type must occur in at least this many training documents; None means 1 for up to 2,000 documents and 3 for
-            more. In small data, rare types carry half of the information; in large data they are noise.
+            more. In small data, rare types provide half of the information; in large data they are noise.
         test_share: fraction of the documents set aside for testing if the corpus has no test set.
         seed: seed of the split, the held-out documents and the order of documents.
         batch_size: documents (of pairs, pairs) per step.
-        validation_share: as there; up to 2,000 documents are each held out once, in five parts, and the strength of the start is
-            also chosen (half strength if a class has too few documents).
+        validation_share: as there. Up to 2,000 documents are each held out once, in five parts, to choose the strength of the
+            initial values too (half strength if a class has too few documents).
     """
 
     ngrams: int = option(1, "Maximum n-gram length, in words.", low=1, high=100)

@@ -227,7 +227,7 @@ def _shortened_passage(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, f
             head.append((text[: first - start], weight))
         if end > last:
             tail.append((text[max(0, last - start) :], weight))
-    between = [(f" [{last - first:,} characters left out here] ", 0.0)] if last > first else []
+    between = [(f" [{last - first:,} characters omitted] ", 0.0)] if last > first else []
     return head + between + tail
 
 

@@ -65,7 +65,7 @@ class Intake:
             documents that were left out, changed or look odd, by reason: the keys of `_NOTES`. One that did not occur counts 0.
         columns: where text and label were read; of pairs, the two answers.
         dropped: label → rows left out because the caller dropped that label.
-        ignored: parts of the source without labels → documents left aside there.
+        ignored: parts of the source without labels → documents set aside there.
         groups: original label → (final label, documents kept).
         detected: properties of the source that were detected, such as its separator.
         pairs: whether `rows` counts pairs, and `kept` texts.
@@ -106,7 +106,7 @@ class Intake:
         if empty == rows:
             raise InputError(f"{name}: all {rows:,} documents are empty; choose another --text COLUMN")
         raise InputError(
-            f"{name}: no document is left of {rows:,} rows ({self.counts['missing_text']:,} without text, "
+            f"{name}: none of the {rows:,} rows is usable ({self.counts['missing_text']:,} without text, "
             f"{self.counts['missing_label']:,} without label, {empty:,} empty, {sum(self.dropped.values()):,} dropped); "
             "check --text, --label and --drop"
         )
@@ -117,8 +117,8 @@ class Pairing:
     """Documents 2i and 2i + 1 are the preferred and the other side of pair i, of n pairs.
 
     Attributes:
-        columns, group_column: where they and their units were read; no group column where every pair is a unit.
-        units, names: unit (prompt) of each pair, shape (n,), as place in `names`, which are text.
+        columns, group_column: where they and their units were read; no group column if every pair is a unit.
+        units, names: unit (prompt) of each pair, shape (n,), as an index into `names`, which are text.
         position: which of the answers in their columns' order was preferred (0 or 1), shape (n,); None where the order
             itself says it.
     """
@@ -140,7 +140,7 @@ class Corpus:
     """Documents with their labels, in one frame.
 
     Attributes:
-        frame: a row per document: "text" (absent where `stored` holds the texts), "key" (the digest by which texts are compared,
+        frame: a row per document: "text" (absent if `stored` has the texts), "key" (the digest by which texts are compared,
             Binary), "label" (class index), "row" (in the source, from 1), and, if read, "group" (String: what the
             document belongs to; a document without one is a group of its own), "environment" (String with nulls) and
             "weight" (its weight in training).
@@ -330,7 +330,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     `drop` do not name stay as they are.
 
     Args:
-        source: a .csv, .tsv, .jsonl (.ndjson), .json, .parquet, .arrow or .xlsx file, each also packed with gzip, zstd or xz;
+        source: a .csv, .tsv, .jsonl (.ndjson), .json, .parquet, .arrow or .xlsx file, also compressed with gzip, zstd or xz;
             several files as a list or a glob; a folder of such files, or with a subfolder of .txt files per label, or with such
             folders under train/ and test/; "-" for standard input; an address that Polars reads (s3://, https://, hf://); a
             pandas or Polars data frame, or anything else that gives Arrow data (PyArrow, DuckDB); a `Dataset` or `DatasetDict`
@@ -339,7 +339,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
         options: fields of `ReadSettings` by name, in place of those in `settings`.
 
     Raises:
-        InputError: the source cannot be read, the columns are not clear, or the labels cannot be classes: fewer than
+        InputError: the source cannot be read, the columns are ambiguous, or the labels cannot be classes: fewer than
             two, more than 200, a class with one document, or a test label that training does not have.
     """
     how = (settings or ReadSettings()).with_options(options)

@@ -81,7 +81,7 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None, ro
 def _unnamed_table(ending: str, path: Path, name: str, settings: SourceSettings) -> SourceTable:
     """A file whose name does not reveal its kind: fastText lines, JSON, or a table whose rows have the same number of fields."""
     unknown = InputError(
-        f"{name}: cannot read a file {f'of kind {ending!r}' if ending else 'without an extension'}; supported: "
+        f"{name}: cannot read {f'a {ending!r} file' if ending else 'a file without an extension'}; supported: "
         f"{' '.join(KINDS)} (each also with {' or '.join(PACKED)}), lines that begin with __label__, and tables in any text file"
     )
     if ending in (".xml", ".html", ".htm"):

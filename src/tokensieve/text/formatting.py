@@ -1,8 +1,8 @@
 """Formatting as token types: what a text looks like, apart from its words.
 
-A word tokenizer drops punctuation, white space, case and length, and with them shortcuts that a model or a judge may live on. Each
-feature here is a presence: it holds for a text or it does not, and its name is written ⟨so⟩. In texts of several fields each field
-has its own, `title:⟨number⟩`.
+A word tokenizer drops punctuation, white space, case and length, and with them shortcuts that a model or a judge may use. Each
+feature here is present in a text or absent, and its name is written in angle brackets: ⟨emoji⟩. In texts of several fields each
+field has its own, `title:⟨number⟩`.
 
 A feature is data, so that any language can look for it: a pattern (syntax of Rust's regex crate, without what JavaScript lacks)
 that is found, or not found, in the text or in its end, or a range of its number of words. The end of a text is its last 200

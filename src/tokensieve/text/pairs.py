@@ -141,7 +141,9 @@ class _Side(Collected):
         if not n:
             lost = f"{counts['missing_text']:,} without an answer, {counts['empty']:,} with an empty one"
             same = f"{counts['identical']:,} with the same text twice"
-            raise InputError(f"{self.name}: no pair is left of {counts['rows']:,} rows ({lost}, {same}); check --pairs")
+            raise InputError(
+                f"{self.name}: none of the {counts['rows']:,} rows is a usable pair ({lost}, {same}); check --pairs"
+            )
         pairs, other = frame.gather_every(2), frame["key"].gather_every(2, 1)
         units, position = pairs["unit"].to_list(), pairs["position"].to_numpy()
         decided = pl.DataFrame({"a": pairs["key"], "b": other}).filter(pl.Series(position != TIE))

@@ -42,8 +42,8 @@ _columns = partial(option, metavar="COLUMN,…", parse=_names_from)
 class Pairs:
     """Columns of preference data, for the `pairs` of `read_corpus`: `Pairs("response_a", "response_b", winner="winner")`.
 
-    Without a winner or scores there are two columns, the preferred answer first. One column may hold all answers of a prompt as a
-    list; with scores and `by` it may also hold one answer per row. Of scores the higher wins, of ranks the lower.
+    Without a winner or scores there are two columns, the preferred answer first. One column may contain all answers to a prompt as
+    a list; with scores and `by` it may also contain one answer per row. Of scores the higher wins, of ranks the lower.
     """
 
     def __init__(
@@ -131,15 +131,14 @@ class ReadSettings(SourceSettings):
     How labelled documents or preference pairs are read.
 
     Attributes:
-        having: where the label column holds several labels for each document: the one that is asked for; the classes are then
-            "no" and "yes".
+        having: one of several labels that documents can have in the label column; the classes are then "no" and "yes".
         test: a source of test documents, read with the same columns, groups and drops; it replaces the source's own.
-        by: column of what a document belongs to (prompt, author, thread), so that these are what is independent.
+        by: column that says what a document belongs to (prompt, author, thread); these groups are then the independent units.
         sample_weight: a column, or one number for each row of the source. Only the model uses it; importance counts documents.
         columns: other columns whose values become tokens, so that they can be found as shortcuts. Of pairs, columns such as model_a
             and model_b belong to one answer each; any other value is marked as that of the first or the second answer.
-        pairs: columns of the answers of preference data; two, the preferred one first, unless `winner`, `scores` or `ranks` says
-            which; or a `Pairs`, which sets those fields.
+        pairs: columns of the answers in preference data: two, the preferred one first, unless `winner`, `scores` or `ranks` says
+            which answer won; or a `Pairs`, which sets all of these.
         stream: keep documents, tokens and counts in files. All results are bit-identical.
     """
 

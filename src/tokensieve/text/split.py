@@ -120,7 +120,7 @@ def folds(labels: Ints, k: int, seed: int, units: Ints | None = None) -> list[tu
 
 def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) -> NDArray[np.bool_]:
     """Whole units for testing: about `share` of the documents of each class, no unit on both sides, shape (n,).
-    An `InputError` where there are fewer than two units, or one side would be empty.
+    An `InputError` if there are fewer than two units, or one side would be empty.
 
     Units come in a random order, larger ones first (by powers of two), and each goes to the test side if
     that brings the class counts there closer to their targets: Σ_k (have_k − share n_k)²/n_k falls.

@@ -109,7 +109,7 @@ class WordTokenizer:
         line_breaks: read HTML's `<br>` as white space.
         pattern: regular expression of a token, in the syntax of Rust's `regex`; an `InputError` if it matches empty text.
         html: "skip" reads HTML's tags and character references as white space (`&#39;` as an apostrophe), since they are
-            formatting; "strip" reads character references as what they mean, and everything in angle brackets as white space;
+            formatting; "strip" decodes character references and reads everything in angle brackets as white space;
             "keep" splits both into words like any text.
         stop_words: tokens that are dropped before n-grams are formed; in lower case if `lowercase` is set.
     """
@@ -265,8 +265,8 @@ def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
 class FieldTokenizer:
     """Tokens that know their field, written `field:token`; no n-gram crosses from one field into another.
 
-    White space and colons in the name of a field become `_` there, as a space joins the words of an n-gram. Where one text stands
-    beside values of other columns, its words are written without a field.
+    White space and colons in the name of a field become `_`, because a space joins the words of an n-gram. If there is one text and
+    the other fields are values of columns, its words are written without a field.
 
     Attributes:
         base: splits the text of a field.

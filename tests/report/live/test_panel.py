@@ -135,7 +135,7 @@ def test_decisions_are_kept_over_a_reload_and_saved_as_agreed(opened: Opened, au
     page.keyboard.press("Escape")
     if not page.is_visible("#decisions"):
         page.click("#decisions-count")
-    page.get_by_role("button", name="Withdraw: mask").click()
+    page.get_by_role("button", name="Undo: mask").click()
     assert page.inner_text("#decisions-count") == "Decisions (2)"
     page.click("#decisions-clear")
     assert page.inner_text("#decisions-count") == "Decisions (0)" and page.is_visible("#decisions-none")

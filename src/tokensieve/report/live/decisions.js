@@ -17,7 +17,7 @@ const Decisions = {
     Dom.id("decisions-clear").addEventListener("click", () => {
       Decisions.tokens.clear();
       Decisions.documents.clear();
-      Decisions.changed("All decisions were withdrawn.");
+      Decisions.changed("All decisions were removed.");
     });
   },
 
@@ -61,7 +61,7 @@ const Decisions = {
     const taken = map.get(key) === what;
     if (taken) map.delete(key);
     else map.set(key, what);
-    Decisions.changed(`${taken ? "Withdrawn" : "Decided"}: ${what}. Decisions: ${Decisions.size()}.`);
+    Decisions.changed(`${taken ? "Undone" : "Decided"}: ${what}. Decisions: ${Decisions.size()}.`);
   },
 
   group(map, key, choices, name) {
@@ -94,12 +94,12 @@ const Decisions = {
   tell() {
     const rows = (map, made) =>
       [...map].map(([key, what]) => {
-        const drop = Dom.button("Withdraw", () => {
+        const drop = Dom.button("Undo", () => {
           map.delete(key);
-          Decisions.changed(`Withdrawn. Decisions: ${Decisions.size()}.`);
+          Decisions.changed(`Undone. Decisions: ${Decisions.size()}.`);
           Dom.id("decisions-title").focus();
         });
-        drop.setAttribute("aria-label", `Withdraw: ${what}`);
+        drop.setAttribute("aria-label", `Undo: ${what}`);
         return Dom.make("li", {}, Dom.make("b", { text: what }), " ", made(key), " ", drop);
       });
     const document = (key) => `row ${key.split(":")[1]} of the ${key.startsWith("test") ? "test" : "training"} documents`;

@@ -49,7 +49,7 @@ const Lines = {
     if (!lines.length) return [Dom.make("p", { class: "note", text: "No training document on this page contains it." })];
     return sides.map(([name, of], i) => {
       const rows = of.map((line) => Lines.line(line, i > 0 && !two));
-      const list = rows.length ? Dom.make("ul", {}, ...rows) : Dom.make("p", { class: "note", text: "No line." });
+      const list = rows.length ? Dom.make("ul", {}, ...rows) : Dom.make("p", { class: "note", text: "None." });
       return Dom.make("div", {}, Dom.make("h3", {}, Dom.make("bdi", { text: name }), ` (${of.length})`), list);
     });
   },

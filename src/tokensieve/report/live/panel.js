@@ -62,7 +62,7 @@ const Panel = {
   selected() {
     const rows = State.rows();
     const kept = State.kept().sort((a, b) => Math.abs(rows.effect[b]) - Math.abs(rows.effect[a]));
-    const some = kept.length > Panel.listed ? ` The ${Panel.listed} of largest effect:` : "";
+    const some = kept.length > Panel.listed ? ` The ${Panel.listed} with the largest effects:` : "";
     const list = Dom.make("ul", { class: "tokens-list" }, ...kept.slice(0, Panel.listed).map((row) => Dom.make("li", {}, Panel.link(State.token(row)))));
     const head = Dom.make("h2", { class: "first", text: `${Format.count(kept.length)} tokens selected` });
     const link = Dom.make("a", { href: "#table", text: "The table lists them with their numbers." });
@@ -74,7 +74,7 @@ const Panel = {
     const row = State.rows().at.indexOf(State.chosen);
     const out = [Dom.make("h2", { class: "first" }, Dom.token(token))];
     if (State.brush) out.push(Dom.button("← The selected tokens", () => State.set({ chosen: null }), { class: "quiet" }));
-    if (row < 0) out.push(Dom.make("p", { text: "It is not among the rows of this class." }));
+    if (row < 0) out.push(Dom.make("p", { text: "The table has no row for it and this class." }));
     else out.push(...Panel.sentences(row));
     const holders = Documents.holding(State.chosen);
     const decide = Dom.make("p", { class: "row" }, Decisions.on(token));

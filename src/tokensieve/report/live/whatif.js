@@ -36,7 +36,7 @@ const WhatIf = {
         edits.get(i) !== "" && Dom.button("Delete", () => set(i, "")),
         Dom.make("label", {}, "replace it with", input),
         Dom.button("Replace", replace),
-        edits.has(i) && Dom.button("As it was", () => set(i, null)),
+        edits.has(i) && Dom.button("Restore", () => set(i, null)),
         Dom.button("Close", close, { class: "quiet" }),
       );
       input.setAttribute("aria-label", "Replace with");
