@@ -8,7 +8,7 @@
     python benchmarks/scale.py spill              bigrams of 500,000 documents: document frequencies in files and in memory
     python benchmarks/scale.py audits             `tokensieve audit` of 300,000 documents (--documents) and a tenth of them by two
                                                   workers of 2 GB (--memory), and with --stream (unless --no-stream); seconds by
-                                                  stage, memory of the client
+                                                  stage, memory of the client and the workers
     python benchmarks/scale.py predict            documents per second: Python, the two-number table alone
 
 Every figure is measured when it is printed, in a process of its own except for `predict`. Peak memory is that of the
@@ -22,6 +22,7 @@ import hashlib
 import json
 import math
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -249,12 +250,14 @@ def audits(options: argparse.Namespace) -> None:
     """Audits of generated text by workers of limited memory on this machine, beside one process that streams
     (results/scale-audits.json)."""
     most, rows = options.documents or 300_000, list[dict[str, Any]]()
-    for documents in (most // 10, most):
+    for documents in (most // 10, most)[not options.tenth :]:
         with tempfile.TemporaryDirectory() as folder:
             # sides of the split are given, so that both audits learn from the same documents
-            paths = [Path(folder) / f"{name}.jsonl" for name in ("documents", "test")]
-            write_text(paths[0], documents)
-            write_text(paths[1], documents // 5, seed=1)
+            paths = [Path(options.folder or folder) / f"{name}-{documents}.jsonl" for name in ("documents", "test")]
+            for seed, (path, n) in enumerate(zip(paths, (documents, documents // 5), strict=True)):
+                if not path.exists():
+                    write_text(path.with_suffix(".part"), n, seed)
+                    path.with_suffix(".part").rename(path)
             size = sum(path.stat().st_size for path in paths) / 1e9
             print(f"{documents:,} and {documents // 5:,} documents, {size:.2f} GB", flush=True)
             given = ["--test", str(paths[1])]
@@ -266,7 +269,8 @@ def audits(options: argparse.Namespace) -> None:
                 stages = ", ".join(f"{stage} {s:.0f}" for stage, s in r["seconds"].items() if s >= 0.5)
                 print(
                     f"  {name}: {r['total']:.0f} s, {r['own']:.2f} GB of its own, test accuracy {r['accuracy']:.4f}, findings "
-                    f"{r['findings']}; CPU seconds {r['processor']:.0f} here, {r.get('workers', 0):.0f} in workers\n"
+                    f"{r['findings']}; CPU seconds {r['processor']:.0f} here, {r.get('workers', 0):.0f} in workers, which used "
+                    f"{r.get('peak', 0):.2f} GB at most\n"
                     f"    seconds: {stages}",
                     flush=True,
                 )
@@ -289,8 +293,9 @@ def _on_workers(path: Path, given: list[str], options: argparse.Namespace) -> di
     ):
         names = set(client.nthreads())
         r = _in_process("audit_text", path=str(path), where=["--cluster", workers.scheduler_address, *given])
-        seconds = sum(client.run(time.process_time).values())
-        return r | {"workers": seconds, "restarted": len(set(client.nthreads()) - names), "memory": options.memory}
+        seconds, restarted = sum(client.run(time.process_time).values()), len(set(client.nthreads()) - names)
+        peak = max(client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss).values()) / 1e6
+        return r | {"workers": seconds, "peak": peak, "restarted": restarted, "memory": options.memory}
 
 
 def larger(options: argparse.Namespace) -> None:
@@ -411,6 +416,10 @@ def main() -> None:
     parser.add_argument("--documents", type=int, help="of types, audits, larger and spill")
     parser.add_argument("--memory", default="2GB", help="of a worker, of audits")
     parser.add_argument("--stream", action=argparse.BooleanOptionalAction, default=True, help="of audits")
+    parser.add_argument("--tenth", action=argparse.BooleanOptionalAction, default=True, help="a tenth first, of audits")
+    parser.add_argument(
+        "--folder", help="where audits keep the generated text, and look for it; by default it is removed"
+    )
     parser.add_argument("--name", default="", help="ending of the stored results of audits")
     parser.add_argument("--cap", type=float, default=1.25, help="gigabytes for larger")
     parser.add_argument("--ngrams", type=int, default=1)
