@@ -400,6 +400,7 @@ UNGUARDED = {  # file and function of every call that reads, with the reason why
         (f"model/partitions.py {name}" for name in ("table", "quotes", "_record_end", "_cut")), "documents"
     ),
     # temporary files of our own
+    **dict.fromkeys(("model/partitions.py value", "model/partitions.py __reduce__"), "temporary"),
     **dict.fromkeys(
         ("text/formats.py _workbook_table", "text/sources.py _beginning", "text/vocabulary.py __iter__"), "temporary"
     ),
