@@ -25,7 +25,7 @@ test-browser: .deps-test chromium
 
 # everything: all slow tests, and every property on eight times as many examples
 test-all: test
-	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile=thorough
+	POLARS_MAX_THREADS=4 $(PYTEST) -m "slow or hypothesis" --hypothesis-profile=thorough
 
 # the documentation site, offline and strict: a broken link or reference fails
 docs: .deps-test
