@@ -6,7 +6,7 @@ import os
 
 # read by libraries as they are imported: the workers of a run share the cores already, and threads of Polars that wait for work
 # take a fifth of all processor time (`make test-all` runs with several)
-for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS", "NUMBA_NUM_THREADS"):
+for threads in "OMP_NUM_THREADS OPENBLAS_NUM_THREADS MKL_NUM_THREADS POLARS_MAX_THREADS NUMBA_NUM_THREADS".split():
     os.environ.setdefault(threads, "1")
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process that a test starts would compile the whole source again

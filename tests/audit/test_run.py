@@ -180,6 +180,7 @@ def test_four_classes(shared_multiclass_audit: Artefact) -> None:
         assert whole == pytest.approx(explained.answer, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_training")
 def test_many_classes() -> None:
     """Each of 60 has a word of its own; the page stays below 5 MB, with decision values of 60 classes for each test document."""

@@ -44,7 +44,7 @@ def test_a_source_with_grouped_labels(run: Run, tmp_path: Path) -> None:
     write_reviews(tmp_path / "r.csv", 200, stars=True)
     groups = "--label stars --group neg=1,2 --group pos=4,5".split()
     status, out, err = run(
-        "verify", "r.csv", *groups, "--out", "o", "--d", "64", "--max-norm", "20", "--min-documents", "30"
+        "verify", "r.csv", *groups, "--out", "o", "--d", "64", "--max-norm", "5", "--min-documents", "30"
     )
     assert (status, err) == (0, "")
     assert "hypotheses of the theory fail" in out and "for example rows" in out

@@ -107,6 +107,7 @@ def test_no_command_to_audit_a_copy_that_cannot_replace_the_source(
     check(run, printed)
 
 
+@pytest.mark.slow
 def test_all_ratings_of_a_scale_are_masked(run: Run, reports: list[Any], tmp_path: Path) -> None:
     """An audit of few documents finds two of them; masking these alone would leave the others."""
     reviews = demo_reviews(400)
@@ -155,6 +156,7 @@ def test_commands_of_an_audit_of_pairs_work_as_printed(run: Run, reports: list[A
     check(run, dict.fromkeys(command for report in reports for command in commands_in(report.blocks)))
 
 
+@pytest.mark.slow
 def test_commands_of_an_audit_of_fields_and_other_columns_work_as_printed(
     run: Run, reports: list[Any], tmp_path: Path
 ) -> None:
@@ -174,6 +176,7 @@ def test_commands_of_an_audit_of_fields_and_other_columns_work_as_printed(
     assert "tablet" not in (tmp_path / "again.csv").read_text()
 
 
+@pytest.mark.slow
 def test_commands_of_an_audit_of_pairs_with_other_columns_work_as_printed(
     run: Run, reports: list[Any], tmp_path: Path
 ) -> None:
@@ -186,6 +189,7 @@ def test_commands_of_an_audit_of_pairs_with_other_columns_work_as_printed(
     check(run, dict.fromkeys(printed))
 
 
+@pytest.mark.slow
 def test_commands_for_many_words_of_pairs_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
     """Length comes first, and the card of the words names the audit's folder instead of all of them."""
     frame, words = demo_pairs(900), [f"walrus{letter}" for letter in "abcdefghijkl"]
@@ -199,6 +203,7 @@ def test_commands_for_many_words_of_pairs_work_as_printed(run: Run, reports: lis
     assert "walrus" not in (tmp_path / "masked.csv").read_text()
 
 
+@pytest.mark.slow
 def test_a_pattern_of_one_s_own_may_match_white_space(run: Run, reports: list[Any], tmp_path: Path) -> None:
     """Tags of several words between commas."""
     tags = ["machine learning, web", "web,data  base ", "data base, machine learning", "rust lang,web"]

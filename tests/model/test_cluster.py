@@ -650,6 +650,7 @@ def test_copies_looked_for_in_many_groups_are_those_of_one(
     assert found[0]["leaked"] > found[0]["leaked_copies"] > 0 < found[0]["repeated"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     fast_first([{"environments": "site"}, {"thorough": False}, {"by": "author", "text": ("title", "text")}]),
@@ -735,6 +736,7 @@ def test_an_audit_from_the_command_line(run: Run, tmp_path: Path, monkeypatch: p
     assert status == 2 and "one label column" in said and not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.slow
 def test_an_audit_of_a_dask_bag(here: InProcess) -> None:
     import dask.bag
 

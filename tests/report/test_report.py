@@ -228,7 +228,7 @@ def test_empty_audit_still_gives_a_page() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("types", "classes", "seconds"), [(200_000, 2, 8.0), (4_000, 50, 25.0)])
+@pytest.mark.parametrize(("types", "classes", "seconds"), [(200_000, 2, 8.0), (1_500, 50, 10.0)])
 def test_page_stays_under_five_megabytes(types: int, classes: int, seconds: float) -> None:
     names = [f"{i} " + "<'&\">" * 30 for i in range(types)]
     audit = make_audit(names, tuple(f"{i} " + "&" * 90 for i in range(classes)), examples=30, repeats=60)
