@@ -330,6 +330,9 @@ def test_a_word_or_a_phrase_dominates_by_reliance() -> None:
             "reliance": [29.0, 1.0, 1.0, 1.0],
             "needed": [3.2, 2.1, 2.4, 0.5],
             "documents": [82, 9, 9, 9],
+            "status": [str(Status.OTHER)] * 4,
+            "posterior_difference": [0.0] * 4,
+            "neutral": [0.0] * 4,
         }
     )
     assert dominating_words(used) == ["mark"]
@@ -349,6 +352,46 @@ def test_a_word_or_a_phrase_dominates_by_reliance() -> None:
     assert dominating_words(rare.with_columns(documents=9)) == []
     called = rare.with_columns(needed=pl.Series([1.0, 2.1, 2.4, 0.5]))  # the data calls for a third of it
     assert dominating_words(called) == []
+    # a simple model shrinks the weight of a word in few documents, all of one class: the data calls for it all the same
+    certain = rare.with_columns(posterior_difference=pl.Series([1.0, 0.0, 0.0, 0.0]))
+    assert dominating_words(certain) == []
+
+
+def test_a_shared_shortcut_beside_strong_words_of_its_class_is_named() -> None:
+    """Headlines said that no single word dominates: a natural word had more than half the reliance of the mark."""
+    words = 12
+    used = pl.DataFrame(
+        {
+            "token": ["mark", "card", *(f"w{i}" for i in range(words - 2))],
+            "class": ["1"] * words,
+            "status": [str(Status.CARRIES)] * words,
+            "use": [1.4, 1.6, *[2.0] * (words - 2)],
+            "use_low": [1.1, 1.3, *[1.1] * (words - 2)],
+            "inserted": [5.2, 2.9, *[2.5] * (words - 2)],
+            "inserted_low": [4.4, 2.4, *[1.6] * (words - 2)],
+            "reliance": [66.0, 38.7, 21.0, 17.6, *[14.0 - i for i in range(words - 4)]],
+            "needed": [3.6, 3.1, *[1.5] * (words - 2)],
+            "documents": [162, 173, 38, 24, *[20] * (words - 4)],
+            "posterior_difference": [0.98, 0.6, *[0.8] * (words - 2)],
+            "neutral": [0.0] * words,
+        }
+    )
+    assert dominating_words(used) == ["mark"]
+    assert (
+        dominating_words(used.with_columns(needed=pl.col("needed") / 2)) == []
+    )  # twice what the data calls for: too little
+    clean = used.with_columns(pl.when(pl.col("token") == "mark").then(40.0).otherwise("reliance").alias("reliance"))
+    assert (
+        dominating_words(clean) == []
+    )  # the strongest word of a clean model: 2.8 times the usual one of those behind it
+
+
+def test_what_the_data_needs_of_a_phrase_is_the_sum_over_its_words() -> None:
+    """The words of a phrase are removed together, and each of them was held against half of what the data calls for."""
+    texts, labels = documents(240, lambda y, rng: ["odd", "pair"] if y and rng.random() < 0.7 else [])
+    found = diagnose(linear({"odd": 3.0, "pair": 3.0}), None, texts, labels, SETTINGS, classes=["0", "1"])
+    needed = dict(found.uses.select("token", "needed").iter_rows())
+    assert needed["odd"] == pytest.approx(needed["pair"]) and needed["odd"] > 4.0
 
 
 def test_a_form_that_the_file_lacks_and_that_hides_the_words_is_no_headline() -> None:
@@ -509,6 +552,7 @@ def test_of_many_words_that_help_by_chance_none_is_said_to_help_in_context() -> 
         types, effects.ravel(), np.zeros(n * per), np.where(types == 0, 1, truth) * effects.ravel(), n
     )
     measured = SimpleNamespace(types=types, windows=np.arange(n * per), answers=effects.reshape(-1, 1))
+    measured.companions = lambda words: {}
     nothing = np.zeros((n, 2))
     data = SimpleNamespace(
         q_value=nothing + 1,

@@ -181,12 +181,12 @@ class DiagnosisReport:
 
     def _followed_form(self) -> dict[str, Any] | None:
         """The form of documents that moves predictions most, if by 1.5 in log-odds, at the lower end of its interval, and a quarter
-        of them to one class. If few documents have it (below 5 %), the words must keep their effect: a model that does not know
+        of them to one class. If few documents have it (below 10 %), the words must keep their effect: a model that does not know
         the form loses sight of them, and predicts one class whatever they say."""
         usual = np.median(self.found.used["use"].to_numpy()) if self.found.used.height else 0.0
         far = pl.col("followed") & (pl.col("mean_low") > 1.5) & (pl.col("mean") > usual)
         far &= (pl.col("after") - pl.col("before")).abs() > 0.25
-        least = max(self.found.settings["min_documents"], 0.05 * self.found.documents["all"])
+        least = max(self.found.settings["min_documents"], 0.1 * self.found.documents["all"])
         known = pl.col("documents_having").fill_null(np.inf) >= least
         rows = self.found.forms.filter(far, known | (pl.col("words_kept") > 0.9)).sort("mean", descending=True)
         return rows.row(0, named=True) if rows.height else None
@@ -266,7 +266,7 @@ class DiagnosisReport:
             moved = f"{percent(form['after'], 0)} are predicted {shown(form['class'], 40)}"
             line = f"Of documents {form['form']}, {moved} (originals: {percent(form['before'], 0)})."
             having = form["documents_having"] or 0
-            if having < 0.05 * self.found.documents["all"]:
+            if having < 0.1 * self.found.documents["all"]:
                 few = f"Only {count(having, 'document')} of this file" if having else "No document of this file"
                 line += f" {few} {'are' if having > 1 else 'is'} like that, so the model may never have seen one."
             out.append(line)

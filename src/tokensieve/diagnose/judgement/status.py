@@ -85,7 +85,8 @@ def judge(
     ends = [end[words, k] for end in found.posterior_interval]
     low, high = ends[0] - neutral, ends[1] - neutral
     excess = np.where(enough, (effect - t * error - np.maximum(0.0, high) * slope) / typical, -math.inf)
-    tight = (np.maximum(-low, high) <= _TIGHT) | (high < 0)
+    # or the data contradicts the model, for all that so many words are looked at
+    tight = (np.maximum(-low, high) <= _TIGHT) | ((high < 0) & (q < LEVEL))
     # the first that holds
     kinds = {
         Status.NOT_SHOWN: ~(enough & proved),
@@ -94,7 +95,9 @@ def judge(
         Status.OTHER: (excess <= _LEAST) | (tight & ((excess <= _BEYOND) | (effect < much))),
         Status.UNSUPPORTED: tight,
     }
-    need = np.maximum(needed[words, k], 0.0)
+    # the words of a phrase are removed together, and a simple model divides its weight among them
+    together = measured.companions(words)
+    need = np.array([needed[together.get(int(s), s), i].sum() for s, i in zip(words, k, strict=True)]).clip(0.0)
     half = single * error
     columns = {
         "token": [str(found.tokens[s]) for s in words],
@@ -125,29 +128,39 @@ def dominating_words(used: pl.DataFrame) -> list[str]:
     """The few words, three at most, that a model relies on far more than on any other; empty if there are none.
 
     By reliance: each at least doubles the odds and has twice the next word's. By reliance beyond need: one word in ten documents
-    or more that quadruples the odds, is needed for at most a quarter of that and has 1.5 times the next one's: words that the data
-    calls for must not hide a rare mark. Else by use, for a word or phrase in few documents: the lower end of its interval is above
-    2.5 times the median of the eight words behind it, and 1.5 times the next. The factors were chosen on development models of
-    `benchmarks/planted.py`. `used` are the rows of `judge` whose use is shown.
+    or more that quadruples the odds, is called for by the data for at most a quarter of that and has 1.5 times the next one's:
+    words that the data calls for must not hide a rare mark. By use, for a word or phrase in few documents: the lower end of its
+    interval is above 2.5 times the median of the eight words behind it, and 1.5 times the next. Else the first word by reliance, if
+    it has three times the median of the eight behind it and a simple model of the data gives it half of its use: beside a shortcut
+    that model and data share, other words of its class may be as strong. The factors were chosen on development models of
+    `benchmarks/planted.py`. The data calls for what a simple model gives a word, or for its own association if that is more, since
+    the simple model shrinks words in few documents. `used` are the rows of `judge` whose use is shown.
     """
-    larger = pl.max_horizontal("use", pl.col("inserted").fill_nan(None))
-    past = pl.col("documents").sqrt() * (larger - pl.col("needed")).clip(0)
-    used = used.with_columns(past=past, uncalled=(pl.col("documents") >= 10) & (pl.col("needed") <= larger / 4))
-    for size in range(1, min(used.height, 3) + 1):
-        for by, times in (("reliance", 2.0), ("past", 1.5), ("use", 0.0)):
-            rows = used.sort(by, "token", descending=[True, False])
-            value, either = rows[by].to_numpy(), np.fmax(rows["use_low"].to_numpy(), rows["inserted_low"].to_numpy())
-            rest, least = value[size : size + 8], either[:size].min()
-            after = rest.max(initial=0.0)
-            if times:
-                found = value[size - 1] > times * after and least > math.log(2)
-                found &= by == "reliance" or (size == 1 and bool(rows["uncalled"][0]) and least > math.log(4))
-            else:
-                phrase = size == 2 and value[1] > 0.7 * value[0] and rows["class"].head(2).n_unique() == 1
-                far = least > max(2.5 * (np.median(rest) if len(rest) >= 3 else after), 1.5 * after)
-                found = far and (size == 1 or phrase)
-            if found:
-                return rows["token"].head(size).to_list()
+    larger, n = pl.max_horizontal("use", pl.col("inserted").fill_nan(None)), pl.col("documents")
+    alone = 2 * ((pl.col("posterior_difference") * n / (n + 1)).arctanh() - pl.col("neutral").arctanh())
+    called = pl.max_horizontal("needed", alone)
+    past, uncalled = n.sqrt() * (larger - called).clip(0), (n >= 10) & (called <= larger / 4)
+    both = (pl.col("status") == str(Status.CARRIES)) & (pl.col("needed") > larger / 2)
+    used = used.with_columns(past=past, uncalled=uncalled, both=both)
+    rules = [(size, *rule) for size in (1, 2, 3) for rule in (("reliance", 2.0), ("past", 1.5), ("use", 0.0))]
+    for size, by, times in (*rules, (1, "reliance", 3.0)):
+        if size > used.height:
+            continue
+        rows = used.sort(by, "token", descending=[True, False])
+        value, either = rows[by].to_numpy(), np.fmax(rows["use_low"].to_numpy(), rows["inserted_low"].to_numpy())
+        rest, least = value[size : size + 8], either[:size].min()
+        after = rest.max(initial=0.0)
+        usual = np.median(rest) if len(rest) >= 3 else after
+        if times == 3.0:
+            found = value[0] > times * usual and least > math.log(2) and bool(rows["both"][0])
+        elif times:
+            found = value[size - 1] > times * after and least > math.log(2)
+            found &= by == "reliance" or (size == 1 and bool(rows["uncalled"][0]) and least > math.log(4))
+        else:
+            phrase = size == 2 and value[1] > 0.7 * value[0] and rows["class"].head(2).n_unique() == 1
+            found = least > max(2.5 * usual, 1.5 * after) and (size == 1 or phrase)
+        if found:
+            return rows["token"].head(size).to_list()
     return []
 
 
