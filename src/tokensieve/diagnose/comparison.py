@@ -100,10 +100,7 @@ class Comparison:
         rows = DiagnosisReport.cells(
             shortened, "model accuracy/accuracy_low/accuracy_high auc/auc_low/auc_high learning unsupported most_used"
         )
-        looked = (
-            f"The {self.looked_at} words most used by any of the models were removed from the same documents for every model; "
-            f"words in fewer than {FEWEST} documents were inserted into others."
-        )
+        looked = f"The {self.looked_at} words most used by any model were removed from (if rare, inserted into) the same documents."
         title, few = f"The models on the same {count(first.documents['read'])} documents", (0, 1, 4, 5)
         short_rows = [tuple(row[i] for i in few) for row in rows]
         blocks: list[Block] = [
@@ -229,14 +226,13 @@ def _sizes(opened: OpenModel, settings: DiagnoseSettings, words: Sequence[str]) 
         if word not in sample.words:
             plan.append((-1, order[:0], order[:0]))
             continue
-        # documents that the word is removed from, or inserted into if too few contain it: not both, since what a word does at a
-        # random place of another document is another quantity
+        # documents that the word is removed from, or inserted into if too few contain it: not both, which would mix two quantities
         s = sample.words.index(word)
         column = sample.counts.matrix[sample.read][:, [s]].toarray().ravel()
         holding, others = order[column[order] > 0], order[column[order] == 0]
         mine = subject.windows[subject.types == s][::-1]
         window = dict(zip(subject.documents[mine].tolist(), mine.tolist(), strict=True))
-        held = holding[:most] if len(holding) >= FEWEST else holding[:0]
+        held = holding[: most if len(holding) >= FEWEST else 0]
         removed = np.array([window.get(int(k), int(first[k])) for k in held], dtype=np.int64)
         plan.append((s, removed, first[others[: 0 if len(held) else most]]))
     needed = np.unique(np.concatenate([np.r_[w, put] for _, w, put in plan])).astype(np.int64)

@@ -85,8 +85,7 @@ def judge(
     ends = [end[words, k] for end in found.posterior_interval]
     low, high = ends[0] - neutral, ends[1] - neutral
     excess = np.where(enough, (effect - t * error - np.maximum(0.0, high) * slope) / typical, -math.inf)
-    # or the data contradicts the model, for all that so many words are looked at
-    tight = (np.maximum(-low, high) <= _TIGHT) | ((high < 0) & (q < LEVEL))
+    tight = (np.maximum(-low, high) <= _TIGHT) | ((high < 0) & (q < LEVEL))  # or significant over all words
     # the first that holds
     kinds = {
         Status.NOT_SHOWN: ~(enough & proved),
@@ -139,26 +138,22 @@ def dominating_words(used: pl.DataFrame) -> list[str]:
     larger, n = pl.max_horizontal("use", pl.col("inserted").fill_nan(None)), pl.col("documents")
     alone = 2 * ((pl.col("posterior_difference") * n / (n + 1)).arctanh() - pl.col("neutral").arctanh())
     called = pl.max_horizontal("needed", alone)
-    past, uncalled = n.sqrt() * (larger - called).clip(0), (n >= 10) & (called <= larger / 4)
-    both = (pl.col("status") == str(Status.CARRIES)) & (pl.col("needed") > larger / 2)
-    used = used.with_columns(past=past, uncalled=uncalled, both=both)
+    used = used.with_columns(past=n.sqrt() * (larger - called).clip(0), uncalled=(n >= 10) & (called <= larger / 4))
+    used = used.with_columns(both=(pl.col("status") == str(Status.CARRIES)) & (pl.col("needed") > larger / 2))
     rules = [(size, *rule) for size in (1, 2, 3) for rule in (("reliance", 2.0), ("past", 1.5), ("use", 0.0))]
-    for size, by, times in (*rules, (1, "reliance", 3.0)):
-        if size > used.height:
-            continue
+    for size, by, times in [rule for rule in (*rules, (1, "reliance", 3.0)) if rule[0] <= used.height]:
         rows = used.sort(by, "token", descending=[True, False])
         value, either = rows[by].to_numpy(), np.fmax(rows["use_low"].to_numpy(), rows["inserted_low"].to_numpy())
         rest, least = value[size : size + 8], either[:size].min()
-        after = rest.max(initial=0.0)
-        usual = np.median(rest) if len(rest) >= 3 else after
+        usual = np.median(rest) if len(rest) >= 3 else rest.max(initial=0.0)
         if times == 3.0:
             found = value[0] > times * usual and least > math.log(2) and bool(rows["both"][0])
         elif times:
-            found = value[size - 1] > times * after and least > math.log(2)
+            found = value[size - 1] > times * rest.max(initial=0.0) and least > math.log(2)
             found &= by == "reliance" or (size == 1 and bool(rows["uncalled"][0]) and least > math.log(4))
         else:
             phrase = size == 2 and value[1] > 0.7 * value[0] and rows["class"].head(2).n_unique() == 1
-            found = least > max(2.5 * usual, 1.5 * after) and (size == 1 or phrase)
+            found = least > max(2.5 * usual, 1.5 * rest.max(initial=0.0)) and (size == 1 or phrase)
         if found:
             return rows["token"].head(size).to_list()
     return []
