@@ -5,13 +5,13 @@ For the effects e_A, e_B of a token with their 95 % intervals (l, h), from indep
     Δ = e_B − e_A,   low = Δ − √((e_B − l_B)² + (h_A − e_A)²),   high = Δ + √((h_B − e_B)² + (e_A − l_A)²)
 
 so that the variances add. p is two-sided normal with z = 1.96 |Δ| / (the half-width towards zero): p < 0.05 exactly where the
-interval excludes zero. q is Benjamini–Hochberg over all tokens and classes compared; a token has changed where q < 0.05.
+interval excludes zero. q is Benjamini–Hochberg over all tokens and classes compared; a token has changed if q < 0.05.
 
 A token that only one audit contains occurred in at most m − 1 documents of the other, where m is the minimum there. Its effect
 there is taken as 0 ± |e| · ((m − 1)/n_other)/(d/n): the effect of so few documents if each weighed as much as those containing it.
 
-Intervals are not paired. Audits of the same documents, or of documents shared in part, are not independent: their differences vary
-less than these intervals allow, so changes that are found are real, but some may be missed.
+Intervals are not paired. Audits of the same or overlapping documents are not independent: their differences vary less than these
+intervals allow, so changes that are found are real, but some may be missed.
 """
 
 from __future__ import annotations
@@ -237,8 +237,8 @@ class AuditComparison:
         table: a row per token and class: token, class, change ("" if there is none), effects, difference with interval, p and q,
             documents, posterior differences and values of both (null if only the other audit contains the token); changed tokens
             first, the largest difference first.
-        accuracy: of the test documents, after − before: value, low and high end of Newcombe's interval (MOVER on those of the
-            shares, which are over groups where there are any).
+        accuracy: of the test documents, after − before: value, low and high end of Newcombe's interval (MOVER on the
+            intervals of the accuracies, which are over groups if there are any).
         notes: notes for the reader.
         version: of this package.
         fail_on: limits as they were given; None without.

@@ -43,7 +43,7 @@ class Excerpt:
         cls, corpus: Corpus, document: int, tokens: Sequence[str], tokenizer: Tokenizer, place: Place | None = None
     ) -> Excerpt:
         """The first of the tokens in a document (at `place`, in characters, if that is known) with 70 characters on either side;
-        the document's start, or its end, where none is a word of it."""
+        the document's start, or its end, if none of them is a word in it."""
         around, text = 70, str(corpus.texts[document])
         row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
         words = [token for token in tokens if not Formatting.includes(token)]

@@ -80,8 +80,8 @@ class PreferenceFacts:
         }
 
     def top(self, wins: bool, rows: int | None = 8, rate: float = 0.6) -> pl.DataFrame:
-        """The types that win (or lose) more often than `rate` at equal length, at its conservative bound, those first that decide
-        most: pairs · (2 bound − 1)². Only types in at least 10 pairs and 0.5% of all; lengths themselves are left out."""
+        """The types that win (or lose) more often than `rate` at equal length, at its conservative bound, the most decisive
+        first: pairs · (2 bound − 1)². Only types in at least 10 pairs and 0.5% of all; lengths themselves are left out."""
         bound = pl.col("equal_length_low") if wins else 1 - pl.col("equal_length_high")
         kept = self.wins.filter(
             pl.col("pairs") >= max(10, 0.005 * self.pairs["train"]),

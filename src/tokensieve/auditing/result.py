@@ -56,7 +56,7 @@ class Audit:
         baseline_accuracy: test accuracy of TF-IDF + logistic regression on the same token counts; None without the baseline.
         honest_accuracy: test accuracy with all tokens, and of a model trained without the shortcut tokens; None if there are no
             shortcuts.
-        few_words: the 15 words of most information, and the test accuracy of a model of these and length alone; None for pairs.
+        few_words: the 15 most informative words, and the test accuracy of a model of these and length alone; None for pairs.
         label_issues: training documents that may have the wrong label (row, label, looks_like, margin, against).
         environments: for each token type and class, its effect in each environment and whether the effects agree; empty without
             environments.
@@ -154,7 +154,7 @@ class Audit:
 
     @cached_property
     def accuracy(self) -> Share:
-        """Test documents (of pairs, pairs) predicted correctly, with an interval over groups where documents belong together."""
+        """Test documents (of pairs, pairs) predicted correctly, with an interval over groups if documents are grouped."""
         return self.learned.task.accuracy(self.learned.f, self.learned.test)
 
     @property
@@ -265,8 +265,8 @@ class Audit:
         return [token for token in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(token))]
 
     def to_mask(self, finding: Finding) -> list[str]:
-        """What `mask` should cut: the finding's words; for a rating such as 7/10 all ratings on its scale; and for a fixed phrase
-        the whole phrase with every word that takes its place, because cutting "tablet" from "sent from my tablet" beside "sent from
+        """What `mask` should cut: the finding's words; for a rating such as 7/10, all ratings on its scale; and for a fixed phrase,
+        the whole phrase in all its variants, because cutting "tablet" from "sent from my tablet" beside "sent from
         my phone" leaves what gives the label away."""
         phrases = [self._whole_phrases.get(word) or [word] for word in self.maskable(finding)]
         found = dict.fromkeys(phrase for one in phrases for phrase in one)

@@ -29,8 +29,8 @@ class Score:
     Attributes:
         classes: the K class names.
         accuracy: fraction of documents predicted correctly, with its interval.
-        log_loss: mean of −log P(label), in nats; log K is what equal chances give.
-        majority_accuracy: fraction of the largest class: what always naming it would give.
+        log_loss: mean of −log P(label), in nats; log K for equal probabilities.
+        majority_accuracy: fraction of the largest class: the accuracy of always predicting it.
         confusion: documents by label (rows) and prediction (columns), shape (K, K).
         unlabelled: documents without a label, left out.
         unknown_labels: label → documents with a label that the model does not know, left out.
@@ -79,12 +79,12 @@ class ModelCard:
         precision: of each class, the fraction of its predictions that are correct.
         recall: of each class, the fraction of its documents that are predicted correctly.
         log_loss: mean of −log of the probability given to the label, in nats.
-        base_log_loss: the same of the class frequencies of the training documents.
+        base_log_loss: the same for predicting the class frequencies of the training documents.
         calibration: bins of the predicted class's probability (low, high): documents, its mean (confidence), accuracy with its
             95 % interval (accuracy_low, accuracy_high); bins without documents are left out.
         calibration_error: mean distance of confidence and accuracy over these bins, weighted by documents.
         lengths: groups by tokens that the model knows (low to high): documents, accuracy with its 95 % interval.
-        curve: training documents, accuracy with its 95 % interval of models trained on a part of them; empty where not asked for.
+        curve: training documents, accuracy with its 95 % interval of models trained on a part of them; empty if not requested.
     """
 
     confusion: Ints

@@ -157,7 +157,7 @@ class Settings(TrainSettings):
             object.__setattr__(self, "budget", Budget.parse(given))
 
     def to_dict(self) -> dict[str, Any]:
-        """As of training, with the budget as it is written on the command line."""
+        """The settings as JSON values, with the budget as written on the command line."""
         return super().to_dict() | {"budget": self.budget and str(self.budget), "thorough": self.thorough}
 
 
@@ -171,8 +171,8 @@ class CompareSettings:
 
     @property
     def limits(self) -> dict[str, float]:
-        """How many tokens may appear, vanish, change sign, become stronger or weaker; and by how much accuracy may fall, which it
-        does only where the interval of the difference lies beyond; an `InputError` for what is not of that form."""
+        """How many tokens may appear, vanish, change sign, become stronger or weaker; and by how much accuracy may fall (exceeded
+        only if the whole interval of the difference is beyond it); an `InputError` for anything else."""
         written = self.fail_on
         given = {} if written is None else _amounts(written, [*CHANGES, "accuracy"], "change")
         limits = {name: _limit(name, amount, str(written)) for name, amount in given.items()}
