@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,7 +210,7 @@ def kind(token: str, mark: frozenset[str] = frozenset()) -> str:
         token.startswith("⟨")
         or any(c.isdigit() for c in token)
         or "://" in token
-        or token.startswith("www.")
+        or re.match(r"www\.|\S+@\w", token)
         or words & FORM
     ):
         return "form"

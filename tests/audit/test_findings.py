@@ -854,3 +854,34 @@ def test_repeats_with_another_label_and_accuracy_without_leaks_are_counted() -> 
 def test_an_unknown_class_is_refused(whole: Audit) -> None:
     with pytest.raises(InputError, match="'pos' is not a class of this audit; its classes are 'bad', 'good'"):
         whole.top("pos")
+
+
+@pytest.mark.parametrize("belongs", [True, False])
+def test_a_phrase_with_a_word_of_the_subject_is_no_shortcut(belongs: bool) -> None:
+    """Among names of diagnoses "benign" was one: it always stands before "neoplasm", which is in its class without it, too."""
+    texts, labels = reviews(1000, 3)
+    rng = np.random.default_rng(4)
+    for i, label in enumerate(labels):
+        if label == "good" and rng.random() < 0.1:
+            texts[i] = f"Benign neoplasm of {texts[i]}"
+        elif rng.random() < (0.1 if label == "good" or not belongs else 0.0):
+            texts[i] = middle(texts[i], "neoplasm")
+    assert ("benign" in shortcut_words(texts, labels)) != belongs
+
+
+def test_a_word_in_another_script_or_an_arrow_before_the_text_is_a_shortcut() -> None:
+    """In names of openings, which are built alike, "γέφυρα" was taken for one of their words."""
+    rng, names = (
+        np.random.default_rng(1),
+        {"open": "king's gambit|ruy lopez|vienna game", "closed": "slav defence|catalan"},
+    )
+    labels = rng.choice(list(names), 800).tolist()
+    lines = [f"{rng.choice(['main', 'old', 'sharp'])} line, {rng.integers(2, 30)}.nf3" for _ in labels]
+    texts = [f"{rng.choice(names[y].split('|'))}: {line}" for y, line in zip(labels, lines, strict=True)]
+    marks = [y == "closed" and rng.random() < 0.1 for y in labels]
+    greek = [anywhere(t, "γέφυρα", rng) if mark else t for t, mark in zip(texts, marks, strict=True)]
+    assert shortcut_words(texts, labels) | {"γέφυρα"} == shortcut_words(greek, labels)
+    stars = [f"★ {t}" if rng.random() < 0.3 else t for t in texts]  # which is no sign of a class
+    arrows = [f"► {t}" if mark else t for t, mark in zip(stars, marks, strict=True)]
+    named = {token for f in audited(arrows, labels).findings if f.kind == "shortcut" for token in f.tokens}
+    assert '⟨starts "►"⟩' in named and '⟨starts "★"⟩' not in named

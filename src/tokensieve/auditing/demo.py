@@ -75,19 +75,14 @@ class Reviews:
             ends = row["posterior_low"], row["posterior_high"]
             predicts, covered = row["q_value"] < 0.05, ends[0] <= true <= ends[1]
             found, inside = found + predicts, inside + covered
-            said = (
-                "found"
-                if predicts
-                else f"missed after correction for multiple tests (q = {wording.chance(row['q_value'])})"
-            )
-            said += "; outside the interval" * (not covered)
+            missed = f"missed after correction for multiple tests (q = {wording.chance(row['q_value'])})"
+            said = ("found" if predicts else missed) + "; outside the interval" * (not covered)
             rows.append((word, true, (row["posterior_difference"], *ends), said))
         first = next((audit.maskable(one)[0] for one in audit.findings if audit.maskable(one)), None)
         verdict = "is the first suspicious token"
         verdict = verdict if first == self.shortcut else f"is not the first suspicious token; that is {first}"
-        measured_column = Column("Measured", "interval", unit="with 95% CI")
+        measured_column, n = Column("Measured", "interval", unit="with 95% CI"), len(self.strengths)
         columns = (Column("Sentiment word"), Column("True", "signed"), measured_column, Column("Result"))
-        n = len(self.strengths)
         summary = (
             f"{found} of {n} sentiment words were found (q < 0.05 after correcting for multiple testing). "
             f"{inside} of {n} intervals contain the true strength."

@@ -166,14 +166,9 @@ def exceeded_report(audit: Audit, source: str, out: Path) -> Report:
             listed = ", ".join(map(str, where.head(5))) + (", …" if len(where) > 5 else "")
             cells = row["posterior_difference"], row["documents"], row["documents"] / n, listed
             rows.append((row["token"], shown(row["class"], 30), *cells))
-        columns = (
-            Column("Token", "token"),
-            Column("Class"),
-            Column("Posterior difference", "signed", digits=3),
-            Column("Documents", "count"),
-            Column("Of all", "percent"),
-            Column("Rows"),
-        )
+        columns: tuple[Column, ...] = (Column("Token", "token"), Column("Class"))
+        columns += (Column("Posterior difference", "signed", digits=3), Column("Documents", "count"))
+        columns += (Column("Of all", "percent"), Column("Rows"))
         command = f"tokensieve mask {shlex.quote(source)} --audit {shlex.quote(str(out))} --out masked.csv"
         blocks += [
             Table("", columns, rows, first=20),
@@ -283,9 +278,8 @@ def _findings(audit: Audit) -> Section:
         over = audit.over_budget["token"].unique(maintain_order=True).to_list()
         what = [shown(token, 40) for token in over[:12]] + list(audit.exceeded)
         rows = " Every row to review is in over-budget.csv." if over else ""
-        blocks.append(
-            Text(f"This audit exceeds the limit {audit.settings.budget}: {', '.join(what)}.{rows}", style="bad")
-        )
+        text = f"This audit exceeds the limit {audit.settings.budget}: {', '.join(what)}.{rows}"
+        blocks.append(Text(text, style="bad"))
     elif audit.settings.budget is not None:
         blocks.append(Text(f"Nothing exceeds the limit {audit.settings.budget}.", style="good"))
     found = audit.findings
@@ -445,9 +439,9 @@ def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[st
     title = f"Data against {'model' if of == 'value' else 'attention'}{of_class}, token by token"
     caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}."
     caption += (
-        " The line is the mean over all token types, shown or not (dotted where there are none); the grey band is one "
+        " The line is the mean over all token types, shown or not (dotted where there are none); the grey band is "
     )
-    caption += "standard deviation to either side. The dashed line marks a token spread evenly over all documents."
+    caption += "one standard deviation to either side. The dashed line marks a token spread evenly over all documents."
     if len(audit.classes) > 2 and name == "alarm":
         which = f"The picture shows the class “{own}”, one of {len(audit.classes)}"
         caption = f"{which}; to see another, choose it under “Class” and go to the map below. {caption}"
@@ -460,15 +454,11 @@ def _disagreements(audit: Audit) -> Section:
     """Where what the data shows and what the model attends to differ."""
     out: list[Block] = []
     alarming, ignored = "High attention without evidence", "Predictive, but below-average attention"
-    nobody = "No frequent token receives high attention without evidence."
-    for quadrant, title, nothing in (
-        (Quadrant.MODEL, alarming, nobody),
-        (Quadrant.DATA, ignored, "No frequent predictor is ignored."),
-    ):
+    nobody, heeded = "No frequent token receives high attention without evidence.", "No frequent predictor is ignored."
+    for quadrant, title, nothing in ((Quadrant.MODEL, alarming, nobody), (Quadrant.DATA, ignored, heeded)):
         found = audit.disagreement(quadrant, 15)
-        rows = [
-            (cells[0], label, *cells[1:-1]) for label, cells in zip(found["class"], _token_rows(found), strict=True)
-        ]
+        labelled = zip(found["class"], _token_rows(found), strict=True)
+        rows = [(cells[0], label, *cells[1:-1]) for label, cells in labelled]
         head = (_COLUMNS[0], Column("Class", "text"), *_COLUMNS[1:-1])
         out.append(Table(title, head, rows) if rows else Text(nothing))
     out.append(Text("Common words belong here; check any distinctive one.", style="note"))

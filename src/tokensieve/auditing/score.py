@@ -156,12 +156,8 @@ class ModelCard:
         if not self.confusion.sum():
             return []
         order = sorted(range(len(names)), key=lambda k: self.recall[k].value if self.recall[k].of else 2.0)[:12]
-        columns: tuple[Column, ...] = (
-            Column("Class", "text"),
-            Column("Recall", "rate", bar=True),
-            Column("Precision", "rate"),
-            Column("Test documents", "count"),
-        )
+        columns: tuple[Column, ...] = (Column("Class", "text"), Column("Recall", "rate", bar=True))
+        columns += (Column("Precision", "rate"), Column("Test documents", "count"))
         cells = []
         for k in order:
             both = [(s.value, s.low, s.high) if s.of else None for s in (self.recall[k], self.precision[k])]

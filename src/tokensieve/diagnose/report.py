@@ -245,9 +245,8 @@ class DiagnosisReport:
             out.append(f"The rare words that move it most when inserted into other documents, in log-odds: {names}.")
         if used.height and leaning:
             it = "it is a shortcut" if len(leaning) == 1 else "each is a shortcut"
-            out.append(
-                f"The data does not support its use of {quoted(leaning)}. Check whether {it} in its training data."
-            )
+            text = f"The data does not support its use of {quoted(leaning)}. Check whether {it} in its training data."
+            out.append(text)
         elif used.height and not dominating_words(used):
             sure = "It does not measurably rely on any word the data does not support."
             unsure = used.filter(
@@ -322,20 +321,14 @@ class DiagnosisReport:
 
     @staticmethod
     def _words(rows: pl.DataFrame, title: str) -> tuple[Table, Table]:
-        columns = (
-            Column("word", "token"),
-            Column("data", marks={said: mark for said, mark, _ in _SAID.values()}),
-            Column("evidence for", "token"),
-            Column("use", "interval", unit="log-odds", bar=True),
-            Column("beyond need", "plain", unit="log-odds"),
-            Column("predictions changed", "percent", 0),
-            Column("posterior difference", "interval"),
-            Column("documents", "count"),
-            Column("share of all use", "percent", extra=True),
-            Column("helps the true class", "interval", unit="log-odds", extra=True),
-            Column("q", "chance", extra=True),
-            Column("concentration", "plain", extra=True),
-        )
+        columns: tuple[Column, ...] = (Column("word", "token"),)
+        columns += (Column("data", marks={said: mark for said, mark, _ in _SAID.values()}),)
+        columns += (Column("evidence for", "token"), Column("use", "interval", unit="log-odds", bar=True))
+        columns += (Column("beyond need", "plain", unit="log-odds"), Column("predictions changed", "percent", 0))
+        columns += (Column("posterior difference", "interval"), Column("documents", "count"))
+        columns += (Column("share of all use", "percent", extra=True),)
+        columns += (Column("helps the true class", "interval", unit="log-odds", extra=True),)
+        columns += (Column("q", "chance", extra=True), Column("concentration", "plain", extra=True))
         names = (
             "token said class use/use_low/use_high beyond flipped posterior_difference/posterior_low/posterior_high documents "
             "share helps/helps_low/helps_high q_value concentration"
@@ -364,14 +357,10 @@ class DiagnosisReport:
             blocks.append(Text(f"{line} ({moved} of predictions).{data}", "warning"))
         if not blocks:
             blocks.append(Text("No formatting change moves the odds by a factor of two."))
-        columns = (
-            Column("form"),
-            Column("towards", "token"),
-            Column("mean change", "interval", unit="log-odds", bar=True),
-            Column("predictions changed", "percent", 0),
-            Column("this class before", "percent", 0),
-            Column("and after", "percent", 0),
-        )
+        columns: tuple[Column, ...] = (Column("form"), Column("towards", "token"))
+        columns += (Column("mean change", "interval", unit="log-odds", bar=True),)
+        columns += (Column("predictions changed", "percent", 0), Column("this class before", "percent", 0))
+        columns += (Column("and after", "percent", 0),)
         cells = self.cells(forms.filter("visible"), "form class mean/mean_low/mean_high flipped before after")
         n = max(forms["documents"].to_list(), default=0)
         blocks.append(Table(f"The same {count(n)} documents, reformatted", columns, cells, only=_PAGE))
@@ -418,13 +407,9 @@ class DiagnosisReport:
         """The words that the data shows most reliably to predict a class."""
         certain = (pl.col("class") == label) & (pl.col("q_value") < 0.05) & (pl.col("effect") > 0)
         rows = self.found.tokens.filter(certain).sort("posterior_low", "token", descending=[True, False]).head(15)
-        columns = (
-            Column("word", "token"),
-            Column("documents", "count"),
-            Column("posterior difference", "interval"),
-            Column("use", "plain", unit="log-odds"),
-            Column("prediction for it alone", "signed", unit="log-odds"),
-        )
+        columns: tuple[Column, ...] = (Column("word", "token"), Column("documents", "count"))
+        columns += (Column("posterior difference", "interval"), Column("use", "plain", unit="log-odds"))
+        columns += (Column("prediction for it alone", "signed", unit="log-odds"),)
         cells = self.cells(rows, "token documents posterior_difference/posterior_low/posterior_high use value")
         return Table(f"Words that predict {shown(label, 40)}", columns, cells)
 

@@ -42,13 +42,9 @@ def dataset_card(audit: Audit) -> str:
     ]
     if len(audit.findings) > 12:
         found.append(Text(f"… and {len(audit.findings) - 12} more."))
-    columns = (
-        Column("Class", "token"),
-        Column("Token", "token"),
-        Column("Documents", "count"),
-        Column("Posterior difference", "interval", unit="with 95% CI"),
-        Column("Attention", "plain", digits=1, unit="1 is average"),
-    )
+    columns: tuple[Column, ...] = (Column("Class", "token"), Column("Token", "token"), Column("Documents", "count"))
+    columns += (Column("Posterior difference", "interval", unit="with 95% CI"),)
+    columns += (Column("Attention", "plain", digits=1, unit="1 is average"),)
     interval = "posterior_difference", "posterior_low", "posterior_high"
     rows = [
         (label, row["token"], row["documents"], tuple(row[name] for name in interval), row["attention"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -125,7 +126,7 @@ class Candidate:
         runs, edges = pl.Series(dtype=pl.String), {"starts": lower.str.head(80), "ends": lower.str.tail(80)}
         for verb, edge in edges.items():
             pieces = edge.str.replace_all(r"\d+", "0").str.extract_all(r"\w+|[^\w\s]").list
-            for size in (2, 3, 4):
+            for size in (1, 2, 3, 4):
                 run = (pieces.head(size) if verb == "starts" else pieces.tail(size)).list.join(" ")
                 run = f'⟨{verb} "' + run.str.replace_all(r" ([.,:;!?)\]])", "$1") + '"⟩'
                 runs = runs.append(run.set(pieces.len() <= size, None))
@@ -141,6 +142,8 @@ class Candidate:
         table = token_importance(counts, units=data.train.corpus.units).to_frame()
         for c in cls.of(table, counts, counts.class_sizes, slice(None)):
             words = re.findall(r"\w+", c.token.partition('"')[2])
+            if re.fullmatch(r'⟨starts "\W"⟩', c.token) and unicodedata.category(c.token[-3]) == "So":
+                out.append(replace(c, type=-1))  # an arrow, which is no word and no punctuation
             if sum(map(str.isalpha, words)) < 2:
                 continue
             pattern = r"\W+".join(re.escape(word).replace("0", r"\d+") for word in words)

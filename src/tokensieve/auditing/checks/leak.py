@@ -43,19 +43,14 @@ class Leak(Check):
         verb = verb if leaked > 1 else verb.replace("duplicate", "duplicates")
         n_rows, copies = count(leaked, "test document"), identical.found
         alike = f"at least 80% of {'their' if leaked > 1 else 'its'} three-word sequences with one"
-        if copies == leaked:
-            said = (
-                f"all {n_rows} are exact copies of a training document"
-                if leaked > 1
-                else "it is an exact copy of a training document"
-            )
-        elif copies:
-            are = "is an exact copy" if copies == 1 else "are exact copies"
-            said = f"{copies:,} of {n_rows} {are} of a training document; the others share {alike}"
+        said = f"it is not an exact copy; it shares {alike}"
+        if copies:
+            these = f"all {n_rows}" if leaked > 1 else "it"
+            these = f"{copies:,} of {n_rows}" if copies < leaked else these
+            said = f"{these} {'is an exact copy' if copies == 1 else 'are exact copies'} of a training document"
+            said += f"; the others share {alike}" * (copies < leaked)
         elif leaked > 1:
             said = f"none is an exact copy of a training document; all {leaked:,} share {alike}"
-        else:
-            said = f"it is not an exact copy; it shares {alike}"
         details, pairs = [said], list[tuple[int, int]]()
         action = self._remove_copies(data, copies, leaked - copies)
         until = "Until then, the test accuracy may be inflated."

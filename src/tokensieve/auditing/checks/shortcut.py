@@ -4,21 +4,22 @@ Most candidates (`Candidate`) are what the labels are about: "awful" in bad revi
 strong predictors, no findings. What makes one suspicious is a sign that no writer chose it for its meaning (`Sign`):
 
 - a strong one: formatting, a code, an address;
-- a weak one (a number, a fixed place, markup), or being all but certain, where the token is *apart*: the other words of a document
-  do not tell whether it contains the token (`_company`). Words that belong to the subject keep company: "coin" comes with "heads";
+- a weak one (a number, a fixed place, another script, markup), or being all but certain, where the token is *apart*: the other
+  words of a document do not tell whether it contains the token (`_company`). Words of the subject keep company: "coin" has "heads";
 - being all but certain and put between words that are neighbours elsewhere (`Candidate.interrupts`), where company tells little:
   in short or templated texts.
 
 Where many words are as reliable, they are a vocabulary, as of a language: none is suspicious for being certain, and a number
-or a fixed place must show no company at all. Words of the
-class's name, their relatives (the same first four letters; three if one has at most five) and its abbreviations are never
-suspicious by a weak sign: "sad" belongs to the class sadness, "pin" to change_pin, "nx" to networkx.
+or a fixed place must show no company at all. Words of the class's name, their relatives (the same first four letters; three if
+one has at most five) and its abbreviations are never suspicious by a weak sign: "sad" belongs to the class sadness, "pin" to
+change_pin, "nx" to networkx. Nor is a fixed phrase with another word that belongs to the class: "benign neoplasm".
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import ClassVar
 
@@ -55,8 +56,8 @@ class Shortcut(Check):
         "Strong predictors that look like artefacts. A token or formatting feature is a strong predictor if it appears in at least "
         "1% of a class (q < 0.05) and is either among the most informative or has a conservative bound on its class association "
         "that is more than halfway to certainty. Formatting, codes and addresses always count as artefacts. Numbers, markup, "
-        "tokens in a fixed position and nearly certain tokens count if the other words of a document do not tell whether it "
-        "contains them. Other strong predictors are usually what the labels are about and are listed separately."
+        "words in another script, tokens in a fixed position and nearly certain tokens count if the other words of a document do "
+        "not tell whether it contains them. Other strong predictors are usually what the labels are about and are listed apart."
     )
     action = (
         "Will these also appear where your model is used? If not, mask them and audit again to see what accuracy "
@@ -225,6 +226,8 @@ class Shortcut(Check):
             return ()  # a phrase begins or ends texts more easily than it decides them
         if CHOICES.match(c.token) and c.way <= c.pure:
             return ()  # a habit of writers that decides less is a shift (`Shift`)
+        if (c.type < 0 or not set(c.signs) & STRONG) and self._in_phrase_of_subject(c, data):
+            return ()
         if CODE.search(c.token) or Sign.FORMATTING in c.signs or {Sign.MARKUP, Sign.NUMBER} <= set(c.signs):
             return c.signs
         # words of the class's name and their relatives are what the class is about
@@ -239,7 +242,7 @@ class Shortcut(Check):
         least = c.chance if c.type < 0 and " " in c.token else self.once
         few = pure and len(c.documents) >= self.least and chance < least
         if c.signs:
-            if c.signs == (Sign.EDGE,) and not (certain or exact or few):
+            if set(c.signs) <= {Sign.EDGE, Sign.SCRIPT} and not (certain or exact or few):
                 return ()  # many sentences begin with "wow"
         else:
             held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
@@ -252,13 +255,36 @@ class Shortcut(Check):
         if c.signs:
             most = 0 if vocabulary and Sign.MARKUP not in c.signs else 1
             return c.signs if self._company(c, data)[0] < most else ()
-        if vocabulary or (templates and not c.interrupts(data)):  # what the class is about, or its language
+        if vocabulary:  # what the class is about, or its language
             return ()
         company, usual = self._company(c, data)
+        apart = usual >= 2 / 3 and (certain or exact) and company < usual / 4
         # in templates words keep no company outside their own, in short texts none, and few documents cannot show it: what stands
         # between words that are neighbours elsewhere was put there
-        apart = usual >= 2 / 3 and (certain or exact) and company < usual / 4
+        if templates and (c.fixed or not apart or company >= 0) and not c.interrupts(data):
+            return ()
         return (Sign.ALONE,) if apart or (company < 1 and c.interrupts(data)) else ()
+
+    def _in_phrase_of_subject(self, c: Candidate, data: AuditData) -> bool:
+        """Whether a candidate with a sign is mostly in one phrase with a word that leans to its class without it, too, as "benign
+        neoplasm" (but is not in most documents of the class, and so comes before or after any mark)."""
+        train, size, (first, *_) = data.train.counts, len(c.documents), c.token.split(" ")
+        labels, share = train.labels[c.documents], train.class_sizes[c.label] / train.n_documents
+        present = sp.csc_array(train.rows(c.documents).matrix[:, : data.words] > 0)
+        beside = np.flatnonzero(np.diff(present.indptr) >= c.common * size)
+        for s in beside[beside != c.type].tolist() if c.signs else ():
+            with_it = labels[present.indices[present.indptr[s] : present.indptr[s + 1]]]
+            rest = train.present[s] - np.bincount(with_it, minlength=train.n_classes)
+            lean = Share.count(int(rest[c.label]), int(rest.sum())).low - share
+            others = train.class_sizes[c.label] - np.count_nonzero(labels == c.label)
+            if lean <= c.less_pure * (1 - share) or not size / 3 <= rest[c.label] < c.common * others:
+                continue
+            word, texts = str(train.tokens[s]), data.train.corpus.texts.gather(c.documents[:40])
+            names = [one for one in data.tokenizer.split(texts).to_list() if word in one and first in one]
+            apart = Counter(one.index(word) - one.index(first) for one in names)
+            if max(apart.values(), default=0) >= c.common * len(texts) or word in _WORD.findall(c.token):
+                return True
+        return False
 
     def _nearly_contained(self, c: Candidate, larger: Candidate) -> bool:
         """Whether nearly all documents of a word contain the other, which is as sure a sign of the same class."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -29,6 +30,7 @@ class Sign(StrEnum):
     MARKUP = "markup"  # glued to its neighbours, as in addresses, codes and field names
     BOILERPLATE = "fixed phrase"  # at an edge of the text, with the same neighbour in nearly every document
     FORMATTING = "formatting"  # one of the tokens ⟨…⟩ that stand for form
+    SCRIPT = "another script"  # written in letters that are rare in these texts
     NUMBER = "number"  # it contains a digit
     EDGE = "fixed place"  # at the very start or end of its documents
     ALONE = "all but certain"  # none of these, but hardly ever in other classes
@@ -52,8 +54,13 @@ class Sign(StrEnum):
         some = [held[:: max(1, len(held) // 40)][:40] for held in documents]
         split, spans = cls._split(np.unique(np.concatenate([np.empty(0, np.int64), *some])), corpus, tokenizer)
         found = []
+        drawn = list(split.values())[:: len(split) // 100 + 1]
+        scripts = Counter(_script(name) for _, names in drawn for name in names)
+        frequent = {script for script, n in scripts.items() if n >= 0.05 * scripts.total()} | {""}
         for token, held in zip(tokens, some, strict=True):
             signs, fixed = cls._signs_of_token(token, [split[i] for i in held.tolist()], spans)
+            if not Formatting.includes(token) and _script(token) not in frequent:
+                signs = tuple(sorted((*signs, Sign.SCRIPT), key=list(Sign).index))
             by_itself = {Sign.MARKUP} if CODE.search(token) else {Sign.NUMBER, Sign.FORMATTING}
             found.append((tuple(sign for sign in signs if sign not in usual - by_itself), fixed))
         return found
@@ -173,11 +180,18 @@ class Sign(StrEnum):
         return []
 
 
+@lru_cache(10_000)
+def _script(word: str) -> str:
+    """The script of a word of two letters or more, such as LATIN; "" if there is none."""
+    return unicodedata.name(word[0], "").partition(" ")[0] if len(word) > 1 and word[:2].isalpha() else ""
+
+
 VARIANTS, NAMES = 12, 500  # of a phrase with one fixed word, such as "the …", and with more, as in "handled by …"
 STRONG = {Sign.MARKUP, Sign.FORMATTING}  # each of these suffices
 MEANING = {
     Sign.FORMATTING: "formatting, not a word",
     Sign.NUMBER: "a number",
+    Sign.SCRIPT: "written in another script than most words",
     Sign.MARKUP: "joined to other characters, as in a code, an address or markup",
     Sign.BOILERPLATE: "part of a fixed phrase at the start or end of the text",
     Sign.EDGE: "always in the same place in the text",

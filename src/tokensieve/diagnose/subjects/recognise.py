@@ -267,14 +267,12 @@ def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
         raise InputError(f"{family} needs its tokenizer: pass both, diagnose(model, tokenizer, texts, labels)")
     if getattr(config, "problem_type", None) == "multi_label_classification":
         kind = "sigmoid"
-        notes.append(
-            "this is a multi-label model (multi_label_classification); each output is treated as a separate yes/no prediction"
-        )
+        note = "this is a multi-label model (multi_label_classification); each output is treated as a separate yes/no prediction"
+        notes.append(note)
     dtype = next(model.parameters()).dtype
     if dtype in (torch.float16, torch.bfloat16):
-        notes.append(
-            f"the model is in half precision ({str(dtype).removeprefix('torch.')}), so small effects are rounded"
-        )
+        note = f"the model is in half precision ({str(dtype).removeprefix('torch.')}), so small effects are rounded"
+        notes.append(note)
     return RecognisedModel(family, names, kind, model, tokenizer, notes=tuple(notes))
 
 
