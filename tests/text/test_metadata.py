@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from calls import Run
+from calls import Run, fast_first
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
@@ -66,7 +66,7 @@ def test_a_column_that_gives_the_label_away_is_a_shortcut() -> None:
 
 
 def test_what_columns_alone_predict_is_a_finding_and_the_text_alone_is_none() -> None:
-    frame = reviews(800).with_columns(site=pl.Series(np.arange(800) % 3).cast(pl.String))
+    frame = reviews(500).with_columns(site=pl.Series(np.arange(500) % 3).cast(pl.String))
     source = pl.when(pl.col("label") == "toxic", pl.int_range(pl.len()) % 5 < 3).then(pl.lit("forum")).otherwise("site")
     told = frame.with_columns(source=source)
     found = audit(read_corpus(told, columns=["source", "site"]), Settings(baseline=False)).findings
@@ -192,13 +192,13 @@ def test_two_judges_who_reward_different_things_are_told_apart() -> None:
     assert row["stability"] == "unstable" and row["lean in judge X"] > 0.3 > -0.3 > row["lean in judge Y"]
 
 
-def test_two_judges_who_reward_the_same_are_not() -> None:
-    for seed in range(1, 4):
-        corpus = read_corpus(judged(seed=seed, differ=False), **JUDGED)
-        found = audit(corpus, Settings(baseline=False, thorough=False))
-        assert not [one for one in found.findings if one.kind == "unstable"]
-        stable = found.environments.filter(pl.col("token") == "tapestry")["stability"]
-        assert stable.to_list() == ["stable", "stable"]
+@pytest.mark.parametrize("seed", fast_first(range(1, 4)))
+def test_two_judges_who_reward_the_same_are_not(seed: int) -> None:
+    corpus = read_corpus(judged(seed=seed, differ=False), **JUDGED)
+    found = audit(corpus, Settings(baseline=False, thorough=False))
+    assert not [one for one in found.findings if one.kind == "unstable"]
+    stable = found.environments.filter(pl.col("token") == "tapestry")["stability"]
+    assert stable.to_list() == ["stable", "stable"]
 
 
 def test_judges_given_as_groups_are_told_how_they_are_compared() -> None:

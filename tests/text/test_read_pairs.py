@@ -197,6 +197,7 @@ def layouts() -> dict[str, tuple[pl.DataFrame, dict[str, object]]]:
     }
 
 
+@pytest.mark.slow
 def test_layouts_of_the_same_pairs_give_the_same_findings(layouts: dict[str, tuple[pl.DataFrame, dict]]) -> None:
     found = {}
     for name in ("chosen", "winner", "lists"):

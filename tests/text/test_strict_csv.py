@@ -38,7 +38,7 @@ def outcome(path: Path) -> list[tuple[str, ...]] | str:
         return str(problem)
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(deadline=None, derandomize=True, max_examples=4 * settings.default.max_examples)
 @given(st.one_of(sound, st.lists(PIECES, max_size=14).map("".join)))
 @example('a,"x""y"\n "z","b"\na,"c\n"b"')
 @example('a,"b"\n"c,"b"\nd",d"')
