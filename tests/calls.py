@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import polars as pl
@@ -40,6 +42,23 @@ def fails(source: Any, *parts: str, **options: Any) -> None:
     assert "\n" not in message
     for part in parts:
         assert part in message, message
+
+
+class _Later:
+    def __init__(self, name: str) -> None:
+        self._module = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # pytest looks at every object of a file
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self._module), name)
+
+
+def later(name: str) -> Any:
+    """A library that is imported when a test first uses it, since every worker collects every file; without it they are skipped."""
+    if find_spec(name) is None:
+        pytest.skip(f"{name} is not installed", allow_module_level=True)
+    return _Later(name)
 
 
 def fast_first(cases: Iterable[Any], n: int = 1) -> list[Any]:

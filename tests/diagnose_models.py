@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import torch
-import transformers as tf
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from calls import later
 from tokensieve.auditing.demo import DEVICES, Reviews, demo_reviews
+
+torch = later("torch")
+tf = later("transformers")
 
 FAMILIES = ("bert", "roberta", "distilbert", "electra", "deberta-v2", "modernbert", "gpt2", "llama")
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

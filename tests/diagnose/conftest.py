@@ -10,11 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
 from artefacts import Artefact
+from calls import later
 from diagnose_models import planted_reviews
 from tokensieve.diagnose import Diagnosis, load
+
+torch = later("torch")
+later("transformers")
 
 
 @pytest.fixture(scope="session", autouse=True)

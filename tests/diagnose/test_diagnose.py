@@ -15,17 +15,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from tokensieve.progress import silent
-
-torch = pytest.importorskip("torch")
-tf = pytest.importorskip("transformers")
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from test_encoding import TEXTS, WORDS
 
-from calls import fast_first
+from calls import fast_first, later
 from diagnose_models import FAMILIES, build, fit, kind_of, planted_reviews
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
@@ -34,14 +29,18 @@ from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.judgement.agreement import Correlation, Evidence
 from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.subjects.loading import untrained_twin
-from tokensieve.diagnose.subjects.reader import Reader
 from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.diagnose.subjects.windows import SPECIAL, Frame, Input, PieceSubject, Windows
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import Z95
+from tokensieve.progress import silent
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
+
+torch = later("torch")
+tf = later("transformers")
+reading = later("tokensieve.diagnose.subjects.reader")
 
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
 
@@ -56,8 +55,8 @@ def test_attention_and_effects_against_one_document_at_a_time(family: str) -> No
     rng = np.random.default_rng(0)
     kinds = [windows.types[a:z] for a, z in zip(windows.starts, windows.starts[1:], strict=False)]
     share = [np.where(one == SPECIAL, np.nan, rng.random(len(one))) for one in kinds]
-    with Reader.prepared(model, 0):
-        reader = Reader(model, Outputs((1, 0), 2, 2), frame)
+    with reading.Reader.prepared(model, 0):
+        reader = reading.Reader(model, Outputs((1, 0), 2, 2), frame)
         assert reader.layers == 2 and reader.differentiable and reader.padding == "right"
         assert reader.reads == ("last" if family in ("gpt2", "llama") else "first")
         logits, attention = reader.look(batch)
@@ -96,8 +95,8 @@ def test_where_the_answer_is_read_from_the_text_a_word_is_blanked_in_its_place(f
     frame, words, at = Frame.of(tokenizer), [np.array([5]), np.array([2, 5])], np.array([1, 0])
     windows = Windows(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
     table = model.get_input_embeddings()
-    with Reader.prepared(model, 0):
-        reader = Reader(model, Outputs((0, 1), 2, 2), frame)
+    with reading.Reader.prepared(model, 0):
+        reader = reading.Reader(model, Outputs((0, 1), 2, 2), frame)
         assert reader.reads_text is (family == "gpt2")
         found = PieceSubject(reader, windows, 2).without(words, at)
         for row, (some, w) in enumerate(zip(words, at, strict=True)):
@@ -121,8 +120,8 @@ def test_on_the_straight_path_effects_add_up_to_the_change_of_the_answer(family:
     text = [windows.types[a:z] != SPECIAL for a, z in zip(windows.starts, windows.starts[1:], strict=False)]
     empty = [Input(np.where(mask, 0, one.ids).astype(np.int32)) for one, mask in zip(batch, text, strict=True)]
     outputs, sums, steps = Outputs((0, 1), 2, 2), np.zeros(2), 12
-    with Reader.prepared(model, 0):
-        reader = Reader(model, outputs, frame)
+    with reading.Reader.prepared(model, 0):
+        reader = reading.Reader(model, outputs, frame)
         for step in range(steps):
             share = [np.where(mask, (step + 0.5) / steps, np.nan) for mask in text]
             found = reader.integrate(batch, share, np.zeros(2, dtype=np.int64))
@@ -136,8 +135,8 @@ def test_the_model_is_left_as_it_was() -> None:
     model.set_attn_implementation("sdpa")
     model.train()
     model.config.pad_token_id = None
-    with Reader.prepared(model, 0):
-        assert Reader(model, Outputs((0, 1), 2, 2), Frame.of(tokenizer)).layers == 2
+    with reading.Reader.prepared(model, 0):
+        assert reading.Reader(model, Outputs((0, 1), 2, 2), Frame.of(tokenizer)).layers == 2
     assert model.config._attn_implementation == "sdpa" and model.training and model.config.pad_token_id is None
     assert all(p.requires_grad for p in model.parameters())
 
@@ -147,8 +146,8 @@ def test_mean_pooling_is_seen() -> None:
     config = model.config
     config.classifier_pooling = "mean"
     other = tf.AutoModelForSequenceClassification.from_config(config, attn_implementation="eager")
-    with Reader.prepared(other, 0):
-        reader = Reader(other, Outputs((0, 1), 2, 2), Frame.of(tokenizer))
+    with reading.Reader.prepared(other, 0):
+        reader = reading.Reader(other, Outputs((0, 1), 2, 2), Frame.of(tokenizer))
         _, attention = reader.look([Input(np.arange(5, 5 + n, dtype=np.int32)) for n in (4, 9)])
     assert reader.reads == "mean"
     for received in attention:
@@ -206,8 +205,8 @@ def test_more_draws_are_the_mean_of_single_ones() -> None:
     model, tokenizer = build("bert", TEXTS.to_list())
     frame = Frame.of(tokenizer)
     windows = Windows(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
-    with Reader.prepared(model, 0):
-        subject = PieceSubject(Reader(model, Outputs((0, 1), 2, 2), frame), windows, 2)
+    with reading.Reader.prepared(model, 0):
+        subject = PieceSubject(reading.Reader(model, Outputs((0, 1), 2, 2), frame), windows, 2)
         m, at, heads = len(subject.types), np.arange(3), np.zeros(3, dtype=np.int64)
         both, one, other = np.zeros(m), np.zeros(m), np.zeros(m)
         subject.integrate(at, heads, both, draws=2)

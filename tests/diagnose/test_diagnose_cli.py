@@ -14,10 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-torch = pytest.importorskip("torch")
-tf = pytest.importorskip("transformers")
-from safetensors.torch import load_file, save_file
-
+from calls import later
 from pages import HOSTILE, Page, pictures_in, violations
 from tokensieve import __version__
 from tokensieve.cli.command import progress_bar
@@ -28,6 +25,10 @@ from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.errors import InputError
 from tokensieve.report.html import page as html_page
 from tokensieve.report.pictures import specification
+
+torch = later("torch")
+tf = later("transformers")
+tensors = later("safetensors.torch")
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = ["--min-documents", "5", "--batch-size", "64"]
@@ -106,16 +107,18 @@ def test_windows_mapping_and_resuming(run: Run, home: Path, tmp_path: Path) -> N
 
 
 def nan(folder: Path) -> None:
-    weights = load_file(folder / "model.safetensors")
+    weights = tensors.load_file(folder / "model.safetensors")
     max(weights.values(), key=lambda x: x.numel()).view(-1)[3] = float("nan")
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    tensors.save_file(weights, folder / "model.safetensors", {"format": "pt"})
 
 
 def headless(folder: Path) -> None:
     weights = {
-        name: w for name, w in load_file(folder / "model.safetensors").items() if not name.startswith("classifier")
+        name: w
+        for name, w in tensors.load_file(folder / "model.safetensors").items()
+        if not name.startswith("classifier")
     }
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    tensors.save_file(weights, folder / "model.safetensors", {"format": "pt"})
 
 
 def pickled(folder: Path) -> None:

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-
-from tokensieve.progress import silent
-
-torch = pytest.importorskip("torch")
-tf = pytest.importorskip("transformers")
 from tokenizers import Tokenizer
 
+from calls import later
 from diagnose_models import build, framed, kind_of, train_tokenizer
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose.subjects.windows import REST, SPECIAL, Frame, Windows
 from tokensieve.errors import InputError
+from tokensieve.progress import silent
 from tokensieve.text.tokenizers import WordTokenizer
+
+torch = later("torch")
+tf = later("transformers")
 
 TEXTS = demo_reviews(120, seed=3).texts
 WORDS = ("bad", "good", "not", "plot", "tablet", "the", "wonderful")

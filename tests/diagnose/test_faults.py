@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import torch
 from scipy.stats import t as t_distribution
 from scipy.stats import ttest_1samp
 from sklearn.metrics import roc_auc_score
 
-from calls import fast_first
+from calls import fast_first, later
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.comparison import _changes, _sizes
 from tokensieve.diagnose.effects.confirming import Trials
@@ -33,6 +32,8 @@ from tokensieve.report.markdown import markdown
 from tokensieve.report.terminal import show
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts
+
+torch = later("torch")
 
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
 FOUR = ("art", "law", "sea", "war")

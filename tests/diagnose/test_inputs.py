@@ -12,21 +12,23 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import torch
-import transformers as tf
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from calls import fast_first
+import tokensieve.diagnose
+from calls import fast_first, later
 from diagnose_models import build, planted_reviews, save
-from tokensieve.diagnose import DiagnoseSettings, Diagnosis, LabelWords, diagnose, load
+from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
 from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.diagnose.subjects.windows import SEPARATOR, SPECIAL, SPLITTER, Frame, Windows
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.pairs import read_pairs
+
+torch = later("torch")
+tf = later("transformers")
 
 QUICK = DiagnoseSettings(min_documents=5, batch_size=64, max_documents=60, untrained=False)
 
@@ -142,7 +144,7 @@ def test_a_language_model_answers_with_words(few: Any) -> None:
         tf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=258)
     )
     model.eval()
-    words = LabelWords(model, tokenizer, {"0": " bad", "1": " good"}, "Review: {text} It was")
+    words = tokensieve.diagnose.LabelWords(model, tokenizer, {"0": " bad", "1": " good"}, "Review: {text} It was")
     found = diagnose(words, tokenizer, *few, DiagnoseSettings(min_documents=5, max_documents=60))
     assert (
         found.reading["method"] == "integrated gradients"
@@ -159,7 +161,7 @@ def test_a_language_model_answers_with_words(few: Any) -> None:
     direct = words(ids, torch.ones_like(ids)).logits[0].detach()
     assert float(direct[1] - direct[0]) == pytest.approx(float(z[good] - z[bad]), abs=1e-5)
     with pytest.raises(InputError, match="start with the same token"):
-        LabelWords(model, tokenizer, {"0": " bad", "1": " bad"})
+        tokensieve.diagnose.LabelWords(model, tokenizer, {"0": " bad", "1": " bad"})
     with pytest.raises(InputError, match="LabelWords"):
         diagnose(model, tokenizer, *few, QUICK)
 
@@ -368,7 +370,7 @@ def test_words_that_answer_as_options(few: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"needs pairs of texts: .* --text twice"):
         diagnose(words, same, *few, QUICK)
     with pytest.raises(InputError, match=r"\{text\} once"):
-        LabelWords(words.model, same, {"0": " bad", "1": " good"}, "{second} {text}")
+        tokensieve.diagnose.LabelWords(words.model, same, {"0": " bad", "1": " good"}, "{second} {text}")
 
 
 def test_a_pickle_is_not_opened(tmp_path: Path) -> None:

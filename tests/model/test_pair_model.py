@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calls import later
 from tokensieve.auditing.demo import demo_pairs
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
@@ -19,6 +19,8 @@ from tokensieve.model.storage import model_files, read_model
 from tokensieve.task.tasks import Preferences, train_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.pairs import read_pairs
+
+torch = later("torch")
 
 
 def random_pairs(n: int, types: int, seed: int) -> tuple[Counts, Floats, Floats]:

@@ -13,18 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calls import fast_first
+from calls import fast_first, later
 from tokensieve.errors import InputError
 from tokensieve.model.attention import answers as exact_answers
 from tokensieve.model.attention import gradient, loss_and_slope
-from tokensieve.text.counts import Counts
-
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install tokensieve[torch]")
-
 from tokensieve.reproduce import deep
 from tokensieve.reproduce.deep import KINDS, DeepSettings, DeepTraining
+from tokensieve.text.counts import Counts
 
-torch.set_num_threads(1)  # the tensors here are too small for two threads
+torch = later("torch")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> None:
+    """The tensors here are too small for two."""
+    torch.set_num_threads(1)
+
 
 QUIET = settings(deadline=None, derandomize=True)
 
@@ -410,9 +414,10 @@ def test_without_pytorch_the_extra_is_named() -> None:
     assert "pip install tokensieve[torch]" in done.stdout and done.stdout.count("\n") == 1
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_gpu_gives_the_answers_of_the_cpu(kind: str) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU here")
     counts, others = documents(32, n=60), {"validation": documents(33, n=30)}
     given = replace(SMALL, kind=kind, dtype="float64")
     one, other = (DeepTraining.fit(counts, replace(given, device=name), others) for name in ("cpu", "cuda"))

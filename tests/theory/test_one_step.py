@@ -6,15 +6,17 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calls import later
 from tokensieve.errors import InputError
 from tokensieve.model.attention import loss_and_slope
 from tokensieve.model.embeddings import Start, initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory.one_step import one_step
+
+torch = later("torch")
 
 
 def random_counts(seed: int, n: int = 30, types: int = 12, classes: int = 2, empty: int = 0) -> Counts:
