@@ -1,4 +1,4 @@
-"""The words that a model may use most, looked at again, until their numbers are narrow enough.
+"""Words that a model may use most, measured again until their intervals are narrow enough.
 
 Candidates are the words of largest use, of largest share, and of largest mean without evidence in the data; of the others those
 whose inputs are predicted most unlike all others (z of the mean answer), since where an answer is saturated its gradient
@@ -8,10 +8,11 @@ vanishes. Of **rare words**, too rare for a fair number of inputs that contain t
 Each is **removed** from inputs that contain it, the words of a phrase together (`Measured.companions`), and **inserted** into
 others, drawn at random, half as many or as many as are missing. All are measured in FIRST inputs (in a third of that if the
 budget is small); then, sequentially, those whose interval of use is wider than 15 % of the use itself (of the mean effect: 30 %)
-in twice as many, the most used first, half of what is left of the budget in every round.
+in twice as many, the most used first, half of the remaining budget in every round.
 
 The numbers of `measuring.use_of` are then those of removing, or, of a word in fewer than FEWEST inputs, those of inserting. The two
-are not pooled: what a word does at a random place of another document is another quantity, and an interval of both covers neither.
+are not pooled: what a word does at a random place in another document is a different quantity, and a joint interval would cover
+neither.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """How the formatting of a whole document affects its prediction: capitals, trailing marks, emoji, markup, numbers, length,
 position.
 
-Words are compared without case, and of repeated marks one is seen, so that a model may follow a form that no table of words can
-show. Each form is given to the same documents; its effect is that on the answer to each of them:
+Words are compared without case, and repeated marks count once, so no table of words can show that a model follows a form. Each
+form is given to the same documents; its effect is that on the answer to each of them:
 
     mean            the mean change of the answer (of more than two classes, for the class that gains most)
     use             the mean size of that change
     flipped         the fraction of documents whose predicted class changes
-    words_kept      how much is left of what the documents' words do: slope of the answers with the form on those without it
+    words_kept      how much of the words' effect remains: slope of the answers with the form on those without it
     before, after   the fraction of documents predicted as the class that gains, without the form and with it
 
 with Student's intervals over documents. A form is **followed** if the mean change at least doubles the odds and differs from

@@ -11,22 +11,22 @@ How much a model **uses** each word: of each word s, over the n inputs X that co
     use             Σ |e_X|/n, mean magnitude: a word that works by context has a small mean and a large use
     share           Σ |e_X| over that of all words: the word's fraction of all use
     flipped         fraction of inputs in which another class is predicted without the word
-    concentration   1 − (Σ |e_X|)²/(n Σ e_X²): 0 if all inputs owe it the same, near 1 if a few owe it everything
-    helps           Σ h_X/n with h_X = e_X if the word speaks for the true class, −e_X if it speaks against it
+    concentration   1 − (Σ |e_X|)²/(n Σ e_X²): 0 if its effect is the same in all inputs, near 1 if a few have nearly all of it
+    helps           Σ h_X/n with h_X = e_X if the word is evidence for the true class, −e_X if it is evidence against it
 
-Sizes are skewed, and Student's interval of their mean then lies too low: it misses the truth above far more often than below. Ours
+Sizes are skewed, and Student's interval for their mean then lies too low: the truth is above it far more often than below. Ours
 inverts Hall's transformation of t (1992, section 2), with γ the skewness of the sample and k = γ/√n:
 
     g(T) = T + k T²/3 + k² T³/27 + k/6,        g⁻¹(y) = 3/k · (∛(1 + k (y − k/6)) − 1)
 
     [x̄ − s/√n · g⁻¹(t₀.₉₇₅),  x̄ − s/√n · g⁻¹(t₀.₀₂₅)]
 
-The expansion is one in k, and g⁻¹ has a pole near k = 1/2: |k| counts as 0.45 √(n/24) at most, and as 0.45 from 24 inputs on.
+The expansion is in powers of k, and g⁻¹ has a pole near k = 1/2: |k| counts as 0.45 √(n/24) at most, and as 0.45 from 24 inputs on.
 
-Where a model is sure of nearly every input, a few inputs owe a word everything and the others nothing. A sample without one of
-the few has next to no spread, and the interval of its mean would miss the truth. Its variance is therefore **moderated** by the
-mean s₀² of those of all words (Smyth 2004, with d₀ = 2 prior degrees of freedom): s̃² = (d₀ s₀² + (n − 1) s²)/(d₀ + n − 1), with
-Student's t of d₀ + n − 1 degrees.
+If a model is confident about nearly every input, a word has all of its effect in a few inputs and none in the others. A sample
+without one of these has almost no variance, and the interval of its mean would miss the truth. Its variance is therefore
+**moderated** by the mean s₀² of those of all words (Smyth 2004, with d₀ = 2 prior degrees of freedom): s̃² = (d₀ s₀² + (n − 1)
+s²)/(d₀ + n − 1), with Student's t of d₀ + n − 1 degrees.
 """
 
 from __future__ import annotations

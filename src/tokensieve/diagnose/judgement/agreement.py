@@ -1,4 +1,4 @@
-"""Does what the model does with each word agree with what the data says about it? And has it learned where the label is?
+"""Does what the model does with each word agree with what the data says about it? And has it learned to predict the label?
 
 **Importance** of type s for class k, from occurrences N and class sizes n_k in documents, r_k = N_{s,k}/n_k:
 
@@ -254,7 +254,7 @@ class Skill:
     @staticmethod
     def random_auc(counts: Counts, read: Ints, partner: Ints | None, seed: int) -> float:
         """The AUC that 97.5 % of 200 random scorers stay below, f = Σ_s c_s r_s/Σ_s c_s with r_s ~ N(0, 1) (one r for each class):
-        a model that has learned nothing weighs words by luck as these do. Of preference data, `partner` is the place among the
+        a model that has learned nothing weighs words at random, as these do. Of preference data, `partner` is the place among the
         documents read of each one's partner, shape (n,)."""
         rng, x, labels = np.random.default_rng(seed), counts.matrix[read].astype(np.float64), counts.labels[read]
         length, found = np.maximum(np.asarray(x.sum(axis=1)).reshape(-1, 1), 1.0), []
@@ -273,7 +273,7 @@ def _auc(scores: Floats, inside: NDArray[np.bool_]) -> Floats:
 
 
 class Learning(StrEnum):
-    """Whether a model has learned where the label is; the values are those of `learning` in summary.json."""
+    """Whether a model has learned to predict the label; the values are those of `learning` in summary.json."""
 
     LEARNED = "learned"
     BARELY = "barely learned, if at all"
@@ -289,8 +289,8 @@ class Learning(StrEnum):
         skill: Skill,
         uses: pl.DataFrame,
     ) -> Learning:
-        """It has learned if it answers better than chance (accuracy or AUC), ranks documents better than random weights of their
-        words do, *and* its words matter: removing words takes from the right answer, or a word is used that predicts the label or
+        """It has learned if it predicts better than chance (accuracy or AUC), ranks documents better than random word weights,
+        *and* its words matter: removing words lowers the logit of the true class, or a word is used that predicts the label or
         helps, or what it does with a word agrees with importance (`Correlation.stands_out`). Barely if all hold but the second."""
         measures = "value_importance", "gradient_importance", "deletion_importance"
         known = [name for name in measures if name in correlation and math.isfinite(correlation[name].low)]

@@ -1,6 +1,6 @@
 """Whether the data supports what a model uses.
 
-Of a confirmed word, let d̄ be its mean effect on the class that it speaks for, t·SE the margin of error (Student's t,
+Of a confirmed word, let d̄ be its mean effect on the class that it is evidence for, t·SE the margin of error (Student's t,
 corrected for the number of words confirmed), [low, high] the data's interval of the posterior difference less its neutral value,
 b the mean per unit of posterior difference among words that predict the label, and typical the root mean square of their mean (at
 least a tenth of the standard deviation of the answers, so that what counts is what the model does). With more than two classes, b
@@ -17,7 +17,7 @@ LEVEL over all words confirmed by Holm's procedure. It **helps in context** if t
 without it is above zero, corrected like t·SE.
 
 **Needed** is what a simple model of the data, logistic regression on the presence of these words, gives the word (its weight
-towards the class that the word speaks for in the model, in log-odds; at least zero). Use **beyond** need is what is left of use.
+towards the class that the word is evidence for in the model, in log-odds; at least zero). Use **beyond** need is what remains.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def judge(
     then by reliance. `needed` is the weight of each word and class in a simple model of the data, shape (|S|, K). If answers do not
     differ between documents, no use is shown.
 
-    Of the columns, class is the one that the model takes the word to speak for, inserted and inserted_low are nan of fewer than
+    Of the columns, class is the one that the model treats the word as evidence for, inserted and inserted_low are nan of fewer than
     FEWEST insertions, effect is |d̄| towards that class, strength is effect in units of a typical word that predicts the label, and
     posterior_difference, posterior_low, posterior_high, neutral and q_value are those of the data for that class.
     """

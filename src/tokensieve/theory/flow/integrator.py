@@ -1,7 +1,7 @@
 """The flow of a loss in the clock log t, by steps of SciPy's BDF.
 
-Where it moves faster than double precision resolves (a gap that is pulled shut), the clock is set back to zero: from there on it
-shows local time, and log t is the logarithm of the sum.
+If it moves faster than double precision resolves (a gap that is pulled shut), the clock restarts at zero: from there on it shows
+local time, and log t is the logarithm of the total time.
 """
 
 from __future__ import annotations

@@ -226,8 +226,8 @@ class FlowLimit:
     ) -> FlowLimit:
         """Determine the limit of p from a curve traced by gradient flow; log t of 36 or more usually suffices.
 
-        The prediction begins late, is held against the rest of the curve, and is then extended. Where it is missed, or ties have
-        not settled yet, the curve is followed further and the next one begins later. `seconds` is wall time for all of this.
+        The prediction begins late, is compared with the rest of the curve, and is then extended. If it misses the curve, or ties
+        have not settled yet, the curve is followed further and the next one begins later. `seconds` is wall time for all of this.
         """
         started, land = time.monotonic(), Landscape(counts, coordinates(E)[0], w)
         if flow.verdict == FINITE:
