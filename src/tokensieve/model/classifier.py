@@ -236,7 +236,6 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Each logit as a sum over the document's token types.
 
         Args:
-            X: texts or counts, as for `predict`.
             label: the class to explain; if None, the second of two classes, or the predicted one of more.
             names: names for the columns of counts, such as `vectorizer.get_feature_names_out()`; a frame brings its own.
         """

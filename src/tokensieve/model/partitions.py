@@ -53,26 +53,27 @@ SAMPLE, CHARACTERS = 100_000, 2**26  # most documents, and characters of their t
 class _Stored:
     """A value in a file of the worker that computed it, and of any other that it is sent to."""
 
+    _place: str | None = None  # of this worker's files
+
     def __init__(self, value: object, content: bytes | None = None) -> None:
-        place = None
-        with suppress(ImportError, ValueError):  # outside a worker
+        with suppress(ImportError, ValueError):  # outside a task
             from distributed import get_worker
 
-            place = str(get_worker().local_directory)
+            _Stored._place = str(get_worker().local_directory)
         content = pickle.dumps(value, protocol=5) if content is None else content
-        self._size, self._folder = len(content), Folder(place)
+        self._size, self._folder = len(content), Folder(_Stored._place)
         self._path = self._folder.save([content])
 
     @property
     def value(self) -> Any:
         return pickle.loads(self._path.read_bytes())
 
-    def __reduce__(self) -> tuple[type[_Stored], tuple[None, bytes]]:
-        return _Stored, (None, self._path.read_bytes())
+    def __reduce__(self) -> tuple[type[_Stored], tuple[None, pickle.PickleBuffer]]:
+        return _Stored, (None, pickle.PickleBuffer(self._path.read_bytes()))
 
     def __sizeof__(self) -> int:
-        # for Dask: enough that a task runs where its documents are, too little for Dask to write them into files again
-        return self._size // 16
+        # for Dask: enough that few are sent at a time, 400 MB, too little for Dask to write them into files again
+        return self._size // 8
 
 
 Side = tuple[_Stored, _Stored, _Stored]  # documents: tokens; formatting, labels and groups; MinHash signatures
@@ -219,14 +220,16 @@ class Partitions(Chunks):
             )
         documents = np.array([[sizes[name, test] for name in classes] for test in (0, 1)])
         before = [sum(rows[:i]) if i < given else sum(rows[given:i]) for i in range(len(rows))]
-        frames = read.each(_placed, before, numbered=True, store=True)
+        frames = read.each(lambda found, i, before: (found[0], before[i]), before, numbered=True)
         by = "key" if how.by is None else "group"
         rate = min(1.0, SAMPLE / documents.sum(), CHARACTERS / max(characters, 1)) if near is not None else 0.0
-        drawn = frames.each(lambda frame: frame.filter(cls.numbers(frame[by], "sample") < rate * 2**32))
+        drawn = frames.each(
+            lambda part: (frame := _frame(part)).filter(cls.numbers(frame[by], "sample") < rate * 2**32)
+        )
         of_side = slice(given), slice(given if tests else 0, None)
         if how.by is not None:  # documents are sent to the partition of their group
             of_side = slice(None), slice(None)
-            frames = frames.regrouped(len(rows), _Stored, lambda rows, _: (rows, cls.numbers(rows["group"], "bucket")))
+            frames = frames.regrouped(len(rows), lambda frame: (_Stored(frame), 0), _grouped)
         train, held = (
             cls(client, frames.parts[some]).each(_side, bool(test), tokenizer.to_dict(), how.formatting, bool(near))
             for test, some in enumerate(of_side)
@@ -430,15 +433,19 @@ def _read(
     return _Stored(frame), counts["rows"], Sums((Counter() if rule is True else counts, sizes, characters))
 
 
-def _placed(found: tuple[_Stored, int, Sums], number: int, before: Sequence[int]) -> pl.DataFrame:
-    """The documents that were read, their rows counted over the whole source."""
-    frame: pl.DataFrame = found[0].value
-    return frame.with_columns(pl.col("row") + before[number])
+def _frame(part: tuple[_Stored, int]) -> pl.DataFrame:
+    """The documents of a partition, given the rows of the source before it."""
+    frame: pl.DataFrame = part[0].value
+    return frame.with_columns(pl.col("row") + part[1])
 
 
-def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting: bool, near: bool) -> Side:
+def _grouped(part: tuple[_Stored, int], _: int) -> tuple[pl.DataFrame, pl.Series]:
+    return (frame := _frame(part)), Partitions.numbers(frame["group"], "bucket")
+
+
+def _side(part: tuple[_Stored, int], test: bool, tokenizer: dict[str, Any], formatting: bool, near: bool) -> Side:
     """The documents for training or for testing as tokens."""
-    frame, splitter = frame.filter(pl.col("test") == test), tokenizer_from_dict(tokenizer)
+    frame, splitter = _frame(part).filter(pl.col("test") == test), tokenizer_from_dict(tokenizer)
     text = frame["text"]
     stream, bits = TokenStream.of(text, splitter), Formatting(splitter).bits(text if formatting else text.clear())
     signatures = MinHash.signatures(stream)[0] if near else None

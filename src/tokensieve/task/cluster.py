@@ -8,9 +8,6 @@ Training is by parameter averaging (McMahan et al. 2017, FedAvg): in each round 
 Adam over its own documents from the common (u, w) (fewer where a pass has hundreds of steps), and the results are averaged,
 weighted by documents, pairwise on the workers and in a fixed order. What crosses the network per round and partition is (u, w) both
 ways. The number of rounds is chosen on held-out documents.
-
-An audit has a sample of the documents here, or all of them where there are few. It shows texts from it, and decides by it which
-tokens belong together; its numbers are sums over all documents (`Task.total`).
 """
 
 from __future__ import annotations
@@ -192,9 +189,6 @@ def learn_on(
     return Learned(client, source, how, tokenizer or WordTokenizer(), progress or silent)
 
 
-# ---- what workers compute of a partition
-
-
 def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> CountedCorpus:
     """The documents as counts; of the vocabulary and the words, only the numbers are passed on."""
     stream, (bits, frame) = side[0].value, side[1].value
@@ -256,7 +250,7 @@ def _out_of_half(part: CountedCorpus, models: Sequence[Model]) -> Floats:
 
 
 class _OnCluster(Labels):
-    """Labelled documents on a cluster: sums and models cover all of them; only the documents of the parts are here."""
+    """Labelled documents on a cluster: sums and models cover all of them; only the documents of the parts, a sample, are here."""
 
     def __init__(self, learned: Learned, parts: Sequence[CountedCorpus]) -> None:
         self.learned, self.held_out_here, self.left_out = learned, parts[1], ("curve",)

@@ -335,7 +335,6 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
             folders under train/ and test/; "-" for standard input; an address that Polars reads (s3://, https://, hf://); a
             pandas or Polars data frame, or anything else that gives Arrow data (PyArrow, DuckDB); a `Dataset` or `DatasetDict`
             of the datasets library; a pair (texts, labels); or the name of a data set, "imdb" or "yelp".
-        settings: how; `ReadSettings()` if None.
         options: fields of `ReadSettings` by name, in place of those in `settings`.
 
     Raises:
