@@ -54,9 +54,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    from rotation import select
+    from rotation import costly_first, select
 
     select(config, items)
+    if hasattr(config, "workerinput"):
+        costly_first(items)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -64,11 +66,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """The tests of a file go to one worker; those of a folder too, where they share a trained model or an audit and its page."""
     from xdist.scheduler import LoadScopeScheduling
 
+    from rotation import room_of
+
     class ByRoom(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            file = Path(nodeid.partition("::")[0])
-            return next((room for room in ("diagnose", "report") if room in file.parts), str(file))
+            return room_of(nodeid)
 
+    config.option.loadscopereorder = False  # the workers have put the costly ones first
     return ByRoom(config, log)
 
 

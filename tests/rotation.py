@@ -14,6 +14,7 @@ import pytest
 
 PARTS = 8
 SALT = 210  # the names are hashed with it: of 500 the one whose dearest part took the least time when it was chosen
+SLOW = 15  # fast tests that take as long as a slow one
 HOME = Path(__file__).parents[1]
 
 
@@ -46,6 +47,20 @@ def parts_of(tests: list[str]) -> list[int]:
         parts.append((crc32(f"{SALT}{function}".encode()) + dealt[function]) % PARTS)
         dealt[function] += 1
     return parts
+
+
+def room_of(test: str) -> str:
+    """What goes to one worker as a whole: a file, or a folder whose tests share a trained model or an audit and its page."""
+    file = Path(test.partition("::")[0])
+    return next((room for room in ("diagnose", "report") if room in file.parts), str(file))
+
+
+def costly_first(items: list[pytest.Item]) -> None:
+    """Order the tests by room, costly rooms first, so that no worker ends long after the others."""
+    cost: Counter[str] = Counter()
+    for item in items:
+        cost[room_of(item.nodeid)] += SLOW if item.get_closest_marker("slow") else 1
+    items.sort(key=lambda item: (-cost[room_of(item.nodeid)], room_of(item.nodeid)))
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 from artefacts import Artefact
-from rotation import PARTS, eighth_of, parts_of
+from rotation import PARTS, costly_first, eighth_of, parts_of
 
 
 def test_eight_commits_run_everything() -> None:
@@ -15,6 +17,19 @@ def test_eight_commits_run_everything() -> None:
     assert set(found) == parts and max(map(found.count, parts)) < 2 * 400 / PARTS
     cases = parts_of([f"tests/test_x.py::test_y[{k}]" for k in range(10)])
     assert set(cases) == parts and cases[:2] == cases[8:], "cases of one function are dealt one after the other"
+
+
+def test_costly_rooms_come_first_and_whole() -> None:
+    def item(name: str, slow: bool = False) -> Any:
+        return SimpleNamespace(nodeid=f"tests/{name}", get_closest_marker=lambda mark: slow or None)
+
+    items = [item("test_a.py::x"), item("diagnose/test_b.py::x"), item("test_c.py::x", slow=True)]
+    items += [item("diagnose/test_d.py::x"), item("test_a.py::y[1::2]"), item("test_a.py::z")]
+    costly_first(items)
+    assert [one.nodeid.removeprefix("tests/") for one in items] == [
+        *("test_c.py::x", "test_a.py::x", "test_a.py::y[1::2]", "test_a.py::z"),
+        *("diagnose/test_b.py::x", "diagnose/test_d.py::x"),
+    ]
 
 
 def test_without_history_the_hash_decides() -> None:
