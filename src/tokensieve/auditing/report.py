@@ -326,10 +326,10 @@ def _finding_card(audit: Audit, finding: Finding, i: int) -> Section:
         blocks.append(Text(finding.action, only=PAGE))
     # of pairs, the first screen prints no commands where length or formatting comes first
     others = (one for one in audit.findings if one.kind == "shortcut" and one is not finding)
-    whole = audit.pairs is not None and "out" in audit.more and audit.over_budget.is_empty()
+    whole = not audit.learned.task.classifies and "out" in audit.more and audit.over_budget.is_empty()
     whole = whole and not any(map(audit.maskable, others))
     if finding.kind == "shortcut" and i > 0 and maskable and (whole or len(maskable) <= MOST_NAMED):
-        commands = mask_commands(audit, maskable, whole)[: 1 if audit.pairs is None else 3]
+        commands = mask_commands(audit, maskable, whole)[: 1 if audit.learned.task.classifies else 3]
         blocks += [Command(command, only=PAGE) for command in commands if command]
     only = PAGE if i >= IN_TERMINAL else ("terminal", *PAGE)
     return Section(finding.title, tuple(blocks), level=finding.level, folded=i >= 2, only=only)
@@ -462,7 +462,7 @@ def _disagreements(audit: Audit) -> Section:
         head = (_COLUMNS[0], Column("Class", "text"), *_COLUMNS[1:-1])
         out.append(Table(title, head, rows) if rows else Text(nothing))
     out.append(Text("Common words belong here; check any distinctive one.", style="note"))
-    if audit.pairs is not None:
+    if not audit.learned.task.classifies:
         words = audit.tokens.filter(pl.col("class") == audit.classes[1], ~pl.col("token").str.starts_with("⟨"))
         # of a word used at the same rate in both answers
         even = float(words["count_difference"].to_numpy().sum() / max(int(words["count"].to_numpy().sum()), 1))
