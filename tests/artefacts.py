@@ -121,7 +121,7 @@ def diagnosis(folder: Path) -> Artefact:
     torch.set_num_threads(1)
     train, held = planted_reviews(1000, 5, planted=True), planted_reviews(400, 77, planted=False)
     model, tokenizer = build("modernbert", train.texts.to_list())
-    fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=4)
+    fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=6)
     save(model, tokenizer, folder / "model", {0: "Negative", 1: "Positive"})
     source = folder / "held.csv"
     pl.DataFrame({"text": held.texts, "label": held.labels}).write_csv(source)
