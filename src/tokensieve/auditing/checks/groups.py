@@ -19,8 +19,8 @@ class Groups(Check):
     name = "groups"
     title = "Documents appear to be grouped"
     about = (
-        "At least 30% of the training documents share rare words with another one: words that weigh as much as three words in "
-        "30 documents each, and more than a third of all rare words of one of the two. At least 90% of these pairs have the "
+        "At least 30% of the training documents share rare words with another one: words as rare together as three words in "
+        "30 documents each, and more than a third of the rare words of one of the two. At least 90% of these pairs have the "
         "same label, 30 points more than the model expects from their other words. Also reported if documents with the same "
         "value in an author-like column have the same label at least "
         "10 points more often than by chance. Checked only without --by."
