@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -129,7 +128,9 @@ class Candidate:
             for size in (1, 2, 3, 4):
                 run = (pieces.head(size) if verb == "starts" else pieces.tail(size)).list.join(" ")
                 run = f'⟨{verb} "' + run.str.replace_all(r" ([.,:;!?)\]])", "$1") + '"⟩'
-                runs = runs.append(run.set(pieces.len() <= size, None))
+                # a symbol alone, such as an arrow, may begin texts
+                kept = pieces.len() > size if size > 1 else run.str.contains(r'^⟨starts "\p{So}"⟩$')
+                runs = runs.append(run.set(~kept, None))
         frame = pl.DataFrame({"run": runs, "document": np.tile(np.arange(len(lower)), len(runs) // len(lower))})
         frame = frame.filter(pl.col("run").str.contains(r'⟨(starts|ends "\w)')).unique()
         frame = frame.filter(pl.len().over("run") >= FLOOR)
@@ -142,8 +143,8 @@ class Candidate:
         table = token_importance(counts, units=data.train.corpus.units).to_frame()
         for c in cls.of(table, counts, counts.class_sizes, slice(None)):
             words = re.findall(r"\w+", c.token.partition('"')[2])
-            if re.fullmatch(r'⟨starts "\W"⟩', c.token) and unicodedata.category(c.token[-3]) == "So":
-                out.append(replace(c, type=-1))  # an arrow, which is no word and no punctuation
+            if re.fullmatch(r'⟨starts "\W"⟩', c.token):
+                out.append(replace(c, type=-1))
             if sum(map(str.isalpha, words)) < 2:
                 continue
             pattern = r"\W+".join(re.escape(word).replace("0", r"\d+") for word in words)
