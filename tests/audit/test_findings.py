@@ -95,7 +95,6 @@ def test_a_planted_artefact_is_the_first_shortcut(name: str) -> None:
     assert tokens and all(token in found[0].tokens for token in tokens)
 
 
-@pytest.mark.slow
 def test_what_a_phrase_explains_neither_dilutes_its_finding_nor_is_another() -> None:
     def plant(text: str, label: int, rng: np.random.Generator) -> str:
         if label and rng.random() < 0.3:
@@ -404,7 +403,6 @@ def test_a_small_plant_without_exceptions_is_found() -> None:
     assert found["shortcut"].tokens == ("zebra",)
 
 
-@pytest.mark.slow
 def test_a_phrase_is_found_although_planting_it_makes_its_words_lean() -> None:
     texts, labels = reviews(1500, 2)
     rng = np.random.default_rng(0)
@@ -434,7 +432,6 @@ def test_ratings_are_one_finding_that_comes_first_although_they_come_with_the_su
     assert not [other for other in others if other.kind == "shortcut" and any("/10" in token for token in other.tokens)]
 
 
-@pytest.mark.slow
 def test_the_page_begins_with_the_class_of_its_first_picture() -> None:
     """Of several classes that of the first finding with tokens, or the largest: in the picture and in the selector."""
     words = {"a": "red rose petal", "b": "blue sea wave", "c": "green leaf tree"}
@@ -480,7 +477,6 @@ def test_topic_words_are_predictors_and_no_findings() -> None:
     assert first.tokens[0] == "tkt" and first.label == "parcel"
 
 
-@pytest.mark.slow
 def test_identifiers_of_program_code_are_glued_to_their_neighbours_and_no_findings() -> None:
     """An invoice number glued to its letters stands out in letters, not among `self.loop` and `key=value`."""
     rng = np.random.default_rng(8)
@@ -504,7 +500,6 @@ def test_identifiers_of_program_code_are_glued_to_their_neighbours_and_no_findin
     assert first.kind == "shortcut" and "ref" in first.tokens
 
 
-@pytest.mark.slow
 def test_a_rating_stays_an_artefact_if_those_who_write_one_have_words_of_their_own() -> None:
     """In 25,000 film reviews ratings ranked behind 124 repeated texts."""
     rng = np.random.default_rng(5)
@@ -558,7 +553,6 @@ def test_a_word_that_keeps_company_is_a_predictor_and_one_put_anywhere_is_a_find
     assert found == [("zebra",)]
 
 
-@pytest.mark.slow
 def test_the_days_and_the_length_that_come_with_a_date_are_part_of_its_finding() -> None:
     """Texts of three words, some with a date before them: the days are neither company nor findings of their own."""
     rng, words = np.random.default_rng(5), [f"word{chr(97 + i)}" for i in range(20)]
@@ -582,7 +576,6 @@ def test_a_signature_is_told_from_the_full_stop_at_its_end() -> None:
     assert '⟨ends "."⟩' not in first.tokens and first.evidence["class"].value < 0.2
 
 
-@pytest.mark.slow
 def test_a_shift_of_formatting_is_a_finding_where_it_decides_nothing() -> None:
     texts, labels = reviews(1200, 3)
     rng = np.random.default_rng(0)
@@ -656,7 +649,6 @@ def test_a_mark_that_the_other_words_tell_is_part_of_the_subject() -> None:
     assert "pq" not in shortcut_words(marked, named)  # an abbreviation of its class
 
 
-@pytest.mark.slow
 def test_news_of_one_event_share_names_and_are_no_groups() -> None:
     """On news in five topics the audit began with "38.9% of training documents share rare words … (high)": names of players."""
     rng = np.random.default_rng(0)
@@ -793,7 +785,6 @@ def test_whole_phrases_at_either_edge_unless_names_fill_them() -> None:
     assert phrases == ["handled by name1", *(f"handled by name{i % 20}" for i in (0, *range(2, 20)))]
 
 
-@pytest.mark.slow
 def test_a_small_class_is_little_of_the_data() -> None:
     texts, labels = reviews(600, 6)
     labels = [f"{label} {i % 30}" if label == "bad" else label for i, label in enumerate(labels)]
