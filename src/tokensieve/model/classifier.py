@@ -236,8 +236,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Each logit as a sum over the document's token types.
 
         Args:
-            label: the class to explain; if None, the second of two classes, or the predicted one of more.
-            names: names for the columns of counts, such as `vectorizer.get_feature_names_out()`; a frame brings its own.
+            label: the class to explain, or an `InputError`; if None, the second of two, or the predicted one of more.
+            names: one for each column of counts, or an `InputError`: `vectorizer.get_feature_names_out()`; a frame brings its own.
         """
         return Explanation.of(replace(self.trained_, tokens=self._names(names)), *self.counts_of(X), label)
 

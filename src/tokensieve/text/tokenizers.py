@@ -107,7 +107,7 @@ class WordTokenizer:
     Attributes:
         lowercase: convert to Unicode lower case first.
         line_breaks: read HTML's `<br>` as white space.
-        pattern: regular expression of a token, in the syntax of Rust's `regex`; an `InputError` if it matches empty text.
+        pattern: regular expression of a token, in the syntax of Rust's `regex`; an `InputError` if invalid or empty text matches.
         html: "skip" reads HTML's tags and character references as white space (`&#39;` as an apostrophe), since they are
             formatting; "strip" decodes character references and reads everything in angle brackets as white space;
             "keep" splits both into words like any text.
