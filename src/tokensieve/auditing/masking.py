@@ -67,14 +67,15 @@ def mask_fields(
 
 def _nearest(tokens: Iterable[str], split: pl.Series, most: int = 3) -> dict[str, str]:
     """Each token → itself if it occurs in split texts, else (for the first `most`) one like it that does; "" if there is none."""
-    words = {word.lower(): word for word in split.explode().drop_nulls().unique(maintain_order=True)}
+    often = split.explode().drop_nulls().alias("word").value_counts().sort("count", "word")
+    words = {word.lower(): word for word in often["word"]}  # the most frequent last
     joined, found = " " + split.list.join(" ") + " ", dict[str, str]()
     for token in tokens:
         like = token
-        if not joined.str.contains(f" {token} ", literal=True).any():
-            most -= 1
-            near = [get_close_matches(word.lower(), list(words), 1) if most >= 0 else [] for word in token.split(" ")]
-            like = " ".join(words[one[0]] if one else "" for one in near)
+        if most > 0 and not joined.str.contains(f" {token} ", literal=True).any():
+            most, parts = most - 1, token.lower().split(" ")
+            near = [[word] if word in words else get_close_matches(word, words, 5, 0.75) for word in parts]
+            like = " ".join(words[max(one, key=list(words).index)] if one else "" for one in near)
         found[token] = like if joined.str.contains(f" {like} ", literal=True).any() else ""
     return found
 

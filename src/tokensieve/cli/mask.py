@@ -110,8 +110,8 @@ def _absent(tokens: Mapping[str, str]) -> list[str]:
     from tokensieve.auditing.findings import quoted
 
     likely = shlex.join(part for like in tokens.values() if like for part in ("--token", like))
-    meant = f"; did you mean `{likely}`?" if likely else "; check the spelling, the file and the column (--text)"
-    return [f"no text contains {quoted(list(tokens))}{meant}"] if tokens else []
+    meant = f"did you mean `{likely}`?" if likely else "check the spelling, the file and the column (--text)"
+    return [f"{quoted(list(tokens))} occur{'s' * (len(tokens) == 1)} in no text; {meant}"] if tokens else []
 
 
 def _target(out: Path, source: str) -> tuple[Path, str, str]:

@@ -186,8 +186,7 @@ def gradient(counts: Counts, u: Floats, w: Floats, pairs: bool = False) -> Gradi
     constant, which the sink's value, 0, fixes. Attention is a mean and ignores length, but judges do not: with
     the sink, a longer answer gets more attention. Swapping A and B changes only the sign of m, so the order is not randomised.
 
-    The scores u have shape (|S|,), the values w (|S|,) or (|S|, 1) for two classes and for pairs, (|S|, K) for K classes. With
-    `pairs`, rows 2i (preferred) and 2i + 1 are a pair.
+    u has shape (|S|,), w (|S|,) or (|S|, 1) for two classes or pairs, else (|S|, K); `pairs`: rows 2i (preferred), 2i + 1 are one.
     """
     matrix, w = counts.matrix, _outputs(w)
     documents, q = _Entries(matrix.indptr), attention(matrix, u)
