@@ -103,7 +103,7 @@ def descend(
     whole, rng = Landscape(counts, reduced, w), np.random.default_rng(seed)
     taken, points, losses = list[int](), list[Floats](), list[float]()
     order, at = rng.permutation(n), 0
-    with Flow.few_threads(counts.matrix.nnz, reduced.size):
+    with Flow.one_thread():
         for step in range(1, steps + 1):
             land = whole
             if batch is not None:

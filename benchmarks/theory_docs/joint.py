@@ -106,7 +106,7 @@ def joint_flow(
         return np.asarray(downhill(x) * math.exp(min(tau, STEEP)))
 
     x = np.concatenate([inner, readout.ravel()]) if train_v else inner
-    with Flow.few_threads(counts.matrix.nnz, reduced.size):
+    with Flow.one_thread():
         slope = downhill(x)
         steep = float(np.linalg.norm(slope))
         if steep == 0.0:

@@ -115,8 +115,8 @@ def check_sums(folder: Path) -> None:
             what = f"cannot be read ({problem.strerror})"
         if what:
             raise InputError(
-                f"{str(folder)!r}: {name[:80]!r} {what}; run the command that wrote it again, or delete {_SUMS} there if you "
-                "made the change yourself"
+                f"{str(folder)!r}: {name[:80]!r} {what}; rerun the command that wrote it, or, if you made the change "
+                f"yourself, delete {_SUMS} there"
             )
 
 

@@ -464,7 +464,7 @@ def test_a_rare_mark_is_looked_at_by_inserting_it() -> None:
     texts = [f"{text} zephyr" if i in (3, 100, 301) else text for i, text in enumerate(texts)]
     model = linear({"good": 2.0, "bad": -2.0, "zephyr": 6.0})
     found = diagnose(model, None, texts, labels, DiagnoseSettings(min_documents=10), classes=["0", "1"])
-    rare = "The rare words that move it most when inserted into other documents, in log-odds: “zephyr” ("
+    rare = "The rare words that move the model most when put into other texts, in log-odds: “zephyr” ("
     assert any(sentence.startswith(rare) for sentence in DiagnosisReport(found).sentences())
     row = found.uses.filter(pl.col("token") == "zephyr").row(0, named=True)
     assert found.used["token"][0] == "zephyr" and row["use"] == pytest.approx(6.0) and row["documents"] == 3

@@ -80,7 +80,7 @@ def test_names_on_the_map_are_of_strong_predictors_and_the_caption_explains_ever
         row["text"] for row in specification(replace(value, data=value.data | {"tokens": tokens}))["datasets"]["names"]
     ]
     assert names[0] == "⟨starts with a symbol⟩" and "of" not in names[:5]
-    for words in ("mean over all token types", "grey band", "dashed line marks a token spread evenly"):
+    for words in ("mean over all token types", "grey band", "dashed line is where a token spread evenly"):
         assert words in value.caption
 
 

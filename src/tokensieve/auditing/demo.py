@@ -79,8 +79,8 @@ class Reviews:
             said = ("found" if predicts else missed) + "; outside the interval" * (not covered)
             rows.append((word, true, (row["posterior_difference"], *ends), said))
         first = next((audit.maskable(one)[0] for one in audit.findings if audit.maskable(one)), None)
-        verdict = "is the first suspicious token"
-        verdict = verdict if first == self.shortcut else f"is not the first suspicious token; that is {first}"
+        verdict = f"is not the first suspicious token; “{first}” is" if first else "was not found"
+        verdict = "is the first suspicious token" if first == self.shortcut else verdict
         measured_column, n = Column("Measured", "interval", unit="with 95% CI"), len(self.strengths)
         columns = (Column("Sentiment word"), Column("True", "signed"), measured_column, Column("Result"))
         summary = (

@@ -119,7 +119,7 @@ def audit_report(audit: Audit) -> Report:
         mask, again, compare = mask_commands(audit, gone, whole=audit.over_budget.is_empty())
         purpose = f"{'Also remove' if other else 'Remove'} {named}{where}{':' if again else ', then audit again:'}"
         screen.append(Command(mask, purpose))
-        then = "Then audit the copy (its accuracy can differ slightly from the one given here, because the model is trained again):"
+        then = "Then audit the copy (the accuracy can differ slightly from the one given here, because the model is trained again):"
         screen += [Command(again, then), Command(compare, "Finally, compare the two audits:")] * bool(again)
     else:
         text = f"{'Finally' if other and ahead else 'Next'}, go through the strongest predictors with someone who knows the data."
@@ -205,10 +205,12 @@ def _of_task(task: Task, audit: Audit) -> OfTask:
     few: list[Block] = []
     if audit.few_words and (alone := audit.few_words[1]):
         words = ", ".join(quoted([token]) for token in audit.few_words[0][:3])
-        most = f"The {len(audit.few_words[0])} most informative words ({words}, …)"
+        most = f"the {len(audit.few_words[0])} most informative words ({words}, …)"
         model = "better than" if alone.value > audit.accuracy.high else "about as well as"
         model = f", {model} the model" * (alone.value >= audit.accuracy.low)
-        few = [Text(f"{most} and length alone predict {percent(alone.value)} of test labels{model}.")]
+        few = [
+            Text(f"By themselves, {most} and the text's length predict {percent(alone.value)} of test labels{model}.")
+        ]
     return f"{train} and {test} in {len(audit.classes):,} classes", figures, few, [], warnings, ""
 
 
@@ -269,7 +271,7 @@ def _verdict(audit: Audit, none: str) -> str:
     if audit.accuracy.low < max(0.95, audit.majority_accuracy):
         return f"{nothing}."
     words, right = quoted(audit.top(rows=3)["token"].to_list()), percent(audit.accuracy.value)
-    return f"{nothing}, but words such as {words} predict {right} of test labels; check whether they define the label."
+    return f"{nothing}, but the model predicts {right} of test labels with words such as {words}; check if they define the label."
 
 
 def _findings(audit: Audit) -> Section:
@@ -438,10 +440,8 @@ def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[st
     of_class = f" for {own}" if len(audit.classes) > 2 else ""
     title = f"Data against {'model' if of == 'value' else 'attention'}{of_class}, token by token"
     caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}."
-    caption += (
-        " The line is the mean over all token types, shown or not (dotted where there are none); the grey band is "
-    )
-    caption += "one standard deviation to either side. The dashed line marks a token spread evenly over all documents."
+    caption += " The solid line is the mean over all token types, shown or not (dotted where there are none); the grey band is "
+    caption += "one standard deviation to either side. The dashed line is where a token spread evenly over all documents would be."
     if len(audit.classes) > 2 and name == "alarm":
         which = f"The picture shows the class “{own}”, one of {len(audit.classes)}"
         caption = f"{which}; to see another, choose it under “Class” and go to the map below. {caption}"

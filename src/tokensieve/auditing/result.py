@@ -176,7 +176,7 @@ class Audit:
         several, also = len(tokens) > 1 or len(shortcuts) > 1, "But the" if chance else "The"
         return (
             f"Trained without {them}, the model reaches {without} instead of {percent(whole.value)}{chance}. {also} test set "
-            f"contains the shortcut{'s' * several} too, so the loss on texts without {'them' if several else 'it'} can be larger."
+            f"contains the shortcut{'s' * several} too, so accuracy can be lower on texts without {'them' if several else 'it'}."
         )
 
     @property

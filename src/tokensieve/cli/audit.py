@@ -2,7 +2,7 @@
 
 A shortcut is a token that predicts a class and looks like an artefact of how the data was collected. It appears in at least 1% of
 the class's documents (q < 0.05), and the conservative bound on its class association is more than halfway to certainty. A label is
-worth checking if the model predicts another class with a margin of 0.8. The glossary in the documentation lists all thresholds.
+worth checking if the model gives another class a probability at least 0.8 higher. The documentation lists all thresholds.
 
 If documents have several labels, each label gets an audit in a folder of its own, and an index leads to them.
 """
@@ -78,7 +78,8 @@ def _audit(
         show(index.report(), out)
     over = [row["label"] for row in rows if row["exceeded"]]
     if over:
-        say(quiet, f"labels that exceed the --fail-on limit: {', '.join(over)}; see over-budget.csv in each folder")
+        where = "see over-budget.csv and findings.csv in each folder"
+        say(quiet, f"audits that exceed the --fail-on limit: {', '.join(over)}; {where}")
     return 3 if over else 0
 
 

@@ -1,8 +1,8 @@
 """See what a transformer relies on, and whether the data supports it.
 
 Use documents that the model was not trained on. If SOURCE has a test part, that part is used. For a model that reads two texts
-together, give --text twice. With fewer documents (--max-documents, --seconds), words that occur only in the others are missed;
-with a larger --min-documents, so are rarer words, unless they stand out. If standard error is not a terminal, a line there
+together, give --text twice. If only some documents are read (--max-documents, --seconds), words that occur only in the rest are
+missed. A larger --min-documents also misses rarer words, unless they stand out. If standard error is not a terminal, a line there
 reports progress every 30 seconds; --quiet turns that off.
 """
 

@@ -242,10 +242,10 @@ class DiagnosisReport:
         if rare.height:
             rows = rare.sort("inserted", descending=True).select("token", "inserted", "documents").head(3).iter_rows()
             names = ", ".join(f"“{shown(token, 30)}” ({plain(x)}; in {count(n)} documents)" for token, x, n in rows)
-            out.append(f"The rare words that move it most when inserted into other documents, in log-odds: {names}.")
+            out.append(f"The rare words that move the model most when put into other texts, in log-odds: {names}.")
         if used.height and leaning:
-            it = "it is a shortcut" if len(leaning) == 1 else "each is a shortcut"
-            text = f"The data does not support its use of {quoted(leaning)}. Check whether {it} in its training data."
+            it = "this word is a shortcut" if len(leaning) == 1 else "each of these words is a shortcut"
+            text = f"The data does not support its use of {quoted(leaning)}. Check whether {it} in the model's training data."
             out.append(text)
         elif used.height and not dominating_words(used):
             sure = "It does not measurably rely on any word the data does not support."
@@ -281,9 +281,9 @@ class DiagnosisReport:
             return f"Look at the training documents that contain {words}, then train without {them} and compare both models."
         top = dominating_words(self.found.used)
         if top or self._followed_form() is not None:
-            what = "they are" if len(top) > 1 else "it is"
+            what = "these words are" if len(top) > 1 else "the word is" if top else "this form is"
             return (
-                f"If you would not expect it, collect documents in which {what} unrelated to the label, and diagnose the model on "
+                f"If that surprises you, collect documents in which {what} unrelated to the label, and diagnose the model on "
                 "them."
             )
         return (

@@ -29,12 +29,12 @@ class DiagnoseSettings(ReadSettings):
     )
     seconds: float | None = option(
         None,
-        "Read as many documents as take about this many seconds.",
+        "Read as many documents as the model can process in about this many seconds.",
         low=1,
         default_text="1,000 documents, or 300 s if that allows more",
     )
     max_length: int | None = option(None, "Maximum tokens per input.", low=3, default_text="the model's limit")
-    long: Literal["truncate", "windows"] = option("truncate", "How to read longer documents: truncate, or windows.")
+    long: Literal["truncate", "windows"] = option("truncate", "What to do with documents longer than --max-length.")
     batch_size: int = option(16, "Inputs per batch; short inputs are read in larger batches.", low=1)
     deletions: int = option(
         4, "For models without gradients: in the first pass, remove each word from at most this many documents.", low=1

@@ -81,7 +81,7 @@ class Importance:
         document.
         neutral: posterior difference of a type spread evenly over documents, 2 n_k/n − 1, shape (K,).
         alpha, alpha_interval: average signed frequency and its 95 % interval, with class sizes fixed.
-        effect, effect_interval: the same corrected for unequal classes; the interval excludes zero exactly if p < 0.05.
+        effect, effect_interval: the same corrected for unequal classes; the interval excludes zero if and only if p < 0.05.
         reach: the effect that a type as frequent as this one would have if it occurred in the class only (half of one's
             m_k + m_rest for two classes): |effect| ≤ reach.
         p_value: two-sided, against "the type's frequency does not depend on the class".

@@ -31,7 +31,7 @@ class VerifySettings(SourceSettings):
     documents: int = option(200, "Number of generated documents.", low=1)
     types: int = option(70, "Number of generated token types |S|.", low=1)
     relevant: int = option(20, "Generated types that predict the label.", low=1)
-    length: int = option(8, "Tokens per generated document T.", low=1)
+    length: int = option(8, "Tokens per generated document (T).", low=1)
     d: int | None = option(
         None, "Dimension of the embeddings.", low=1, default_text="512; 1024 for generated documents"
     )

@@ -42,15 +42,15 @@ class Leak(Check):
         verb = "duplicate or nearly duplicate" if identical.found < leaked else "duplicate"
         verb = verb if leaked > 1 else verb.replace("duplicate", "duplicates")
         n_rows, copies = count(leaked, "test document"), identical.found
-        alike = f"at least 80% of {'their' if leaked > 1 else 'its'} three-word sequences with one"
-        said = f"it is not an exact copy; it shares {alike}"
+        alike = f"at least 80% of {'their' if leaked > 1 else 'its'} three-word sequences with"
+        said = f"it is not an exact copy; it shares {alike} a training document"
         if copies:
             these = f"all {n_rows}" if leaked > 1 else "it"
             these = f"{copies:,} of {n_rows}" if copies < leaked else these
             said = f"{these} {'is an exact copy' if copies == 1 else 'are exact copies'} of a training document"
-            said += f"; the others share {alike}" * (copies < leaked)
+            said += f"; the others share {alike} one" * (copies < leaked)
         elif leaked > 1:
-            said = f"none is an exact copy of a training document; all {leaked:,} share {alike}"
+            said = f"none is an exact copy of a training document; all {leaked:,} share {alike} one"
         details, pairs = [said], list[tuple[int, int]]()
         action = self._remove_copies(data, copies, leaked - copies)
         until = "Until then, the test accuracy may be inflated."
@@ -59,10 +59,8 @@ class Leak(Check):
         if not data.task.known_totals and not known.all():  # else the documents at hand are a sample
             correct = data.task.correct(data.learned.f, data.test.counts)
             rest, every = Share.over(correct[~known], None), percent(float(correct.mean()))
-            details.append(f"on the other test documents, the accuracy is {rest}; on all of them it is {every}")
-            until = (
-                f"Until then, use the accuracy on the other test documents: {percent(rest.value)} instead of {every}."
-            )
+            details.append(f"the accuracy is {rest} on the other test documents and {every} on all test documents")
+            until = f"Until then, use the accuracy on the other test documents: {percent(rest.value)}, not {every}."
             if abs(rest.value - correct.mean()) < 0.005:
                 until = f"Without them the accuracy is nearly the same ({percent(rest.value)})."
         if near is not None:  # each with its twin

@@ -37,15 +37,16 @@ class Repeated(Check):
         exact = int((~data.train.corpus.keys.is_first_distinct()).sum())
         advice = self._remove_copies(data, exact, max(len(again) - exact, 0))
         both = list(dict.fromkeys(i for k in again[:EXAMPLES].tolist() for i in (int(near[k]), k)))
+        s = "s" * (share.found == 1)
         yield self.finding(
             data,
             self.weight * share.value,
-            f"{count(share.found, 'training document')} ({percent(share.value)}) repeat or nearly repeat an earlier one"
+            f"{count(share.found, 'training document')} ({percent(share.value)}) repeat{s} or nearly repeat{s} an earlier one"
             + opposed * (differ > 0 and not data.task.known_totals),
             again,
             share.found,
             evidence={"documents": share},
             examples=tuple(data.start_of(i) for i in both[:EXAMPLES]),
-            details=(f"{share.as_counts} training documents repeat an earlier one, word for word or nearly",),
+            details=(f"{share.as_counts} training documents repeat{s} an earlier one, word for word or nearly",),
             action=f"Copies are not independent evidence. {advice}",
         )

@@ -56,8 +56,8 @@ class Shortcut(Check):
         "Strong predictors that look like artefacts. A token or formatting feature is a strong predictor if it appears in at least "
         "1% of a class (q < 0.05) and is either among the most informative or has a conservative bound on its class association "
         "that is more than halfway to certainty. Formatting, codes and addresses always count as artefacts. Numbers, markup, "
-        "words in another script, tokens in a fixed position and nearly certain tokens count if the other words of a document do "
-        "not tell whether it contains them. Other strong predictors are usually what the labels are about and are listed apart."
+        "words in another script, tokens in a fixed position and nearly certain tokens count if a document's other words do not "
+        "tell whether it contains them. Other strong predictors are usually what the labels are about and are listed separately."
     )
     action = (
         "Will these also appear where your model is used? If not, mask them and audit again to see what accuracy "

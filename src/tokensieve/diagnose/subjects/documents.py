@@ -103,7 +103,7 @@ class Sample:
         if not len(frequent):
             raise InputError(
                 f"no word occurs in {min_documents} of the {len(read):,} documents read: lower --min-documents, or, if words are "
-                "not separated by spaces (Chinese, Japanese, Thai), take the model's pieces as words with --tokenizer model"
+                "not separated by spaces (Chinese, Japanese, Thai), use the model's own tokens as words with --tokenizer model"
             )
         rare = np.flatnonzero((in_read < min_documents) & (in_read > 0) & (in_all >= 2))
         rare = np.sort(rare[np.argsort(-in_all[rare], kind="stable")[:5_000]])  # the most frequent of them

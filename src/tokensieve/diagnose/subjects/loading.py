@@ -266,7 +266,7 @@ def find_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError):  # a build without CUDA asserts
         reached = False
     if not reached:
-        raise InputError(f"device {name!r} is not available; choose auto, cpu or cuda")
+        raise InputError(f"device {name!r} is not available; choose auto, cpu, cuda or cuda:1")
     return device
 
 

@@ -304,7 +304,7 @@ def _memory(batch: Sequence[Input]) -> Iterator[None]:
         if not isinstance(error, MemoryError) and not any(sign in str(error).lower() for sign in signs):
             raise
         raise InputError(
-            f"out of memory on {len(batch)} inputs of up to {max(len(one.ids) for one in batch):,} pieces: lower "
+            f"out of memory on {len(batch)} inputs of up to {max(len(one.ids) for one in batch):,} tokens: lower "
             "--batch-size, then --max-length"
         ) from None
 

@@ -96,7 +96,7 @@ class Frame:
         limit = min(limits, default=None)
         if limit is not None and limit < self.size + 2:
             raise InputError(
-                f"inputs of {limit} pieces leave no room for text besides {self.size} special tokens: use a larger --max-length"
+                f"inputs of {limit} tokens leave no room for text after {self.size} special tokens: use a larger --max-length"
             )
         return limit
 

@@ -302,7 +302,7 @@ const TokenMap = {
     const thinned = rows.size < all ? ": those at the extremes, and a sample of the rest" : "";
     const zoomed = Points.placed.drawn < rows.size ? `; ${Format.count(Points.placed.drawn)} of them in view` : "";
     const brushed = State.brush ? ` ${Format.count(State.kept().length)} tokens are selected: the panel and the table list them.` : "";
-    const lines = "Line and band: mean and standard deviation of all token types, in 20 equal bins. The dashed line marks a token spread evenly over all documents.";
+    const lines = "Line and band: mean and standard deviation of all token types, in 20 equal bins. The dashed line is where a token spread evenly over all documents would be.";
     const some = rows.size < all || zoomed ? `${Format.count(rows.size)} of ${Format.count(all)} token types are on the map${thinned}${zoomed}.` : "";
     Dom.id("map-note").textContent = `${some}${brushed} ${lines}`.trim();
   },
