@@ -480,7 +480,7 @@ def test_a_result_that_was_changed_is_noticed(tmp_path: Path) -> None:
     check_sums(tmp_path / "o")
     check_sums(tmp_path / "an older result has no checksums")
     (tmp_path / "o" / "a.csv").write_text("A")
-    with pytest.raises(InputError, match=r"'a.csv' has changed since the result was written; run the command"):
+    with pytest.raises(InputError, match=r"'a.csv' has changed since the result was written; rerun the command"):
         check_sums(tmp_path / "o")
     (tmp_path / "o" / "a.csv").unlink()
     with pytest.raises(InputError, match=r"'a.csv' cannot be read"):

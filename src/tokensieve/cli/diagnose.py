@@ -32,7 +32,7 @@ def _diagnose(
     map_: list[str] | None = option(
         None, "Match a class to an output (repeatable).", flag="--map", metavar="CLASS=OUTPUT", parse=list
     ),
-    device: str = option("cpu", "cpu, cuda, cuda:1 or mps.", metavar="DEVICE"),
+    device: str = option("cpu", "auto, cpu, cuda or cuda:1.", metavar="DEVICE"),
     trust_remote_code: bool = option(False, "Run Python code that comes with the model."),
     fail_on: list[str] | None = option(
         None,
