@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import math
 import operator
-import pickle
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
+from pickle import PickleBuffer
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,10 @@ from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from
 from tokensieve.text.values import listed
 from tokensieve.text.vocabulary import Chunks, TokenStream
 
+with suppress(ImportError):
+    from distributed import get_worker
+    from distributed.protocol.serialize import deserialize_bytes, serialize_bytes
+
 Reader = tuple[ReadSettings, Sequence[str], str]  # settings, text columns, label column
 PIECE = 2**24  # bytes of a file to a piece; a task needs about eight times as much memory
 LEAST = 2**20  # bytes of a piece at least, where a file has so many
@@ -56,24 +60,21 @@ class _Stored:
     _place: str | None = None  # of this worker's files
 
     def __init__(self, value: object, content: bytes | None = None) -> None:
-        with suppress(ImportError, ValueError):  # outside a task
-            from distributed import get_worker
-
+        with suppress(ValueError):  # outside a task
             _Stored._place = str(get_worker().local_directory)
-        content = pickle.dumps(value, protocol=5) if content is None else content
+        content = serialize_bytes(value) if content is None else content
         self._size, self._folder = len(content), Folder(_Stored._place)
         self._path = self._folder.save([content])
 
     @property
     def value(self) -> Any:
-        return pickle.loads(self._path.read_bytes())
+        return deserialize_bytes(self._path.read_bytes())
 
-    def __reduce__(self) -> tuple[type[_Stored], tuple[None, pickle.PickleBuffer]]:
-        return _Stored, (None, pickle.PickleBuffer(self._path.read_bytes()))
+    def __reduce__(self) -> tuple[type[_Stored], tuple[None, PickleBuffer]]:
+        return _Stored, (None, PickleBuffer(self._path.read_bytes()))
 
     def __sizeof__(self) -> int:
-        # for Dask: enough that few are sent at a time, 400 MB, too little for Dask to write them into files again
-        return self._size // 8
+        return self._size // 8  # for Dask: few are sent at a time (400 MB), but it does not write them into files again
 
 
 Side = tuple[_Stored, _Stored, _Stored]  # documents: tokens; formatting, labels and groups; MinHash signatures
@@ -435,8 +436,7 @@ def _read(
 
 def _frame(part: tuple[_Stored, int]) -> pl.DataFrame:
     """The documents of a partition, given the rows of the source before it."""
-    frame: pl.DataFrame = part[0].value
-    return frame.with_columns(pl.col("row") + part[1])
+    return pl.DataFrame(part[0].value).with_columns(pl.col("row") + part[1])
 
 
 def _grouped(part: tuple[_Stored, int], _: int) -> tuple[pl.DataFrame, pl.Series]:
