@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import solve_ivp
+from scipy.integrate import BDF, solve_ivp
 
 from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
 from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
+from tokensieve.theory.flow import integrator
 from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.flow.solve import LEG, gradient_flow
 from tokensieve.theory.generators import single_token
@@ -221,6 +222,30 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"nothing")
     with pytest.raises(InputError, match="cannot be read as a checkpoint"):
         gradient_flow(counts, E, w, p, settings_, path)
+
+
+def test_a_trial_step_that_is_too_long_is_tried_again_as_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SciPy's BDF keeps the Jacobian of its first trial, e^τ times too large, and fails with every shorter step."""
+    failed: list[float] = []
+
+    class Impatient(BDF):
+        def _step_impl(self) -> tuple[bool, str | None]:
+            if self.h_abs > 5.0:
+                failed.append(self.h_abs)
+                return False, self.TOO_SMALL_STEP
+            return super()._step_impl()
+
+    monkeypatch.setattr(integrator, "BDF", Impatient)
+    counts, E, w, p = one_step_problem()
+    land = Landscape(counts, coordinates(E)[0], w)
+    flow = integrator.Integrator(land.live, coordinates(E)[1].T @ p, -math.inf, -math.inf, (1e-4, 1e-4), step=50.0)
+    assert all(flow.step() for _ in range(40))
+    assert failed and max(failed) == 50.0
+    # A short step that fails is a fault of the flow, which the caller has to see.
+    monkeypatch.setattr(Impatient, "_step_impl", lambda self: (False, self.TOO_SMALL_STEP))
+    before = flow.p.copy()
+    assert not flow.step()
+    np.testing.assert_array_equal(flow.p, before)
 
 
 def test_dimensions_outside_the_span_stay_still_and_change_nothing() -> None:

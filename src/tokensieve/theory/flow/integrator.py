@@ -98,6 +98,10 @@ class Integrator:
                     solver.status = "failed"
             if solver.status == "failed" or not np.isfinite(solver.y).all():
                 self._solver = None
+                # BDF keeps the Jacobian of a trial step that was too long, e^τ times too large, for shorter ones, which fail too.
+                if self.last_step > 1.0:
+                    self.last_step = 0.1
+                    continue
                 return False
             passed = max(float(solver.t), 0.0)
             grown = self.here.left_out_force(solver.y, -_STALE - passed) + passed

@@ -90,11 +90,8 @@ class Face:
     @staticmethod
     def ties(counts: Counts, mask: NDArray[np.bool_]) -> Ints:
         """What a selection, shape (nnz,), ties together: of each type the first one that it is tied to, shape (|S|,)."""
-        document, types, last = (
-            counts.entry_documents[mask],
-            counts.matrix.indices[mask],
-            np.zeros(counts.n_documents, int),
-        )
+        document, types = counts.entry_documents[mask], counts.matrix.indices[mask]
+        last = np.zeros(counts.n_documents, int)
         last[document] = types
         links = sp.csr_array((np.ones(len(types)), (types, last[document])), shape=(counts.n_types, counts.n_types))
         group = connected_components(links, directed=False)[1]
@@ -430,11 +427,9 @@ class _LivePairs:
         self._rest = q - self._B @ (self._B.T @ q)
         # The live pairs alone, between the groups that occur in them.
         nodes, ends = np.unique(phi.pairs[self._live], return_inverse=True)
-        log_k, others = (
-            (phi.log_k - phi.gaps(self._rest))[self._live],
-            (phi.sign[self._live], phi.log_weight[self._live]),
-        )
-        inside = Exponentials(phi.F[nodes] @ self._B, ends.reshape(-1, 2), log_k, *others)
+        log_k = (phi.log_k - phi.gaps(self._rest))[self._live]
+        sign, log_weight = phi.sign[self._live], phi.log_weight[self._live]
+        inside = Exponentials(phi.F[nodes] @ self._B, ends.reshape(-1, 2), log_k, sign, log_weight)
         self.slope, self.hessian = inside.slope, inside.hessian
 
     def split(self, q: Floats) -> Floats:
