@@ -434,6 +434,26 @@ def test_a_form_that_moves_answers_further_than_unsupported_words_comes_first() 
     assert said[1].startswith("This model relies on “mark”. The evaluation data does not support that.")
 
 
+def test_a_form_is_named_beside_a_word_that_the_data_supports() -> None:
+    """It was left out of the headline as soon as one supported word dominated."""
+
+    def answer(given: list[str]) -> Any:
+        low = [set(t.lower().split()) for t in given]
+        f = [6.0 * ("good" in t) - 3.0 + 1.5 * ("nice" in t) - 1.5 * ("poor" in t) for t in low]
+        f = np.array(f) + [5.0 * text.isupper() for text in given]
+        return np.column_stack([-f / 2, f / 2])
+
+    def words(y: int, rng: Any) -> list[str]:
+        return ["good"] * y + ["nice" if y else "poor"] * (rng.random() < 0.5)
+
+    texts, labels = documents(500, words)
+    texts = [text.upper() if k % 8 == 0 else text for k, text in enumerate(texts)]
+    found = diagnose(answer, None, texts, labels, SETTINGS, classes=["0", "1"])
+    said = DiagnosisReport(found).headline()
+    assert said.startswith("This model relies most on “good”")
+    assert "may share a shortcut. It follows the formatting of documents: " in said and "in CAPITALS" in said
+
+
 def test_the_word_that_moves_a_model_without_skill_is_named() -> None:
     texts, labels = documents(240, lambda y, rng: ["mark"] if rng.random() < 0.3 else [])
     found = diagnose(linear({"mark": 6.0, "w1": 0.2, "w2": -0.2}), None, texts, labels, SETTINGS, classes=["0", "1"])

@@ -162,7 +162,7 @@ class DiagnosisReport:
                 return (
                     f"{start}, but {'they occur' if len(top) > 1 else 'it occurs'} in only "
                     f"{count(max(rows['documents'].to_list()), 'document')} of this file, too few to tell whether the data "
-                    f"supports that. {expected}"
+                    f"supports that. {expected}{also}"
                 )
             goes = "They also predict" if len(top) > 1 else "It also predicts"
             goes = f"{goes} the label in this file. " if statuses == {str(Status.CARRIES)} else ""
@@ -171,7 +171,7 @@ class DiagnosisReport:
             if goes and needed > _largest_use(used, top) / 2:
                 them = "them" if len(top) > 1 else "it"
                 goes += f"A logistic regression on its words relies on {them} too ({signed(needed, 1)}). "
-            return f"{start}. {goes}{expected} If not, the model and this file may share a shortcut."
+            return f"{start}. {goes}{expected} If not, the model and this file may share a shortcut.{also}"
         ten = used.sort("share", "token", descending=[True, False]).head(10)
         several = "ten" if ten.height == 10 else str(ten.height)
         most = f"The top {several} words together account" if ten.height > 1 else "It accounts"
