@@ -57,7 +57,7 @@ def saved_audit(folder: Path, source: Path, **how: Any) -> Artefact:
     from tokensieve.text.corpus import read_corpus
     from tokensieve.text.pairs import read_pairs
 
-    settings = Settings(ngrams=how.pop("ngrams", 1))
+    settings = Settings(ngrams=how.pop("ngrams", 1), baseline=how.pop("baseline", True))
     found = audit((read_pairs if "pairs" in how else read_corpus)(source, **how), settings)
     save(found, folder / "out")
     return Artefact(source, folder / "out", found)
@@ -97,7 +97,7 @@ def audit_of_topics(folder: Path) -> Artefact:
     ]
     source = folder / "topics.csv"
     pl.DataFrame({"text": texts, "label": labels}).write_csv(source)
-    return saved_audit(folder, source)
+    return saved_audit(folder, source, baseline=False)
 
 
 def verification(folder: Path) -> Artefact:

@@ -66,6 +66,7 @@ def test_help_waits_for_no_library_that_it_does_not_need() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_an_audit_loads_neither_scikit_learn_nor_pandas(tmp_path: Path) -> None:
     """Where one thread has pandas half loaded, Polars fails in another; scikit-learn loads pandas."""
     (tmp_path / "a.csv").write_text("text,label\n" + "".join(f"word{i % 7} w{i},{'ab'[i % 2]}\n" for i in range(60)))

@@ -143,13 +143,15 @@ def test_a_budget_applies_to_pairs(found: Audit) -> None:
 def test_two_pairs_are_enough_to_run() -> None:
     rows: list[Any] = [("a", "good one", "bad one"), ("b", "good two", "bad two"), ("c", "good one", "bad two")]
     result = audit(
-        read_pairs(pl.DataFrame(rows, schema=["prompt", *PAIRS], orient="row"), pairs=PAIRS), Settings(min_documents=1)
+        read_pairs(pl.DataFrame(rows, schema=["prompt", *PAIRS], orient="row"), pairs=PAIRS),
+        Settings(min_documents=1, baseline=False),
     )
     assert result.pairs is not None
     shown_page = render(result.report(), {})
     assert "2 training pairs in 2 prompts" in shown_page and "1 test pair in 1 prompt" in shown_page
 
 
+@pytest.mark.slow
 def test_a_stream_gives_the_same_audit(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     demo_pairs(120, 3).write_ndjson(path)
@@ -227,6 +229,5 @@ def test_the_page_says_why_effect_and_posterior_difference_can_contradict_each_o
     share = n[train.labels == 1].sum() / n.sum()
     assert 0.55 < share < 0.75  # the judge prefers longer answers
     said = f"preferred answers contain {share:.0%} of all words"
-    assert said in render(found.report(), {}) and f"posterior difference of +{2 * share - 1:.2f}, not 0" in render(
-        found.report(), {}
-    )
+    page = render(found.report(), {})
+    assert said in page and f"posterior difference of +{2 * share - 1:.2f}, not 0" in page

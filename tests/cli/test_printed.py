@@ -65,6 +65,7 @@ def test_commands_of_an_audit_work_as_printed(
     check(run, dict.fromkeys(printed))
 
 
+@pytest.mark.slow
 def test_the_copy_is_audited_with_the_options_of_the_source(run: Run, reports: list[Any], tmp_path: Path) -> None:
     """Labels are merged and dropped, sides and groups named as before; the copy needs neither the encoding nor the separator."""
     write_tickets(tmp_path / "first.csv")
@@ -90,7 +91,8 @@ def test_the_copy_is_audited_with_the_options_of_the_source(run: Run, reports: l
         assert before["settings"][name] == after["settings"][name], name
 
 
-@pytest.mark.parametrize("kind", fast_first(["nested", "test"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["nested", "test"])
 def test_no_command_to_audit_a_copy_that_cannot_replace_the_source(
     run: Run, reports: list[Any], tmp_path: Path, kind: str
 ) -> None:
@@ -125,6 +127,7 @@ def test_all_ratings_of_a_scale_are_masked(run: Run, reports: list[Any], tmp_pat
     assert pl.Series(texts).str.contains(r"\b2/10").any() and not left.any()
 
 
+@pytest.mark.slow
 def test_a_long_mask_names_the_folder_and_works_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
     reviews = demo_reviews(400)
     texts = [
@@ -234,9 +237,9 @@ def check(run: Run, printed: Any) -> None:
             pytest.param(("audit", SOURCE, "--text", *rest), marks=pytest.mark.slow)
             for rest in ((TEXT, "--label", LABEL.lower()), ("Ticket text", "--label", LABEL))
         ],
-        ("audit", SOURCE, "--label", LABEL),
+        pytest.param(("audit", SOURCE, "--label", LABEL), marks=pytest.mark.slow),
         ("audit", "rare.csv"),
-        ("audit", "rare.csv", "--by", "text"),
+        pytest.param(("audit", "rare.csv", "--by", "text"), marks=pytest.mark.slow),
         ("train", SOURCE, "--label", LABEL, "--text", TEXT.upper()),
         ("mask", SOURCE, "--token", "tablet"),
         ("mask", SOURCE, "--text", TEXT, "--token", "tabelt"),

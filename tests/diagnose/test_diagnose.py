@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from test_encoding import TEXTS, WORDS
 
-from calls import fast_first, later
+from calls import later
 from diagnose_models import FAMILIES, build, fit, kind_of, planted_reviews
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
@@ -110,7 +110,8 @@ def test_where_the_answer_is_read_from_the_text_a_word_is_blanked_in_its_place(f
             np.testing.assert_allclose(found[row], model(**given).logits[0].detach(), atol=1e-5)
 
 
-@pytest.mark.parametrize("family", fast_first(["modernbert", "bert"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["modernbert", "bert"])
 def test_on_the_straight_path_effects_add_up_to_the_change_of_the_answer(family: str) -> None:
     """Where every word has the same share, the midpoint rule of integrated gradients: f(document) − f(padding in its place)."""
     model, tokenizer = build(family, TEXTS.to_list())

@@ -189,6 +189,7 @@ def test_a_reward_model_on_preference_pairs() -> None:
         diagnose(*build("bert", flat), pairs, settings=QUICK)
 
 
+@pytest.mark.slow
 def test_a_single_output_that_is_turned_is_measured_like_one_that_is_not() -> None:
     rng = np.random.default_rng(0)
     filler, labels = [f"w{i}" for i in range(20)], ["good", "bad"] * 40

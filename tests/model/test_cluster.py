@@ -120,11 +120,16 @@ def here() -> InProcess:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
+    """Two workers; these, and those that replace them, are forks of one process that has loaded the libraries."""
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        distributed.utils.get_mp_context().set_forkserver_preload(["tokensieve.task.cluster", "distributed.nanny"])
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield client
 
 
 def reviews(seed: int = 0) -> pl.DataFrame:
@@ -162,7 +167,8 @@ def equal(a: Learned, b: Learned) -> bool:
     )
 
 
-@pytest.mark.parametrize("partitions", fast_first([4, 1]))
+@pytest.mark.slow
+@pytest.mark.parametrize("partitions", [4, 1])
 def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(here: InProcess, partitions: int) -> None:
     learned = learn_on(here, [dask.delayed(part)(p, partitions) for p in range(partitions)], ngrams=2, min_documents=3)
     same_importance(learned.importance, 2)
@@ -454,6 +460,7 @@ def test_a_source_read_by_workers_has_the_bits_of_one_machine(
     assert abs(learned.to_dict()["test_accuracy"] - one.to_dict()["test_accuracy"]) < 0.08
 
 
+@pytest.mark.slow
 def test_a_column_named_split_and_merged_labels_are_those_of_one_machine(
     here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -485,6 +492,7 @@ def test_a_parquet_file_that_expands_far_too_much_is_refused_by_its_worker(
         learn_on(here, tmp_path / "a.parquet")
 
 
+@pytest.mark.slow
 def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_both_sides(
     here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

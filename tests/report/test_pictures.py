@@ -100,12 +100,14 @@ def test_pictures_are_files_of_the_pages_specifications() -> None:
         assert b"prefers-color-scheme" not in drawings[name]["svg"]
 
 
+@pytest.mark.slow
 def test_a_label_of_emojis_costs_no_picture(capfd: pytest.CaptureFixture[str]) -> None:
     """Vega cuts a label that is too long for a chart, and what it leaves may end in half of a character."""
     audit = make_audit([f"t{i}" for i in range(40)], ("bad", "😀" * 10 + " 2"))
     assert {"value", "score"} <= set(draw(pictures_in(audit))) and not capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_page_holds_circles_where_vega_draws_them() -> None:
     audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
     [value] = [picture for picture in pictures_in(audit) if picture.name == "value"]
