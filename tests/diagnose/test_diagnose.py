@@ -110,7 +110,6 @@ def test_where_the_answer_is_read_from_the_text_a_word_is_blanked_in_its_place(f
             np.testing.assert_allclose(found[row], model(**given).logits[0].detach(), atol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", ["modernbert", "bert"])
 def test_on_the_straight_path_effects_add_up_to_the_change_of_the_answer(family: str) -> None:
     """Where every word has the same share, the midpoint rule of integrated gradients: f(document) − f(padding in its place)."""
@@ -428,8 +427,9 @@ def test_a_model_without_attention_says_so() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_trained_and_untrained(family: str) -> None:
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
+def test_a_family_trained_and_untrained(family: str) -> None:
+    """For each kind of tokenizer, and each place that the prediction is read from."""
     train, held = demo_reviews(600, seed=1), demo_reviews(120, seed=2)
     model, tokenizer = build(family, train.texts.to_list())
     fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=6)
@@ -439,8 +439,7 @@ def test_every_family_trained_and_untrained(family: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("planted", [True, False])
+@pytest.mark.parametrize(("seed", "planted"), [(0, True), (0, False), (1, False)])
 def test_a_planted_shortcut_is_first_and_one_that_was_not_is_never_listed(seed: int, planted: bool) -> None:
     held, train = planted_reviews(300, 5000 + seed, planted=False), planted_reviews(1000, 100 + seed, planted)
     model, tokenizer = build("modernbert", train.texts.to_list(), seed=seed)

@@ -63,7 +63,7 @@ def plain(trained: Any, few: Any) -> Diagnosis:
 @pytest.mark.parametrize("family", fast_first(["bart", "t5", "longformer", "xlnet"]))
 def test_encoder_decoders_and_long_document_models(family: str, few: Any) -> None:
     model, tokenizer = build(family, few[0])
-    found = diagnose(model, tokenizer, *few, DiagnoseSettings(min_documents=5, batch_size=16, max_documents=60))
+    found = diagnose(model, tokenizer, *few, replace(QUICK, batch_size=16))
     assert found.reading["method"] == "integrated gradients" and found.reading["layers"] == 0
     assert any("attention is not measured" in note for note in found.notes)
     # a word's effect is a first guess at what leaving it out does
