@@ -11,6 +11,7 @@ for threads in "OMP_NUM_THREADS OPENBLAS_NUM_THREADS MKL_NUM_THREADS POLARS_MAX_
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process that a test starts would compile the whole source again
 
+import gc
 import shutil
 import signal
 import sys
@@ -59,6 +60,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     select(config, items)
     if hasattr(config, "workerinput"):
         costly_first(items)
+
+
+def pytest_collection_finish() -> None:
+    """What libraries and tests are made of stays until the end: garbage is looked for in the rest alone."""
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
