@@ -452,6 +452,9 @@ def test_a_form_is_named_beside_a_word_that_the_data_supports() -> None:
     said = DiagnosisReport(found).headline()
     assert said.startswith("This model relies most on “good”")
     assert "may share a shortcut. It follows the formatting of documents: " in said and "in CAPITALS" in said
+    page = markdown(DiagnosisReport(found).report())
+    assert "63 documents of this file are like that, and the data does not support it." in page
+    assert "No document of this file is like that, so the model may never have seen one." in page
 
 
 def test_the_word_that_moves_a_model_without_skill_is_named() -> None:
@@ -592,6 +595,11 @@ def test_of_many_words_that_help_by_chance_none_is_said_to_help_in_context() -> 
     assert Status.CONTEXT not in judge(measured, found, seen, data, nothing, True)["status"]  # type: ignore[arg-type]
     judged = judge(measured, helping, seen, data, nothing, True)  # type: ignore[arg-type]
     assert judged.filter(pl.col("status") == Status.CONTEXT)["token"].to_list() == ["w0"]
+    # A use that the data gives no reason for is without support, unless a simple model of the data gives the word half of it.
+    data.posterior_interval = (nothing - 0.1, nothing + 0.1)
+    for needed, status in ((0.4, Status.UNSUPPORTED), (0.6, Status.OTHER)):
+        judged = judge(measured, found, seen, data, nothing + needed * effects[0].mean(), True)  # type: ignore[arg-type]
+        assert judged.filter(pl.col("token") == "w0")["status"].to_list() == [status]
 
 
 def test_of_few_documents_no_interval_leaves_its_range() -> None:

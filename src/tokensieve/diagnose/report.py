@@ -34,8 +34,8 @@ _SAID: dict[str, tuple[str, Mark, str]] = {
     Status.UNSUPPORTED: (
         "no support",
         "alarm",
-        "the word at least doubles the odds, its use exceeds the data's interval by half a typical word's use, and that interval "
-        "is narrow and close to neutral",
+        "the word at least doubles the odds, its use is twice what a logistic regression gives it and exceeds the data's interval "
+        "by half a typical word's use, and that interval is narrow and close to neutral",
     ),
     Status.RARE: (
         "too rare to tell",
@@ -92,15 +92,13 @@ class DiagnosisReport:
             blocks.append(Section("No measurable use", self._words(hidden, title), folded=True, only=_PAGE))
         blocks.append(Section("How well it predicts", self._skill()))
         if self.found.passages:
-            lead = (
-                "Blue words support the prediction and orange words oppose it; a stronger colour means a larger effect."
-            )
+            lead = "Blue words support the prediction, orange words oppose it; a stronger colour means a larger effect."
             passages = Passages("Documents, with the effect of each word", tuple(self.found.passages), short=False)
             blocks.append(Section("Documents", (Text(lead), passages), only=_PAGE))
         tables = tuple(self._data_words(label) for label in self.found.classes[:8])
         blocks.append(Section("Informative words of the data", tables, only=_PAGE))
         method, reads = self.found.reading["method"], self.found.reading["reads"]
-        lines = [f"All words were screened by {method}; those in the first table were measured by removing them."]
+        lines = [f"Words were screened by {method}; those in the tables were measured by removing or inserting them."]
         if reads:
             where = {"mean": "the mean over all positions"}.get(reads, f"the {reads} position")
             lines.append(f"The model predicts from {where}.")
@@ -109,7 +107,9 @@ class DiagnosisReport:
         blocks.append(Section("How it was measured", how, only=_PAGE))
         about = {"settings": self.found.settings, "seconds": self.found.seconds, "version": __version__}
         about["seed"] = self.found.settings["seed"]
-        title = f"Diagnosis of {shown(self.found.model)} ({self.found.reading['family']}) on {shown(self.found.name)}"
+        family = self.found.reading["family"]
+        model = shown(self.found.model) + f" ({family})" * (family != self.found.model)
+        title = f"Diagnosis of {model} on {shown(self.found.name)}"
         return Report("diagnose", title, self.headline(), tuple(blocks), about)
 
     def headline(self) -> str:
@@ -175,9 +175,10 @@ class DiagnosisReport:
         ten = used.sort("share", "token", descending=[True, False]).head(10)
         several = "ten" if ten.height == 10 else str(ten.height)
         most = f"The top {several} words together account" if ten.height > 1 else "It accounts"
-        names = quoted(self.found.used["token"].head(3).to_list())
-        all_use = percent(float(ten["share"].sum()), 0)
-        return f"No single word dominates; this model relies most on {names}. {most} for {all_use} of all use."
+        sure, share = self.found.used.filter(pl.col("use_low") > 0), float(ten["share"].sum())
+        names = quoted((sure if sure.height else used)["token"].head(3).to_list())
+        many = " Predictions rest on many words at a time." * (share < 0.1)
+        return f"No single word dominates; this model relies most on {names}. {most} for {percent(share, 0)} of all use.{many}"
 
     def _followed_form(self) -> dict[str, Any] | None:
         """The form of documents that moves predictions most, if by 1.5 in log-odds, at the lower end of its interval, and a quarter
@@ -256,20 +257,23 @@ class DiagnosisReport:
                 names = quoted(unsure["token"].head(3).to_list())
                 doubles = "at least doubles" if unsure.height == 1 else "at least double"
                 sure = f"The data cannot tell whether it should use {names}, which {doubles} the odds."
-            shared = (
-                "A shortcut that this file shares with the training data looks supported: check the words at the top."
-            )
+            shared = "A shortcut that this file has too would look supported: check the first words of the table."
             out.append(f"{sure} {shared}")
         far = self.found.forms.filter("followed", (pl.col("after") - pl.col("before")).abs() > 0.25)
         for form in far.sort("mean", descending=True).head(1).iter_rows(named=True):
             moved = f"{percent(form['after'], 0)} are predicted {shown(form['class'], 40)}"
             line = f"Of documents {form['form']}, {moved} (originals: {percent(form['before'], 0)})."
-            having = form["documents_having"] or 0
-            if having < 0.1 * self.found.documents["all"]:
-                few = f"Only {count(having, 'document')} of this file" if having else "No document of this file"
-                line += f" {few} {'are' if having > 1 else 'is'} like that, so the model may never have seen one."
-            out.append(line)
+            out.append(line + self._having(form["documents_having"], form["data_low"], form["data_neutral"]))
         return out
+
+    def _having(self, n: int | None, low: float | None, neutral: float) -> str:
+        """How many documents of the file have a form, and whether the data's difference, at its lower end, supports it."""
+        if not n:
+            return "" if n is None else " No document of this file is like that, so the model may never have seen one."
+        are = f"{count(n, 'document')} of this file {'is' if n == 1 else 'are'} like that"
+        if low is None or n < self.found.settings["min_documents"]:
+            return f" Only {are}, too few to tell whether the data supports it."
+        return f" {are}, and the data {'supports' if low > neutral else 'does not support'} it."
 
     def _next_step(self) -> str:
         if self.found.reading["warning"]:
@@ -304,8 +308,8 @@ class DiagnosisReport:
             "diagnose-use",
             {"words": rows},
             "What this model relies on most",
-            "Change of the prediction in log-odds when the word is removed, with 95% intervals, in the order of the table. Colours "
-            "show what the data supports.",
+            "Change of the prediction in log-odds when the word is removed, with 95% intervals. The order is that of the table; "
+            "words whose interval reaches zero are left out. Colours show what the data supports.",
             f"Use of the words that it relies on most, in log-odds: {listing}.",
         )
 
@@ -348,12 +352,9 @@ class DiagnosisReport:
         forms, blocks = self.found.forms, list[Block]()
         for row in forms.filter("followed").iter_rows(named=True):
             moved = f"{percent(row['before'], 0)} → {percent(row['after'], 0)}"
-            data = ""
-            if row.get("data_low") is not None:
-                supports = row["data_low"] > row["data_neutral"]
-                data = " The data supports that." if supports else " The data does not support that."
             line = f"Predictions for documents {row['form']} move by {signed(row['mean'])} log-odds towards "
             line += shown(row["class"], 40)
+            data = self._having(row["documents_having"], row["data_low"], row["data_neutral"])
             blocks.append(Text(f"{line} ({moved} of predictions).{data}", "warning"))
         if not blocks:
             blocks.append(Text("No formatting change moves the odds by a factor of two."))

@@ -10,11 +10,11 @@ are predicted. If no word predicts the label, typical is the root mean square of
     excess = (|d̄| − t SE − b · max(0, end of the interval on the model's side)) / typical
 
 All this is of inputs that contain the word; of a rare word in fewer than FEWEST of them, of those that it was inserted into. Its
-**status** (`Status`) weighs both. It is used without support if the excess is above BEYOND and |d̄| at least log 2, or one standard
-deviation of the answers if that is less. Its use is **shown** if it can be rejected that it is at most LEAST · typical, over all
-inputs, by Hall's transformation of t (`_p_above`, one-sided, since sizes are skewed and t itself is far too cautious for them), at
-LEVEL over all words confirmed by Holm's procedure. It **helps in context** if the lower end of what the correct answer loses
-without it is above zero, corrected like t·SE.
+**status** (`Status`) weighs both. It is used without support if the excess is above BEYOND, |d̄| at least log 2, or one standard
+deviation of the answers if that is less, and less than half of |d̄| is needed. Its use is **shown** if it can be rejected that it
+is at most LEAST · typical, over all inputs, by Hall's transformation of t (`_p_above`, one-sided, since sizes are skewed and t
+itself is far too cautious for them), at LEVEL over all words confirmed by Holm's procedure. It **helps in context** if the lower
+end of what the correct answer loses without it is above zero, corrected like t·SE.
 
 **Needed** is what a simple model of the data, logistic regression on the presence of these words, gives the word (its weight
 towards the class that the word is evidence for in the model, in log-odds; at least zero). Use **beyond** need is what remains.
@@ -86,17 +86,17 @@ def judge(
     low, high = ends[0] - neutral, ends[1] - neutral
     excess = np.where(enough, (effect - t * error - np.maximum(0.0, high) * slope) / typical, -math.inf)
     tight = (np.maximum(-low, high) <= _TIGHT) | ((high < 0) & (q < LEVEL))  # or significant over all words
+    # the words of a phrase are removed together, and a simple model divides its weight among them
+    together = measured.companions(words)
+    need = np.array([needed[together.get(int(s), s), i].sum() for s, i in zip(words, k, strict=True)]).clip(0.0)
     # the first that holds
     kinds = {
         Status.NOT_SHOWN: ~(enough & proved),
         Status.CARRIES: (q < LEVEL) & (difference > neutral),
         Status.CONTEXT: helps > 0,
-        Status.OTHER: (excess <= _LEAST) | (tight & ((excess <= _BEYOND) | (effect < much))),
+        Status.OTHER: (excess <= _LEAST) | (need >= effect / 2) | (tight & ((excess <= _BEYOND) | (effect < much))),
         Status.UNSUPPORTED: tight,
     }
-    # the words of a phrase are removed together, and a simple model divides its weight among them
-    together = measured.companions(words)
-    need = np.array([needed[together.get(int(s), s), i].sum() for s, i in zip(words, k, strict=True)]).clip(0.0)
     half = single * error
     columns = {
         "token": [str(found.tokens[s]) for s in words],
