@@ -649,6 +649,16 @@ def test_a_mark_that_the_other_words_tell_is_part_of_the_subject() -> None:
     assert "pq" not in shortcut_words(marked, named)  # an abbreviation of its class
 
 
+@pytest.mark.parametrize("documents", [9, 24])
+def test_a_word_of_code_in_few_documents_is_not_shown_to_keep_no_company(documents: int) -> None:
+    """In the manual of an editor "nargs" was a shortcut of the page on maps, which explains it in six paragraphs."""
+    texts, _ = reviews(700, 6)
+    labels = np.repeat([f"page {i}" for i in range(10)], 70).tolist()
+    for i in range(210, 210 + documents):
+        texts[i] = middle(texts[i], "-quux=on")
+    assert ("quux" in shortcut_words(texts, labels)) == (documents == 24)
+
+
 def test_news_of_one_event_share_names_and_are_no_groups() -> None:
     """On news in five topics the audit began with "38.9% of training documents share rare words … (high)": names of players."""
     rng = np.random.default_rng(0)
@@ -662,6 +672,21 @@ def test_news_of_one_event_share_names_and_are_no_groups() -> None:
             texts.append(" ".join(map(str, rng.permutation(words))))
             labels.append(("sport", "trade")[event % 2])
     assert "groups" not in kinds(audited(texts, labels))
+
+
+def test_names_made_of_words_of_their_subject_are_no_groups() -> None:
+    """Among names of diagnoses and of openings a third "appeared to be grouped": variants of one name share its rare words, which
+    tell the label in other names, too."""
+    rng, common = np.random.default_rng(0), "acute chronic left right mild severe early late".split()
+    texts, labels = [], []
+    for family in range(150):
+        label = ("heart", "skin", "lung")[family % 3]
+        name = [f"{label}{w}" for w in rng.integers(0, 50, 4)]
+        for _ in range(4):
+            texts.append(" ".join(rng.permutation([*name, *rng.choice(common, 2)])))
+            labels.append(label)
+    assert "groups" not in kinds(audited(texts, labels))
+    assert "groups" in kinds(audited(texts, np.repeat(rng.integers(0, 2, 150), 4).astype(str).tolist()))
 
 
 def test_words_of_templates_are_no_shortcuts_and_a_word_put_anywhere_is() -> None:

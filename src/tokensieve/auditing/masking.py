@@ -126,7 +126,7 @@ def _cut_tokens(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tok
         seam = _Seam(text)
         for i in sorted(cut):
             seam.cut_span(*spans[i][:2])
-        shorter = seam.whole_text()
+        shorter = "".join(seam.kept) + text[seam.at :]
         if shorter == text:
             return text
         text = shorter
@@ -164,10 +164,6 @@ class _Seam:
         while self._drop_orphaned_mark(digits):
             pass
         self._tidy_space()
-
-    def whole_text(self) -> str:
-        """The whole text."""
-        return "".join(self.kept) + self.text[self.at :]
 
     def _drop_orphaned_mark(self, digits: bool) -> bool:
         """Drop one orphaned mark or pair; False where there is none."""

@@ -130,8 +130,11 @@ def audit_report(audit: Audit) -> Report:
         f"{count(both + ignored)} of {count(audit.token_types, 'token type')} predict the label (q < 0.05). {count(both)} of "
         f"them receive above-average attention from the model; {count(ignored)} do not."
     )
+    labels = _largest(audit, 50)
+    rows, name = min(25, max(10, 300 // len(labels))), "Strongest predictors of "
+    tables = (Table(name + shown(x, 40), _COLUMNS, _token_rows(audit.top(x, rows)), first=6, only=PAGE) for x in labels)
     instead = (
-        Section("Strongest predictors, with their numbers", tuple(_class_tables(audit)), only=PAGE),
+        Section("Strongest predictors, with their numbers", tuple(tables), only=PAGE),
         Section("Pictures", tuple(_pictures(audit)), only=("html",)),
         Section("Test documents", (documents,), only=PAGE),
     )
@@ -366,15 +369,6 @@ def _largest(audit: Audit, most: int) -> list[str]:
     """The classes of most training documents, in their own order."""
     largest = set(sorted(audit.classes, key=lambda label: -audit.class_documents[label])[:most])
     return [label for label in audit.classes if label in largest]
-
-
-def _class_tables(audit: Audit) -> list[Block]:
-    labels = _largest(audit, 50)
-    rows = min(25, max(10, 300 // len(labels)))
-    return [
-        Table(f"Strongest predictors of {shown(x, 40)}", _COLUMNS, _token_rows(audit.top(x, rows)), first=6, only=PAGE)
-        for x in labels
-    ]
 
 
 def _token_rows(table: pl.DataFrame) -> list[tuple[object, ...]]:

@@ -98,11 +98,6 @@ class AuditData:
         return self.train.vocabulary.n_words
 
     @cached_property
-    def numbers(self) -> NDArray[np.bool_]:
-        """Which of the words contain a digit, shape (`words`,)."""
-        return pl.Series(self.train.counts.tokens[: self.words], dtype=pl.String).str.contains(r"\d").to_numpy()
-
-    @cached_property
     def word_pairs(self) -> tuple[Ints, float]:
         """Pairs of neighbours in the first part of the training documents; the fraction of neighbours that recur."""
         stream = next(iter(self.train.stream))
@@ -129,9 +124,7 @@ class AuditData:
     def first_copies(self) -> Ints:
         """The first copy of each training document, near duplicates included where they were looked for."""
         near = self.near_duplicates
-        if near is not None:
-            return near[: len(self.train.corpus.labels)]
-        return _first_of_key(self.train.corpus.keys)
+        return _first_of_key(self.train.corpus.keys) if near is None else near[: len(self.train.corpus.labels)]
 
     def without_copies(self, documents: Ints) -> Ints:
         """Some training documents, one of each text: what a writer or a program repeated counts once as evidence."""

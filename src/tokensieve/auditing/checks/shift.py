@@ -28,8 +28,7 @@ class Shift(Check):
     weight = 0.01  # of the difference: it decides nothing
 
     def find(self, data: AuditData) -> Findings:
-        train, found = data.train.counts, data.importance
-        sizes = data.class_sizes
+        train, found, sizes = data.train.counts, data.importance, data.class_sizes
         rows: list[tuple[float, float, int, int]] = []  # difference, rate elsewhere, type, class
         for s in range(data.words, train.n_types):
             inside = found.class_documents[s]

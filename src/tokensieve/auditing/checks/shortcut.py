@@ -5,7 +5,7 @@ strong predictors, no findings. What makes one suspicious is a sign that no writ
 
 - a strong one: formatting, a code, an address;
 - a weak one (a number, a fixed place, another script, markup), or being all but certain, where the token is *apart*: the other
-  words of a document do not tell whether it contains the token (`_company`). Words of the subject keep company: "coin" has "heads";
+  words of ten documents or more do not tell which contain it (`_company`). Words of the subject keep company: "coin" has "heads";
 - being all but certain and put between words that are neighbours elsewhere (`Candidate.interrupts`), where company tells little:
   in short or templated texts.
 
@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.stats import rankdata
@@ -55,9 +56,9 @@ class Shortcut(Check):
     about = (
         "Strong predictors that look like artefacts. A token or formatting feature is a strong predictor if it appears in at least "
         "1% of a class (q < 0.05) and is either among the most informative or has a conservative bound on its class association "
-        "that is more than halfway to certainty. Formatting, codes and addresses always count as artefacts. Numbers, markup, "
-        "words in another script, tokens in a fixed position and nearly certain tokens count if a document's other words do not "
-        "tell whether it contains them. Other strong predictors are usually what the labels are about and are listed separately."
+        "that is more than halfway to certainty. Formatting, codes and addresses always count as artefacts. Numbers, markup, words "
+        "in another script or a fixed position and nearly certain tokens count in ten documents or more (fixed phrases in fewer), "
+        "if their other words do not tell which contain them. Other strong predictors are listed apart, as what labels are about."
     )
     action = (
         "Will these also appear where your model is used? If not, mask them and audit again to see what accuracy "
@@ -122,8 +123,7 @@ class Shortcut(Check):
                     joined += group
                     groups = [one for one in groups if one is not group]
             groups.append(joined)
-        findings = [self._as_finding(group, data) for group in groups]
-        return sorted(findings, key=lambda f: -f.severity)[: self.most]
+        return sorted((self._as_finding(group, data) for group in groups), key=lambda f: -f.severity)[: self.most]
 
     def _as_finding(self, group: list[Candidate], data: AuditData) -> Finding:
         """The group as one finding: each of its documents is predicted by the strongest token in it."""
@@ -200,7 +200,8 @@ class Shortcut(Check):
         weight = max(self.writers if CHOICES.match(c.token) else self.weights.get(c.signs[0], 1.0) for c in group)
         # who writes 7/10 may write otherwise than others, but a code is an artefact all the same
         words = not all(CODE.search(c.token) for c in group)
-        if words and self._company(max(group, key=lambda c: c.way * len(c.documents)), data)[0] >= 1:
+        largest = max(group, key=lambda c: c.way * len(c.documents))
+        if words and set(largest.signs) & STRONG and self._company(largest, data)[0] >= 1:  # others keep none
             return weight * self.habit, True
         habit = all(c.signs[0] is Sign.FORMATTING for c in group) and elsewhere > self.usual
         return min(weight, self.writers) if habit else weight, False
@@ -242,6 +243,8 @@ class Shortcut(Check):
         least = c.chance if c.type < 0 and " " in c.token else self.once
         few = pure and len(c.documents) >= self.least and chance < least
         if c.signs:
+            if len(c.documents) < self.least and Sign.BOILERPLATE not in c.signs:
+                return ()  # too few to show that it keeps no company
             if set(c.signs) <= {Sign.EDGE, Sign.SCRIPT} and not (certain or exact or few):
                 return ()  # many sentences begin with "wow"
         else:
@@ -311,7 +314,8 @@ class Shortcut(Check):
         present = sp.csc_array(train.rows(np.append(mine, rest)).matrix[:, : data.words], dtype=float)
         present.data[:] = 1
         documents = np.asarray(present.sum(axis=0))
-        with_it = data.numbers | self._coming_with(held[None], present)[0]
+        numbers = pl.Series(train.tokens[: data.words], dtype=pl.String).str.contains(r"\d").to_numpy()
+        with_it = numbers | self._coming_with(held[None], present)[0]
         if c.signs:  # nor does what stands in its place elsewhere, as another name in the same line, say more
             with_it |= (held @ present == 0) & (documents * len(mine) >= self.missed * n)
         weight = np.where(with_it | (documents < 2), 0.0, np.log(n / np.maximum(documents, 1)))
