@@ -15,6 +15,7 @@ import pytest
 PARTS = 8
 SALT = 210  # the names are hashed with it: of 500 the one whose dearest part took the least time when it was chosen
 SLOW = 15  # fast tests that take as long as a slow one
+WITH_PYTORCH = "test_adam test_attention test_deep test_embeddings test_one_step test_pair_model test_reproduce_experiments".split()
 HOME = Path(__file__).parents[1]
 
 
@@ -50,8 +51,11 @@ def parts_of(tests: list[str]) -> list[int]:
 
 
 def room_of(test: str) -> str:
-    """What goes to one worker as a whole: a file, or a folder whose tests share a trained model or an audit and its page."""
+    """What goes to one worker as a whole: a file, or a folder whose tests share a trained model or an audit and its page. Files
+    that need PyTorch go to the worker that loads it for the diagnoses."""
     file = Path(test.partition("::")[0])
+    if file.stem in WITH_PYTORCH:
+        return "diagnose"
     return next((room for room in ("diagnose", "report") if room in file.parts), str(file))
 
 

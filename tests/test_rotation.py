@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 from typing import Any
 
 from artefacts import Artefact
-from rotation import PARTS, costly_first, eighth_of, parts_of
+from rotation import HOME, PARTS, costly_first, eighth_of, parts_of, room_of
 
 
 def test_eight_commits_run_everything() -> None:
@@ -24,12 +25,19 @@ def test_costly_rooms_come_first_and_whole() -> None:
         return SimpleNamespace(nodeid=f"tests/{name}", get_closest_marker=lambda mark: slow or None)
 
     items = [item("test_a.py::x"), item("diagnose/test_b.py::x"), item("test_c.py::x", slow=True)]
-    items += [item("diagnose/test_d.py::x"), item("test_a.py::y[1::2]"), item("test_a.py::z")]
+    items += [item("model/test_adam.py::x"), item("test_a.py::y[1::2]"), item("test_a.py::z")]
     costly_first(items)
     assert [one.nodeid.removeprefix("tests/") for one in items] == [
         *("test_c.py::x", "test_a.py::x", "test_a.py::y[1::2]", "test_a.py::z"),
-        *("diagnose/test_b.py::x", "diagnose/test_d.py::x"),
+        *("diagnose/test_b.py::x", "model/test_adam.py::x"),
     ]
+
+
+def test_files_that_need_pytorch_go_to_one_worker() -> None:
+    files = [
+        path for path in (HOME / "tests").rglob("test_*.py") if re.search(r'(later|skip)\("torch"', path.read_text())
+    ]
+    assert len(files) > 6 and {room_of(str(path.relative_to(HOME))) for path in files} == {"diagnose"}
 
 
 def test_without_history_the_hash_decides() -> None:

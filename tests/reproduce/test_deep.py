@@ -6,7 +6,7 @@ import importlib
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -17,11 +17,14 @@ from calls import fast_first, later
 from tokensieve.errors import InputError
 from tokensieve.model.attention import answers as exact_answers
 from tokensieve.model.attention import gradient, loss_and_slope
-from tokensieve.reproduce import deep
-from tokensieve.reproduce.deep import KINDS, DeepSettings, DeepTraining
 from tokensieve.text.counts import Counts
 
+if TYPE_CHECKING:
+    from tokensieve.reproduce.deep import DeepSettings, DeepTraining
+
 torch = later("torch")
+deep = later("tokensieve.reproduce.deep")  # it imports PyTorch
+KINDS = ("one-layer", "two-layer", "key-query", "mlp")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,7 +58,7 @@ def planted(seed: int, classes: int = 2) -> Counts:
 
 def random_parameters(kind: str, counts: Counts, d: int, seed: int) -> dict[str, Any]:
     """Every entry random and not small, so that no term of a formula is hidden."""
-    found = deep._start(counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, DeepSettings(kind, d=d))
+    found = deep._start(counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, deep.DeepSettings(kind, d=d))
     rng = np.random.default_rng(seed)
     return {name: torch.tensor(rng.normal(size=x.shape) / d**0.25, requires_grad=True) for name, x in found.items()}
 
@@ -117,13 +120,17 @@ def in_turn(*values: Any) -> list[Any]:
     return fast_first([(kind, values[(i + k) % 2]) for k in range(2) for i, kind in enumerate(KINDS)], len(KINDS))
 
 
-CASES = [DeepSettings(kind, d=5) for kind in KINDS] + [DeepSettings("key-query", d=5, scaled=True, residual=True)]
+CASES = [{"kind": kind} for kind in KINDS] + [{"kind": "key-query", "scaled": True, "residual": True}]
+
+
+def test_every_kind_is_tested() -> None:
+    assert deep.KINDS == KINDS
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("how", CASES, ids=str)
-def test_loss_and_gradients_are_those_of_the_token_sequences(how: DeepSettings, classes: int) -> None:
-    counts = documents(1, classes=classes)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_loss_and_gradients_are_those_of_the_token_sequences(case: dict[str, Any], classes: int) -> None:
+    counts, how = documents(1, classes=classes), deep.DeepSettings(d=5, **case)
     P = random_parameters(how.kind, counts, d=5, seed=2)
     loss = token_loss(how, P, counts)
     expected = torch.autograd.grad(loss, list(P.values()))
@@ -136,7 +143,7 @@ def test_loss_and_gradients_are_those_of_the_token_sequences(how: DeepSettings, 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_those_of_finite_differences(kind: str) -> None:
-    counts, how = documents(3), DeepSettings(kind, d=4)
+    counts, how = documents(3), deep.DeepSettings(kind, d=4)
     P = random_parameters(kind, counts, d=4, seed=4)
     _, gradients = our_gradient(how, P, counts)
     rng = np.random.default_rng(5)
@@ -149,7 +156,7 @@ def test_gradients_are_those_of_finite_differences(kind: str) -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_one_layer_is_the_exact_model(classes: int) -> None:
-    counts, how = documents(6, n=40, types=30, classes=classes, empty=0), DeepSettings("one-layer", d=7)
+    counts, how = documents(6, n=40, types=30, classes=classes, empty=0), deep.DeepSettings("one-layer", d=7)
     counts = counts.rows(np.diff(counts.matrix.indptr) > 0)
     P = random_parameters("one-layer", counts, d=7, seed=7)
     E, p, V = (P[name].detach().numpy() for name in ("E", "p", "v"))
@@ -166,22 +173,22 @@ def test_key_query_with_identities_is_two_layer() -> None:
     counts = documents(8, empty=0)
     counts = counts.rows(np.diff(counts.matrix.indptr) > 0)
     plain = random_parameters("two-layer", counts, d=6, seed=8)
-    one = one_chunk(DeepSettings("two-layer", d=6), plain, counts)
+    one = one_chunk(deep.DeepSettings("two-layer", d=6), plain, counts)
     identities = {name: torch.eye(6).double() for name in ("W1", "W2")}
-    other = one_chunk(DeepSettings("key-query", d=6), plain | identities, counts)
+    other = one_chunk(deep.DeepSettings("key-query", d=6), plain | identities, counts)
     np.testing.assert_allclose(one, other, rtol=1e-13)
     assert np.ptp(one) > 0.1
 
 
 def test_the_start_has_the_stated_spread() -> None:
     for kind, names, variance in (("key-query", ("E", "p", "W1", "W2"), 1), ("mlp", ("E", "p", "W"), 2)):
-        P = deep._start(500, 1, DeepSettings(kind, d=400, dtype="float64"))
+        P = deep._start(500, 1, deep.DeepSettings(kind, d=400, dtype="float64"))
         for name in names:
             spread = (variance if name == "W" else 1) / 400
             error = 4 * np.sqrt(2 / P[name].numel())
             assert float(P[name].square().mean()) == pytest.approx(spread, rel=error)
         assert float(P["v"].norm()) == pytest.approx(1.0)
-        larger = deep._start(500, 1, DeepSettings(kind, d=400, dtype="float64", start_std=1.0))
+        larger = deep._start(500, 1, deep.DeepSettings(kind, d=400, dtype="float64", start_std=1.0))
         assert torch.allclose(larger["E"], 20 * P["E"]) and torch.equal(larger["p"], P["p"])
 
 
@@ -215,7 +222,7 @@ def test_padding_mates_and_order_change_nothing(kind: str, seed: int, extra: int
         ids = torch.cat([ids, more.long()], dim=1)
         chunk = types, ids, torch.cat([log_counts, more.double() - torch.inf], dim=1)
         E = P["E"].detach()[types].requires_grad_()
-        f = deep._logits(DeepSettings(kind, d=5), P | {"E": E}, chunk)
+        f = deep._logits(deep.DeepSettings(kind, d=5), P | {"E": E}, chunk)
         return f, [f, *torch.autograd.grad(f.sum(), [E, P["p"], P["v"]])]
 
     together, first = values_and_gradients(chosen, extra)
@@ -232,8 +239,8 @@ def test_chunks_hold_each_document_once_within_the_budget(seed: int, kind: str, 
     batch = np.random.default_rng(seed).permutation(30)[:20]
     sizes = np.diff(counts.matrix.indptr)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deep, "CPU_BUDGET", 2**exponent)
-        found = deep._chunks(counts, batch, DeepSettings(kind, d=4, device="cpu"))
+        patch.setattr("tokensieve.reproduce.deep.CPU_BUDGET", 2**exponent)
+        found = deep._chunks(counts, batch, deep.DeepSettings(kind, d=4, device="cpu"))
     assert sorted(np.concatenate(found)) == sorted(k for k in batch if sizes[k])
     for chunk in found:
         longest = sizes[chunk].max()
@@ -245,9 +252,9 @@ def test_chunks_hold_each_document_once_within_the_budget(seed: int, kind: str, 
 def test_the_size_of_chunks_changes_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = documents(11, n=30)
     P = random_parameters(kind, counts, d=5, seed=12)
-    how = DeepSettings(kind, d=5, device="cpu")
+    how = deep.DeepSettings(kind, d=5, device="cpu")
     loss, whole = our_gradient(how, P, counts)
-    monkeypatch.setattr(deep, "CPU_BUDGET", 100)
+    monkeypatch.setattr("tokensieve.reproduce.deep.CPU_BUDGET", 100)
     again, parts = our_gradient(how, P, counts)
     assert again == pytest.approx(loss, rel=1e-13)
     for name in whole:
@@ -257,10 +264,10 @@ def test_the_size_of_chunks_changes_nothing(kind: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(("kind", "optimizer"), in_turn("adam", "sgd"))
 def test_full_batch_training_is_that_of_pytorch_on_token_sequences(kind: str, optimizer: str) -> None:
     counts = documents(13)
-    given = DeepSettings(
+    given = deep.DeepSettings(
         kind, d=4, epochs=4, batch_size=14, learning_rate=0.05, optimizer=optimizer, dtype="float64", seed=3
     )
-    result = DeepTraining.fit(counts, given)
+    result = deep.DeepTraining.fit(counts, given)
     P = {name: x.requires_grad_() for name, x in deep._start(counts.n_types, 1, given).items()}
     make = torch.optim.Adam if optimizer == "adam" else torch.optim.SGD
     steps = make(list(P.values()), lr=0.05)
@@ -279,7 +286,9 @@ def test_full_batch_training_is_that_of_pytorch_on_token_sequences(kind: str, op
 
 def test_minibatches_are_stepped_one_after_the_other() -> None:
     counts = documents(14, n=12, empty=0)
-    given = DeepSettings("two-layer", d=4, epochs=2, batch_size=5, learning_rate=0.1, optimizer="sgd", dtype="float64")
+    given = deep.DeepSettings(
+        "two-layer", d=4, epochs=2, batch_size=5, learning_rate=0.1, optimizer="sgd", dtype="float64"
+    )
     P = deep._start(counts.n_types, 1, given)
     for epoch in range(2):
         order = np.random.default_rng([0, epoch]).permutation(12)
@@ -288,7 +297,7 @@ def test_minibatches_are_stepped_one_after_the_other() -> None:
             grads = torch.autograd.grad(token_loss(given, leaves, counts.rows(batch)), list(leaves.values()))
             P = {name: x.detach() - 0.1 * g for (name, x), g in zip(leaves.items(), grads, strict=True)}
     np.testing.assert_allclose(
-        DeepTraining.fit(counts, given).scores[-1], deep._tables("two-layer", P)[0], rtol=1e-9, atol=1e-12
+        deep.DeepTraining.fit(counts, given).scores[-1], deep._tables("two-layer", P)[0], rtol=1e-9, atol=1e-12
     )
 
 
@@ -300,13 +309,16 @@ def same(one: DeepTraining, other: DeepTraining) -> bool:
     )
 
 
-SMALL = DeepSettings("two-layer", d=8, epochs=4, batch_size=16, learning_rate=0.05)
+def small(**changed: Any) -> DeepSettings:
+    usual = {"kind": "two-layer", "d": 8, "epochs": 4, "batch_size": 16, "learning_rate": 0.05}
+    found: DeepSettings = deep.DeepSettings(**usual | changed)
+    return found
 
 
 def test_the_record_of_least_validation_loss_and_early_stopping() -> None:
     counts, validation, test = (documents(seed, n=60, types=40) for seed in (17, 18, 19))
-    given, others = replace(SMALL, kind="one-layer", epochs=60, patience=2), {"validation": validation, "test": test}
-    result = DeepTraining.fit(counts, given, others)
+    given, others = small(kind="one-layer", epochs=60, patience=2), {"validation": validation, "test": test}
+    result = deep.DeepTraining.fit(counts, given, others)
     losses = result.trajectory["validation_loss"].to_list()
     assert len(losses) < 61
     assert result.best() == int(np.argmin(losses)) == len(losses) - 3 > 0
@@ -315,7 +327,7 @@ def test_the_record_of_least_validation_loss_and_early_stopping() -> None:
         row = result.trajectory.row(result.best(), named=True)
         assert row[f"{name}_loss"] == pytest.approx(loss_and_slope(f, part.labels)[0].mean(), rel=1e-5)
         assert row[f"{name}_accuracy"] == np.mean((f[:, 0] > 0) == (part.labels == 1))
-    whole = DeepTraining.fit(counts, replace(given, patience=None, epochs=len(losses)), others)
+    whole = deep.DeepTraining.fit(counts, replace(given, patience=None, epochs=len(losses)), others)
     assert whole.trajectory.height == len(losses) + 1 and whole.trajectory[:-1].equals(result.trajectory)
 
 
@@ -323,7 +335,7 @@ def test_the_record_of_least_validation_loss_and_early_stopping() -> None:
 @pytest.mark.parametrize(("kind", "classes"), in_turn(2, 3))
 def test_tokens_that_decide_are_found(kind: str, classes: int) -> None:
     counts, test = (planted(seed, classes) for seed in (21, 23))
-    result = DeepTraining.fit(counts, replace(SMALL, kind=kind, d=16, epochs=6), {"test": test})
+    result = deep.DeepTraining.fit(counts, small(kind=kind, d=16, epochs=6), {"test": test})
     # the others hold no deciding token: e^−1.2 of them
     assert result.trajectory["test_accuracy"][-1] > (0.84 if classes == 2 else 0.76)
     score, value = result.scores[-1], result.values[-1]
@@ -338,13 +350,13 @@ def test_tokens_that_decide_are_found(kind: str, classes: int) -> None:
 def test_one_seed_one_result_and_progress() -> None:
     seen: list[tuple[str, float]] = []
     counts = documents(24, n=40)
-    result = DeepTraining.fit(counts, SMALL, progress=lambda stage, share: seen.append((stage, share)))
+    result = deep.DeepTraining.fit(counts, small(), progress=lambda stage, share: seen.append((stage, share)))
     shares = [share for _, share in seen]
     assert {stage for stage, _ in seen} == {"two-layer"}
     assert len(shares) == 12 and shares == sorted(shares) and shares[-1] == 1.0
     assert result.trajectory["step"].to_list() == [0, 1, 2, 3, 4]
-    assert same(result, DeepTraining.fit(counts, SMALL))
-    assert not np.array_equal(result.scores, DeepTraining.fit(counts, replace(SMALL, seed=1)).scores)
+    assert same(result, deep.DeepTraining.fit(counts, small()))
+    assert not np.array_equal(result.scores, deep.DeepTraining.fit(counts, small(seed=1)).scores)
 
 
 class Interrupted(Exception): ...
@@ -363,42 +375,42 @@ def interrupted_at(share: float) -> Any:
 def test_an_interrupted_run_goes_on_to_the_same_numbers(
     kind: str, optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deep, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("tokensieve.reproduce.deep.SAVE_SECONDS", 0.0)
     counts, others = documents(25, n=60), {"validation": documents(26, n=30)}
-    given = replace(SMALL, kind=kind, optimizer=optimizer)
+    given = small(kind=kind, optimizer=optimizer)
     path = tmp_path / "run.safetensors"
     for share in (0.1, 0.4, 0.9):
         with pytest.raises(Interrupted):
-            DeepTraining.fit(counts, given, others, interrupted_at(share), path)
-    resumed = DeepTraining.fit(counts, given, others, checkpoint=path)
-    assert same(resumed, DeepTraining.fit(counts, given, others))
-    assert same(DeepTraining.fit(counts, given, others, checkpoint=path), resumed)
+            deep.DeepTraining.fit(counts, given, others, interrupted_at(share), path)
+    resumed = deep.DeepTraining.fit(counts, given, others, checkpoint=path)
+    assert same(resumed, deep.DeepTraining.fit(counts, given, others))
+    assert same(deep.DeepTraining.fit(counts, given, others, checkpoint=path), resumed)
     assert [x.name for x in tmp_path.iterdir()] == [path.name]
     for other in (replace(given, learning_rate=0.1), replace(given, scaled=True)):
         with pytest.raises(InputError, match="data, settings or"):
-            DeepTraining.fit(counts, other, others, checkpoint=path)
+            deep.DeepTraining.fit(counts, other, others, checkpoint=path)
     with pytest.raises(InputError, match="data, settings or"):
-        DeepTraining.fit(replace(counts, labels=1 - counts.labels), given, others, checkpoint=path)
+        deep.DeepTraining.fit(replace(counts, labels=1 - counts.labels), given, others, checkpoint=path)
 
 
 def test_wrong_documents() -> None:
     counts = documents(30)
     with pytest.raises(InputError, match="the validation part has no documents"):
-        DeepTraining.fit(counts, SMALL, {"validation": counts.rows(np.array([], dtype=int))})
+        deep.DeepTraining.fit(counts, small(), {"validation": counts.rows(np.array([], dtype=int))})
     with pytest.raises(InputError, match="the test and training parts have different token types"):
-        DeepTraining.fit(counts, SMALL, {"test": documents(30, types=12)})
+        deep.DeepTraining.fit(counts, small(), {"test": documents(30, types=12)})
     with pytest.raises(InputError, match="3 heads"):
-        DeepTraining.fit(documents(30, classes=3), replace(SMALL, d=2))
+        deep.DeepTraining.fit(documents(30, classes=3), small(d=2))
 
 
 def test_training_that_diverges_is_refused() -> None:
     with pytest.raises(InputError, match="training diverged"):
-        DeepTraining.fit(documents(31, n=40), replace(SMALL, learning_rate=1e38))
+        deep.DeepTraining.fit(documents(31, n=40), small(learning_rate=1e38))
 
 
 def test_without_pytorch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "tokensieve.reproduce.deep")
+    monkeypatch.delitem(sys.modules, "tokensieve.reproduce.deep", raising=False)
     with pytest.raises(InputError) as caught:
         importlib.import_module("tokensieve.reproduce.deep")
     assert "pip install tokensieve[torch]" in str(caught.value) and "\n" not in str(caught.value)
@@ -409,7 +421,7 @@ def test_a_gpu_gives_the_answers_of_the_cpu(kind: str) -> None:
     if not torch.cuda.is_available():
         pytest.skip("no GPU here")
     counts, others = documents(32, n=60), {"validation": documents(33, n=30)}
-    given = replace(SMALL, kind=kind, dtype="float64")
-    one, other = (DeepTraining.fit(counts, replace(given, device=name), others) for name in ("cpu", "cuda"))
+    given = small(kind=kind, dtype="float64")
+    one, other = (deep.DeepTraining.fit(counts, replace(given, device=name), others) for name in ("cpu", "cuda"))
     np.testing.assert_allclose(one.scores, other.scores, atol=1e-8)
     np.testing.assert_allclose(one.values, other.values, atol=1e-8)
