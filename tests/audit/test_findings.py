@@ -31,6 +31,7 @@ from tokensieve.evidence.shares import Share
 from tokensieve.model.fit import fit, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.report.live import context
+from tokensieve.text import spill
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import WordTokenizer
@@ -719,6 +720,15 @@ def test_words_of_templates_are_no_shortcuts_and_a_word_put_anywhere_is() -> Non
         for text, label in zip(texts, labels, strict=True)
     ]
     assert shortcut_words(beside, labels) == set()
+
+
+def test_a_word_that_the_first_part_of_a_stream_lacks_is_audited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file in the order of its labels: a word of the last class ended the audit."""
+    monkeypatch.setattr(spill, "DOCUMENTS", 200)
+    texts, labels = reviews(800, 1, PLANTS["a word anywhere"][0])
+    frame = pl.DataFrame({"text": texts, "label": labels}).sort("label", maintain_order=True)
+    found = audit(frame, Settings(baseline=False, thorough=False), text="text", label="label", stream=True)
+    assert "zebra" in found.top("good", 5)["token"].to_list()
 
 
 def test_what_most_words_of_short_questions_do_is_no_sign() -> None:

@@ -189,6 +189,8 @@ class Candidate:
         as any two neighbours are: what was put into finished sentences does, and a word that belongs there does not."""
         stream = next(iter(data.train.stream))
         ids, starts, size = stream.ids, stream.starts, self.token.count(" ") + 1
+        if not {*self.token.split(" ")} <= {*stream.words}:
+            return False  # of texts in files, the first part lacks it
         some = self.documents[self.documents < stream.n_documents][:200]
         at = np.concatenate([np.empty(0, np.int64), *map(np.arange, starts[some], starts[some + 1])])
         begin, end = (np.repeat(x, starts[some + 1] - starts[some]) for x in (starts[some], starts[some + 1]))
