@@ -123,7 +123,7 @@ def test_each_label_has_its_audit_and_the_index_leads_there(files: Path, tmp_pat
     out = tmp_path / "out"
     limits = ("--fail-on", "0.6@1%")
     code, printed, err = run("audit", str(files / "lists.jsonl"), "--out", str(out), *FEW, *limits)
-    assert code == 3 and "labels that exceed the --fail-on limit: bug/s, billing" in err
+    assert code == 3 and "audits that exceed the --fail-on limit: bug/s, billing" in err
     summary = json.loads((out / "summary.json").read_text())
     assert summary["left_out"] == {"rare": 3}
     assert {row["folder"] for row in summary["labels"]} == {"billing", "bug-s"}
