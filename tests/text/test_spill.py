@@ -283,7 +283,7 @@ def test_the_room_that_counts_need_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("end", fast_first(["raise KeyboardInterrupt", "", "sys.exit(3)"]))
 def test_a_process_leaves_no_folder_behind(tmp_path: Path, end: str) -> None:
-    program = f"import sys; from tokensieve.text.spill import Folder; a = Folder(); a.new().write_text('x'); {end}"
+    program = f"import sys; from tokensieve.text.folder import Folder; a = Folder(); a.new().write_text('x'); {end}"
     command = [sys.executable, "-c", program]
     subprocess.run(command, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True)
     assert list(tmp_path.iterdir()) == []

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import chain
 
 import numpy as np
 import polars as pl
@@ -19,7 +20,8 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Counts, Ints
-from tokensieve.text.vocabulary import TokenStream
+from tokensieve.text.folder import Folder
+from tokensieve.text.vocabulary import Chunks, TokenStream
 
 SHINGLE, HASHES, ROWS = 3, 64, 4
 BLOCK = 2**16  # shingles at a time, so that they stay in the processor's cache
@@ -27,15 +29,26 @@ SEED = 2021
 Hashes = NDArray[np.uint32]
 
 
-def near_duplicates(streams: Iterable[TokenStream], threshold: float = 0.8) -> Ints:
-    """For each document, of one stream after the other, the first whose word triples agree with its own, itself where there is
+def near_duplicates(chunks: Iterable[Chunks], threshold: float = 0.8) -> Ints:
+    """For each document, of one corpus after the other, the first whose word triples agree with its own, itself where there is
     none, shape (n,); documents of an estimated Jaccard similarity from `threshold` on are joined, chains included.
     """
-    made = [MinHash.signatures(part) for part in streams]
-    signatures = np.concatenate([np.empty((0, HASHES), np.uint32), *(s for s, _ in made)])
-    there = np.flatnonzero(np.concatenate([np.empty(0, bool), *(t for _, t in made)]))
-    pairs = reduce(MinHash.merged, map(MinHash.candidates, MinHash.bands(signatures[there], there)))
-    return MinHash.first(len(signatures), MinHash.alike(pairs, np.arange(len(signatures)), signatures, threshold))
+    corpora, worded = list(chunks), [np.empty(0, bool)]
+
+    def signed() -> Iterator[Hashes]:
+        for stream in chain.from_iterable(corpora):
+            minima, there = MinHash.signatures(stream)
+            worded.append(there)
+            yield minima
+
+    if all(isinstance(corpus, TokenStream) for corpus in corpora):
+        signatures = np.concatenate([np.empty((0, HASHES), np.uint32), *signed()])
+    else:  # the tokens are in files, and so are 256 bytes for each document
+        folder = Folder()
+        signatures = np.memmap(folder.save(minima.tobytes() for minima in signed()), np.uint32, "r").reshape(-1, HASHES)
+    n, there = len(signatures), np.flatnonzero(np.concatenate(worded))
+    pairs = reduce(MinHash.merged, map(MinHash.candidates, MinHash.bands(signatures, there, there)))
+    return MinHash.first(n, MinHash.alike(pairs, np.arange(n), signatures, threshold))
 
 
 class MinHash:
@@ -63,18 +76,21 @@ class MinHash:
         return out, lengths > 0
 
     @staticmethod
-    def bands(signatures: Hashes, documents: Ints) -> Iterator[pl.DataFrame]:
-        """For each band a row per document: band (from 1), its minima a, b, c and d, document."""
+    def bands(signatures: Hashes, rows: NDArray[np.generic], documents: Ints) -> Iterator[pl.DataFrame]:
+        """For each band a row per document: band (from 1), its minima a, b, c and d, document. `rows` (places or a mask) says
+        which signatures are theirs."""
         for start in range(0, HASHES, ROWS):
-            minima = {name: signatures[:, start + i] for i, name in enumerate("abcd")}
+            minima = {name: signatures[rows, start + i] for i, name in enumerate("abcd")}
             band = pl.lit(1 + start // ROWS, pl.UInt8)
             yield pl.DataFrame(minima | {"document": documents}).with_columns(band=band)
 
     @staticmethod
     def candidates(bands: pl.DataFrame) -> Ints:
         """Pairs (earlier, later) of documents that agree in a band; each document with the first of its bucket; (pairs, 2)."""
-        found = bands.with_columns(first=pl.col("document").min().over("band", *"abcd"))
-        return found.filter(pl.col("first") != pl.col("document")).select("first", "document").to_numpy()
+        key = ["band", *"abcd"]
+        buckets = bands.group_by(key).agg(first=pl.col("document").min(), size=pl.len()).filter(pl.col("size") > 1)
+        found = bands.join(buckets, on=key).filter(pl.col("first") != pl.col("document"))
+        return found.select("first", "document").to_numpy()
 
     @staticmethod
     def alike(pairs: Ints, documents: Ints, signatures: Hashes, threshold: float = 0.8) -> Ints:

@@ -29,12 +29,12 @@ from tokensieve.model.settings import TrainSettings
 from tokensieve.text.corpus import Corpus, Intake
 from tokensieve.text.counts import Ints
 from tokensieve.text.documents import Collected, collect
+from tokensieve.text.folder import Folder
 from tokensieve.text.formats import KINDS, file_table, kind_of
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.plain import PACKED, reading
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import open_source, shown_address
-from tokensieve.text.spill import Folder
 from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, Batch, SourceTable
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from_dict
 from tokensieve.text.values import listed
@@ -463,7 +463,7 @@ def _marks(side: Side, number: int, classes: tuple[str, ...]) -> tuple[pl.DataFr
     label = frame["label"].replace_strict(index, return_dtype=pl.UInt8)
     out = [pl.DataFrame(columns).with_columns(label=label, d=pl.lit(0, pl.UInt32), band=pl.lit(0, pl.UInt8))]
     if signatures is not None:
-        out += MinHash.bands(signatures[words], document[words])
+        out += MinHash.bands(signatures, words, document[words])
     found = pl.concat(out, how="diagonal")
     return found, found["a"]
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from polars import thread_pool_size as cpu_count
 
 from tokensieve.errors import InputError
+from tokensieve.text.folder import Folder
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -208,7 +209,26 @@ class Counts:
     def rows(self, which: NDArray[np.generic] | slice) -> Counts:
         """The same types, some of the documents (index, mask or slice)."""
         weights = None if self.weights is None else self.weights[which]
-        return Counts(self.matrix[which], self.labels[which], self.classes, self.tokens, weights)
+        return Counts(self.select(self.matrix, which), self.labels[which], self.classes, self.tokens, weights)
+
+    @staticmethod
+    def select(
+        matrix: sp.csr_array, rows: NDArray[np.generic] | slice, columns: Ints | slice | None = None
+    ) -> sp.csr_array:
+        """Some rows and columns of a matrix; if it is in files and they are more than a block of it, they are in files too."""
+
+        def some(which: NDArray[np.generic] | slice) -> sp.csr_array:
+            return matrix[which] if columns is None else matrix[which][:, columns]
+
+        if matrix.nnz <= BLOCK or not Folder.holds(matrix.data):
+            return some(rows)
+        which = np.arange(matrix.shape[0])[rows]
+        starts = np.append(0, np.cumsum(np.diff(matrix.indptr)[which], dtype=np.int64))
+        if starts[-1] <= BLOCK:
+            return some(which)
+        width = some(slice(0, 0)).shape[1]
+        blocks = (some(which[block]) for block in Counts.row_blocks(starts))
+        return Folder().matrix(blocks, width, int(starts[-1]))
 
     @staticmethod
     def row_blocks(starts: NDArray[np.integer], entries: int | None = None, rows: int = 2**62) -> Iterator[slice]:

@@ -25,9 +25,9 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError, one_line
+from tokensieve.text.folder import Folder
 from tokensieve.text.plain import BLOCK, PACKED, PlainText, reading
 from tokensieve.text.settings import SourceSettings
-from tokensieve.text.spill import Folder
 from tokensieve.text.table import BATCH, KNOWN_NAMES, MOST_COLUMNS, Batch, SourceTable
 
 

@@ -16,8 +16,8 @@ import polars as pl
 import zstandard
 
 from tokensieve.errors import InputError
+from tokensieve.text.folder import Folder
 from tokensieve.text.settings import SourceSettings
-from tokensieve.text.spill import Folder
 
 # ending → name, module that opens such files, how they begin, and what unpacks one frame of them
 PACKED: dict[str, tuple[str, str, bytes, Callable[[], Any]]] = {

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.text.folder import Folder
 from tokensieve.text.formats import KINDS, file_table, kind_of
 from tokensieve.text.plain import LONGEST, PACKED, PlainText, reading
 from tokensieve.text.settings import ReadSettings, SourceSettings
-from tokensieve.text.spill import Folder
 from tokensieve.text.table import BATCH, TEST_NAMES, TRAIN_NAMES, Batch, SourceTable
 from tokensieve.text.values import listed
 

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.folder import Folder
 from tokensieve.text.formatting import Bits, Formatting
-from tokensieve.text.spill import Folder, Frequencies, StoredTexts
+from tokensieve.text.spill import Frequencies, StoredTexts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 from tokensieve.text.values import text_series
 
@@ -322,7 +323,8 @@ class CountedCorpus(_Counted):
 
     def with_types(self, kept: Ints | slice) -> Counts:
         """The counts of some of the token types."""
-        return replace(self.counts, matrix=self.counts.matrix[:, kept], tokens=self.counts.tokens[kept])
+        matrix = Counts.select(self.counts.matrix, slice(None), kept)
+        return replace(self.counts, matrix=matrix, tokens=self.counts.tokens[kept])
 
     def types_not_containing(self, tokens: set[str]) -> Ints | None:
         """The token types that contain none of the tokens; None if that is all of them, or none."""

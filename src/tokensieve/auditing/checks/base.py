@@ -118,7 +118,7 @@ class AuditData:
             return None
         if self.task.known_totals:
             return _first_of_key(self.train.corpus.keys, self.test.corpus.keys)
-        return near_duplicates(stream for part in (self.train, self.test) for stream in part.stream)
+        return near_duplicates([self.train.stream, self.test.stream])
 
     @cached_property
     def first_copies(self) -> Ints:

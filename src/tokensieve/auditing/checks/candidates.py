@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -120,24 +121,25 @@ class Candidate:
         train, corpus, texts = data.train.counts, data.train.corpus, data.train.corpus.texts
         if corpus.fields:
             return []
-        parts = [texts] if isinstance(texts, pl.Series) else texts.batches()
-        lower = pl.concat([part.str.to_lowercase() for part in parts])
-        runs, edges = pl.Series(dtype=pl.String), {"starts": lower.str.head(80), "ends": lower.str.tail(80)}
-        for verb, edge in edges.items():
-            pieces = edge.str.replace_all(r"\d+", "0").str.extract_all(r"\w+|[^\w\s]").list
-            for size in (1, 2, 3, 4):
-                run = (pieces.head(size) if verb == "starts" else pieces.tail(size)).list.join(" ")
-                run = f'⟨{verb} "' + run.str.replace_all(r" ([.,:;!?)\]])", "$1") + '"⟩'
-                # a symbol alone, such as an arrow, may begin texts
-                kept = pieces.len() > size if size > 1 else run.str.contains(r'^⟨starts "\p{So}"⟩$')
-                runs = runs.append(run.set(~kept, None))
-        frame = pl.DataFrame({"run": runs, "document": np.tile(np.arange(len(lower)), len(runs) // len(lower))})
-        frame = frame.filter(pl.col("run").str.contains(r'⟨(starts|ends "\w)')).unique()
-        frame = frame.filter(pl.len().over("run") >= FLOOR)
+        lower = [texts.str.to_lowercase()] if isinstance(texts, pl.Series) else []
+
+        def parts() -> Iterable[pl.Series]:
+            """The texts in lower case, a batch at a time if they are in files."""
+            return lower if isinstance(texts, pl.Series) else (part.str.to_lowercase() for part in texts.batches())
+
+        keys, n = [], 0
+        for part in parts():
+            keys.append(cls._edges(part).select(pl.col("run").hash(), pl.col("document") + n))
+            n += len(part)
+        frame = pl.concat(keys).filter(pl.len().over("run") >= FLOOR)
         if frame.is_empty():
             return []
-        names, places = np.unique(frame["run"].to_numpy(), return_inverse=True)
-        matrix = sp.csr_array((np.ones(len(places)), (frame["document"].to_numpy(), places)), (len(lower), len(names)))
+        # nearly all runs occur once, so only hashes are kept, and the frequent ones are read again
+        some = texts.gather(frame.unique("run")["document"].to_numpy())
+        runs = cls._edges(some.str.to_lowercase())["run"].unique()
+        frame = frame.join(pl.DataFrame({"run": runs.hash(), "name": runs}), on="run")
+        names, places = np.unique(frame["name"].to_numpy(), return_inverse=True)
+        matrix = sp.csr_array((np.ones(len(places)), (frame["document"].to_numpy(), places)), (n, len(names)))
         counts = Counts(matrix, train.labels, train.classes, names)
         out = []
         table = token_importance(counts, units=data.train.corpus.units).to_frame()
@@ -148,14 +150,33 @@ class Candidate:
             if sum(map(str.isalpha, words)) < 2:
                 continue
             pattern = r"\W+".join(re.escape(word).replace("0", r"\d+") for word in words)
-            elsewhere = lower.str.contains(rf"\b{pattern}\b").to_numpy().copy()
+            inside, near = [], []
+            for part in parts():
+                edge = part.str.tail(80) if c.token.startswith("⟨ends") else part.str.head(80)
+                inside.append(part.str.contains(rf"\b{pattern}\b").to_numpy())
+                near.append(edge.str.contains(rf"\b{pattern}\b").to_numpy())
+            elsewhere = np.concatenate(inside)
             elsewhere[c.documents] = False
             rest = np.bincount(train.labels[elsewhere], minlength=train.n_classes)
-            edge = edges["ends" if c.token.startswith("⟨ends") else "starts"]
-            fixed = edge.str.contains(rf"\b{pattern}\b").to_numpy()[elsewhere].sum() >= 0.8 * rest.sum()
+            fixed = np.concatenate(near)[elsewhere].sum() >= 0.8 * rest.sum()
             if fixed and rest.sum() >= len(c.documents) / 2 and not cls._leans(rest, c.label, train):
                 out.append(replace(c, type=-1))
         return out
+
+    @staticmethod
+    def _edges(lower: pl.Series) -> pl.DataFrame:
+        """The first and last two to four words and signs of texts, digits as 0: run, document."""
+        runs = pl.Series(dtype=pl.String)
+        for verb, edge in (("starts", lower.str.head(80)), ("ends", lower.str.tail(80))):
+            pieces = edge.str.replace_all(r"\d+", "0").str.extract_all(r"\w+|[^\w\s]").list
+            for size in (1, 2, 3, 4):
+                run = (pieces.head(size) if verb == "starts" else pieces.tail(size)).list.join(" ")
+                run = f'⟨{verb} "' + run.str.replace_all(r" ([.,:;!?)\]])", "$1") + '"⟩'
+                # a symbol alone, such as an arrow, may begin texts
+                kept = pieces.len() > size if size > 1 else run.str.contains(r'^⟨starts "\p{So}"⟩$')
+                runs = runs.append(run.set(~kept, None))
+        frame = pl.DataFrame({"run": runs, "document": np.tile(np.arange(len(lower)), 8)})
+        return frame.filter(pl.col("run").str.contains(r'⟨(starts|ends "\w)')).unique()
 
     @classmethod
     def _leans(cls, documents: Ints, label: int, train: Counts) -> bool:

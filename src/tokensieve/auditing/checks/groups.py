@@ -57,7 +57,7 @@ class Groups(Check):
                 f"both sides and inflates the accuracy. Keep them whole: {option('--by', column)}",
             )
             return
-        (i, j), rare, present = self._pairs(train.matrix[:, : data.words])
+        (i, j), rare, present = self._pairs(train.matrix, train.present[: data.words].sum(axis=1))
         held, among = np.unique([i, j], return_inverse=True)
         share = Share.count(len(held), train.n_documents)
         if share.value < self.least:
@@ -95,10 +95,10 @@ class Groups(Check):
         told = logit(Share.count(int((labels[a] == labels[b]).sum()), len(a)).low) - chance
         return float(expit(chance + present[i].multiply(present[j]).sum(axis=1) * told).mean())
 
-    def _pairs(self, matrix: sp.csr_array) -> tuple[Ints, Ints, sp.csr_array]:
+    def _pairs(self, matrix: sp.csr_array, documents: Ints) -> tuple[Ints, Ints, sp.csr_array]:
         """Pairs of documents that share rare words, each weighing log(documents / documents with it), shape (2, pairs); these
-        words, the rarest first; and whether each document contains each of them."""
-        documents, n = np.bincount(matrix.indices, minlength=matrix.shape[1]), matrix.shape[0]
+        words, the rarest first; and whether each document contains each of them. `documents`: how many contain each word."""
+        n = matrix.shape[0]
         rare = np.flatnonzero((documents > 1) & (documents <= max(self.few, self.rare * n)))
         rare = rare[np.argsort(documents[rare], kind="stable")]
         rare = rare[np.cumsum(documents[rare].astype(np.float64) ** 2) <= self.most]

@@ -271,11 +271,13 @@ class Shortcut(Check):
     def _in_phrase_of_subject(self, c: Candidate, data: AuditData) -> bool:
         """Whether a candidate with a sign is mostly in one phrase with a word that leans to its class without it, too, as "benign
         neoplasm" (but is not in most documents of the class, and so comes before or after any mark)."""
+        if not c.signs:
+            return False
         train, size, (first, *_) = data.train.counts, len(c.documents), c.token.split(" ")
         labels, share = train.labels[c.documents], train.class_sizes[c.label] / train.n_documents
         present = sp.csc_array(train.rows(c.documents).matrix[:, : data.words] > 0)
         beside = np.flatnonzero(np.diff(present.indptr) >= c.common * size)
-        for s in beside[beside != c.type].tolist() if c.signs else ():
+        for s in beside[beside != c.type].tolist():
             with_it = labels[present.indices[present.indptr[s] : present.indptr[s + 1]]]
             rest = train.present[s] - np.bincount(with_it, minlength=train.n_classes)
             lean = Share.count(int(rest[c.label]), int(rest.sum())).low - share
