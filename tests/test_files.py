@@ -405,7 +405,7 @@ UNGUARDED = {  # file and function of every call that reads, with the reason why
         ("text/formats.py _workbook_table", "text/sources.py _beginning", "text/vocabulary.py __iter__"), "temporary"
     ),
     **dict.fromkeys((f"text/spill.py {name}" for name in ("extend", "_data", "_totals")), "temporary"),
-    **dict.fromkeys(("text/folder.py save", "text/folder.py matrix"), "temporary"),
+    **dict.fromkeys(("files.py save", "files.py matrix"), "temporary"),
     "evidence/duplicates.py near_duplicates": "temporary",
     # over the network, through the clients of others
     **dict.fromkeys(("text/sources.py _downloaded", "text/sources.py _open_named"), "addresses and named data sets"),

@@ -1,4 +1,4 @@
-"""Files: read only if that must come to an end; written all or none; tables that are safe to open in a spreadsheet."""
+"""Files: read only if that must come to an end; written all or none; tables that are safe in a spreadsheet; temporary ones."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from mmap import mmap
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
 from tokensieve.errors import InputError
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 Content = str | bytes | Callable[[Path], None]
 
@@ -342,3 +347,71 @@ def _move_into_place(staging: Path) -> None:
         path.unlink(missing_ok=True)
         if path.parent != folder and path.parent.is_dir() and not any(path.parent.iterdir()):
             path.parent.rmdir()
+
+
+class Folder:
+    """A temporary folder, inside another if given, that lives as long as an object that refers to it, or as the process."""
+
+    def __init__(self, inside: str | None = None) -> None:
+        with Folder.storing():
+            self.path = Path(tempfile.mkdtemp(prefix="tokensieve-", dir=inside))
+        self._files = 0
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    @staticmethod
+    @contextmanager
+    def storing(needed: int | None = None) -> Iterator[None]:
+        """Report in one line why temporary files, which may take this many bytes, cannot be written."""
+        try:
+            yield
+        except (OSError, pl.exceptions.PolarsError) as problem:
+            reason = getattr(problem, "strerror", None) or "no space left, or a limit on the size of files"
+            room = "" if needed is None else f", which need up to {max(needed, 10**6) / 1e9:.3f} GB"
+            raise InputError(
+                f"cannot write temporary files in {tempfile.gettempdir()!r}{room} ({reason}): free some space, or set TMPDIR to a "
+                "folder on a larger disk"
+            ) from None
+
+    def new(self) -> Path:
+        """A new, unused path."""
+        self._files += 1
+        return self.path / f"{self._files:07d}"
+
+    def save(self, blocks: Iterable[bytes]) -> Path:
+        """A new file with these bytes."""
+        path = self.new()
+        with path.open("wb") as file:
+            for block in blocks:
+                with Folder.storing():
+                    file.write(block)
+        return path
+
+    @staticmethod
+    def holds(array: object) -> bool:
+        """Whether an array is a view of a file."""
+        while (base := getattr(array, "base", None)) is not None:
+            array = base
+        return isinstance(array, mmap)
+
+    def matrix(self, blocks: Iterable[sp.csr_array], columns: int, most: int) -> sp.csr_array:
+        """A CSR matrix from blocks of its rows, in files that are mapped into memory and stay readable when their folder is gone.
+
+        `most` bounds the stored entries; beyond 2³¹ positions need eight bytes instead of four.
+        """
+        import numpy as np
+        import scipy.sparse as sp
+
+        kind = np.dtype(np.int32 if most < 2**31 else np.int64)
+        paths, starts = (self.save([]), self.save([])), [np.zeros(1, np.int64)]
+        for block in blocks:
+            entries = block.indices.astype(kind, copy=False), block.data.astype(np.float64, copy=False)
+            for path, values in zip(paths, entries, strict=True):
+                with Folder.storing(most * (kind.itemsize + 8)), path.open("ab") as file:
+                    values.tofile(file)
+            starts.append(starts[-1][-1] + block.indptr[1:].astype(np.int64))
+        ends = np.concatenate(starts).astype(kind)
+        if not ends[-1]:
+            return sp.csr_array((len(ends) - 1, columns))
+        # copy-on-write, so that the arrays are of the same type to compiled kernels as those in memory
+        indices, data = np.memmap(paths[0], kind, "c"), np.memmap(paths[1], np.float64, "c")
+        return sp.csr_array((data, indices, ends), shape=(len(ends) - 1, columns))

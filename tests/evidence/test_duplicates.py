@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.evidence.duplicates import SHINGLE, near_duplicates
+from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import TokenStream, tokenize
 
@@ -59,6 +60,9 @@ def test_parts_one_after_the_other_are_one_corpus_and_leaks_across_them_are_seen
     whole = near_duplicates(stream_of(texts))
     parts = near_duplicates([stream_of(texts[:90]), stream_of(texts[90:])])
     np.testing.assert_array_equal(whole, parts)
+    stored = StoredTexts()
+    stored.extend(texts[90:])
+    np.testing.assert_array_equal(whole, near_duplicates([stream_of(texts[:90]), tokenize(stored, WordTokenizer())]))
     later = np.arange(len(texts)) >= 150  # the changed copies
     leaked = np.flatnonzero(later & np.isin(whole, whole[~later]))
     sets = [shingles(text) for text in texts]

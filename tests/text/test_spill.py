@@ -28,6 +28,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, importance_of, token_importance
 from tokensieve.evidence.sums import TokenSums
+from tokensieve.files import Folder
 from tokensieve.model.adam import Schedule, train
 from tokensieve.text import counts
 from tokensieve.text import spill as streaming
@@ -235,6 +236,18 @@ def test_blocks_cover_the_documents_once(tiny: None) -> None:
     np.testing.assert_array_equal(whole.present, np.stack([dense[whole.labels == k].sum(axis=0) for k in range(3)], 1))
 
 
+def test_many_rows_of_counts_in_files_are_in_files_and_few_are_not(tiny: None) -> None:
+    whole = random_counts(2, n=500)
+    stored = dataclasses.replace(whole, matrix=Folder().matrix([whole.matrix], whole.n_types, whole.matrix.nnz))
+    for which in (np.arange(len(whole.labels)) % 3 > 0, np.arange(400)[::-1], slice(20, 480)):
+        some, expected = stored.rows(which), whole.rows(which)
+        assert mapped(some.matrix.data) and (some.matrix != expected.matrix).nnz == 0
+    assert not mapped(stored.rows(np.arange(9)).matrix.data)
+    types = np.arange(0, whole.n_types, 2)
+    columns = Counts.select(stored.matrix, slice(None), types)
+    assert mapped(columns.data) and (columns != whole.matrix[:, types]).nnz == 0
+
+
 @pytest.mark.slow
 def test_the_command_line_writes_the_same_files(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, "csv")
@@ -283,7 +296,7 @@ def test_the_room_that_counts_need_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("end", fast_first(["raise KeyboardInterrupt", "", "sys.exit(3)"]))
 def test_a_process_leaves_no_folder_behind(tmp_path: Path, end: str) -> None:
-    program = f"import sys; from tokensieve.text.folder import Folder; a = Folder(); a.new().write_text('x'); {end}"
+    program = f"import sys; from tokensieve.files import Folder; a = Folder(); a.new().write_text('x'); {end}"
     command = [sys.executable, "-c", program]
     subprocess.run(command, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True)
     assert list(tmp_path.iterdir()) == []

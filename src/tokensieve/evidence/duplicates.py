@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from tokensieve.files import Folder
 from tokensieve.text.counts import Counts, Ints
-from tokensieve.text.folder import Folder
 from tokensieve.text.vocabulary import Chunks, TokenStream
 
 SHINGLE, HASHES, ROWS = 3, 64, 4

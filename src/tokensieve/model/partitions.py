@@ -25,11 +25,11 @@ import polars as pl
 from tokensieve.errors import InputError
 from tokensieve.evidence.duplicates import HASHES, MinHash
 from tokensieve.evidence.sums import Sums
+from tokensieve.files import Folder
 from tokensieve.model.settings import TrainSettings
 from tokensieve.text.corpus import Corpus, Intake
 from tokensieve.text.counts import Ints
 from tokensieve.text.documents import Collected, collect
-from tokensieve.text.folder import Folder
 from tokensieve.text.formats import KINDS, file_table, kind_of
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.plain import PACKED, reading

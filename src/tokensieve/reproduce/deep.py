@@ -63,14 +63,12 @@ class DeepSettings:
     batch_size: int = 32  # documents per step
     learning_rate: float = 1e-2  # step size, the same in all epochs
     optimizer: str = (
-        "adam"  # "adam" (all moments decay at every step, β = 0.9, 0.999) or "sgd" (plain gradient descent)
+        "adam"  # with all moments decaying at every step, β = 0.9, 0.999; or "sgd" (plain gradient descent)
     )
     start_std: float | None = None  # the standard deviation of E's entries at the start; None is the paper's 1/√d
     seed: int = 0  # of the random start and of the order of documents
     patience: int | None = None  # epochs without a lower validation loss before training stops; None trains all epochs
-    device: str = (
-        "auto"  # "auto" (a GPU where PyTorch finds one, else the CPU), or a PyTorch device such as "cpu" or "cuda:1"
-    )
+    device: str = "auto"  # a GPU where PyTorch finds one, else the CPU; or a PyTorch device such as "cpu" or "cuda:1"
     dtype: str = "float32"  # "float32" or "float64"
     scaled: bool = False  # divide the first layer's logits by √d, as transformers do
     residual: bool = False  # add a token's own embedding to what the first layer returns

@@ -29,14 +29,10 @@ class Measurement(NamedTuple):
 
     name: str  # what is measured
     value: float  # the figure; nan fails
-    low: float | None = (
-        None  # bounds; None where there is none. A figure without bounds is reported and decides nothing
-    )
+    low: float | None = None  # bounds, if it has any; a figure without bounds is reported and decides nothing
     high: float | None = None
     paper: float | None = None  # the paper's own figure, where it gives one
-    ceiling: float | None = (
-        None  # the most that the figure can reach (that of the best smooth curve with the paper's row)
-    )
+    ceiling: float | None = None  # the most that it can reach: that of the best smooth curve with the paper's row
     prominent: bool = False  # whether the report names it although it decides nothing
 
     @property

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from polars import thread_pool_size as cpu_count
 
 from tokensieve.errors import InputError
-from tokensieve.text.folder import Folder
+from tokensieve.files import Folder
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -212,23 +212,14 @@ class Counts:
         return Counts(self.select(self.matrix, which), self.labels[which], self.classes, self.tokens, weights)
 
     @staticmethod
-    def select(
-        matrix: sp.csr_array, rows: NDArray[np.generic] | slice, columns: Ints | slice | None = None
-    ) -> sp.csr_array:
-        """Some rows and columns of a matrix; if it is in files and they are more than a block of it, they are in files too."""
-
-        def some(which: NDArray[np.generic] | slice) -> sp.csr_array:
-            return matrix[which] if columns is None else matrix[which][:, columns]
-
-        if matrix.nnz <= BLOCK or not Folder.holds(matrix.data):
-            return some(rows)
-        which = np.arange(matrix.shape[0])[rows]
-        starts = np.append(0, np.cumsum(np.diff(matrix.indptr)[which], dtype=np.int64))
-        if starts[-1] <= BLOCK:
-            return some(which)
-        width = some(slice(0, 0)).shape[1]
-        blocks = (some(which[block]) for block in Counts.row_blocks(starts))
-        return Folder().matrix(blocks, width, int(starts[-1]))
+    def select(m: sp.csr_array, rows: NDArray[np.generic] | slice, columns: Ints | slice = slice(None)) -> sp.csr_array:
+        """Some rows or columns of a matrix; in files if the matrix is and they are more than a block of it."""
+        which = np.arange(m.shape[0])[rows]
+        starts = np.append(0, np.cumsum(np.diff(m.indptr)[which], dtype=np.int64))
+        if starts[-1] <= BLOCK or not Folder.holds(m.data):
+            return m[rows, columns]
+        blocks = (m[which[block], :][:, columns] for block in Counts.row_blocks(starts))
+        return Folder().matrix(blocks, m[:0, columns].shape[1], int(starts[-1]))
 
     @staticmethod
     def row_blocks(starts: NDArray[np.integer], entries: int | None = None, rows: int = 2**62) -> Iterator[slice]:

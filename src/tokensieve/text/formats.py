@@ -25,7 +25,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError, one_line
-from tokensieve.text.folder import Folder
+from tokensieve.files import Folder
 from tokensieve.text.plain import BLOCK, PACKED, PlainText, reading
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.table import BATCH, KNOWN_NAMES, MOST_COLUMNS, Batch, SourceTable

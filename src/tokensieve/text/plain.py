@@ -16,7 +16,7 @@ import polars as pl
 import zstandard
 
 from tokensieve.errors import InputError
-from tokensieve.text.folder import Folder
+from tokensieve.files import Folder
 from tokensieve.text.settings import SourceSettings
 
 # ending → name, module that opens such files, how they begin, and what unpacks one frame of them

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.folder import Folder
+from tokensieve.files import Folder
 from tokensieve.text.formats import KINDS, file_table, kind_of
 from tokensieve.text.plain import LONGEST, PACKED, PlainText, reading
 from tokensieve.text.settings import ReadSettings, SourceSettings

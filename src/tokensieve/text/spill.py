@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tokensieve.files import Folder
 from tokensieve.text.counts import Counts, Ints
-from tokensieve.text.folder import Folder
 
 DOCUMENTS, BYTES = 2**16, 2**26  # most of a batch
 ROWS = 20_000_000  # most document frequencies in memory

@@ -18,9 +18,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
+from tokensieve.files import Folder
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints
-from tokensieve.text.folder import Folder
 from tokensieve.text.formatting import Bits, Formatting
 from tokensieve.text.spill import Frequencies, StoredTexts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer

@@ -227,7 +227,7 @@ class Shortcut(Check):
             return ()  # a phrase begins or ends texts more easily than it decides them
         if CHOICES.match(c.token) and c.way <= c.pure:
             return ()  # a habit of writers that decides less is a shift (`Shift`)
-        if (c.type < 0 or not set(c.signs) & STRONG) and self._in_phrase_of_subject(c, data):
+        if c.signs and (c.type < 0 or not set(c.signs) & STRONG) and self._in_phrase_of_subject(c, data):
             return ()
         if CODE.search(c.token) or Sign.FORMATTING in c.signs or {Sign.MARKUP, Sign.NUMBER} <= set(c.signs):
             return c.signs
@@ -271,8 +271,6 @@ class Shortcut(Check):
     def _in_phrase_of_subject(self, c: Candidate, data: AuditData) -> bool:
         """Whether a candidate with a sign is mostly in one phrase with a word that leans to its class without it, too, as "benign
         neoplasm" (but is not in most documents of the class, and so comes before or after any mark)."""
-        if not c.signs:
-            return False
         train, size, (first, *_) = data.train.counts, len(c.documents), c.token.split(" ")
         labels, share = train.labels[c.documents], train.class_sizes[c.label] / train.n_documents
         present = sp.csc_array(train.rows(c.documents).matrix[:, : data.words] > 0)
