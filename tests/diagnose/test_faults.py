@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from scipy.stats import ttest_1samp
 from sklearn.metrics import roc_auc_score
 
 from calls import fast_first, later
+from tokensieve.blocks import Text
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.comparison import _changes, _sizes
 from tokensieve.diagnose.effects.confirming import Trials
@@ -189,6 +191,7 @@ def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
         and "barely" in DiagnosisReport(little).headline()
         and little.leaning.is_empty()
     )
+    assert DiagnosisReport(little).verdict().text.startswith("Verdict: cannot tell, as the model has not been shown")
     wrong = diagnose(
         linear({"good": -2.0, "bad": 2.0}), None, texts, labels, SETTINGS, classes=["0", "1"], mapping=None
     )
@@ -306,6 +309,7 @@ def test_a_shortcut_shared_with_the_evaluation_does_not_read_like_praise() -> No
     found = diagnose(linear(weights), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert found.uses["token"][0] == "tablet" and found.uses["status"][0] == "carries the label and is used"
     first = DiagnosisReport(found).headline()
+    assert DiagnosisReport(found).verdict().text.startswith("Verdict: this file cannot tell")
     assert first.startswith(
         "This model relies most on “tablet” (+8.0 log-odds). It also predicts the label in this file."
     )
@@ -432,6 +436,7 @@ def test_a_form_that_moves_answers_further_than_unsupported_words_comes_first() 
     assert said[0].startswith("This model follows the formatting of documents")
     assert said[0].endswith("It also relies on “mark”, which the evaluation data does not support.")
     assert said[1].startswith("This model relies on “mark”. The evaluation data does not support that.")
+    assert DiagnosisReport(found).verdict().text.startswith("Verdict: a shortcut is suspected")
 
 
 def test_a_form_is_named_beside_a_word_that_the_data_supports() -> None:
@@ -478,6 +483,9 @@ def test_of_a_clean_model_no_single_word_dominates() -> None:
     }
     found = diagnose(linear(weights), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert DiagnosisReport(found).headline().startswith("No single word dominates; this model relies most on “")
+    assert re.match(
+        r"Verdict: no shortcut was found among \d+ words and \d+ changes", DiagnosisReport(found).verdict().text
+    )
     assert found.leaning.is_empty() and found.learned is True
 
 
@@ -495,13 +503,10 @@ def test_a_rare_mark_is_looked_at_by_inserting_it() -> None:
     assert (
         "“zephyr” (+6.0 log-odds), but it occurs in only 3 documents of this file" in DiagnosisReport(found).headline()
     )
-    assert (
-        found.report()
-        .blocks[0]
-        .text.startswith(  # type: ignore[union-attr]
-            "Examined 32 words found in at least 10 of 400 documents, and 1 rarer one that stood out"
-        )
-    )
+    verdict, coverage = found.report().blocks[:2]
+    assert verdict == Text("Verdict: this file cannot tell whether what the model relies on is a shortcut.", "warning")
+    examined = "Examined 32 words found in at least 10 of 400 documents, and 1 rarer one that stood out"
+    assert isinstance(coverage, Text) and coverage.text.startswith(examined)
 
 
 def test_forms_of_whole_documents_are_seen() -> None:

@@ -172,6 +172,7 @@ class Diagnosis:
             "learned": self.learned,
             "learning": self.learning,
             "headline": DiagnosisReport(self).headline(),
+            "shortcut_verdict": DiagnosisReport(self).verdict().text,
             "verdict": DiagnosisReport(self).sentences(),
             "notes": self.notes,
             "seconds": self.seconds,

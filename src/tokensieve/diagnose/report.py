@@ -37,11 +37,7 @@ _SAID: dict[str, tuple[str, Mark, str]] = {
         "the word at least doubles the odds, its use is twice what a logistic regression gives it and exceeds the data's interval "
         "by half a typical word's use, and that interval is narrow and close to neutral",
     ),
-    Status.RARE: (
-        "too rare to tell",
-        "dotted",
-        "the model uses it more than the data supports, but the data's interval is wide",
-    ),
+    Status.RARE: ("too rare to tell", "dotted", "used more than the data supports, but the data's interval is wide"),
     Status.OTHER: ("inconclusive", "none", "the data neither supports nor contradicts the use"),
     Status.NOT_SHOWN: (
         "no measurable use",
@@ -72,7 +68,7 @@ class DiagnosisReport:
 
     def report(self) -> Report:
         """The findings for the model's owner, most important first."""
-        blocks: list[Block] = [Text(self._coverage_line(), "note")]
+        blocks: list[Block] = [self.verdict(), Text(self._coverage_line(), "note")]
         blocks += [Text(sentence) for sentence in self.sentences()]
         used, hidden = self.found.used, self.found.uses.filter(pl.col("status") == str(Status.NOT_SHOWN))
         if not self.found.learned:
@@ -105,11 +101,10 @@ class DiagnosisReport:
         notes = [Text(shown(note, 400), "note") for note in self.found.notes]
         how: tuple[Block, ...] = (*map(Text, lines), *notes, Terms(tuple(_TERMS.items())))
         blocks.append(Section("How it was measured", how, only=_PAGE))
-        about = {"settings": self.found.settings, "seconds": self.found.seconds, "version": __version__}
-        about["seed"] = self.found.settings["seed"]
-        family = self.found.reading["family"]
-        model = shown(self.found.model) + f" ({family})" * (family != self.found.model)
-        title = f"Diagnosis of {model} on {shown(self.found.name)}"
+        settings = self.found.settings
+        about = {"settings": settings, "seconds": self.found.seconds, "version": __version__, "seed": settings["seed"]}
+        model, family = self.found.model, self.found.reading["family"]
+        title = f"Diagnosis of {shown(model)}{f' ({family})' * (family != model)} on {shown(self.found.name)}"
         return Report("diagnose", title, self.headline(), tuple(blocks), about)
 
     def headline(self) -> str:
@@ -119,13 +114,12 @@ class DiagnosisReport:
         if self.found.reading["warning"]:
             return f"The model's outputs do not match their names: {self.found.reading['warning']}"
         used = self.found.used.sort("use", descending=True)
-        top, leaning = dominating_words(used), self.found.leaning
+        top = dominating_words(used)
         form, follows, also = self._followed_form(), "", ""
         if form is not None:
             many = f"{percent(form['after'], 0)} of documents {form['form']} are predicted {shown(form['class'], 40)}"
-            follows = (
-                f"follows the formatting of documents: {many}, but only {percent(form['before'], 0)} of the originals."
-            )
+            originals = percent(form["before"], 0)
+            follows = f"follows the formatting of documents: {many}, but only {originals} of the originals."
             also = f" It {follows}"
         if self.found.learning is Learning.OPEN:
             return "Too few words could be measured to tell whether this model has learned to predict the label."
@@ -136,34 +130,27 @@ class DiagnosisReport:
             if self.found.learning is Learning.BARELY:
                 return f"This model has barely learned to predict the label, if at all ({numbers}).{also}"
             return f"There is no evidence that this model has learned to predict the label ({numbers}).{also}"
-        # the form of a document or words, whichever moves the answer further; unsupported words are named in any case, if they
-        # change a fifth of the predictions: by chance any model has one of which the data supports less than it does
-        words = leaning.filter(pl.col("token").is_in(top) | (pl.col("flipped") >= 0.2))["token"].head(3).to_list()
+        # the form of a document or words, whichever moves the answer further; unsupported words are named in any case
+        words = self._unsupported_words()
         if form is not None and form["mean"] > _largest_use(used, words or top):
-            unsupported = (
-                f" It also relies on {quoted(words)}, which the evaluation data does not support." if words else ""
-            )
-            return f"This model {follows} Would you expect that?{unsupported}"
+            also = f" It also relies on {quoted(words)}, which the evaluation data does not support." if words else ""
+            return f"This model {follows} Would you expect that?{also}"
         if words:
             return f"This model relies on {quoted(words)}. The evaluation data does not support that.{also}"
         if used.is_empty():
             return "This model has learned to predict the label; it does not measurably use any single word."
         if top:
             rows = used.filter(pl.col("token").is_in(top))
-            put = " when inserted" if (rows["inserted"] > 2 * rows["use"]).any() else ""
-            several = "up to " if len(top) > 1 else ""
-            start = (
-                f"This model relies most on {quoted(top)} ({several}{signed(_largest_use(used, top), 1)} log-odds{put})"
-            )
+            put = " when inserted" if _largest_use(used, top) > max(rows["use"].to_list()) else ""
+            much = "up to " * (len(top) > 1) + signed(_largest_use(used, top), 1)
+            start = f"This model relies most on {quoted(top)} ({much} log-odds{put})"
             it = "these words" if len(top) > 1 else "this passage" if " " in top[0] else "this word"
             expected = f"Would you expect {it} to matter that much?"
             statuses = set(rows["status"])
             if statuses == {str(Status.RARE)}:
-                return (
-                    f"{start}, but {'they occur' if len(top) > 1 else 'it occurs'} in only "
-                    f"{count(max(rows['documents'].to_list()), 'document')} of this file, too few to tell whether the data "
-                    f"supports that. {expected}{also}"
-                )
+                n = count(max(rows["documents"].to_list()), "document")
+                only = f"{'they occur' if len(top) > 1 else 'it occurs'} in only {n} of this file"
+                return f"{start}, but {only}, too few to tell whether the data supports that. {expected}{also}"
             goes = "They also predict" if len(top) > 1 else "It also predicts"
             goes = f"{goes} the label in this file. " if statuses == {str(Status.CARRIES)} else ""
             # whether the data calls for it as well: half of the use at least is what a simple model of the data gives the word
@@ -179,6 +166,25 @@ class DiagnosisReport:
         names = quoted((sure if sure.height else used)["token"].head(3).to_list())
         many = " Predictions rest on many words at a time." * (share < 0.1)
         return f"No single word dominates; this model relies most on {names}. {most} for {percent(share, 0)} of all use.{many}"
+
+    def verdict(self) -> Text:
+        """Whether a shortcut is suspected, was not found, or cannot be told from this file, in a sentence."""
+        form = self._followed_form()
+        supported = form is None or (form["data_low"] is not None and form["data_low"] > form["data_neutral"])
+        if self.found.reading["warning"] or (supported and not self.found.learned):
+            return Text("Verdict: cannot tell, as the model has not been shown to predict the label.", "warning")
+        if self._unsupported_words() or not supported:
+            return Text("Verdict: a shortcut is suspected; the data does not support what predictions rest on.", "bad")
+        if form is not None or dominating_words(self.found.used):
+            return Text("Verdict: this file cannot tell whether what the model relies on is a shortcut.", "warning")
+        n, forms = count(self.found.reading["coverage"]["words"], "word"), self.found.forms.height
+        return Text(f"Verdict: no shortcut was found among {n} and {forms} changes of formatting.", "good")
+
+    def _unsupported_words(self) -> list[str]:
+        """The words used without support that dominate or change a fifth of the predictions: by chance any model has one of which
+        the data supports less than it does."""
+        far = pl.col("token").is_in(dominating_words(self.found.used)) | (pl.col("flipped") >= 0.2)
+        return self.found.leaning.filter(far)["token"].head(3).to_list()
 
     def _followed_form(self) -> dict[str, Any] | None:
         """The form of documents that moves predictions most, if by 1.5 in log-odds, at the lower end of its interval, and a quarter
@@ -234,25 +240,23 @@ class DiagnosisReport:
             out.append(f"Removing a word that it uses changes the log-odds of the true class by {taken} on average.")
         used, leaning = self.found.used, self.found.leaning["token"].to_list()
         if used.height:
-            rows = used.select("token", "use").head(5).iter_rows()
-            names = ", ".join(f"“{shown(token, 30)}” ({plain(use)})" for token, use in rows)
+            rows = used.select("token", "use", pl.col("inserted").fill_nan(0.0)).head(5).iter_rows()
+            put = ((token, max(use, inserted), " when inserted" * (inserted > use)) for token, use, inserted in rows)
+            names = ", ".join(f"“{shown(token, 30)}” ({plain(x)}{how})" for token, x, how in put)
             out.append(f"The words that it relies on most, with their use in log-odds: {names}.")
-        rare = used.filter(
-            pl.col("token").is_in(self.found.reading["coverage"]["rescued"]) & pl.col("inserted").is_finite()
-        )
+        rescued = self.found.reading["coverage"]["rescued"]
+        rare = used.filter(pl.col("token").is_in(rescued), pl.col("inserted").is_finite())
         if rare.height:
             rows = rare.sort("inserted", descending=True).select("token", "inserted", "documents").head(3).iter_rows()
             names = ", ".join(f"“{shown(token, 30)}” ({plain(x)}; in {count(n)} documents)" for token, x, n in rows)
             out.append(f"The rare words that move the model most when put into other texts, in log-odds: {names}.")
         if used.height and leaning:
-            it = "this word is a shortcut" if len(leaning) == 1 else "each of these words is a shortcut"
-            text = f"The data does not support its use of {quoted(leaning)}. Check whether {it} in the model's training data."
+            text = f"The data does not support its use of {quoted(leaning)}. Check its training data for a shortcut."
             out.append(text)
         elif used.height and not dominating_words(used):
             sure = "It does not measurably rely on any word the data does not support."
-            unsure = used.filter(
-                pl.col("status").is_in([str(Status.OTHER), str(Status.RARE)]), pl.col("use_low") > np.log(2)
-            )
+            untold = pl.col("status").is_in([str(Status.OTHER), str(Status.RARE)])
+            unsure = used.filter(untold, pl.col("use_low") > np.log(2))
             if unsure.height:
                 names = quoted(unsure["token"].head(3).to_list())
                 doubles = "at least doubles" if unsure.height == 1 else "at least double"
@@ -286,18 +290,12 @@ class DiagnosisReport:
         top = dominating_words(self.found.used)
         if top or self._followed_form() is not None:
             what = "these words are" if len(top) > 1 else "the word is" if top else "this form is"
-            return (
-                f"If that surprises you, collect documents in which {what} unrelated to the label, and diagnose the model on "
-                "them."
-            )
-        return (
-            "Check the top words for any that should not matter. To examine rarer words, lower --min-documents or use more "
-            "documents."
-        )
+            return f"If that surprises you, diagnose the model on documents in which {what} unrelated to the label."
+        return "Check the top words for any that should not matter. For rarer ones, lower --min-documents."
 
     def _most_used(self) -> Picture:
-        shown_use = self.found.used.filter(pl.col("use_low") > 0)  # others have only their insertion to show
-        top = shown_use.select("token", "use", "use_low", "use_high", "status").head(14)
+        removed = self.found.used.filter(pl.col("use_low") > 0)  # the others move it only when inserted
+        top = removed.select("token", "use", "use_low", "use_high", "status").head(14)
         rows = [
             {"rank": rank, "text": shown(token, 24), "x": use, "low": low, "high": high, "data": _SAID[status][0]}
             for rank, (token, use, low, high, status) in enumerate(top.iter_rows())
@@ -328,22 +326,22 @@ class DiagnosisReport:
         columns: tuple[Column, ...] = (Column("word", "token"),)
         columns += (Column("data", marks={said: mark for said, mark, _ in _SAID.values()}),)
         columns += (Column("evidence for", "token"), Column("use", "interval", unit="log-odds", bar=True))
-        columns += (Column("beyond need", "plain", unit="log-odds"), Column("predictions changed", "percent", 0))
+        columns += (Column("when inserted", "plain", unit="log-odds"), Column("beyond need", "plain", unit="log-odds"))
+        columns += (Column("predictions changed", "percent", 0),)
         columns += (Column("posterior difference", "interval"), Column("documents", "count"))
         columns += (Column("share of all use", "percent", extra=True),)
         columns += (Column("helps the true class", "interval", unit="log-odds", extra=True),)
         columns += (Column("q", "chance", extra=True), Column("concentration", "plain", extra=True))
-        names = (
-            "token said class use/use_low/use_high beyond flipped posterior_difference/posterior_low/posterior_high documents "
-            "share helps/helps_low/helps_high q_value concentration"
-        )
+        names = "token said class use/use_low/use_high inserted beyond flipped posterior_difference/posterior_low/posterior_high "
+        names += "documents share helps/helps_low/helps_high q_value concentration"
         said = {str(status): words for status, (words, _, _) in _SAID.items()}
-        cells = DiagnosisReport.cells(rows.with_columns(said=pl.col("status").replace_strict(said)), names)
+        rows = rows.with_columns(pl.col("inserted").fill_nan(None), said=pl.col("status").replace_strict(said))
+        cells = DiagnosisReport.cells(rows, names)
         note = (
             "Each word was removed from documents containing it; words with few such documents were also inserted into others. "
             "Phrases were removed and inserted as a whole."
         )
-        few = (0, 1, 3, 6)  # a terminal is narrow
+        few = (0, 1, 3, 7)  # a terminal is narrow
         short = [tuple(row[i] for i in few) for row in cells]
         narrow = Table(title, tuple(columns[i] for i in few), short, only=("terminal",))
         return narrow, Table(title, columns, cells, note, searchable=True, only=_PAGE)
@@ -358,10 +356,10 @@ class DiagnosisReport:
             blocks.append(Text(f"{line} ({moved} of predictions).{data}", "warning"))
         if not blocks:
             blocks.append(Text("No formatting change moves the odds by a factor of two."))
-        columns: tuple[Column, ...] = (Column("form"), Column("towards", "token"))
-        columns += (Column("mean change", "interval", unit="log-odds", bar=True),)
-        columns += (Column("predictions changed", "percent", 0), Column("this class before", "percent", 0))
-        columns += (Column("and after", "percent", 0),)
+        change = Column("mean change", "interval", unit="log-odds", bar=True)
+        columns: tuple[Column, ...] = (Column("form"), Column("towards", "token"), change)
+        numbers = "predictions changed", "this class before", "and after"
+        columns += tuple(Column(name, "percent", 0) for name in numbers)
         cells = self.cells(forms.filter("visible"), "form class mean/mean_low/mean_high flipped before after")
         n = max(forms["documents"].to_list(), default=0)
         blocks.append(Table(f"The same {count(n)} documents, reformatted", columns, cells, only=_PAGE))
@@ -417,9 +415,9 @@ class DiagnosisReport:
     def model_card(self) -> Section:
         """A section for a model card: what the model uses, with the evidence."""
         measured = f"Measured with tokensieve {__version__} on {shown(self.found.name)}. {self._coverage_line()}"
-        said = map(Text, (self.headline(), measured, *self.sentences()))
+        said = map(Text, (self.headline(), self.verdict().text, measured, *self.sentences()))
         _, words = self._words(self.found.used.head(12), "")
-        table = Table("", words.columns[:8], [row[:8] for row in words.rows])
+        table = Table("", words.columns[:9], [row[:9] for row in words.rows])
         return Section("What this model uses", (*said, table) if self.found.learned else tuple(said))
 
 
