@@ -99,14 +99,18 @@ def torch_model(problem: Problem) -> Any:
             table = np.column_stack([model.scores_, model.values_[:, 0]])
             weight = torch.from_numpy(np.vstack([table, np.zeros(2)]))
             self.embedding = torch.nn.Embedding.from_pretrained(weight)
-            self.pad, self.prior = len(table), float(model.prior_[0])
+            self.pad = len(table)
+            self.sink = torch.tensor([model.sink_, model.prior_[0]], dtype=torch.float64)  # its score and value
 
         def forward(self, ids: Any) -> Any:
             return self.read(self.embedding(ids), ids != self.pad)
 
         def read(self, x: Any, there: Any) -> Any:
+            sink = self.sink.to(x.dtype).expand(len(x), 1, 2)
+            x = torch.cat([x, sink], dim=1)
+            there = torch.cat([there, torch.ones(len(x), 1, dtype=torch.bool)], dim=1)
             q = torch.softmax(x[..., 0].masked_fill(~there, torch.finfo(x.dtype).min), dim=1)
-            return torch.where(there.any(dim=1), (q * x[..., 1]).sum(dim=1), self.prior)
+            return (q * x[..., 1]).sum(dim=1)
 
     return Module(problem.model).eval()
 
