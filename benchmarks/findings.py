@@ -41,7 +41,7 @@ from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.text.corpus import read_corpus
 
 SHARE = 0.1  # of the reviews of one class

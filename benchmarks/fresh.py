@@ -72,7 +72,7 @@ from machine import described
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.text.corpus import read_corpus
 
 DOCUMENTS, LEAST, PLANTED, FEWEST_PLANTED, PER_DRAW = 2_000, 10, 0.1, 15, 6

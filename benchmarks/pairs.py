@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 
 from machine import DATA, described
 from tokensieve.auditing.preferences import PreferenceFacts
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.model.settings import TrainSettings
 from tokensieve.task.tasks import train_corpus
 from tokensieve.text.corpus import Corpus

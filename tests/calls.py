@@ -78,9 +78,8 @@ EMPTY = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
 @contextmanager
 def undrawn() -> Iterator[None]:
     """Every picture is empty: for tests that look at none, since drawing takes most of their time."""
-    from tokensieve.blocks import Picture
+    from tokensieve.blocks import Picture, walk
     from tokensieve.report import html, writer
-    from tokensieve.report.cells import walk
 
     def nothing(blocks: Any, *also: str) -> dict[str, dict[str, bytes]]:
         names = [block.name for block in walk(blocks) if isinstance(block, Picture)]

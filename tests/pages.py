@@ -38,8 +38,7 @@ class Page(HTMLParser):
 
 def pictures_in(result: Any) -> list[Any]:
     """The pictures of a result's report, each once."""
-    from tokensieve.blocks import Picture
-    from tokensieve.report.cells import walk
+    from tokensieve.blocks import Picture, walk
 
     return list({one.name: one for one in walk(result.report().blocks) if isinstance(one, Picture)}.values())
 

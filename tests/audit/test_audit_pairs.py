@@ -17,7 +17,7 @@ from tokensieve.auditing.demo import demo_pairs
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.report import live
 from tokensieve.report.html import page as render
 from tokensieve.report.terminal import show

@@ -24,7 +24,7 @@ from tokensieve.auditing.compare import _Saved
 from tokensieve.auditing.settings import CompareSettings
 from tokensieve.blocks import Picture
 from tokensieve.evidence.importance import token_importance
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.report.html import page as html_page
 from tokensieve.text.counts import Counts
 

@@ -27,7 +27,7 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
 from tokensieve.blocks import Picture, Text
 from tokensieve.errors import InputError
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.model.fit import fit, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.report.live import context

@@ -9,7 +9,7 @@ import pytest
 from calls import fast_first
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.text.corpus import Corpus, read_corpus
 
 

@@ -18,6 +18,7 @@ from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import (
     LEVEL,
     Z95,
+    Share,
     _upper_tail,
     agreeing,
     combined,
@@ -26,7 +27,6 @@ from tokensieve.evidence.intervals import (
     mean_interval,
     quantile,
 )
-from tokensieve.evidence.shares import Share
 from tokensieve.text.counts import Counts
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

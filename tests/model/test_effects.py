@@ -177,7 +177,7 @@ def test_blocks_change_rounding_only(monkeypatch: pytest.MonkeyPatch) -> None:
     u, w, prior = rng.normal(size=100), rng.normal(size=(100, 2)), np.zeros(2)
     whole = effects(counts.matrix, u, w, prior)
     monkeypatch.setattr(counts_module, "BLOCK", 5000)
-    assert len(list(counts.blocks())) > 10
+    assert len(list(Counts.blocks(counts.matrix))) > 10
     parts = effects(counts.matrix, u, w, prior)
     for name in ("documents", "attention", "contribution", "deletion"):
         np.testing.assert_allclose(whole[name], parts[name], rtol=1e-9, atol=1e-13)

@@ -17,7 +17,7 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.blocks import Passage
 from tokensieve.escape import shown
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.model.attention import Model
 from tokensieve.report.pictures.audit import CATEGORIES
 from tokensieve.task.tasks import CorpusModel, Labels

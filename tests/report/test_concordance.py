@@ -12,7 +12,7 @@ from tokensieve.auditing.findings import Excerpt
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
-from tokensieve.report.live import LINES, _plain_match
+from tokensieve.report.live import LINES, _plain_matches
 from tokensieve.report.live import _context_lines as concordance
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
@@ -57,7 +57,7 @@ def test_the_quick_search_finds_what_the_tokenizer_finds(tokenizer: WordTokenize
         spans = [word for _, _, word in tokenizer.spans(str(corpus.texts[i]))]
         for token in {*spans, *(f"{a} {b}" for a, b in pairwise(spans))}:
             tried += 1
-            place = _plain_match(str(corpus.texts[i]), token, tokenizer)
+            (place,) = _plain_matches([str(corpus.texts[i])], token, tokenizer)
             found = Excerpt.of(corpus, i, (token,), tokenizer, place)
             exact = Excerpt.of(corpus, i, (token,), tokenizer)
             assert [w for _, _, w in tokenizer.spans(found.token)] == token.split(" "), (token, found)

@@ -66,11 +66,13 @@ def test_as_scipy_adds_up_duplicates(seed: int, levels: int, n_types: int) -> No
     rng = np.random.default_rng(seed)
     starts = np.concatenate([[0], np.cumsum(rng.integers(0, 12, rng.integers(0, 9)))]).astype(np.int64)
     types = rng.integers(-1, n_types, (starts[-1], levels)).astype(np.int32)
-    found = Counts.tally(types, starts, n_types)
+    others = rng.random((len(starts) - 1, rng.integers(0, 4))) < 0.5
+    found = Counts.tally(types, starts, n_types, others)
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts) * levels)
     known = types.ravel() >= 0
     entries = (np.ones(int(known.sum())), (rows[known], types.ravel()[known]))
-    expected = sp.csr_array(sp.coo_array(entries, shape=(len(starts) - 1, n_types)))
+    words = sp.coo_array(entries, shape=(len(starts) - 1, n_types))
+    expected = sp.csr_array(sp.hstack([sp.csr_array(words), sp.csr_array(others.astype(float))]))
     for name in ("indptr", "indices", "data"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
     assert found.has_canonical_format
@@ -82,13 +84,29 @@ def test_tally_of_nothing_known() -> None:
     assert Counts.tally(np.empty((0, 2), np.int32), np.array([0]), 4).shape == (0, 4)
 
 
-@given(st.lists(st.integers(0, 2**62), unique=True, max_size=50), st.integers(0, 2**31))
+@given(st.lists(st.lists(st.integers(-1, 3), max_size=9), max_size=6), st.integers(0, 2**31))
 @settings(deadline=None)
-def test_what_is_found_is_where_it_lies(keys: list[int], seed: int) -> None:
+def test_n_grams_are_found_where_they_end(documents: list[list[int]], seed: int) -> None:
     rng = np.random.default_rng(seed)
-    wanted = np.concatenate([rng.permutation(keys), rng.integers(-3, 2**62, 20)]).astype(np.int64)
-    place = {key: i for i, key in enumerate(keys)}
-    assert Counts.find(np.array(keys, dtype=np.int64), wanted).tolist() == [place.get(int(key), -1) for key in wanted]
+    pairs = np.flatnonzero(rng.random(16) < 0.7)  # keys of known 2-grams, and of known 3-grams
+    triples = np.flatnonzero(rng.random(4 * len(pairs)) < 0.7)
+    first = np.cumsum([0, 4, len(pairs), len(triples)])
+    starts = np.cumsum([0, *map(len, documents)])
+    types = np.full((starts[-1], 3), 9, np.int32)
+    types[:, 0] = [word for document in documents for word in document]
+    expected = []
+    for document in documents:
+        before = -1, -1  # the word and the 2-gram that end one token earlier, by position
+        for word in document:
+            key2, key3 = (place * 4 + word if place >= 0 and word >= 0 else -1 for place in before)
+            two, three = pairs.tolist().index(key2) if key2 in pairs else -1, np.flatnonzero(triples == key3)
+            expected.append([word, two + 4 if two >= 0 else -1, first[2] + three[0] if len(three) else -1, key2, key3])
+            before = word, two
+    keys = []
+    for level, known in enumerate((pairs, triples)):
+        keys.append(Counts.grams(types, level, starts, first))
+        Counts.grams(types, level, starts, first, known)
+    assert np.column_stack([types, *keys]).tolist() == np.reshape(expected, (-1, 5)).astype(int).tolist()
 
 
 @pytest.mark.parametrize("large", [1, 2**53])
@@ -111,7 +129,6 @@ def test_any_number_of_threads_counts_to_the_same_bits(monkeypatch: pytest.Monke
     n = int(starts[-1])
     words = (rng.pareto(1, n) * 20).astype(np.int32) % 5_000
     words[rng.random(n) < 0.1] = -1
-    known = np.unique(rng.integers(0, 5_000**2, 5_000))
     counts = Counts.from_matrix(Counts.tally(words[:, None], starts, 5_000), np.arange(1_500) % 2)
     u, w = rng.standard_normal(5_000), rng.standard_normal((5_000, 1))
     monkeypatch.setattr("tokensieve.model.attention.BLOCK", 50_000)  # several blocks
@@ -119,19 +136,13 @@ def test_any_number_of_threads_counts_to_the_same_bits(monkeypatch: pytest.Monke
     for cores in (1, 2, 4):
         for module in ("tokensieve.text.counts", "tokensieve.model.attention"):
             monkeypatch.setattr(f"{module}.cpu_count", lambda cores=cores: cores)
-        keys = Counts.gram_keys(words, words, starts, 5_000)
-        matrix = Counts.tally(np.column_stack([words, Counts.find(known, keys)]), starts, 5_000)
+        types = np.column_stack([words, words])
+        first = np.array([0, 5_000])
+        keys = Counts.grams(types, 0, starts, first)
+        known = np.unique(keys[keys >= 0])[::2]
+        Counts.grams(types, 0, starts, np.append(first, 5_000 + len(known)), known)
+        matrix = Counts.tally(types, starts, 5_000 + len(known))
+        assert matrix[:, 5_000:].nnz > 10_000
         parts = (keys, *Counts.document_frequencies(keys, starts), matrix.indptr, matrix.indices, matrix.data)
         found.append([*(part.tobytes() for part in parts), answers(counts.matrix, u, w).tobytes()])
-    assert found[0] == found[1] == found[2]
-
-
-def test_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    keys = np.unique(rng.integers(0, 10**9, 5_000))
-    wanted = np.where(rng.random(250_000) < 0.5, rng.choice(keys, 250_000), rng.integers(-1, 10**9, 250_000))
-    found = []
-    for cores in (1, 2, 3):
-        monkeypatch.setattr("tokensieve.text.counts.cpu_count", lambda cores=cores: cores)
-        found.append(Counts.find(keys, wanted).tobytes())
     assert found[0] == found[1] == found[2]

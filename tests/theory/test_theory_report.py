@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from pages import HOSTILE, Page
-from tokensieve.blocks import Picture
-from tokensieve.report.cells import walk
+from tokensieve.blocks import Picture, walk
 from tokensieve.report.html import page
 from tokensieve.report.pictures import specification
 from tokensieve.text.counts import Counts

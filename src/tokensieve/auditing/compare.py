@@ -37,8 +37,7 @@ from tokensieve.auditing.settings import CHANGES, CompareSettings
 from tokensieve.blocks import Block, Column, Facts, Picture, Report, Section, Table, Text
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
-from tokensieve.evidence.intervals import LEVEL, Z95, combined, false_discovery
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import LEVEL, Z95, Share, combined, false_discovery
 from tokensieve.files import Content, check_sums, csv_table, parsed, read_regular
 from tokensieve.task.tasks import Labels, Preferences
 from tokensieve.text.counts import Floats
@@ -304,7 +303,38 @@ class AuditComparison:
 
     def report(self) -> Report:
         """What terminal and page show."""
-        return _report(self)
+        sides = (("before", self.before), ("after", self.after))
+        # one more digit where the difference of the rounded accuracies would contradict the rounded difference
+        rounded = [round(100 * one.accuracy.value, 1) for _, one in sides]
+        digits = 1 + (signed(rounded[1] - rounded[0], 1) != signed(100 * self.accuracy[0], 1))
+        points = [signed(100 * x, digits) for x in self.accuracy]
+        facts = [
+            (name, percent(one.accuracy.value), f"95% CI {percent(one.accuracy.low)} to {percent(one.accuracy.high)}")
+            for name, one in (("Test accuracy before", self.before), ("After", self.after))
+        ]
+        blocks: list[Block] = []
+        if self.exceeded:
+            blocks.append(
+                Text(f"This comparison exceeds the --fail-on limit: {', '.join(self.exceeded)}.", style="bad")
+            )
+        if not self.identical:
+            wide = f"95% CI {points[1]} to {points[2]}, as for independent test sets; too wide if they share documents"
+            facts.append(("Change in points", points[0], wide))
+        blocks += [Facts(tuple(facts)), *_picture(self)]
+        next_step = "Nothing here needs action."
+        if self.after.findings:
+            next_step = f"Next, open {self.after.page}: the findings of the later audit still need a decision."
+        elif any(self.counts.values()):
+            next_step = "The later audit has no findings, so nothing is left to act on."
+        blocks.append(Text(next_step, only=("html",)))
+        blocks += [Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning") for note in self.notes]
+        blocks.append(Section("Tokens that changed", tuple(_changes(self)), anchor="changed"))
+        findings = tuple(_findings(self))
+        blocks.append(Section("Findings before and after", findings, anchor="found", only=("html", "markdown")))
+        names = [shown(one.name, 40, path=True) for _, one in sides]
+        sizes = [f"{one.train:,} training, {one.test:,} test" for _, one in sides]
+        about = {"version": self.version, "earlier documents": sizes[0], "later documents": sizes[1]}
+        return Report("compare", f"{names[0]} → {names[1]}", _verdict(self), tuple(blocks), about)
 
     def files(self) -> dict[str, Content]:
         """File name → content of everything but the page and its picture."""
@@ -356,44 +386,6 @@ def compare_audits(
     return AuditComparison(
         a, b, classes, a.differences(b, classes), (change, low, high), notes, fail_on=settings.fail_on
     )
-
-
-def _report(found: AuditComparison) -> Report:
-    sides = (("before", found.before), ("after", found.after))
-    # one more digit where the difference of the rounded accuracies would contradict the rounded difference
-    rounded = [round(100 * one.accuracy.value, 1) for _, one in sides]
-    digits = 1 + (signed(rounded[1] - rounded[0], 1) != signed(100 * found.accuracy[0], 1))
-    points = [signed(100 * x, digits) for x in found.accuracy]
-    facts = [
-        (name, percent(one.accuracy.value), f"95% CI {percent(one.accuracy.low)} to {percent(one.accuracy.high)}")
-        for name, one in (("Test accuracy before", found.before), ("After", found.after))
-    ]
-    blocks: list[Block] = []
-    if found.exceeded:
-        blocks.append(Text(f"This comparison exceeds the --fail-on limit: {', '.join(found.exceeded)}.", style="bad"))
-    if not found.identical:
-        facts.append(
-            (
-                "Change in points",
-                points[0],
-                f"95% CI {points[1]} to {points[2]}, as for independent test sets; too wide if they share documents",
-            )
-        )
-    blocks += [Facts(tuple(facts)), *_picture(found)]
-    next_step = "Nothing here needs action."
-    if found.after.findings:
-        next_step = f"Next, open {found.after.page}: the findings of the later audit still need a decision."
-    elif any(found.counts.values()):
-        next_step = "The later audit has no findings, so nothing is left to act on."
-    blocks.append(Text(next_step, only=("html",)))
-    blocks += [Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning") for note in found.notes]
-    blocks.append(Section("Tokens that changed", tuple(_changes(found)), anchor="changed"))
-    findings = tuple(_findings(found))
-    blocks.append(Section("Findings before and after", findings, anchor="found", only=("html", "markdown")))
-    names = [shown(one.name, 40, path=True) for _, one in sides]
-    sizes = [f"{one.train:,} training, {one.test:,} test" for _, one in sides]
-    about = {"version": found.version, "earlier documents": sizes[0], "later documents": sizes[1]}
-    return Report("compare", f"{names[0]} → {names[1]}", _verdict(found), tuple(blocks), about)
 
 
 def _picture(found: AuditComparison) -> list[Block]:

@@ -10,7 +10,7 @@ from typing import Literal
 import polars as pl
 
 from tokensieve.escape import html_table, shown
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import Tokenizer

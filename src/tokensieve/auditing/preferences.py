@@ -8,9 +8,8 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import DIGITS
-from tokensieve.evidence.intervals import LEVEL
+from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.evidence.pairs import win_rates
-from tokensieve.evidence.shares import Share
 from tokensieve.model.attention import loss_and_slope
 from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.corpus import Corpus

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
-from tokensieve.auditing.commands import MOST_NAMED, mask_commands
 from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.auditing.preferences import ALIKE
 from tokensieve.blocks import (
@@ -116,7 +115,7 @@ def audit_report(audit: Audit) -> Report:
             named = f"all ratings such as {quoted(words, 2)}"
         elif not set(gone) & set(words):
             named = f"the phrase around {quoted(words)} in all its variants"
-        mask, again, compare = mask_commands(audit, gone, whole=audit.over_budget.is_empty())
+        mask, again, compare = audit.mask_commands(gone, whole=audit.over_budget.is_empty())
         purpose = f"{'Also remove' if other else 'Remove'} {named}{where}{':' if again else ', then audit again:'}"
         screen.append(Command(mask, purpose))
         then = "Then audit the copy (the accuracy can differ slightly from the one given here, because the model is trained again):"
@@ -333,8 +332,8 @@ def _finding_card(audit: Audit, finding: Finding, i: int) -> Section:
     others = (one for one in audit.findings if one.kind == "shortcut" and one is not finding)
     whole = not audit.learned.task.classifies and "out" in audit.more and audit.over_budget.is_empty()
     whole = whole and not any(map(audit.maskable, others))
-    if finding.kind == "shortcut" and i > 0 and maskable and (whole or len(maskable) <= MOST_NAMED):
-        commands = mask_commands(audit, maskable, whole)[: 1 if audit.learned.task.classifies else 3]
+    if finding.kind == "shortcut" and i > 0 and maskable and (whole or len(maskable) <= audit.most_named):
+        commands = audit.mask_commands(maskable, whole)[: 1 if audit.learned.task.classifies else 3]
         blocks += [Command(command, only=PAGE) for command in commands if command]
     only = PAGE if i >= IN_TERMINAL else ("terminal", *PAGE)
     return Section(finding.title, tuple(blocks), level=finding.level, folded=i >= 2, only=only)

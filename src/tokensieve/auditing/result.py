@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +25,8 @@ from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
 from tokensieve.blocks import Passage
 from tokensieve.errors import InputError
-from tokensieve.escape import shown
-from tokensieve.evidence.intervals import LEVEL
-from tokensieve.evidence.shares import Share
+from tokensieve.escape import printable, shown
+from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import decide, probabilities
 from tokensieve.model.storage import model_files
@@ -82,6 +83,7 @@ class Audit:
     seconds: dict[str, float] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
 
+    most_named = 8  # tokens in a command
     own_files = (  # of an earlier audit; others in the folder are the user's
         r"card\.md|(over-budget|label-issues|environments|pairs)\.csv|"
         r"pictures/((value|score|top|alarm)(-class-\d+)?|alignment)\.(svg|png|pdf|csv)"
@@ -264,6 +266,35 @@ class Audit:
         splitter = vocabulary and vocabulary.tokenizer
         return [token for token in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(token))]
 
+    def mask_commands(self, tokens: Sequence[str], whole: bool = False) -> tuple[str, str, str]:
+        """The command that removes tokens (the `whole` of those in the audit's folder) from the source, read and split as it
+        was; the one that audits the copy in the same way, empty if a CSV file with the source's columns cannot take its place; and
+        the one that compares the two audits, empty with it."""
+        corpus, settings, more = self.learned.train.corpus, self.settings, self.more
+        known = isinstance(more.get("source"), str)
+        named = self.learned.task.text_options(corpus, known)
+        file = {
+            "encoding",
+            "separator",
+            "header",
+        }  # how the source is written; the copy is written as UTF-8 with commas
+        words = ["mask", more["source"] if known else "SOURCE", *named, *_options(self, file)]
+        if whole and len(tokens) > self.most_named and "out" in more:
+            words += ["--audit", more["out"]]
+        else:
+            words += [part for token in tokens for part in ("--token", token)]
+        mask, weights = _command(*words, "--out", "masked.csv"), settings.sample_weight
+        columns = [*corpus.intake.columns, settings.by, settings.split, settings.environments, *settings.columns]
+        elsewhere = any(one is not None for one in (settings.test, settings.having, settings.role))
+        nested = any("." in str(name or "") for name in columns)
+        if not known or "out" not in more or elsewhere or nested or not isinstance(weights, str | None):
+            return mask, "", ""
+        others = {one.name for one in fields(settings)} - file - {"limits", "text", "pairs", "budget"}
+        own = _options(self, others)
+        again = _command("audit", "masked.csv", *named, *own, "--out", f"{more['out']}-masked")
+        folder = f"./{more['out']}" if str(more["out"]).startswith("-") else more["out"]
+        return mask, again, _command("compare", folder, f"{folder}-masked")
+
     def to_mask(self, finding: Finding) -> list[str]:
         """What `mask` should cut: the finding's words; for a rating such as 7/10, all ratings on its scale; and for a fixed phrase,
         the whole phrase in all its variants, because cutting "tablet" from "sent from my tablet" beside "sent from
@@ -274,8 +305,8 @@ class Audit:
         for scale in sorted(scales, key=int):
             if int(scale) > 100:  # a year, or no rating at all
                 continue
-            tokens = map(str, self.learned.train.counts.tokens)
-            named = [token for token in tokens if re.fullmatch(rf"[\d.]+/{scale}", token)]
+            tokens = pl.Series(self.learned.train.counts.tokens, dtype=pl.String)
+            named = tokens.filter(tokens.str.contains(rf"^[\d.]+/{scale}$")).to_list()
             if int(scale) <= 10:  # those that the training documents lack, too
                 named += [f"{i}/{scale}" for i in range(int(scale) + 1)]
             assert self.learned.model.vocabulary is not None
@@ -419,3 +450,28 @@ class Audit:
         import tokensieve
 
         return tokensieve.render(self, notebook=True)
+
+
+def _options(audit: Audit, names: Collection[str]) -> list[str]:
+    """Those of the audit's options among some settings, and how it split texts into tokens, where they are not the defaults."""
+    words = list[str]()
+    for one in fields(audit.settings):
+        value, notes = getattr(audit.settings, one.name), one.metadata.get("option", {})
+        if one.name not in names or value == one.default or notes.get("flag") == "":
+            continue
+        flag = notes["flag"] or f"--{one.name.replace('_', '-')}"
+        if isinstance(value, bool):
+            words.append(flag if value else flag.replace("--", "--no-", 1))
+        elif isinstance(value, Mapping):
+            words += [part for new, old in value.items() for part in (flag, f"{new}={','.join(old)}")]
+        else:
+            words += [flag, ",".join(value) if isinstance(value, list | tuple) else str(value)]
+    words += ["--keep-case"] * bool(audit.more.get("keep_case"))
+    for name, default in (("pattern", None), ("stop_words", None), ("tokenizer", "words"), ("html", "skip")):
+        if audit.more.get(name, default) != default:
+            words += [f"--{name.replace('_', '-')}", str(audit.more[name])]
+    return words
+
+
+def _command(*words: object) -> str:
+    return " ".join(["tokensieve", *(shlex.quote(printable(str(word))) for word in words)])

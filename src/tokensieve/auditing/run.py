@@ -19,7 +19,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.blocks import Block, Column, Report, Table, Text
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.settings import FEW
 from tokensieve.progress import Clock, Progress, beside, silent

@@ -11,7 +11,7 @@ import polars as pl
 
 from tokensieve.blocks import Block, Column, Format, Section, Table, Text
 from tokensieve.escape import shown
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.model.attention import Model, decide, loss_and_slope, probabilities
 from tokensieve.model.fit import refit
 from tokensieve.model.settings import TrainSettings

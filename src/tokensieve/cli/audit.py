@@ -41,7 +41,6 @@ def _audit(
     quiet: bool = QUIET,
 ) -> int:
     """Audit one source, or each of its labels."""
-    DRAWING.start()
     if settings.baseline and not settings.stream and cluster is None:
         BASELINE.start()
     from tokensieve import __version__
@@ -112,6 +111,7 @@ def run_audit(
         if client is None:
             corpus = read_corpus(source, settings)
             corpus = replace(corpus, name=name) if name else corpus
+            DRAWING.start()  # now that all is imported: it loads Vega for half a second
             result = audit(corpus, settings, tokenizer, progress, {"reading": time.perf_counter() - start})
         else:
             result = audit(source, settings, tokenizer, progress, client=client)

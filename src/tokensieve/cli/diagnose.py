@@ -58,7 +58,12 @@ def _diagnose(
 
     if resume and (resume.is_dir() or not resume.parent.is_dir()):
         raise InputError(f"cannot save progress in {str(resume)!r}: name a file in an existing folder")
-    mapping, limits = _mapping(map_ or []), Diagnosis.limits_from(fail_on or [])
+    mapping, limits = dict[str, str](), Diagnosis.limits_from(fail_on or [])
+    for item in map_ or []:
+        name, equals, output = item.rpartition("=")
+        if not (name and equals and output):
+            raise InputError(f"--map {item!r} is not of the form CLASS=OUTPUT (for example negative=LABEL_0)")
+        mapping[name] = output
     names = _models(list(model))
     if len(names) > 1 and resume:
         raise InputError("--resume works with one model: name one, or leave out --resume")
@@ -100,17 +105,6 @@ def _diagnose(
     for line in over:
         say(quiet, f"{shown(names[-1], 60)}: {line}" if len(names) > 1 else line)
     return 3 if over else 0
-
-
-def _mapping(given: list[str]) -> dict[str, str]:
-    """--map CLASS=OUTPUT."""
-    mapping = {}
-    for item in given:
-        name, equals, output = item.rpartition("=")
-        if not (name and equals and output):
-            raise InputError(f"--map {item!r} is not of the form CLASS=OUTPUT (for example negative=LABEL_0)")
-        mapping[name] = output
-    return mapping
 
 
 def _reading(settings: DiagnoseSettings) -> tuple[DiagnoseSettings, bool]:

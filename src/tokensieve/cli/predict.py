@@ -116,7 +116,7 @@ def _preferred(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str]
     """How often the first answer is the preferred one (`Model.answer_pairs`), in words and as JSON values."""
     import numpy as np
 
-    from tokensieve.evidence.shares import Share
+    from tokensieve.evidence.intervals import Share
 
     known = frame.drop_nulls("answer")["answer"].to_numpy()
     share = Share.over((known > 0) + 0.5 * (known == 0), np.arange(len(known)))

@@ -176,7 +176,8 @@ def compare(
     diagnosed = partial(diagnose_corpus, corpus=corpus, settings=settings, mapping=mapping, prompted=prompted)
     for i, (name, one) in enumerate(models.items()):
         given = one() if callable(one) else one
-        of_model = part(partial(_named, progress, name), 0.8 * i / n, 0.8 * (i + 1) / n)
+        tell = lambda stage, share, name=name: progress(f"{name}: {stage}", share)  # noqa: E731
+        of_model = part(tell, 0.8 * i / n, 0.8 * (i + 1) / n)
         try:
             found.append(diagnosed(*given, model_name=name, progress=of_model))
         except InputError as error:
@@ -205,10 +206,6 @@ def compare(
             }
         )
     return Comparison(found, pl.DataFrame(rows, infer_schema_length=None), changes, len(words), [_NOTE])
-
-
-def _named(progress: Progress, name: str, stage: str, share: float) -> None:
-    progress(f"{name}: {stage}", share)
 
 
 def _sizes(opened: OpenModel, settings: DiagnoseSettings, words: Sequence[str]) -> list[Floats]:

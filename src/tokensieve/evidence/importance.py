@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -121,12 +122,12 @@ class Importance:
             others |= {estimate: middle, f"{name}_interval": (low, high)}
         return cls(reach=reach, p_value=p_value, q_value=q_value, **others)
 
-    @property
+    @cached_property
     def documents(self) -> Ints:
         """Documents containing each type, shape (|S|,)."""
         return np.asarray(self.class_documents.sum(axis=1))
 
-    @property
+    @cached_property
     def count(self) -> Floats:
         """Occurrences of each type, shape (|S|,)."""
         return np.asarray(self.class_count.sum(axis=1))

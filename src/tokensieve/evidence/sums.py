@@ -70,7 +70,14 @@ class TokenSums:
         # of one type and writable, so one compilation
         places = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
         rows = *places, matrix.data, np.array(labels, np.int64), lengths
-        _add_up(rows, (out.inverse_lengths, out.present, out.shares), (out.count, out.squares))
+        sample = np.sort(places[1][:: max(matrix.nnz // 10_000, 1)])  # divides the types among threads
+
+        def add(part: slice) -> None:
+            low = -1 if part.start == 0 else int(sample[part.start])
+            high = matrix.shape[1] if part.stop == len(sample) else int(sample[part.stop])
+            _add_up(rows, (out.inverse_lengths, out.present, out.shares), (out.count, out.squares), low, high)
+
+        Counts.in_threads(add, len(sample), matrix.nnz if len(sample) > 1_000 else 0)
         return out
 
     @staticmethod
@@ -81,13 +88,11 @@ class TokenSums:
         words, k = counts.n_types - features, counts.n_classes
         sums, marks = TokenSums.zero(words, k), TokenSums.zero(features, k)
         whole, sizes = (counts, np.ones(counts.n_documents, np.int64)) if units is None else counts.merge_groups(units)
-        start = 0
-        for part in whole.blocks():
-            sums += TokenSums.of(sp.csr_array(part.matrix[:, :words]) if features else part.matrix, part.labels, k)
+        for rows, m in Counts.blocks(whole.matrix):
+            labels, lengths = whole.labels[rows], sizes[rows].astype(np.float64)
+            sums += TokenSums.of(sp.csr_array(m[:, :words]) if features else m, labels, k)
             if features:
-                lengths = sizes[start : start + part.n_documents].astype(np.float64)
-                marks += TokenSums.of(sp.csr_array(part.matrix[:, words:]), part.labels, k, lengths)
-                start += part.n_documents
+                marks += TokenSums.of(sp.csr_array(m[:, words:]), labels, k, lengths)
         return Sums((sums, marks))
 
     @staticmethod
@@ -141,20 +146,27 @@ def _as_floats(words: Ints) -> Floats:
     return out
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _add_up(
-    rows: tuple[Ints, Ints, Floats, Ints, Floats], whole: tuple[Ints, Ints, Ints], real: tuple[Floats, Floats]
+    rows: tuple[Ints, Ints, Floats, Ints, Floats],
+    whole: tuple[Ints, Ints, Ints],
+    real: tuple[Floats, Floats],
+    low: int,
+    high: int,
 ) -> None:
-    """Add documents (indptr, indices, counts, labels, lengths) to the sums."""
+    """Add documents (indptr, indices, counts, labels, lengths) to the sums of the types from `low` to `high` − 1, and their 1/T,
+    which belong to no type, if `low` is −1."""
     indptr, indices, data, labels, lengths = rows
     inverse, present, shares = whole
     count, squares = real
     for k in range(len(labels)):
         y, length = labels[k], lengths[k]
-        if length > 0:
+        if length > 0 and low < 0:
             _add_words(inverse[y], 1.0 / length)
         for i in range(indptr[k], indptr[k + 1]):
             s, c = indices[i], data[i]
+            if s < low or s >= high:
+                continue
             x = c / length
             present[s, y] += 1
             count[s, y] += c

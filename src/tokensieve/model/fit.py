@@ -18,7 +18,6 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from polars import thread_pool_size as cpu_count
-from scipy.sparse.csgraph import connected_components
 
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
@@ -222,10 +221,14 @@ def _families(counts: Counts) -> Ints | None:
     A document is part of another that contains 80% of its rare types, at least two; rare are those of 2 to 50 documents. Without
     this, what is held out has been learned from, and training goes on for too long.
     """
+    from scipy.sparse.csgraph import connected_components  # loads SciPy's linear algebra, which few data sets need
+
     m, n = counts.matrix, counts.n_documents
+    if m.nnz > SHORT * n:
+        return None
     frequency = np.bincount(m.indices, minlength=m.shape[1])
     rare = np.flatnonzero((frequency >= 2) & (frequency <= 50))
-    if m.nnz > SHORT * n or np.square(frequency[rare]).sum() > PAIRS:
+    if np.square(frequency[rare]).sum() > PAIRS:
         return None
     held = sp.csr_array((np.ones(m.nnz, np.int32), m.indices, m.indptr), shape=m.shape)[:, rare]
     own, shared = np.diff(held.indptr), (held @ held.T).tocoo()

@@ -22,11 +22,10 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from tokensieve import __version__, blocks, wording
-from tokensieve.blocks import Block, Column, Live, Picture, Report, Section
+from tokensieve.blocks import Block, Column, Live, Picture, Report, Section, blocks_for, cell_text, walk
 from tokensieve.escape import named, shown
 from tokensieve.progress import beside
 from tokensieve.report import live
-from tokensieve.report.cells import blocks_for, cell_text, walk
 from tokensieve.report.pictures import Drawings, draw, themed
 
 FOLDER = Path(__file__).parent

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tokensieve import blocks
-from tokensieve.blocks import Block, Column, Report, Section, Table, Text
+from tokensieve.blocks import Block, Column, Report, Section, Table, Text, blocks_for, cell_text
 from tokensieve.escape import named, shown
-from tokensieve.report.cells import blocks_for, cell_text
 from tokensieve.wording import count, percent
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from rich.table import Table as Grid
 from rich.text import Text as Line
 
 from tokensieve import blocks
-from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text
+from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text, blocks_for, cell_text
 from tokensieve.escape import printable, shown
-from tokensieve.report.cells import blocks_for, cell_text
 from tokensieve.wording import percent, plain, signed
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.blocks import Block, Column, Picture, Report, Section, Style, Table, Text
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.reproduce.bench import TITLES
 from tokensieve.reproduce.experiment import DEFAULT, FIXED, Experiment, Values

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tokensieve import __version__
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, importance_of
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.evidence.sums import Sums, TokenSums
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import Model, answers, attention_sums, decide, loss_and_slope, probabilities

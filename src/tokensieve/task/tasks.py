@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from tokensieve import __version__
 from tokensieve.evidence.importance import Importance, token_importance
+from tokensieve.evidence.intervals import Share
 from tokensieve.evidence.pairs import pair_importance
-from tokensieve.evidence.shares import Share
 from tokensieve.model.attention import Model, attention, attention_sums, both, decide, probabilities, with_sink
 from tokensieve.model.fit import best_scale, fit, prior_of, refit
 from tokensieve.model.settings import TrainSettings

@@ -179,13 +179,10 @@ class Counts:
 
     def _documents_by_class(self, weights: Floats | None) -> Floats:
         """Documents of each class that contain each type, or the sums of their weights, shape (|S|, K)."""
-        out = np.zeros(self.n_types * self.n_classes)
-        for part in self.blocks():
-            entries = np.diff(part.matrix.indptr)
-            types = part.matrix.indices * np.int64(self.n_classes) + np.repeat(part.labels, entries)
-            weight = None if part.weights is None or weights is None else np.repeat(part.weights, entries)
-            out += np.bincount(types, weight, out.size)
-        return out.reshape(self.n_types, self.n_classes)
+        out, m = np.zeros((self.n_types, self.n_classes)), self.matrix
+        weights = np.ones(self.n_documents) if weights is None else weights
+        _add_documents(m.indptr.astype(np.int64), m.indices, self.labels.copy(), weights, out)
+        return out
 
     def of_positive_weight(self) -> tuple[Counts, Ints]:
         """The documents of positive weight, with weights of mean 1 (None if all are equal), and their indices."""
@@ -196,10 +193,11 @@ class Counts:
         weights = np.asarray(part.weights)
         return replace(part, weights=None if np.ptp(weights) == 0 else weights / weights.mean()), kept
 
-    def blocks(self) -> Iterator[Counts]:
-        """The documents in order, a few million stored entries at a time, so that temporary arrays stay small."""
-        for rows in self.row_blocks(self.matrix.indptr):
-            yield self if rows == slice(0, self.n_documents) else self.rows(rows)
+    @staticmethod
+    def blocks(matrix: sp.csr_array) -> Iterator[tuple[slice, sp.csr_array]]:
+        """Rows in order, a few million stored entries at a time, so that temporary arrays stay small."""
+        for rows in Counts.row_blocks(matrix.indptr):
+            yield rows, matrix if rows == slice(0, matrix.shape[0]) else matrix[rows]
 
     def holders(self, types: Ints) -> list[Ints]:
         """The documents containing each type."""
@@ -279,7 +277,7 @@ class Counts:
         return weights
 
     @staticmethod
-    def tally(types: Positions, starts: Ints, n_types: int) -> sp.csr_array:
+    def tally(types: Positions, starts: Ints, n_types: int, others: NDArray[np.bool_] | None = None) -> sp.csr_array:
         """Count the types of each document: CSR (n, |S|), indices sorted, O(tokens · levels + n + |S|).
 
         Documents are listed under each type first; going through the types then fills each document's row without sorting.
@@ -287,21 +285,36 @@ class Counts:
         Args:
             types: type of what ends at each token, shape (tokens, levels); −1 for none.
             starts: where each document begins among the tokens, shape (n+1,).
-            n_types: |S|.
+            n_types: how many types there are in `types`; |S| if there are no others.
+            others: further types, behind these, that each document has once or not at all, shape (n, |S| − n_types).
         """
         types, n = np.ascontiguousarray(types, dtype=np.int32), len(starts) - 1
+        sizes = np.zeros(n + 1, np.int64)  # of the documents, behind a 0
 
-        def rows(part: slice) -> tuple[Positions, Floats, Ints]:
+        def by_type(part: slice) -> tuple[slice, Ints, Positions]:
             inside = starts[part.start : part.stop + 1]
             listed = types[inside[0] : inside[-1]].ravel()
             of_type, documents = _by_type(listed, (inside - inside[0]) * types.shape[1], n_types)
-            sizes = Counts.list_frequencies(documents, of_type, part.stop - part.start)
-            return *_rows(of_type, documents, np.append(0, np.cumsum(sizes))), sizes
+            sizes[part.start + 1 : part.stop + 1] = Counts.list_frequencies(documents, of_type, part.stop - part.start)
+            return part, of_type, documents
 
-        indices, data, sizes = map(np.concatenate, zip(*Counts.in_threads(rows, n, types.size), strict=True))
+        parts = Counts.in_threads(by_type, n, types.size)
+        others = np.zeros((n, 0), np.bool_) if others is None else others
+        sizes[1:] += (more := others.sum(axis=1))
+        ends = np.cumsum(sizes)
+        indices, data = np.empty(ends[-1], np.int32), np.empty(ends[-1])
+
+        def fill(which: slice) -> None:
+            for part, of_type, documents in parts[which]:
+                _fill_rows(of_type, documents, ends[part].copy(), indices, data)
+
+        Counts.in_threads(fill, len(parts), types.size)
+        rows, columns = np.nonzero(others)
+        at = (ends[1:] - np.cumsum(more))[rows] + np.arange(len(rows))
+        indices[at], data[at] = n_types + columns, 1.0
         kind = np.int32 if types.size < 2**31 else np.int64
-        ends = np.append(0, np.cumsum(sizes)).astype(kind)
-        matrix = sp.csr_array((data, indices.astype(kind, copy=False), ends), shape=(n, max(n_types, 1)))
+        arrays = data, indices.astype(kind, copy=False), ends.astype(kind)
+        matrix = sp.csr_array(arrays, shape=(n, max(n_types + others.shape[1], 1)))
         matrix.has_canonical_format = True
         return matrix
 
@@ -317,19 +330,31 @@ class Counts:
         return out
 
     @staticmethod
-    def gram_keys(prefix: Positions, ids: Positions, starts: Ints, n_words: int) -> Ints:
-        """Key of the n-gram ending at each token: prefix ending one token earlier · n_words + word; −1 if there is none."""
-        keys = np.full(len(ids), -1, np.int64)
+    def grams(types: Positions, level: int, starts: Ints, first: Ints, known: Ints | None = None) -> Ints:
+        """Key of the n-gram of level + 2 words that ends at each token, shape (tokens,); −1 if there is none. If some are known,
+        column level + 1 of `types` is filled with the types of those instead.
+
+        The key is (position of the n-gram without the last word among its like) · (number of words) + (the last word). Types are
+        found in a hash table with linear probing, twice as large as the keys: six times as fast as a sorted search of 400,000
+        keys, and twice as fast as a join by Polars.
+
+        Args:
+            types: column n has the type of the n-gram of n + 1 words that ends at each token; −1 for unknown ones.
+            level: the last column that is there already.
+            starts: where each document begins among the tokens, shape (n+1,).
+            first: where the types of each column begin; first[1] is the number of words.
+            known: distinct keys.
+        """
+        out = np.empty(len(types) if known is None else 0, np.int64)
+        known = np.empty(0, np.int64) if known is None else known
+        bits = max(4, (2 * len(known)).bit_length())
+        slots = _slots(known, bits)
 
         def fill(part: slice) -> None:
-            first, last = starts[part.start], max(starts[part.stop], starts[part.start] + 1)
-            before, word = prefix[first : last - 1], ids[first + 1 : last]
-            both, begins = (before >= 0) & (word >= 0), starts[part.start + 1 : part.stop]
-            both[begins[(begins > first) & (begins < last)] - first - 1] = False
-            np.copyto(keys[first + 1 : last], before * np.int64(n_words) + word, where=both)
+            _grams(types, level, starts[part.start : part.stop + 1], first, known, slots, bits, out)
 
-        Counts.in_threads(fill, len(starts) - 1, len(ids))
-        return keys
+        Counts.in_threads(fill, len(starts) - 1, len(types))
+        return out
 
     @staticmethod
     def document_frequencies(keys: Ints, starts: Ints) -> tuple[Ints, Ints]:
@@ -342,33 +367,52 @@ class Counts:
             distinct = distinct[distinct >= 0]
         sample = np.sort(keys[:: max(len(keys) // 10_000, 1)])
         sample = sample[sample >= 0]  # divides keys into ranges of about as many tokens each
-        documents = np.repeat(np.arange(n, dtype=np.int32), np.diff(starts))
 
         def count(part: slice) -> tuple[Ints, Ints]:
-            low = 0 if part.start == 0 else sample[part.start]
-            high = 2**63 - 1 if part.stop == len(sample) else sample[part.stop]
-            inside = (keys >= low) & (keys < high)
-            pairs = keys[inside] * n + documents[inside]
+            low = 0 if part.start == 0 else int(sample[part.start])
+            high = 2**63 - 1 if part.stop == len(sample) else int(sample[part.stop])
+            pairs = _key_documents(keys, starts, low, high)
             pairs.sort()  # several times as fast as hashing
-            once = pairs[np.diff(pairs, prepend=-1) != 0] // max(n, 1)
-            new = np.flatnonzero(np.diff(once, prepend=-1))
-            return once[new], np.diff(new, append=len(once))
+            return _count_runs(pairs, max(n, 1))
 
         size = len(keys) if len(sample) > 1_000 else 0
         found, sizes = map(np.concatenate, zip(*Counts.in_threads(count, len(sample), size), strict=True))
         return found if distinct is None else distinct[found], sizes
 
-    @staticmethod
-    def find(keys: Ints, wanted: Ints) -> Positions:
-        """Position of each wanted value among distinct non-negative keys; −1 if it is not among them.
 
-        By a hash table with linear probing, twice as large as the keys: six times as fast as a sorted search of 400,000 keys, and
-        twice as fast as a join by Polars.
-        """
-        bits = max(4, (2 * max(len(keys), 1)).bit_length())
-        slots, out = _slots(keys, bits), np.empty(len(wanted), dtype=np.int32)
-        Counts.in_threads(lambda part: _look_up(keys, slots, bits, wanted[part], out[part]), len(wanted), len(wanted))
-        return out
+@numba.njit(cache=True, nogil=True)
+def _key_documents(keys: Ints, starts: Ints, low: int, high: int) -> Ints:
+    """Key · n + document, for each key from low to high − 1, in order of tokens."""
+    n, at = len(starts) - 1, 0
+    out = np.empty(np.count_nonzero((keys >= low) & (keys < high)), np.int64)
+    for k in range(n):
+        for i in range(starts[k], starts[k + 1]):
+            if low <= keys[i] < high:
+                out[at] = keys[i] * n + k
+                at += 1
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_runs(pairs: Ints, n: int) -> tuple[Ints, Ints]:
+    """The keys of sorted pairs, key · n + document, and how many different documents each has."""
+    found, sizes, size, end = np.empty_like(pairs), np.empty_like(pairs), 0, 0
+    for i in range(len(pairs)):
+        if i and pairs[i] == pairs[i - 1]:
+            continue
+        if pairs[i] >= end:
+            found[size], sizes[size], size = pairs[i] // n, 0, size + 1
+            end = (pairs[i] // n + 1) * n
+        sizes[size - 1] += 1
+    return found[:size].copy(), sizes[:size].copy()
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_documents(starts: Ints, types: Positions, labels: Ints, weights: Floats, out: Floats) -> None:
+    """Add each document's weight to `out` for each of its types and its class."""
+    for k in range(len(labels)):
+        for s in types[starts[k] : starts[k + 1]]:
+            out[s, labels[k]] += weights[k]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -390,9 +434,8 @@ def _by_type(rows: Positions, starts: Ints, n_types: int) -> tuple[Ints, Positio
 
 
 @numba.njit(cache=True, nogil=True)
-def _rows(first: Ints, documents: Positions, ends: Ints) -> tuple[Positions, Floats]:
-    """Types and their counts, document by document."""
-    indices, data, at = np.empty(ends[-1], np.int32), np.empty(ends[-1]), ends[:-1].copy()
+def _fill_rows(first: Ints, documents: Positions, at: Ints, indices: Positions, data: Floats) -> None:
+    """Fill in types and their counts, document by document; document k begins at at[k], and ends there afterwards."""
     for s in range(len(first) - 1):
         before = -1
         for k in documents[first[s] : first[s + 1]]:
@@ -401,7 +444,6 @@ def _rows(first: Ints, documents: Positions, ends: Ints) -> tuple[Positions, Flo
                 continue
             indices[at[k]], data[at[k]], before = s, 1.0, k
             at[k] += 1
-    return indices, data
 
 
 @numba.njit(cache=True)
@@ -417,16 +459,23 @@ def _slots(keys: Ints, bits: int) -> Positions:
 
 
 @numba.njit(cache=True, nogil=True)
-def _look_up(keys: Ints, slots: Positions, bits: int, wanted: Ints, out: Positions) -> None:
-    """Fill `out` with the position of each wanted value."""
+def _grams(
+    types: Positions, level: int, starts: Ints, first: Ints, keys: Ints, slots: Positions, bits: int, out: Ints
+) -> None:
+    """Fill `out` with keys or, if it is empty, the next column of `types`."""
     mask, shift = (1 << bits) - 1, np.uint64(64 - bits)
-    for i in range(len(wanted)):
-        out[i] = -1
-        if wanted[i] < 0:
-            continue
-        at = np.int64((np.uint64(wanted[i]) * GOLDEN) >> shift)
-        while slots[at] >= 0:
-            if keys[slots[at]] == wanted[i]:
-                out[i] = slots[at]
-                break
-            at = (at + 1) & mask
+    for k in range(len(starts) - 1):
+        before = np.int64(-1)  # position of the shorter n-gram that ends one token earlier
+        for i in range(starts[k], starts[k + 1]):
+            key = before * first[1] + types[i, 0] if before >= 0 and types[i, 0] >= 0 else np.int64(-1)
+            before = types[i, level] - first[level]
+            if len(out):
+                out[i] = key
+                continue
+            types[i, level + 1] = -1
+            at = np.int64((np.uint64(key) * GOLDEN) >> shift)
+            while key >= 0 and slots[at] >= 0:
+                if keys[slots[at]] == key:
+                    types[i, level + 1] = first[level + 1] + slots[at]
+                    break
+                at = (at + 1) & mask

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
@@ -61,21 +62,31 @@ class TokenStream(Chunks):
     def of(cls, texts: pl.Series, tokenizer: Tokenizer, progress: Progress | None = None) -> TokenStream:
         """Texts in memory, split (`tokenize`)."""
         category = pl.Categorical(pl.Categories.random())
-        ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
-        seen = pl.Series([], dtype=category)
-        for start in range(0, len(texts), CHUNK):
-            lists = tokenizer.split(texts[start : start + CHUNK])
-            lengths.append(lists.list.len().to_numpy().astype(np.int64))
-            flat = lists.explode().drop_nulls().cast(category)
-            seen = seen.append(flat.unique()).unique()
-            ids.append(flat.to_physical().to_numpy().astype(np.int32))
-            if progress:
-                progress(min(start + CHUNK, len(texts)))
-        codes = seen.to_physical().to_numpy()
-        position = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int32)
-        position[codes] = np.arange(len(codes))
-        starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-        return cls(position[np.concatenate(ids)], starts, seen.cast(pl.String).to_list())
+        ids, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
+        words, position = pl.Series([], dtype=category), np.empty(0, np.int32)  # of each category among the words
+
+        def split(start: int) -> pl.Series:
+            return tokenizer.split(texts[start : start + CHUNK])
+
+        with ThreadPoolExecutor(1) as pool:
+            ahead = pool.submit(split, 0)
+            Counts.list_frequencies(ids[0], lengths[0], 0)  # loads compiled code, for 0.1 s, meanwhile
+            for start in range(0, len(texts), CHUNK):
+                lists, end = ahead.result(), min(start + CHUNK, len(texts))
+                if end < len(texts):  # the next chunk is split while this one becomes ids
+                    ahead = pool.submit(split, end)
+                lengths.append(lists.list.len().to_numpy().astype(np.int64))
+                flat = lists.explode().drop_nulls().cast(category)
+                codes = flat.to_physical().to_numpy()
+                more = int(codes.max(initial=0)) + 1 - len(position)
+                position = np.append(position, np.full(max(more, 0), -1, np.int32))
+                new = flat.filter(position[codes] < 0).unique()
+                position[new.to_physical().to_numpy()] = np.arange(len(words), len(words) + len(new))
+                words = words.append(new)
+                ids.append(position[codes])
+                if progress:
+                    progress(end)
+        return cls(np.concatenate(ids), np.cumsum(np.concatenate(lengths)), words.cast(pl.String).to_list())
 
     def __iter__(self) -> Iterator[TokenStream]:
         yield self
@@ -179,20 +190,21 @@ class Vocabulary:
 
     def positions(self, stream: TokenStream) -> NDArray[np.int32]:
         """Type of the n-gram that ends at every token, shape (tokens, levels); −1 where it is not in the vocabulary."""
-        words = np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids]
-        out, level, base = np.empty((len(words), 1 + len(self.grams)), np.int32), words, len(self.words)
-        out[:, 0] = words
-        for n, keys in enumerate(self.grams, start=1):
-            level = Counts.find(keys, Counts.gram_keys(level, words, stream.starts, len(self.words)))
-            out[:, n] = np.where(level >= 0, level + base, -1)
-            base += len(keys)
-        return out
+        words = np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int32)
+        types = np.empty((stream.n_tokens, 1 + len(self.grams)), np.int32)
+        types[:, 0] = words[stream.ids]
+        for level, keys in enumerate(self.grams):
+            Counts.grams(types, level, stream.starts, self._first, keys)
+        return types
+
+    @property
+    def _first(self) -> Ints:
+        """Where the words, the 2-grams, … begin among the types, and where the last of them end."""
+        return np.cumsum([0, len(self.words), *map(len, self.grams)], dtype=np.int64)
 
     def longer(self, stream: TokenStream) -> Ints:
         """Key of the n-gram one word longer than those of the vocabulary that ends at every token; −1 where there is none."""
-        types = self.positions(stream)
-        shorter = types[:, -1] - (self.n_words - len(self.grams[-1]) if self.grams else 0)
-        keys = Counts.gram_keys(shorter, types[:, 0].copy(), stream.starts, len(self.words))
+        keys = Counts.grams(types := self.positions(stream), len(self.grams), stream.starts, self._first)
         if isinstance(self.tokenizer, FieldTokenizer):
             of_word = np.array([self.tokenizer.field_of(word) for word in self.words])
             field = of_word[types[:, 0]]  # of unknown words it does not matter
@@ -239,13 +251,13 @@ class Vocabulary:
             return stream.folder.matrix(blocks(), max(self.n_types, 1), most), np.concatenate(strange)
         assert isinstance(stream, TokenStream)
         types = self.positions(stream)
-        unknown = np.concatenate([[0], np.cumsum(types[:, 0] < 0)])[stream.starts]
-        counts = Counts.tally(types, stream.starts, self.n_words)
-        if self.formatting:  # each with count 1, behind the columns of the words
+        unknown = np.searchsorted(np.flatnonzero(types[:, 0] < 0), stream.starts)
+        features = None
+        if self.formatting:
             assert bits is not None
             place = {name: i for i, name in enumerate(Formatting(self.tokenizer).names)}
-            held = np.unpackbits(bits, axis=1)[:, [place[name] for name in self.formatting]]
-            counts = sp.csr_array(sp.hstack([counts, sp.csr_array(held.astype(np.float64))], format="csr"))
+            features = np.unpackbits(bits, axis=1)[:, [place[name] for name in self.formatting]].astype(np.bool_)
+        counts = Counts.tally(types, stream.starts, self.n_words, features)
         return counts, np.diff(unknown).astype(np.int64)
 
 
@@ -273,8 +285,11 @@ def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_
 
 def _word_frequencies(stream: TokenStream) -> Frequencies:
     """The number of documents that contain each word."""
-    found = Counts.list_frequencies(stream.ids, stream.starts, len(stream.words))
-    return Frequencies(pl.Series(stream.words, dtype=pl.String), found)
+    ids, starts, n = stream.ids, stream.starts, len(stream.words)
+    found = Counts.in_threads(
+        lambda part: Counts.list_frequencies(ids, starts[part.start : part.stop + 1], n), len(starts) - 1, len(ids)
+    )
+    return Frequencies(pl.Series(stream.words, dtype=pl.String), np.sum(found, axis=0))
 
 
 def _gram_frequencies(stream: TokenStream, known: Vocabulary) -> Frequencies:

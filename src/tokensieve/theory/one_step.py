@@ -136,8 +136,15 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
     step_norm = float(np.linalg.norm(eta * np.column_stack([np.zeros_like(slope.a), signal]) @ factor))
     U = float(np.ptp(u)) / 2
     F = float(np.abs(slope.f).max())
-    a_bound, b_bound = _a_priori(counts, w[:, 0], U, F) if K == 1 else (np.full(len(w), math.inf), 0.0)
-    limit = eta * (a_bound * np.linalg.norm(p) + b_bound * np.linalg.norm(V, 2))
+    limit: Floats = np.full(len(w), math.inf)
+    if K == 1:  # bounds on |a_s| and on |b_s + α_s/2|
+        phi = np.asarray(counts.matrix.T @ (1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents)))
+        widen, lean = math.expm1(2 * U), math.tanh(F / 2) / 2
+        a_bound, b_bound = (
+            phi * (0.5 + lean) * (1 + widen) * (np.abs(w[:, 0]) + F),
+            phi * (lean * (1 + widen) + widen / 2),
+        )
+        limit = eta * (a_bound * np.linalg.norm(p) + b_bound * np.linalg.norm(V, 2))
     line = stats.linregress(alpha.ravel(), alignment.ravel()) if np.ptp(alpha) else None
     return OneStep(
         start=Start(E, p, v),
@@ -156,10 +163,3 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
         score_range=U,
         answer_range=F,
     )
-
-
-def _a_priori(counts: Counts, w: Floats, U: float, F: float) -> tuple[Floats, Floats]:
-    """Bounds on |a_s| and on |b_s + α_s/2|, each shape (|S|,)."""
-    phi = np.asarray(counts.matrix.T @ (1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents)))
-    widen, lean = math.expm1(2 * U), math.tanh(F / 2) / 2
-    return phi * (0.5 + lean) * (1 + widen) * (np.abs(w) + F), phi * (lean * (1 + widen) + widen / 2)

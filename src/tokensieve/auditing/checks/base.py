@@ -22,7 +22,7 @@ from tokensieve.escape import shown
 from tokensieve.evidence.duplicates import near_duplicates
 from tokensieve.evidence.environments import Environments
 from tokensieve.evidence.importance import Importance
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import Share
 from tokensieve.evidence.sums import Sums, TokenSums
 from tokensieve.progress import beside
 from tokensieve.task.tasks import CorpusModel, Labels, Preferences, Task

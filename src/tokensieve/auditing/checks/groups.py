@@ -57,7 +57,18 @@ class Groups(Check):
                 f"both sides and inflates the accuracy. Keep them whole: {option('--by', column)}",
             )
             return
-        (i, j), rare, present = self._pairs(train.matrix, train.present[: data.words].sum(axis=1))
+        # pairs of documents that share rare words, each of which weighs log(documents / documents with it)
+        n, documents = train.n_documents, train.present[: data.words].sum(axis=1)
+        rare = np.flatnonzero((documents > 1) & (documents <= max(self.few, self.rare * n)))
+        rare = rare[np.argsort(documents[rare], kind="stable")]
+        rare = rare[np.cumsum(documents[rare].astype(np.float64) ** 2) <= self.most]
+        present = sp.csr_array(train.matrix[:, rare], dtype=np.float64)  # a copy
+        present.data[:] = 1
+        weighed = sp.csr_array(present * np.sqrt(np.log(n / documents[rare])))
+        shared, own = sp.coo_array(weighed @ weighed.T), np.asarray(weighed.power(2).sum(axis=1)).ravel()
+        i, j = shared.coords
+        enough = np.maximum(self.words * np.log(n / self.few), self.alike * np.minimum(own[i], own[j]))
+        i, j = np.array((i, j))[:, (i < j) & (shared.data >= enough)].astype(np.int64)
         held, among = np.unique([i, j], return_inverse=True)
         share = Share.count(len(held), train.n_documents)
         if share.value < self.least:
@@ -94,18 +105,3 @@ class Groups(Check):
         chance = logit(np.square(train.class_sizes / n).sum())
         told = logit(Share.count(int((labels[a] == labels[b]).sum()), len(a)).low) - chance
         return float(expit(chance + present[i].multiply(present[j]).sum(axis=1) * told).mean())
-
-    def _pairs(self, matrix: sp.csr_array, documents: Ints) -> tuple[Ints, Ints, sp.csr_array]:
-        """Pairs of documents that share rare words, each weighing log(documents / documents with it), shape (2, pairs); these
-        words, the rarest first; and whether each document contains each of them. `documents`: how many contain each word."""
-        n = matrix.shape[0]
-        rare = np.flatnonzero((documents > 1) & (documents <= max(self.few, self.rare * n)))
-        rare = rare[np.argsort(documents[rare], kind="stable")]
-        rare = rare[np.cumsum(documents[rare].astype(np.float64) ** 2) <= self.most]
-        present = sp.csr_array(matrix[:, rare], dtype=np.float64)  # a copy
-        present.data[:] = 1
-        weighed = sp.csr_array(present * np.sqrt(np.log(n / documents[rare])))
-        shared, own = sp.coo_array(weighed @ weighed.T), np.asarray(weighed.power(2).sum(axis=1)).ravel()
-        i, j = shared.coords
-        enough = np.maximum(self.words * np.log(n / self.few), self.alike * np.minimum(own[i], own[j]))
-        return np.array((i, j))[:, (i < j) & (shared.data >= enough)].astype(np.int64), rare, present

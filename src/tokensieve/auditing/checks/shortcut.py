@@ -27,7 +27,6 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
 from tokensieve.auditing.checks.candidates import Candidate
@@ -362,7 +361,9 @@ def _area_of_others(inverse: Floats, chosen: NDArray[np.bool_], without: Floats 
         corrected = np.linalg.solve(np.eye(centred.shape[1]) - centred.T @ solved, solved.T)
         residual = residual + solved @ (corrected @ y)
         diagonal = diagonal + (solved * corrected.T).sum(axis=1)
-    ranks = rankdata(np.round(y - residual / diagonal, 9))  # copies of a text tie, whatever the order of sums
+    ranks = (
+        pl.Series(np.round(y - residual / diagonal, 9)).rank().to_numpy()
+    )  # copies of a text tie, whatever the order of sums
     return float((ranks[chosen].sum() - m * (m + 1) / 2) / (m * (n - m)))
 
 

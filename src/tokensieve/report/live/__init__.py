@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.findings import Excerpt
@@ -120,14 +119,13 @@ def _sample_documents(audit: Audit) -> tuple[list[Json], Ints]:
     others = np.random.default_rng(audit.seed).permutation(np.flatnonzero(fits))[:400_000].tolist()
     rows = np.asarray(list(dict.fromkeys([*kinds, *_shortest_documents(audit, size, fits), *others])), dtype=np.int64)
     rows = rows[: min(int(np.searchsorted(np.cumsum(size[rows]), 400_000)), 100_000 // len(audit.classes))]
-    sink = [] if model.sink is None else [model.sink]
     documents: list[Json] = []
     texts, m = test.corpus.texts.gather(rows), m[rows]  # of all of them at once: they may lie on a cluster
+    totals = np.logaddexp.reduceat(np.log(m.data) + model.scores[m.indices], m.indptr[:-1])
+    totals = totals if model.sink is None else np.logaddexp(totals, model.sink)
     for k, i in enumerate(rows.tolist()):
-        inside = slice(m.indptr[k], m.indptr[k + 1])
-        total = logsumexp([*model.scores[m.indices[inside]], *sink], b=[*m.data[inside], *np.ones(len(sink))])
         one: Json = {"row": int(test.corpus.rows[i]), "label": int(test.counts.labels[i]), "kind": kinds.get(i, "")}
-        one |= {"text": texts[k], "total": float(total), "answer": audit.learned.f[i].tolist()}
+        one |= {"text": texts[k], "total": float(totals[k]), "answer": audit.learned.f[i].tolist()}
         if not audit.learned.task.classifies:
             one["other"] = one["answer"][0] - float(model.decide(m[k : k + 1])[0, 0])
         documents.append(one)
@@ -184,30 +182,32 @@ def _context_lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
     for token, chosen in zip(wanted, chosen_of, strict=True):
         if size > 500_000 and token not in certain:
             continue
-        places = {i: _plain_match(texts[i], token, tokenizer) for i in chosen}
-        out[token] = tuple(Excerpt.of(corpus, i, (token,), tokenizer, places[i]) for i in chosen)
+        places = _plain_matches([texts[i] for i in chosen], token, tokenizer)
+        pairs = zip(chosen, places, strict=True)
+        out[token] = tuple(Excerpt.of(corpus, i, (token,), tokenizer, place) for i, place in pairs)
         size += sum(len(one.before) + len(one.token) + len(one.after) for one in out[token])
     return out
 
 
-def _plain_match(text: str, token: str, tokenizer: Tokenizer) -> tuple[int, int] | None:
+def _plain_matches(texts: list[str], token: str, tokenizer: Tokenizer) -> list[tuple[int, int] | None]:
     """The first place of plain words between plain signs, without the tokenizer, which takes milliseconds for a text."""
+    out: list[tuple[int, int] | None] = [None] * len(texts)
     if not (
         isinstance(tokenizer, WordTokenizer)
         and tokenizer.pattern == WORD
         and tokenizer.html != "strip"
         and re.fullmatch(r"[A-Za-z]+(?:[' ][A-Za-z]+)*", token)
     ):
-        return None
+        return out
     signs = r"\s!\"(),?“”«»–—…"  # what is certainly no part of a word, a number, an address or a tag
-    words = f"[{signs}]+".join(token.split(" "))
-    pattern = rf"(?<![^{signs}]){words}(?=[{signs}]|\Z|\.(?:\s|\Z))"
-    rule = re.compile(pattern, re.IGNORECASE if tokenizer.lowercase else 0)
-    folded, at = text.lower() if tokenizer.lowercase else text, -1
-    while len(folded) == len(text) and (at := folded.find(token.partition(" ")[0], at + 1)) >= 0:
-        if found := rule.match(text, at):
-            return found.span()
-    return None
+    words, first = f"[{signs}]+".join(token.split(" ")), token.partition(" ")[0]
+    rule = re.compile(rf"(?<![^{signs}]){words}(?=[{signs}]|\Z|\.(?:\s|\Z))", re.IGNORECASE * tokenizer.lowercase)
+    for i, text in enumerate(texts):
+        folded, at = text.lower() if tokenizer.lowercase else text, -1
+        while out[i] is None and len(folded) == len(text) and (at := folded.find(first, at + 1)) >= 0:
+            found = rule.match(text, at)
+            out[i] = found and found.span()
+    return out
 
 
 def _packed(meta: Json, arrays: Arrays | None = None) -> str:
@@ -384,7 +384,7 @@ def _shortest_documents(audit: Audit, size: Ints, fits: NDArray[np.bool_]) -> li
 def _documents_with_each(counts: Counts, types: Ints) -> Iterator[Ints]:
     """For each type the documents that contain it, of some types at a time: many are common, and all at once are large."""
     ends = np.append(0, np.cumsum(counts.present[types].sum(axis=1)))
-    for some in Counts.row_blocks(ends, entries=2**20, rows=64):
+    for some in Counts.row_blocks(ends):
         yield from counts.holders(types[some])
 
 

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from tokensieve.blocks import Block, Picture
+from tokensieve.blocks import Block, Picture, walk
 from tokensieve.files import csv_table
 from tokensieve.progress import DRAWING
-from tokensieve.report.cells import walk
 from tokensieve.report.pictures import audit, studies
 from tokensieve.report.pictures.audit import Specification
 from tokensieve.wording import subscripts

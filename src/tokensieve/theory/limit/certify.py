@@ -404,6 +404,13 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
         words += f"; gaps on which no force acts grow more slowly, one like {balance.slowest:.3g} log t"
     elif not is_max_margin:
         words += "; p̂ is not the max-margin direction: an active constraint works against convergence to it"
+    # the part of ρ* + z* + c across p̂, whose length is the limit of angle · ‖p‖
+    times, B = phase.log_time[-len(phase.slow_path) :], span_of(phi.F, balance.tight)
+    row = min(int(np.searchsorted(times, math.sqrt(times[0] * times[-1]))), len(times) - 1)
+    offset = phase.slow_path[row] - balance.direction * times[row]
+    offset = offset + B @ (B.T @ (balance.rho - offset))
+    unit = balance.direction / np.linalg.norm(balance.direction)
+    across = np.concatenate([offset - (offset @ unit) * unit, phase.finite.z, flow.rest])
     as_stated = k == 0 and is_max_margin and balance.pulling == 0
     return replace(
         limit,
@@ -412,7 +419,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
         balance=balance,
         is_max_margin=is_max_margin,
         direction=flow.whole(face.outside @ balance.direction),
-        angle_constant=_angle_constant(flow, phase, balance),
+        angle_constant=float(np.linalg.norm(across)),
     )
 
 
@@ -463,15 +470,3 @@ def _certify_balance(phi: Exponentials, direction: Floats, phase: _Phase, veloci
         return None
     least, spread = float(curvature[0]), float(curvature[0] / curvature[-1])
     return _Balance(B @ x, pairs, pulling, least, spread, residual, direction, float(gaps.min()))
-
-
-def _angle_constant(flow: Flow, phase: _Phase, balance: _Balance) -> float:
-    """Length of the part of ρ* + z* + c across p̂, the limit of angle · ‖p‖."""
-    times, F = phase.log_time[-len(phase.slow_path) :], phase.slow.F
-    row = min(int(np.searchsorted(times, math.sqrt(times[0] * times[-1]))), len(times) - 1)
-    B = span_of(F, balance.tight)
-    offset = phase.slow_path[row] - balance.direction * times[row]
-    offset = offset + B @ (B.T @ (balance.rho - offset))
-    unit = balance.direction / np.linalg.norm(balance.direction)
-    parts = (offset - (offset @ unit) * unit, phase.finite.z, flow.rest)
-    return float(np.linalg.norm(np.concatenate(parts)))
