@@ -67,8 +67,10 @@ class TokenSums:
         if lengths is None:
             lengths = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
         out.class_sizes[:] = np.bincount(labels, minlength=classes)
-        # of one type and writable, so one compilation
-        places = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
+        places = (
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int32, copy=False),
+        )  # writable: one compilation
         rows = *places, matrix.data, np.array(labels, np.int64), lengths
         sample = np.sort(places[1][:: max(matrix.nnz // 10_000, 1)])  # divides the types among threads
 

@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from polars import thread_pool_size as cpu_count
+from scipy.sparse.csgraph import connected_components
 
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
@@ -221,8 +222,6 @@ def _families(counts: Counts) -> Ints | None:
     A document is part of another that contains 80% of its rare types, at least two; rare are those of 2 to 50 documents. Without
     this, what is held out has been learned from, and training goes on for too long.
     """
-    from scipy.sparse.csgraph import connected_components  # loads SciPy's linear algebra, which few data sets need
-
     m, n = counts.matrix, counts.n_documents
     if m.nnz > SHORT * n:
         return None

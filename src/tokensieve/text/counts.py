@@ -294,7 +294,9 @@ class Counts:
         def by_type(part: slice) -> tuple[slice, Ints, Positions]:
             inside = starts[part.start : part.stop + 1]
             listed = types[inside[0] : inside[-1]].ravel()
-            of_type, documents = _by_type(listed, (inside - inside[0]) * types.shape[1], n_types)
+            of_type, documents = np.zeros(n_types + 2, np.int64), np.empty(len(listed), np.int32)
+            _by_type(listed, (inside - inside[0]) * types.shape[1], of_type, documents)
+            of_type = of_type[:-1]
             sizes[part.start + 1 : part.stop + 1] = Counts.list_frequencies(documents, of_type, part.stop - part.start)
             return part, of_type, documents
 
@@ -319,14 +321,10 @@ class Counts:
         return matrix
 
     @staticmethod
-    @numba.njit(cache=True, nogil=True)
     def list_frequencies(ids: Positions, starts: Ints, n: int) -> Ints:
         """In how many lists each of n ids occurs; list k is ids[starts[k] : starts[k + 1]]."""
-        out, last = np.zeros(n, np.int64), np.full(n, -1, np.int64)
-        for k in range(len(starts) - 1):
-            for s in ids[starts[k] : starts[k + 1]]:
-                out[s] += last[s] != k
-                last[s] = k
+        out = np.zeros(n, np.int64)
+        _count_lists(ids, starts, np.full(n, -1, np.int64), out)
         return out
 
     @staticmethod
@@ -334,9 +332,8 @@ class Counts:
         """Key of the n-gram of level + 2 words that ends at each token, shape (tokens,); −1 if there is none. If some are known,
         column level + 1 of `types` is filled with the types of those instead.
 
-        The key is (position of the n-gram without the last word among its like) · (number of words) + (the last word). Types are
-        found in a hash table with linear probing, twice as large as the keys: six times as fast as a sorted search of 400,000
-        keys, and twice as fast as a join by Polars.
+        The key is (place of the n-gram without the last word among those of its length) · (number of words) + (the last word).
+        Types are found in a hash table with linear probing: six times as fast as a sorted search, twice as a join by Polars.
 
         Args:
             types: column n has the type of the n-gram of n + 1 words that ends at each token; −1 for unknown ones.
@@ -346,9 +343,9 @@ class Counts:
             known: distinct keys.
         """
         out = np.empty(len(types) if known is None else 0, np.int64)
-        known = np.empty(0, np.int64) if known is None else known
+        known = np.empty(0, np.int64) if known is None else known.copy()  # writable, so one compilation
         bits = max(4, (2 * len(known)).bit_length())
-        slots = _slots(known, bits)
+        _fill_slots(known, bits, slots := np.full(1 << bits, -1, np.int32))
 
         def fill(part: slice) -> None:
             _grams(types, level, starts[part.start : part.stop + 1], first, known, slots, bits, out)
@@ -371,40 +368,53 @@ class Counts:
         def count(part: slice) -> tuple[Ints, Ints]:
             low = 0 if part.start == 0 else int(sample[part.start])
             high = 2**63 - 1 if part.stop == len(sample) else int(sample[part.stop])
-            pairs = _key_documents(keys, starts, low, high)
+            pairs, sizes = np.empty((2, len(keys)), np.int64)  # of which only what is written takes memory
+            pairs = pairs[: _key_documents(keys, starts, low, high, pairs)]
             pairs.sort()  # several times as fast as hashing
-            return _count_runs(pairs, max(n, 1))
+            kept = slice(_count_runs(pairs, max(n, 1), sizes))
+            return pairs[kept].copy(), sizes[kept].copy()
 
         size = len(keys) if len(sample) > 1_000 else 0
         found, sizes = map(np.concatenate, zip(*Counts.in_threads(count, len(sample), size), strict=True))
         return found if distinct is None else distinct[found], sizes
 
 
+# Arrays are made outside of compiled code: what makes one there doubles the time of compiling.
 @numba.njit(cache=True, nogil=True)
-def _key_documents(keys: Ints, starts: Ints, low: int, high: int) -> Ints:
-    """Key · n + document, for each key from low to high − 1, in order of tokens."""
+def _count_lists(ids: Positions, starts: Ints, last: Ints, out: Ints) -> None:
+    """Count lists; `last`, at first −1, has the last list of each id."""
+    for k in range(len(starts) - 1):
+        for s in ids[starts[k] : starts[k + 1]]:
+            out[s] += last[s] != k
+            last[s] = k
+
+
+@numba.njit(cache=True, nogil=True)
+def _key_documents(keys: Ints, starts: Ints, low: int, high: int, out: Ints) -> int:
+    """Write key · n + document for each key from low to high − 1, in order of tokens, and return how many there are."""
     n, at = len(starts) - 1, 0
-    out = np.empty(np.count_nonzero((keys >= low) & (keys < high)), np.int64)
     for k in range(n):
         for i in range(starts[k], starts[k + 1]):
             if low <= keys[i] < high:
                 out[at] = keys[i] * n + k
                 at += 1
-    return out
+    return at
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_runs(pairs: Ints, n: int) -> tuple[Ints, Ints]:
-    """The keys of sorted pairs, key · n + document, and how many different documents each has."""
-    found, sizes, size, end = np.empty_like(pairs), np.empty_like(pairs), 0, 0
-    for i in range(len(pairs)):
-        if i and pairs[i] == pairs[i - 1]:
+def _count_runs(pairs: Ints, n: int, sizes: Ints) -> int:
+    """Replace sorted pairs, key · n + document, by their keys, write how many different documents each has, and return how many
+    keys there are."""
+    before, size, end = -1, 0, 0
+    for pair in pairs:
+        if pair == before:
             continue
-        if pairs[i] >= end:
-            found[size], sizes[size], size = pairs[i] // n, 0, size + 1
-            end = (pairs[i] // n + 1) * n
+        before = pair
+        if pair >= end:
+            pairs[size], sizes[size], size = pair // n, 0, size + 1
+            end = (pair // n + 1) * n
         sizes[size - 1] += 1
-    return found[:size].copy(), sizes[:size].copy()
+    return size
 
 
 @numba.njit(cache=True, nogil=True)
@@ -416,21 +426,19 @@ def _add_documents(starts: Ints, types: Positions, labels: Ints, weights: Floats
 
 
 @numba.njit(cache=True, nogil=True)
-def _by_type(rows: Positions, starts: Ints, n_types: int) -> tuple[Ints, Positions]:
-    """Where each type's documents begin, and the document of every occurrence, types in order, documents in order."""
-    first = np.zeros(n_types + 1, np.int64)
+def _by_type(rows: Positions, starts: Ints, first: Ints, documents: Positions) -> None:
+    """Write the document of every occurrence, types in order, documents in order, and where those of each type begin. `first` has
+    one place more, at first 0, than that."""
     for s in rows:
         if s >= 0:
-            first[s + 1] += 1
-    for s in range(n_types):
+            first[s + 2] += 1
+    for s in range(len(first) - 1):
         first[s + 1] += first[s]
-    documents, at = np.empty(first[-1], np.int32), first[:-1].copy()
     for k in range(len(starts) - 1):
         for s in rows[starts[k] : starts[k + 1]]:
-            if s >= 0:
-                documents[at[s]] = k
-                at[s] += 1
-    return first, documents
+            if s >= 0:  # the next one of type s goes to first[s + 1], in the end where those of type s + 1 begin
+                documents[first[s + 1]] = k
+                first[s + 1] += 1
 
 
 @numba.njit(cache=True, nogil=True)
@@ -446,16 +454,15 @@ def _fill_rows(first: Ints, documents: Positions, at: Ints, indices: Positions, 
             at[k] += 1
 
 
-@numba.njit(cache=True)
-def _slots(keys: Ints, bits: int) -> Positions:
-    """The hash table: position of a key at the slot of its hash, or at the next free one; −1 elsewhere."""
-    slots, mask, shift = np.full(1 << bits, -1, np.int32), (1 << bits) - 1, np.uint64(64 - bits)
+@numba.njit(cache=True, nogil=True)
+def _fill_slots(keys: Ints, bits: int, slots: Positions) -> None:
+    """Fill the hash table, at first −1: position of a key at the slot of its hash, or at the next free one."""
+    mask, shift = (1 << bits) - 1, np.uint64(64 - bits)
     for i in range(len(keys)):
         at = np.int64((np.uint64(keys[i]) * GOLDEN) >> shift)
         while slots[at] >= 0:
             at = (at + 1) & mask
         slots[at] = i
-    return slots
 
 
 @numba.njit(cache=True, nogil=True)

@@ -10,7 +10,6 @@ from tokensieve.auditing.findings import quoted
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import LEVEL, agreeing, combined, false_discovery, mean_interval, permutation_p
 from tokensieve.evidence.sums import Sums, TokenSums
-from tokensieve.task.tasks import Task
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import percent
@@ -32,7 +31,13 @@ class Drift(Check):
         if not data.test_given:
             return
         parts, task, features = (data.train, data.test), data.task, data.train.n_formatting
-        before, after = (task.total(part, _sums, task) for part in parts)
+
+        def sums(part: CountedCorpus) -> Sums:
+            of = task.document_units(part.corpus)
+            counts = part.counts if of is None else part.counts.merge_groups(of)[0]
+            return TokenSums.of_counts(counts, part.n_formatting)
+
+        before, after = (task.total(part, sums) for part in parts)
         table = drift(parts[0].counts, parts[1].counts, features, (before, after)).filter(pl.col("q_value") < LEVEL)
         sizes = [int(sums[0].documents) for sums in (before, after)]
         frequent = pl.col("documents_before") >= self.common * sizes[0]
@@ -63,12 +68,6 @@ class Drift(Check):
                 f"it occurs in {shares[0].as_counts} training documents and in {shares[1].as_counts} test documents",
             ),
         )
-
-
-def _sums(part: CountedCorpus, task: Task) -> Sums:
-    """The sums over some documents, or their groups, from which drift is computed."""
-    of = task.document_units(part.corpus)
-    return TokenSums.of_counts(part.counts if of is None else part.counts.merge_groups(of)[0], part.n_formatting)
 
 
 def drift(before: Counts, after: Counts, features: int = 0, sums: tuple[Sums, Sums] | None = None) -> pl.DataFrame:

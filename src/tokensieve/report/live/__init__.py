@@ -205,8 +205,7 @@ def _plain_matches(texts: list[str], token: str, tokenizer: Tokenizer) -> list[t
     for i, text in enumerate(texts):
         folded, at = text.lower() if tokenizer.lowercase else text, -1
         while out[i] is None and len(folded) == len(text) and (at := folded.find(first, at + 1)) >= 0:
-            found = rule.match(text, at)
-            out[i] = found and found.span()
+            out[i] = (found := rule.match(text, at)) and found.span()
     return out
 
 
