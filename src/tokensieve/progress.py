@@ -10,11 +10,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, cast
 
 _T = TypeVar("_T")
 Progress = Callable[[str, float], None]
@@ -42,6 +42,15 @@ def beside(work: Callable[[], _T]) -> Future[_T]:
 
     threading.Thread(target=run, daemon=True).start()
     return future
+
+
+def ahead(items: Iterable[_T]) -> Iterator[_T]:
+    """The items, each made in a thread while the one before it is used."""
+    remaining, end = iter(items), object()
+    following = beside(lambda: next(remaining, end))
+    while (item := following.result()) is not end:
+        following = beside(lambda: next(remaining, end))
+        yield cast(_T, item)
 
 
 class Helper:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from fractions import Fraction
 
 import numpy as np
+import pytest
+import scipy.sparse as sp
 
 from tokensieve.evidence.sums import WORD, TokenSums
 from tokensieve.text.counts import Counts, Ints
@@ -54,3 +57,17 @@ def test_lengths_given_from_outside_take_the_place_of_row_sums() -> None:
     np.testing.assert_array_equal(sums.first, sums.present)
     np.testing.assert_array_equal(sums.second, sums.present)
     np.testing.assert_array_equal(sums.inverse, sums.class_sizes)
+
+
+def test_any_number_of_threads_adds_up_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    one_type = sp.csr_array(np.ones((101_000, 1)))  # every thread's range begins with it
+    many = sp.csr_array(rng.poisson(0.6, (3_000, 120)).astype(float))
+    for matrix in (one_type, many):
+        labels, found = rng.integers(0, 2, matrix.shape[0]), []
+        for cores in (1, 2, 3):
+            monkeypatch.setattr("tokensieve.text.counts.cpu_count", lambda cores=cores: cores)
+            sums = TokenSums.of(matrix, labels, 2)
+            found.append([getattr(sums, field.name).tobytes() for field in fields(sums)])
+        assert found[0] == found[1] == found[2]
+        assert int(sums.present.sum()) == matrix.nnz > 100_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 import tokensieve.text.vocabulary
 from tokensieve.diagnose.subjects.windows import SPLITTER
 from tokensieve.errors import InputError
+from tokensieve.progress import ahead
 from tokensieve.text.tokenizers import (
     PieceTokenizer,
     Tokenizer,
@@ -429,3 +431,14 @@ def test_n_grams_do_not_cross_documents_or_rare_words() -> None:
     assert fewer.words == ("a", "b")
     assert fewer.tokens.tolist() == ["a", "b"]
     assert vocabulary.positions(stream)[:, 1].tolist() == [-1, 3, -1, -1, 4, 5]
+
+
+def test_what_is_made_ahead_comes_in_order_and_so_does_its_error() -> None:
+    def items() -> Iterator[int]:
+        yield from range(5)
+        raise InputError("no more")
+
+    coming = ahead(items())
+    assert [next(coming) for _ in range(5)] == list(range(5)) and list(ahead([])) == []
+    with pytest.raises(InputError, match="no more"):
+        next(coming)

@@ -68,17 +68,19 @@ def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) ->
     template = _environment().get_template("page.jinja")
 
     @cache
-    def context() -> dict[str, Any]:
+    def rendered() -> str:
         out = _context(report, drawings.result() if isinstance(drawings, Future) else drawings)
         if interactive:
             parts = _environment().get_template("live/audit.jinja").make_module(live.context(interactive.result))
             out |= {"live": {name: Markup(getattr(parts, name)()) for name in ("controls", "panel", "sections")}}
-        return out | {"whole": True, "style": Markup(style), "script": Markup(code), "hashes": hashes}
+        out |= {"whole": True, "style": Markup(style), "script": Markup(code), "hashes": hashes}
+        return template.render(out)
 
     data = {}
     if interactive:  # the room is asked for last: until then the pictures may be drawn
-        data = live.data_blocks(interactive.result, lambda: PAGE_BYTES - len(template.render(context()).encode()))
-    return template.render(context() | {"live_blocks": data})
+        data = live.data_blocks(interactive.result, lambda: PAGE_BYTES - len(rendered().encode()))
+    blocks = (f'<script type="text/plain" id="block-{name}">{block}</script>\n' for name, block in data.items())
+    return rendered().replace("<!--blocks-->\n", "".join(blocks))
 
 
 def _first_screen_size(report: Report) -> int:
@@ -116,7 +118,6 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
         },
         "about_it": {name: value for name, value in report.about.items() if value not in (None, "", [], {})},
         "live": {"controls": "", "panel": "", "sections": ""},
-        "live_blocks": {},
     }
 
 

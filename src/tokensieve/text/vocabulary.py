@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.files import Folder
+from tokensieve.progress import ahead
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.formatting import Bits, Formatting
@@ -65,27 +65,19 @@ class TokenStream(Chunks):
         ids, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
         words, position = pl.Series([], dtype=category), np.empty(0, np.int32)  # of each category among the words
 
-        def split(start: int) -> pl.Series:
-            return tokenizer.split(texts[start : start + CHUNK])
-
-        with ThreadPoolExecutor(1) as pool:
-            ahead = pool.submit(split, 0)
-            Counts.list_frequencies(ids[0], lengths[0], 0)  # loads compiled code, for 0.1 s, meanwhile
-            for start in range(0, len(texts), CHUNK):
-                lists, end = ahead.result(), min(start + CHUNK, len(texts))
-                if end < len(texts):  # the next chunk is split while this one becomes ids
-                    ahead = pool.submit(split, end)
-                lengths.append(lists.list.len().to_numpy().astype(np.int64))
-                flat = lists.explode().drop_nulls().cast(category)
-                codes = flat.to_physical().to_numpy()
-                more = int(codes.max(initial=0)) + 1 - len(position)
-                position = np.append(position, np.full(max(more, 0), -1, np.int32))
-                new = flat.filter(position[codes] < 0).unique()
-                position[new.to_physical().to_numpy()] = np.arange(len(words), len(words) + len(new))
-                words = words.append(new)
-                ids.append(position[codes])
-                if progress:
-                    progress(end)
+        chunks = (tokenizer.split(texts[start : start + CHUNK]) for start in range(0, len(texts), CHUNK))
+        for done, lists in enumerate(ahead(chunks), start=1):
+            lengths.append(lists.list.len().to_numpy().astype(np.int64))
+            flat = lists.explode().drop_nulls().cast(category)
+            codes = flat.to_physical().to_numpy()
+            more = int(codes.max(initial=0)) + 1 - len(position)
+            position = np.append(position, np.full(max(more, 0), -1, np.int32))
+            new = flat.filter(position[codes] < 0).unique()
+            position[new.to_physical().to_numpy()] = np.arange(len(words), len(words) + len(new))
+            words = words.append(new)
+            ids.append(position[codes])
+            if progress:
+                progress(min(done * CHUNK, len(texts)))
         return cls(np.concatenate(ids), np.cumsum(np.concatenate(lengths)), words.cast(pl.String).to_list())
 
     def __iter__(self) -> Iterator[TokenStream]:
