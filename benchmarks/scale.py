@@ -190,7 +190,7 @@ def train_text(path: str, streamed: bool, cap: float = math.inf) -> dict[str, An
         Path(path).parent
     )  # all that goes with the caller's folder, also when `cap` ends this process
     with tempfile.TemporaryDirectory() as folder:
-        arguments = ["train", path, "--out", folder, "-q", *["--stream"] * streamed]
+        arguments = ["train", path, "--tokens", "--out", folder, "-q", *["--stream"] * streamed]
         with Peak(cap) as peak:
             start = time.perf_counter()
             app(args=arguments, standalone_mode=False)

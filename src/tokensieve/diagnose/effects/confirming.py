@@ -49,7 +49,7 @@ class Trials:
     def confirm(cls, measured: Measured, first: Use, found: Importance, rare: Ints, budget: int) -> Trials:
         """Remove the candidates, rare words among them, from inputs that contain them, and insert them into others, in at most
         `budget` passes; `first` is use by the effects of all words, `found` importance in the data."""
-        words = _candidates(measured, first, found, rare, _scale(budget))
+        words = _candidates(measured, first, found, rare, _share_measured(budget))
         trials = cls(words, measured.outputs.heads)
         together = measured.companions(words)
         # a budget that leaves nothing for the most used words after the first round is better spent on fewer inputs in it
@@ -81,7 +81,7 @@ class Trials:
         types, windows = np.repeat(words, len(inputs)), np.tile(inputs, len(words))
         gained = np.abs(measured.insert(types, windows, "model: inserting rare words")).max(axis=1, initial=0.0)
         reliance = np.sqrt(held[words]) * gained.reshape(len(words), len(inputs)).mean(axis=1)
-        return np.sort(words[_largest(reliance, round(18 * _scale(budget)))]), len(types)
+        return np.sort(words[_largest(reliance, round(18 * _share_measured(budget)))]), len(types)
 
     def use(self, measured: Measured, first: Use, labels: Ints) -> Use:
         """Numbers of removing and inserting for these words, first estimates for others (and of shares); labels of inputs, (W,)."""
@@ -128,7 +128,7 @@ class Trials:
         return mean, mean - half, mean + half
 
 
-def _scale(budget: int) -> float:
+def _share_measured(budget: int) -> float:
     """With a small budget, fewer words are measured, instead of all of them too briefly: the factor of the usual numbers."""
     return float(np.clip(budget / 1200, 0.35, 1.0))
 
