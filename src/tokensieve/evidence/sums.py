@@ -72,14 +72,8 @@ class TokenSums:
             matrix.indices.astype(np.int32, copy=False),
         )  # writable: one compilation
         rows = *places, matrix.data, np.array(labels, np.int64), lengths
-        sample = np.sort(places[1][:: max(matrix.nnz // 10_000, 1)])  # divides the types among threads
-
-        def add(part: slice) -> None:
-            low = -1 if part.start == 0 else int(sample[part.start])
-            high = matrix.shape[1] if part.stop == len(sample) else int(sample[part.stop])
-            _add_up(rows, (out.inverse_lengths, out.present, out.shares), (out.count, out.squares), low, high)
-
-        Counts.in_threads(add, len(sample), matrix.nnz if len(sample) > 1_000 else 0)
+        sums = (out.inverse_lengths, out.present, out.shares), (out.count, out.squares)
+        Counts.in_ranges(lambda low, high: _add_up(rows, *sums, low, high), places[1])  # threads share the types
         return out
 
     @staticmethod

@@ -125,11 +125,12 @@ def _above_answer(matrix: sp.csr_array, q: Floats, w: Floats) -> Floats:
 def answers(matrix: sp.csr_array, u: Floats, w: Floats) -> Floats:
     """Decision values f_X = Σ_s q_{X,s} w_s, shape (n, H), for scores u, shape (|S|,), and values w, shape (|S|,) or (|S|, H);
     with the sink, both have one more row."""
+    w = _outputs(w)
 
     def some(rows: slice) -> Floats:
         m = matrix[rows]
         full = with_sink(m) if len(u) > m.shape[1] else m
-        return np.asarray(_weighted(full, attention(full, u)) @ _outputs(w))
+        return np.asarray(_weighted(full, attention(full, u)) @ w)
 
     blocks = list(Counts.row_blocks(matrix.indptr, BLOCK // 16))  # 2 MB an array, in the cache: half the time of 16 MB
     if len(blocks) < 2:

@@ -79,8 +79,8 @@ def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) ->
     data = {}
     if interactive:  # the room is asked for last: until then the pictures may be drawn
         data = live.data_blocks(interactive.result, lambda: PAGE_BYTES - len(rendered().encode()))
-    blocks = (f'<script type="text/plain" id="block-{name}">{block}</script>\n' for name, block in data.items())
-    return rendered().replace("<!--blocks-->\n", "".join(blocks))
+    tags = (f'<script type="text/plain" id="block-{name}">{block}</script>\n' for name, block in data.items())
+    return rendered().replace("<!--blocks-->\n", "".join(tags))
 
 
 def _first_screen_size(report: Report) -> int:

@@ -240,6 +240,19 @@ class Counts:
             return list(pool.map(work, [slice(a, b) for a, b in pairwise(cuts)]))
 
     @staticmethod
+    def in_ranges(work: Callable[[int, int], T], ids: NDArray[np.integer]) -> list[T]:
+        """The results of `work(low, high)` on ranges low ≤ id < high that hold about as many of the ids each, in order: a range for
+        each core, but a single one for few ids. The first begins at −1."""
+        sample = np.sort(ids[:: max(len(ids) // 10_000, 1)])
+        sample = sample[sample >= 0]
+
+        def part(some: slice) -> T:
+            low = -1 if some.start == 0 else int(sample[some.start])
+            return work(low, 2**63 - 1 if some.stop == len(sample) else int(sample[some.stop]))
+
+        return Counts.in_threads(part, len(sample), len(ids) if len(sample) > 1_000 else 0)
+
+    @staticmethod
     def by_cell(rows: sp.csr_array, cells: Ints) -> sp.csr_array:
         """Sums of the rows of each cell, cells in order, shape (distinct cells, |S|)."""
         names, where = np.unique(cells, return_inverse=True)
@@ -362,20 +375,15 @@ class Counts:
             distinct, place = np.unique(keys, return_inverse=True)
             keys = place - np.searchsorted(distinct, 0)
             distinct = distinct[distinct >= 0]
-        sample = np.sort(keys[:: max(len(keys) // 10_000, 1)])
-        sample = sample[sample >= 0]  # divides keys into ranges of about as many tokens each
 
-        def count(part: slice) -> tuple[Ints, Ints]:
-            low = 0 if part.start == 0 else int(sample[part.start])
-            high = 2**63 - 1 if part.stop == len(sample) else int(sample[part.stop])
+        def count(low: int, high: int) -> tuple[Ints, Ints]:
             pairs, sizes = np.empty((2, len(keys)), np.int64)  # of which only what is written takes memory
-            pairs = pairs[: _key_documents(keys, starts, low, high, pairs)]
+            pairs = pairs[: _key_documents(keys, starts, max(low, 0), high, pairs)]
             pairs.sort()  # several times as fast as hashing
             kept = slice(_count_runs(pairs, max(n, 1), sizes))
             return pairs[kept].copy(), sizes[kept].copy()
 
-        size = len(keys) if len(sample) > 1_000 else 0
-        found, sizes = map(np.concatenate, zip(*Counts.in_threads(count, len(sample), size), strict=True))
+        found, sizes = map(np.concatenate, zip(*Counts.in_ranges(count, keys), strict=True))
         return found if distinct is None else distinct[found], sizes
 
 

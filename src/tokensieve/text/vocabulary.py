@@ -245,7 +245,8 @@ class Vocabulary:
         types = self.positions(stream)
         unknown = np.searchsorted(np.flatnonzero(types[:, 0] < 0), stream.starts)
         features = None
-        if self.formatting and bits is not None:
+        if self.formatting:
+            assert bits is not None
             place = {name: i for i, name in enumerate(Formatting(self.tokenizer).names)}
             features = np.unpackbits(bits, axis=1)[:, [place[name] for name in self.formatting]].astype(np.bool_)
         counts = Counts.tally(types, stream.starts, self.n_words, features)

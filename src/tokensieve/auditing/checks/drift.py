@@ -32,12 +32,12 @@ class Drift(Check):
             return
         parts, task, features = (data.train, data.test), data.task, data.train.n_formatting
 
-        def sums(part: CountedCorpus) -> Sums:
+        def sums_of(part: CountedCorpus) -> Sums:
             of = task.document_units(part.corpus)
             counts = part.counts if of is None else part.counts.merge_groups(of)[0]
             return TokenSums.of_counts(counts, part.n_formatting)
 
-        before, after = (task.total(part, sums) for part in parts)
+        before, after = (task.total(part, sums_of) for part in parts)
         table = drift(parts[0].counts, parts[1].counts, features, (before, after)).filter(pl.col("q_value") < LEVEL)
         sizes = [int(sums[0].documents) for sums in (before, after)]
         frequent = pl.col("documents_before") >= self.common * sizes[0]
