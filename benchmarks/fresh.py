@@ -48,6 +48,12 @@ looked at, and what the documentation says about them.
 After further changes, developed on the first half with seed 0, the second half is run again with seeds 4 and 5, which nobody had
 used, on the code before them (commit d985427a) and after them: names `reported earlier` and `reported now`. Written down on
 26 November 2026, 18:40, before either was run.
+
+For a last change, twelve sets were added (`later_sets.py`), again split before any of them was audited: every second one in
+alphabetical order, from the first, is for development, the other six are for the report. These six (seeds 0 and 1) and the reported
+half of the first sets (seeds 6 and 7, which nobody had used) are run on the code before the change (commit d5008130) and after it:
+names `last before`, `last after`. Written down on 27 November 2026, 10:23, before
+any audit of these six.
 """
 
 from __future__ import annotations
@@ -68,6 +74,7 @@ import polars as pl
 import tokensieve
 from findings import kind, monroe
 from fresh_sets import CACHE, NATURAL, SETS, texts_of
+from later_sets import LATER
 from machine import described
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.run import audit
@@ -262,7 +269,8 @@ def drawn(frame: pl.DataFrame, seed: int) -> pl.DataFrame:
 def marks_of(name: str, seed: int) -> list[str]:
     """The marks of a draw: six in a row of an order of the seed, from where the set before it stopped."""
     order = np.random.default_rng([29, seed]).permutation(list(MARKS)).tolist()
-    at = SETS.index(name) * PER_DRAW if name in SETS else 0
+    every = SETS + LATER
+    at = every.index(name) * PER_DRAW if name in every else 0
     return [order[(at + i) % len(order)] for i in range(PER_DRAW)]
 
 
