@@ -255,7 +255,7 @@ class Shortcut(Check):
         templates = sum(o.fixed for o in others) > len(others) / 2
         vocabulary = sum(not (templates and o.fixed) for o in others) > self.vocabulary
         if c.signs:
-            most = 0 if vocabulary and Sign.MARKUP not in c.signs else 1
+            most = 0 if vocabulary and not {Sign.MARKUP, Sign.SCRIPT} & set(c.signs) else 1
             return c.signs if self._company(c, data)[0] < most else ()
         if vocabulary:  # what the class is about, or its language
             return ()

@@ -58,9 +58,12 @@ class Sign(StrEnum):
         scripts = Counter(_script(name) for _, names in drawn for name in names)
         frequent = {script for script, n in scripts.items() if n >= 0.05 * scripts.total()} | {""}
         for token, held in zip(tokens, some, strict=True):
-            signs, fixed = cls._signs_of_token(token, [split[i] for i in held.tolist()], spans)
-            if not Formatting.includes(token) and _script(token) not in frequent:
-                signs = tuple(sorted((*signs, Sign.SCRIPT), key=list(Sign).index))
+            texts, script = [split[i] for i in held.tolist()], _script(token)
+            signs, fixed = cls._signs_of_token(token, texts, spans)
+            if not Formatting.includes(token) and script not in frequent:
+                around = [_script(name) == script for _, names in texts for name in names]
+                if 2 * sum(around) < len(around):  # else the texts are written in it, as those of a class may be
+                    signs = tuple(sorted((*signs, Sign.SCRIPT), key=list(Sign).index))
             by_itself = {Sign.MARKUP} if CODE.search(token) else {Sign.NUMBER, Sign.FORMATTING}
             found.append((tuple(sign for sign in signs if sign not in usual - by_itself), fixed))
         return found
