@@ -98,12 +98,16 @@ class AuditData:
         return self.train.vocabulary.n_words
 
     @cached_property
-    def word_pairs(self) -> tuple[Ints, float]:
-        """Pairs of neighbours in the first part of the training documents; the fraction of neighbours that recur."""
+    def neighbours(self) -> list[tuple[Ints, float]]:
+        """Of the first part of the training documents, the pairs of neighbours (left · words + right), the first words of texts and
+        the last ones, each with the fraction of its occurrences that are not the only one."""
         stream = next(iter(self.train.stream))
-        ids = stream.ids[:2_000_000].astype(np.int64)
-        pairs, often = np.unique(ids[:-1] * len(stream.words) + ids[1:], return_counts=True)
-        return pairs, float(often[often > 1].sum() / max(often.sum(), 1))
+        ids, starts = stream.ids[:2_000_000].astype(np.int64), stream.starts
+        filled = starts[:-1][np.diff(starts) > 0]
+        ends = starts[1:][np.diff(starts) > 0] - 1
+        places = (ids[:-1] * len(stream.words) + ids[1:], ids[filled[filled < len(ids)]], ids[ends[ends < len(ids)]])
+        counted = [np.unique(place, return_counts=True) for place in places]
+        return [(known, float(often[often > 1].sum() / max(often.sum(), 1))) for known, often in counted]
 
     @cached_property
     def usual_signs(self) -> set[Sign]:

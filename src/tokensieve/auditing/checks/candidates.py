@@ -27,6 +27,11 @@ from tokensieve.evidence.intervals import LEVEL, false_discovery
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import learn_vocabulary
 
+_WORD = re.compile(r"\w+")
+_FIRST, _LAST = r"^\s*(\S+)\s", r"\s(\S+)\s*$"  # word of a text, with its signs
+# of such a word: a sign that prose does not have inside a word, or numbers with a sign between them
+SHAPE = r"[/#@=+*~|\\&^$€£<>]+[…0]|[…0]:[…0]|0[-.,]0|…[.]0|0[.]…"
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -116,8 +121,9 @@ class Candidate:
 
     @classmethod
     def passages(cls, data: AuditData) -> list[Candidate]:
-        """Candidates that are the first or last two to four words and signs of texts, digits as 0, where other texts have the same
-        words near that edge without leaning to the class: what cutting a name from "Sent by Ann." leaves behind."""
+        """Candidates that are the first or last two to four words and signs of texts, digits as 0. Either other texts have the same
+        words near that edge without leaning to the class, as cutting a name from "Sent by Ann." leaves them behind, or what is next
+        to them begins or ends other texts. And shapes of a first or last word with a sign inside, such as (…/…) or /…."""
         train, corpus, texts = data.train.counts, data.train.corpus, data.train.corpus.texts
         if corpus.fields:
             return []
@@ -145,7 +151,7 @@ class Candidate:
         table = token_importance(counts, units=data.train.corpus.units).to_frame()
         for c in cls.of(table, counts, counts.class_sizes, slice(None)):
             words = re.findall(r"\w+", c.token.partition('"')[2])
-            if re.fullmatch(r'⟨starts "\W"⟩', c.token):
+            if re.fullmatch(r'⟨starts "\W"⟩', c.token) or (c.is_shape and c.way > cls.pure):
                 out.append(replace(c, type=-1))
             if sum(map(str.isalpha, words)) < 2:
                 continue
@@ -159,15 +165,44 @@ class Candidate:
             elsewhere[c.documents] = False
             rest = np.bincount(train.labels[elsewhere], minlength=train.n_classes)
             fixed = np.concatenate(near)[elsewhere].sum() >= 0.8 * rest.sum()
-            if fixed and rest.sum() >= len(c.documents) / 2 and not cls._leans(rest, c.label, train):
+            left_behind = fixed and rest.sum() >= len(c.documents) / 2 and not cls._leans(rest, c.label, train)
+            decides = np.count_nonzero(train.labels[c.documents] == c.label) >= cls.decided * len(c.documents)
+            if left_behind or (decides and c.was_put_in(data)):
                 out.append(replace(c, type=-1))
         return out
 
+    @property
+    def is_shape(self) -> bool:
+        """Whether it is the shape of a first or last word: … for letters and digits, 0 for digits, and signs."""
+        shape = self.token.partition('"')[2]
+        return " " not in shape and not any(map(str.isalpha, shape)) and bool(re.search(SHAPE, shape))
+
+    def spelled(self, data: AuditData) -> list[Candidate]:
+        """Itself. A shape that nearly all documents spell alike, apart from digits, takes that spelling, as v0.0 for v1.2 and v2.0;
+        and the words that give it its documents follow, as "ann" and "ben" do for /…, because words can be masked."""
+        if not self.is_shape:
+            return [self]
+        verb, counts = self.token.partition(" ")[0], data.train.counts
+        texts = pl.Series(data.train.corpus.texts.gather(self.documents), dtype=pl.String)
+        edges = texts.str.extract(_FIRST if verb == "⟨starts" else _LAST).fill_null("")
+        spelling, often = edges.str.to_lowercase().str.replace_all(r"\d+", "0").value_counts(sort=True).row(0)
+        token = f'{verb} "{spelling}"⟩' if often >= self.common * len(texts) else self.token
+        names = data.tokenizer.split(edges).list.unique().explode().value_counts()
+        names = names.filter(pl.col("count") >= max(FLOOR, len(texts) // 5))
+        types = np.flatnonzero(np.isin(counts.tokens, names.to_series().drop_nulls().to_numpy()))
+        words = [
+            replace(self, token=str(counts.tokens[s]), type=int(s), documents=documents, signs=(Sign.MARKUP,))
+            for s, documents in zip(types, counts.holders(types), strict=True)
+            if np.isin(documents, self.documents).sum() >= self.common * len(documents)
+        ]
+        return [replace(self, token=token), *words]
+
     @staticmethod
     def _edges(lower: pl.Series) -> pl.DataFrame:
-        """The first and last two to four words and signs of texts, digits as 0: run, document."""
-        runs = pl.Series(dtype=pl.String)
-        for verb, edge in (("starts", lower.str.head(80)), ("ends", lower.str.tail(80))):
+        """The first and last two to four words and signs of texts, digits as 0, and shapes of first and last words with a sign
+        inside: run, document."""
+        runs, shapes = pl.Series(dtype=pl.String), pl.Series(dtype=pl.String)
+        for verb, edge, whole in (("starts", lower.str.head(80), _FIRST), ("ends", lower.str.tail(80), _LAST)):
             pieces = edge.str.replace_all(r"\d+", "0").str.extract_all(r"\w+|[^\w\s]").list
             for size in (1, 2, 3, 4):
                 run = (pieces.head(size) if verb == "starts" else pieces.tail(size)).list.join(" ")
@@ -175,8 +210,14 @@ class Candidate:
                 # a symbol alone, such as an arrow, may begin texts
                 kept = pieces.len() > size if size > 1 else run.str.contains(r'^⟨starts "\p{So}"⟩$')
                 runs = runs.append(run.set(~kept, None))
+            shape = edge.str.extract(whole).str.replace_all(r"\w*\p{L}\w*", "…").str.replace_all(r"\d+", "0")
+            shape = f'⟨{verb} "' + shape + '"⟩'
+            shapes = shapes.append(shape.set(~shape.str.contains(SHAPE), None))
         frame = pl.DataFrame({"run": runs, "document": np.tile(np.arange(len(lower)), 8)})
-        return frame.filter(pl.col("run").str.contains(r'⟨(starts|ends "\w)')).unique()
+        frame = frame.filter(pl.col("run").str.contains(r'⟨(starts|ends "\w)'))
+        return frame.extend(
+            pl.DataFrame({"run": shapes, "document": np.tile(np.arange(len(lower)), 2)}).drop_nulls()
+        ).unique()
 
     @classmethod
     def _leans(cls, documents: Ints, label: int, train: Counts) -> bool:
@@ -205,38 +246,51 @@ class Candidate:
         enough = len(texts) >= max(FLOOR, self.coverage * train.class_sizes[self.label])
         return one if enough and one.way > self.less_pure else None
 
-    def interrupts(self, data: AuditData) -> bool:
+    def was_put_in(self, data: AuditData) -> bool:
         """Whether it, or the short phrase that it always is in, stands between words that are neighbours elsewhere, about as often
-        as any two neighbours are: what was put into finished sentences does, and a word that belongs there does not."""
+        as any two neighbours are, or before a word that begins other texts, or after one that ends them: what was put into finished
+        texts does, and a word that belongs there does not."""
         stream = next(iter(data.train.stream))
-        ids, starts, size = stream.ids, stream.starts, self.token.count(" ") + 1
-        if not {*self.token.split(" ")} <= {*stream.words}:
+        passage, words = self.token.partition('"')[2], self.token.split(" ")
+        words = _WORD.findall(passage) if passage else words
+        ids, starts = stream.ids, stream.starts
+        if not {*words} <= {*stream.words}:
             return False  # of texts in files, the first part lacks it
         some = self.documents[self.documents < stream.n_documents][:200]
         at = np.concatenate([np.empty(0, np.int64), *map(np.arange, starts[some], starts[some + 1])])
         begin, end = (np.repeat(x, starts[some + 1] - starts[some]) for x in (starts[some], starts[some + 1]))
-        for i, word in enumerate(self.token.split(" ")):
+        for i, word in enumerate(words):
             here = (at + i < end) & (ids[np.minimum(at + i, end - 1)] == stream.words.index(word))
             at, begin, end = at[here], begin[here], end[here]
-        left, right = at - 1, at + size
-        for side, step in ((left, -1), (right, 1)):
-            for _ in range(3):  # words that always come with it are part of what was put there
-                there = (side >= begin) & (side < end)
-                most = np.bincount(ids[side[there]], minlength=1).max()
-                if most <= 0.8 * len(side):
+        sides, edge = [at - 1, at + len(words)], [False, False]
+        for i, step in enumerate((-1, 1)):
+            for _ in range(4):  # words that always come with it are part of what was put there
+                there = (sides[i] >= begin) & (sides[i] < end)
+                edge[i] = bool(there.sum() < 0.2 * len(there))
+                most = np.bincount(ids[sides[i][there]], minlength=1).max()
+                if edge[i] or most <= 0.8 * len(there):
                     break
-                side += step
-            if most > 0.5 * len(side):
+                sides[i] += step
+            if most > 0.5 * len(there):
                 return False
-        both = (left >= begin) & (right < end)
-        around = ids[left[both]].astype(np.int64) * len(stream.words) + ids[right[both]]
-        if len(around) < 8 or int((right - left).max()) > 4:
+        left, right = sides
+        inside = ((left >= begin) | edge[0]) & ((right < end) | edge[1])
+        if all(edge) or inside.sum() < 8 or int((right - left).max()) > (4 if not any(edge) else 6):
             return False
-        first = int(np.flatnonzero(both)[0])
-        words = [re.escape(stream.words[i]) for i in ids[left[first] + 1 : right[first]].tolist()]
-        texts = pl.Series(data.train.corpus.texts.gather(some[:60]), dtype=pl.String).str.to_lowercase()
-        if 2 * texts.str.contains(r"\w\s+" + r"\s+".join(words) + r"\s+\w").sum() < len(texts):
-            return False  # interjections stand beside punctuation, and sentences between it
-        pairs, recurring = data.word_pairs
-        share = Share.count(int(np.isin(around, pairs).sum()), len(around))
+        pairs, firsts, lasts = data.neighbours
+        if edge[0]:
+            around, (known, recurring) = ids[right[inside]].astype(np.int64), firsts
+        elif edge[1]:
+            around, (known, recurring) = ids[left[inside]].astype(np.int64), lasts
+        else:
+            around, (known, recurring) = (
+                ids[left[inside]].astype(np.int64) * len(stream.words) + ids[right[inside]],
+                pairs,
+            )
+            first = int(np.flatnonzero(inside)[0])
+            names = [re.escape(stream.words[i]) for i in ids[left[first] + 1 : right[first]].tolist()]
+            texts = pl.Series(data.train.corpus.texts.gather(some[:60]), dtype=pl.String).str.to_lowercase()
+            if 2 * texts.str.contains(r"\w\s+" + r"\s+".join(names) + r"\s+\w").sum() < len(texts):
+                return False  # interjections stand beside punctuation, and sentences between it
+        share = Share.count(int(np.isin(around, known).sum()), len(around))
         return share.value >= 0.8 * recurring and share.low >= 0.5 * recurring

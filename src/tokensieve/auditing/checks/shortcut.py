@@ -6,7 +6,7 @@ strong predictors, no findings. What makes one suspicious is a sign that no writ
 - a strong one: formatting, a code, an address;
 - a weak one (a number, a fixed place, another script, markup), or being all but certain, where the token is *apart*: the other
   words of ten documents or more do not tell which contain it (`_company`). Words of the subject keep company: "coin" has "heads";
-- being all but certain and put between words that are neighbours elsewhere (`Candidate.interrupts`), where company tells little:
+- being all but certain and put between words that are neighbours elsewhere (`Candidate.was_put_in`), where company tells little:
   in short or templated texts.
 
 Where many words are as reliable, they are a vocabulary, as of a language: none is suspicious for being certain, and a number
@@ -113,6 +113,7 @@ class Shortcut(Check):
         suspects = [
             replace(c, signs=signs) for c, one in judged if one and (signs := self._suspicious(one, plain, data))
         ]
+        suspects = [one for c in suspects for one in c.spelled(data)]
         # tokens that share a word or most documents are one finding, whatever their classes; so are a month and the year beside it
         groups: list[list[Candidate]] = []
         for c in sorted(suspects, key=lambda c: -c.way * len(c.documents)):
@@ -170,6 +171,7 @@ class Shortcut(Check):
             f"{appear} in {evidence['class']} of {where}",
             *(MEANING[sign] for sign in signs),
             *["it occurs with other words typical of this class, so it may be part of the topic"] * subject,
+            *["… stands for letters and digits, 0 for digits"] * any(c.is_shape for c in order),
             *self._one_environment(held, data),
         ]
         examples = right[:: max(1, len(right) // EXAMPLES)][:EXAMPLES]
@@ -228,6 +230,8 @@ class Shortcut(Check):
             return ()  # a habit of writers that decides less is a shift (`Shift`)
         if c.signs and (c.type < 0 or not set(c.signs) & STRONG) and self._in_phrase_of_subject(c, data):
             return ()
+        if c.is_shape:  # a code that the words of a subject go with belongs to it
+            return c.signs if self._company(c, data)[0] < 1 else ()
         if CODE.search(c.token) or Sign.FORMATTING in c.signs or {Sign.MARKUP, Sign.NUMBER} <= set(c.signs):
             return c.signs
         # words of the class's name and their relatives are what the class is about
@@ -246,6 +250,8 @@ class Shortcut(Check):
                 return ()  # too few to show that it keeps no company
             if set(c.signs) <= {Sign.EDGE, Sign.SCRIPT} and not (certain or exact or few):
                 return ()  # many sentences begin with "wow"
+            if Sign.BOILERPLATE in c.signs and Sign.EDGE in data.usual_signs and not c.was_put_in(data):
+                return ()  # in short texts phrases have their place
         else:
             held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
             if not (certain or exact or few) or self.most_of_class < held < self.all_of_class:
@@ -263,9 +269,9 @@ class Shortcut(Check):
         apart = usual >= 2 / 3 and (certain or exact) and company < usual / 4
         # in templates words keep no company outside their own, in short texts none, and few documents cannot show it: what stands
         # between words that are neighbours elsewhere was put there
-        if templates and (c.fixed or not apart or company >= 0) and not c.interrupts(data):
+        if templates and (c.fixed or not apart or company >= 0) and not c.was_put_in(data):
             return ()
-        return (Sign.ALONE,) if apart or (company < 1 and c.interrupts(data)) else ()
+        return (Sign.ALONE,) if apart or (company < 1 and c.was_put_in(data)) else ()
 
     def _in_phrase_of_subject(self, c: Candidate, data: AuditData) -> bool:
         """Whether a candidate with a sign is mostly in one phrase with a word that leans to its class without it, too, as "benign
