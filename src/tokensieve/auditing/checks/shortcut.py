@@ -230,14 +230,17 @@ class Shortcut(Check):
             return ()  # a habit of writers that decides less is a shift (`Shift`)
         if c.signs and (c.type < 0 or not set(c.signs) & STRONG) and self._in_phrase_of_subject(c, data):
             return ()
-        if c.is_shape:  # a code that the words of a subject go with belongs to it
-            return c.signs if self._company(c, data)[0] < 1 else ()
-        if CODE.search(c.token) or Sign.FORMATTING in c.signs or {Sign.MARKUP, Sign.NUMBER} <= set(c.signs):
+        if not c.is_shape and (
+            CODE.search(c.token) or Sign.FORMATTING in c.signs or {Sign.MARKUP, Sign.NUMBER} <= set(c.signs)
+        ):
             return c.signs
         # words of the class's name and their relatives are what the class is about
-        name, words = (_WORD.findall(text.lower()) for text in (train.classes[c.label], c.token))
+        texts = (train.classes[c.label], " ".join(one.token for one in c.spelled(data)))
+        name, words = (_WORD.findall(text.lower()) for text in texts)
         if any(_related_words(a, b) for a in name for b in words):
             return ()
+        if c.is_shape:  # a code that the words of a subject go with belongs to it
+            return c.signs if self._company(c, data)[0] < 1 else ()
         certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
         pure = bool((train.labels[c.documents] == c.label).all())
         exact = pure and len(c.documents) >= self.enough and " " not in c.token
