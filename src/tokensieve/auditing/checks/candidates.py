@@ -177,19 +177,23 @@ class Candidate:
         shape = self.token.partition('"')[2]
         return " " not in shape and not any(map(str.isalpha, shape)) and bool(re.search(SHAPE, shape))
 
+    def written(self, data: AuditData) -> tuple[pl.Series, pl.DataFrame]:
+        """Of a shape, the first or last words that have it, and their tokens with the number of documents."""
+        texts = pl.Series(data.train.corpus.texts.gather(self.documents), dtype=pl.String)
+        written = texts.str.extract(_FIRST if self.token.startswith("⟨starts") else _LAST).fill_null("")
+        names = data.tokenizer.split(written).list.unique().explode().drop_nulls()
+        return written, names.alias("name").value_counts()
+
     def spelled(self, data: AuditData) -> list[Candidate]:
         """Itself. A shape that nearly all documents spell alike, apart from digits, takes that spelling, as v0.0 for v1.2 and v2.0;
         and the words that give it its documents follow, as "ann" and "ben" do for /…, because words can be masked."""
         if not self.is_shape:
             return [self]
-        verb, counts = self.token.partition(" ")[0], data.train.counts
-        texts = pl.Series(data.train.corpus.texts.gather(self.documents), dtype=pl.String)
-        edges = texts.str.extract(_FIRST if verb == "⟨starts" else _LAST).fill_null("")
-        spelling, often = edges.str.to_lowercase().str.replace_all(r"\d+", "0").value_counts(sort=True).row(0)
-        token = f'{verb} "{spelling}"⟩' if often >= self.common * len(texts) else self.token
-        names = data.tokenizer.split(edges).list.unique().explode().value_counts()
-        names = names.filter(pl.col("count") >= max(FLOOR, len(texts) // 5))
-        types = np.flatnonzero(np.isin(counts.tokens, names.to_series().drop_nulls().to_numpy()))
+        (written, names), counts = self.written(data), data.train.counts
+        spelling, often = written.str.to_lowercase().str.replace_all(r"\d+", "0").value_counts(sort=True).row(0)
+        token = f'{self.token.partition(" ")[0]} "{spelling}"⟩' if often >= self.common * len(written) else self.token
+        names = names.filter(pl.col("count") >= max(FLOOR, len(written) // 5))
+        types = np.flatnonzero(np.isin(counts.tokens, names["name"].to_numpy()))
         words = [
             replace(self, token=str(counts.tokens[s]), type=int(s), documents=documents, signs=(Sign.MARKUP,))
             for s, documents in zip(types, counts.holders(types), strict=True)
@@ -250,7 +254,7 @@ class Candidate:
         """Whether it, or the short phrase that it always is in, stands between words that are neighbours elsewhere, about as often
         as any two neighbours are, or before a word that begins other texts, or after one that ends them: what was put into finished
         texts does, and a word that belongs there does not."""
-        stream = next(iter(data.train.stream))
+        stream, train = next(iter(data.train.stream)), data.train.counts
         passage, words = self.token.partition('"')[2], self.token.split(" ")
         words = _WORD.findall(passage) if passage else words
         ids, starts = stream.ids, stream.starts
@@ -262,35 +266,62 @@ class Candidate:
         for i, word in enumerate(words):
             here = (at + i < end) & (ids[np.minimum(at + i, end - 1)] == stream.words.index(word))
             at, begin, end = at[here], begin[here], end[here]
-        sides, edge = [at - 1, at + len(words)], [False, False]
-        for i, step in enumerate((-1, 1)):
-            for _ in range(4):  # words that always come with it are part of what was put there
-                there = (sides[i] >= begin) & (sides[i] < end)
-                edge[i] = bool(there.sum() < 0.2 * len(there))
-                most = np.bincount(ids[sides[i][there]], minlength=1).max()
-                if edge[i] or most <= 0.8 * len(there):
-                    break
-                sides[i] += step
-            if most > 0.5 * len(there):
-                return False
-        left, right = sides
-        inside = ((left >= begin) | edge[0]) & ((right < end) | edge[1])
-        if all(edge) or inside.sum() < 8 or int((right - left).max()) > (4 if not any(edge) else 6):
+        if len(at) < 8:  # too few, or words of a passage that the tokenizer splits in another way
             return False
+
+        def beside(side: int, usual: Floats) -> tuple[Ints, int, float]:
+            """Where its neighbour is on one side, behind words that always come with it, and so are part of what was put there, but
+            are not usual there; the most frequent neighbour, −1 at the edge of most texts; and its share."""
+            place, step = (at - 1, -1) if side < 0 else (at + len(words), 1)
+            for _ in range(8):
+                there = (place >= begin) & (place < end)
+                if there.sum() < 0.2 * len(there):
+                    return place, -1, 1.0
+                often = np.bincount(ids[place[there]])
+                word, share = int(often.argmax()), float(often.max() / len(there))
+                if share <= 0.8 or share <= 2 * usual[word]:
+                    break
+                place = (place + step).astype(np.int64)
+            return place, word, share
+
+        none = np.zeros(len(stream.words))
+        (left, before, share_before), (right, after, share_after) = (beside(side, none) for side in (-1, 1))
         pairs, firsts, lasts = data.neighbours
-        if edge[0]:
-            around, (known, recurring) = ids[right[inside]].astype(np.int64), firsts
-        elif edge[1]:
-            around, (known, recurring) = ids[left[inside]].astype(np.int64), lasts
-        else:
-            around, (known, recurring) = (
-                ids[left[inside]].astype(np.int64) * len(stream.words) + ids[right[inside]],
-                pairs,
-            )
-            first = int(np.flatnonzero(inside)[0])
-            names = [re.escape(stream.words[i]) for i in ids[left[first] + 1 : right[first]].tolist()]
-            texts = pl.Series(data.train.corpus.texts.gather(some[:60]), dtype=pl.String).str.to_lowercase()
-            if 2 * texts.str.contains(r"\w\s+" + r"\s+".join(names) + r"\s+\w").sum() < len(texts):
-                return False  # interjections stand beside punctuation, and sentences between it
-        share = Share.count(int(np.isin(around, known).sum()), len(around))
-        return share.value >= 0.8 * recurring and share.low >= 0.5 * recurring
+        if (before < 0) != (after < 0):  # at an edge
+            others = np.flatnonzero((train.labels == self.label)[: stream.n_documents] & (np.diff(starts) > 0))
+            others = np.setdiff1d(others, some)
+            there = ids[starts[others] if before < 0 else starts[others + 1] - 1]
+            usual = np.bincount(there, minlength=len(none)) / max(1, len(there))
+            # in a slot, as for names after "sent by", the word beside it has the same place in other texts, whatever their class
+            for step in (-1, len(words)):
+                there = (at + step >= begin) & (at + step < end)
+                often = np.bincount(ids[(at + step)[there]], minlength=1)
+                places = np.flatnonzero(ids == often.argmax()) if often.max() > 0.8 * len(at) else np.empty(0, np.int64)
+                document = np.searchsorted(starts, places, "right") - 1
+                from_edge = places - starts[document] if before < 0 else starts[document + 1] - places
+                own = np.isin(document, some)
+                if len(places) and own.any():
+                    elsewhere, fixed = np.unique(document[~own]), np.bincount(from_edge[own]).argmax()
+                    same = np.unique(document[~own & (from_edge == fixed)])
+                    rest = np.bincount(train.labels[elsewhere], minlength=train.n_classes)
+                    many = len(same) >= max(len(some) / 2, 0.8 * len(elsewhere))
+                    if many and not self._leans(rest, self.label, train):
+                        return True
+            place, most, share = beside(1 if before < 0 else -1, usual)
+            if share > 0.5:
+                return bool(share <= 2 * usual[most])
+            around = ids[place[(place >= begin) & (place < end)]].astype(np.int64)
+            known, recurring = firsts if before < 0 else lasts
+            found = Share.count(int(np.isin(around, known).sum()), len(around))
+            return len(around) >= 8 and found.value >= 0.6 * recurring and found.low >= recurring / 3
+        inside = (left >= begin) & (right < end)
+        if max(share_before, share_after) > 0.5 or inside.sum() < 8 or int((right - left).max()) > 4:
+            return False
+        first = int(np.flatnonzero(inside)[0])
+        names = [re.escape(stream.words[i]) for i in ids[left[first] + 1 : right[first]].tolist()]
+        texts = pl.Series(data.train.corpus.texts.gather(some[:60]), dtype=pl.String).str.to_lowercase()
+        if 2 * texts.str.contains(r"\w\s+" + r"\s+".join(names) + r"\s+\w").sum() < len(texts):
+            return False  # interjections stand beside punctuation, and sentences between it
+        around, (known, recurring) = ids[left[inside]].astype(np.int64) * len(stream.words) + ids[right[inside]], pairs
+        found = Share.count(int(np.isin(around, known).sum()), len(around))
+        return found.value >= 0.8 * recurring and found.low >= 0.5 * recurring

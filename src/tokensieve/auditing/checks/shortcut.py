@@ -253,8 +253,8 @@ class Shortcut(Check):
                 return ()  # too few to show that it keeps no company
             if set(c.signs) <= {Sign.EDGE, Sign.SCRIPT} and not (certain or exact or few):
                 return ()  # many sentences begin with "wow"
-            if Sign.BOILERPLATE in c.signs and Sign.EDGE in data.usual_signs and not c.was_put_in(data):
-                return ()  # in short texts phrases have their place
+            if set(c.signs) <= {Sign.BOILERPLATE, Sign.EDGE} and not c.was_put_in(data):
+                return ()  # in short texts words and phrases have their place
         else:
             held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
             if not (certain or exact or few) or self.most_of_class < held < self.all_of_class:
@@ -299,7 +299,12 @@ class Shortcut(Check):
 
     def _nearly_contained(self, c: Candidate, larger: Candidate) -> bool:
         """Whether nearly all documents of a word contain the other, which is as sure a sign of the same class."""
-        if c.label != larger.label or larger.way < c.way - self.nearly or Formatting.includes(larger.token):
+        passage = larger.type < 0  # which its words are in
+        if (
+            c.label != larger.label
+            or larger.way < c.way - self.nearly
+            or (Formatting.includes(larger.token) and not passage)
+        ):
             return False
         both = len(np.intersect1d(c.documents, larger.documents, assume_unique=True))
         return not Formatting.includes(c.token) and both >= self.one_place * len(c.documents)
@@ -324,6 +329,8 @@ class Shortcut(Check):
         documents = np.asarray(present.sum(axis=0))
         numbers = pl.Series(train.tokens[: data.words], dtype=pl.String).str.contains(r"\d").to_numpy()
         with_it = numbers | self._coming_with(held[None], present)[0]
+        if c.is_shape:
+            with_it |= np.isin(train.tokens[: data.words], c.written(data)[1]["name"].to_numpy())
         if c.signs:  # nor does what stands in its place elsewhere, as another name in the same line, say more
             with_it |= (held @ present == 0) & (documents * len(mine) >= self.missed * n)
         weight = np.where(with_it | (documents < 2), 0.0, np.log(n / np.maximum(documents, 1)))
