@@ -24,11 +24,10 @@ from tokensieve.auditing.checks.signs import Sign
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL, false_discovery
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts, Floats, Ints, Positions
 from tokensieve.text.vocabulary import learn_vocabulary
 
-_WORD = re.compile(r"\w+")
-_FIRST, _LAST = r"^\s*(\S+)\s", r"\s(\S+)\s*$"  # word of a text, with its signs
+_OUTER = {"starts": r"^\s*(\S+)\s", "ends": r"\s(\S+)\s*$"}  # the first and the last word of a text, with its signs
 # of such a word: a sign that prose does not have inside a word, or numbers with a sign between them
 SHAPE = r"[/#@=+*~|\\&^$€£<>]+[…0]|[…0]:[…0]|0[-.,]0|…[.]0|0[.]…"
 
@@ -155,19 +154,8 @@ class Candidate:
                 out.append(replace(c, type=-1))
             if sum(map(str.isalpha, words)) < 2:
                 continue
-            pattern = r"\W+".join(re.escape(word).replace("0", r"\d+") for word in words)
-            inside, near = [], []
-            for part in parts():
-                edge = part.str.tail(80) if c.token.startswith("⟨ends") else part.str.head(80)
-                inside.append(part.str.contains(rf"\b{pattern}\b").to_numpy())
-                near.append(edge.str.contains(rf"\b{pattern}\b").to_numpy())
-            elsewhere = np.concatenate(inside)
-            elsewhere[c.documents] = False
-            rest = np.bincount(train.labels[elsewhere], minlength=train.n_classes)
-            fixed = np.concatenate(near)[elsewhere].sum() >= 0.8 * rest.sum()
-            left_behind = fixed and rest.sum() >= len(c.documents) / 2 and not cls._leans(rest, c.label, train)
             decides = np.count_nonzero(train.labels[c.documents] == c.label) >= cls.decided * len(c.documents)
-            if left_behind or (decides and c.was_put_in(data)):
+            if decides and c.was_put_in(data):
                 out.append(replace(c, type=-1))
         return out
 
@@ -180,7 +168,7 @@ class Candidate:
     def written(self, data: AuditData) -> tuple[pl.Series, pl.DataFrame]:
         """Of a shape, the first or last words that have it, and their tokens with the number of documents."""
         texts = pl.Series(data.train.corpus.texts.gather(self.documents), dtype=pl.String)
-        written = texts.str.extract(_FIRST if self.token.startswith("⟨starts") else _LAST).fill_null("")
+        written = texts.str.extract(_OUTER[self.token[1:].partition(" ")[0]]).fill_null("")
         names = data.tokenizer.split(written).list.unique().explode().drop_nulls()
         return written, names.alias("name").value_counts()
 
@@ -206,7 +194,7 @@ class Candidate:
         """The first and last two to four words and signs of texts, digits as 0, and shapes of first and last words with a sign
         inside: run, document."""
         runs, shapes = pl.Series(dtype=pl.String), pl.Series(dtype=pl.String)
-        for verb, edge, whole in (("starts", lower.str.head(80), _FIRST), ("ends", lower.str.tail(80), _LAST)):
+        for verb, edge in (("starts", lower.str.head(80)), ("ends", lower.str.tail(80))):
             pieces = edge.str.replace_all(r"\d+", "0").str.extract_all(r"\w+|[^\w\s]").list
             for size in (1, 2, 3, 4):
                 run = (pieces.head(size) if verb == "starts" else pieces.tail(size)).list.join(" ")
@@ -214,7 +202,7 @@ class Candidate:
                 # a symbol alone, such as an arrow, may begin texts
                 kept = pieces.len() > size if size > 1 else run.str.contains(r'^⟨starts "\p{So}"⟩$')
                 runs = runs.append(run.set(~kept, None))
-            shape = edge.str.extract(whole).str.replace_all(r"\w*\p{L}\w*", "…").str.replace_all(r"\d+", "0")
+            shape = edge.str.extract(_OUTER[verb]).str.replace_all(r"\w*\p{L}\w*", "…").str.replace_all(r"\d+", "0")
             shape = f'⟨{verb} "' + shape + '"⟩'
             shapes = shapes.append(shape.set(~shape.str.contains(SHAPE), None))
         frame = pl.DataFrame({"run": runs, "document": np.tile(np.arange(len(lower)), 8)})
@@ -252,11 +240,10 @@ class Candidate:
 
     def was_put_in(self, data: AuditData) -> bool:
         """Whether it, or the short phrase that it always is in, stands between words that are neighbours elsewhere, about as often
-        as any two neighbours are, or before a word that begins other texts, or after one that ends them: what was put into finished
-        texts does, and a word that belongs there does not."""
-        stream, train = next(iter(data.train.stream)), data.train.counts
-        passage, words = self.token.partition('"')[2], self.token.split(" ")
-        words = _WORD.findall(passage) if passage else words
+        as any two neighbours are: what was put into finished texts does, and a word that belongs there does not. At the start and
+        the end of texts, whether it was put there (`_was_put_at_edge`)."""
+        stream, passage = next(iter(data.train.stream)), self.token.partition('"')[2]
+        words = re.findall(r"\w+", passage) if passage else self.token.split(" ")
         ids, starts = stream.ids, stream.starts
         if not {*words} <= {*stream.words}:
             return False  # of texts in files, the first part lacks it
@@ -268,52 +255,11 @@ class Candidate:
             at, begin, end = at[here], begin[here], end[here]
         if len(at) < 8:  # too few, or words of a passage that the tokenizer splits in another way
             return False
-
-        def beside(side: int, usual: Floats) -> tuple[Ints, int, float]:
-            """Where its neighbour is on one side, behind words that always come with it, and so are part of what was put there, but
-            are not usual there; the most frequent neighbour, −1 at the edge of most texts; and its share."""
-            place, step = (at - 1, -1) if side < 0 else (at + len(words), 1)
-            for _ in range(8):
-                there = (place >= begin) & (place < end)
-                if there.sum() < 0.2 * len(there):
-                    return place, -1, 1.0
-                often = np.bincount(ids[place[there]])
-                word, share = int(often.argmax()), float(often.max() / len(there))
-                if share <= 0.8 or share <= 2 * usual[word]:
-                    break
-                place = (place + step).astype(np.int64)
-            return place, word, share
-
-        none = np.zeros(len(stream.words))
-        (left, before, share_before), (right, after, share_after) = (beside(side, none) for side in (-1, 1))
-        pairs, firsts, lasts = data.neighbours
-        if (before < 0) != (after < 0):  # at an edge
-            others = np.flatnonzero((train.labels == self.label)[: stream.n_documents] & (np.diff(starts) > 0))
-            others = np.setdiff1d(others, some)
-            there = ids[starts[others] if before < 0 else starts[others + 1] - 1]
-            usual = np.bincount(there, minlength=len(none)) / max(1, len(there))
-            # in a slot, as for names after "sent by", the word beside it has the same place in other texts, whatever their class
-            for step in (-1, len(words)):
-                there = (at + step >= begin) & (at + step < end)
-                often = np.bincount(ids[(at + step)[there]], minlength=1)
-                places = np.flatnonzero(ids == often.argmax()) if often.max() > 0.8 * len(at) else np.empty(0, np.int64)
-                document = np.searchsorted(starts, places, "right") - 1
-                from_edge = places - starts[document] if before < 0 else starts[document + 1] - places
-                own = np.isin(document, some)
-                if len(places) and own.any():
-                    elsewhere, fixed = np.unique(document[~own]), np.bincount(from_edge[own]).argmax()
-                    same = np.unique(document[~own & (from_edge == fixed)])
-                    rest = np.bincount(train.labels[elsewhere], minlength=train.n_classes)
-                    many = len(same) >= max(len(some) / 2, 0.8 * len(elsewhere))
-                    if many and not self._leans(rest, self.label, train):
-                        return True
-            place, most, share = beside(1 if before < 0 else -1, usual)
-            if share > 0.5:
-                return bool(share <= 2 * usual[most])
-            around = ids[place[(place >= begin) & (place < end)]].astype(np.int64)
-            known, recurring = firsts if before < 0 else lasts
-            found = Share.count(int(np.isin(around, known).sum()), len(around))
-            return len(around) >= 8 and found.value >= 0.6 * recurring and found.low >= recurring / 3
+        sides, none = (at - 1, at + len(words)), np.zeros(len(stream.words))
+        left, before, share_before = _beside(ids, sides[0], -1, begin, end, none)
+        right, after, share_after = _beside(ids, sides[1], 1, begin, end, none)
+        if (before < 0) != (after < 0):
+            return self._was_put_at_edge(data, some, sides, begin, end, before < 0)
         inside = (left >= begin) & (right < end)
         if max(share_before, share_after) > 0.5 or inside.sum() < 8 or int((right - left).max()) > 4:
             return False
@@ -322,6 +268,63 @@ class Candidate:
         texts = pl.Series(data.train.corpus.texts.gather(some[:60]), dtype=pl.String).str.to_lowercase()
         if 2 * texts.str.contains(r"\w\s+" + r"\s+".join(names) + r"\s+\w").sum() < len(texts):
             return False  # interjections stand beside punctuation, and sentences between it
-        around, (known, recurring) = ids[left[inside]].astype(np.int64) * len(stream.words) + ids[right[inside]], pairs
-        found = Share.count(int(np.isin(around, known).sum()), len(around))
+        pairs, recurring = data.neighbours[0]
+        around = ids[left[inside]].astype(np.int64) * len(stream.words) + ids[right[inside]]
+        found = Share.count(int(np.isin(around, pairs).sum()), len(around))
         return found.value >= 0.8 * recurring and found.low >= 0.5 * recurring
+
+    def _was_put_at_edge(
+        self, data: AuditData, some: Ints, sides: tuple[Ints, Ints], begin: Ints, end: Ints, first: bool
+    ) -> bool:
+        """Whether it was put before finished texts (`first`), or after them: the word next to it begins or ends other texts. Or it
+        fills a slot: the fixed word beside it has the same place in other texts, whatever their class, as "by" before other names.
+
+        Args:
+            data: what is audited.
+            some: documents that contain it.
+            sides: the places before and after it in the stream of tokens.
+            begin: where the documents of these places begin.
+            end: where they end.
+            first: whether it is at their start.
+        """
+        stream, train = next(iter(data.train.stream)), data.train.counts
+        ids, starts = stream.ids, stream.starts
+        for side in sides:
+            often = np.bincount(ids[side[(side >= begin) & (side < end)]], minlength=1)
+            places = np.flatnonzero(ids == often.argmax()) if often.max() > 0.8 * len(side) else np.empty(0, np.int64)
+            document = np.searchsorted(starts, places, "right") - 1
+            from_edge = places - starts[document] if first else starts[document + 1] - places
+            own = np.isin(document, some)
+            if own.any():
+                same = np.unique(document[~own & (from_edge == np.bincount(from_edge[own]).argmax())])
+                elsewhere = np.unique(document[~own])
+                rest = np.bincount(train.labels[elsewhere], minlength=train.n_classes)
+                enough = len(same) >= max(len(some) / 2, 0.8 * len(elsewhere))
+                if enough and not self._leans(rest, self.label, train):
+                    return True
+        others = np.flatnonzero((train.labels == self.label)[: stream.n_documents] & (np.diff(starts) > 0))
+        others = np.setdiff1d(others, some)
+        usual = np.bincount(ids[starts[others] if first else starts[others + 1] - 1], minlength=len(stream.words))
+        place, most, share = _beside(ids, sides[first], 1 if first else -1, begin, end, usual / max(1, len(others)))
+        if share > 0.5:  # is it as frequent there in other texts of the class?
+            return bool(share <= 2 * usual[most] / max(1, len(others)))
+        known, recurring = data.neighbours[1 if first else 2]
+        around = ids[place[(place >= begin) & (place < end)]].astype(np.int64)
+        found = Share.count(int(np.isin(around, known).sum()), len(around))
+        # words that belong to a phrase reach a third to a half of what chance brings
+        return len(around) >= 8 and found.value >= 0.6 * recurring and found.low >= recurring / 3
+
+
+def _beside(ids: Positions, place: Ints, step: int, begin: Ints, end: Ints, usual: Floats) -> tuple[Ints, int, float]:
+    """Where the neighbour of a phrase is, from the place beside it on (`step`): behind words that always come with it, and so are
+    part of it, but are not usual there; the most frequent neighbour, −1 beyond the edge of most texts; and its share."""
+    for _ in range(8):
+        there = (place >= begin) & (place < end)
+        if there.sum() < 0.2 * len(there):
+            return place, -1, 1.0
+        often = np.bincount(ids[place[there]])
+        word, share = int(often.argmax()), float(often.max() / len(there))
+        if share <= 0.8 or share <= 2 * usual[word]:
+            break
+        place = (place + step).astype(np.int64)
+    return place, word, share

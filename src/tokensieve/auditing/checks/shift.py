@@ -25,7 +25,6 @@ class Shift(Check):
     tasks = (Labels,)
     apart, sure = 0.03, 0.001
     weight = 0.01  # of the difference: it decides nothing
-    most = 8  # classes
 
     def find(self, data: AuditData) -> Findings:
         train, found, sizes = data.train.counts, data.importance, data.class_sizes
@@ -37,7 +36,7 @@ class Shift(Check):
         # in standard deviations: 10% against 1% is more of a mark than 60% against 45%
         strength = apart / np.sqrt(np.maximum(rate * (1 - rate), 1 / n**2))
         strength[(found.q_value[types] >= self.sure) | (apart < self.apart)] = 0
-        for k in np.argsort(-strength.max(axis=0, initial=0), kind="stable")[: self.most].tolist():
+        for k in np.argsort(-strength.max(axis=0, initial=0), kind="stable")[:8].tolist():
             rows = [i for i in np.argsort(-strength[:, k], kind="stable").tolist() if strength[i, k] > 0]
             if not rows:
                 return
