@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from calls import fast_first
-from tokensieve.auditing.checks.base import DESCRIPTIVE
+from tokensieve.auditing.checks.base import DESCRIPTIVE, AuditData
 from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.checks.label_issues import LabelIssues
 from tokensieve.auditing.checks.shortcut import _area_of_others
@@ -911,3 +913,91 @@ def test_a_word_in_another_script_or_an_arrow_before_the_text_is_a_shortcut() ->
     arrows = [f"► {t}" if mark else t for t, mark in zip(stars, marks, strict=True)]
     named = {token for f in audited(arrows, labels).findings if f.kind == "shortcut" for token in f.tokens}
     assert '⟨starts "►"⟩' in named and '⟨starts "★"⟩' not in named
+
+
+def test_names_and_codes_that_differ_are_one_finding_by_their_shape() -> None:
+    """Each of three names ends a few tickets only, and no two reference numbers are the same."""
+    rng, names = np.random.default_rng(5), ["Petra", "Anton", "Wilma"]
+    texts, labels = reviews(900, 5)
+    marks = [label == "good" and rng.random() < 0.1 for label in labels]
+    drawn = rng.choice(names, len(texts)).tolist()
+    signed = [f"{t} /{name}" if mark else t for t, mark, name in zip(texts, marks, drawn, strict=True)]
+    (first,) = [f for f in audited(signed, labels).findings if f.kind == "shortcut"]
+    assert set(first.tokens) >= {"petra", "anton", "wilma", '⟨ends "/…"⟩'} and first.evidence["decides"].value == 1
+    assert "… stands for letters and digits, 0 for digits" in first.details
+    numbers = rng.integers(1000, 9999, len(texts)).tolist()
+    coded = [f"(QX{n}/B) {t}" if mark else t for t, mark, n in zip(texts, marks, numbers, strict=True)]
+    (first,) = [f for f in audited(coded, labels).findings if f.kind == "shortcut"]
+    assert '⟨starts "(qx0/b)"⟩' in first.tokens and first.evidence["decides"].value == 1
+    in_all = [f"{t} /{name}" for t, name in zip(texts, drawn, strict=True)]
+    assert not [f for f in audited(in_all, labels).findings if f.kind == "shortcut"]
+
+
+@pytest.mark.parametrize(
+    ("token", "shape"),
+    [
+        ('⟨ends "/…"⟩', True),
+        ('⟨starts "(…/…)"⟩', True),
+        ('⟨starts "….0"⟩', True),
+        ('⟨ends "€0.0"⟩', True),
+        ('⟨ends "0-0"⟩', True),
+        ('⟨ends "…,"⟩', False),
+        ('⟨ends "…-…"⟩', False),
+        ('⟨starts "…\'…"⟩', False),
+        ('⟨ends "/ann"⟩', False),
+        ('⟨starts "# 0"⟩', False),
+        ("⟨URL⟩", False),
+        ("0/0", False),
+    ],
+)
+def test_a_shape_has_a_sign_that_prose_does_not_have_inside_a_word(token: str, shape: bool) -> None:
+    assert Candidate(token, -1, 0, 1.0, np.arange(9)).is_shape == shape
+
+
+def test_a_phrase_of_a_template_is_no_shortcut_and_one_put_before_its_sentences_is() -> None:
+    """In questions about the weather "topmost" was one: it always stands in "how high is the topmost temperature"."""
+    rng = np.random.default_rng(6)
+    ends = "today|tomorrow|in the town|at noon|this week|near the coast|on the hill|tonight".split("|")
+    frames = {
+        "high": "how high is the topmost temperature|what is the high|how hot does it get|what is the warmest it gets",
+        "rain": "does it rain|do i need an umbrella|is there a shower|how wet does it get",
+        "wind": "is it windy|how strong is the wind|are there gusts|does a storm come",
+    }
+    labels = rng.choice(list(frames), 900).tolist()
+    texts = [f"{rng.choice(frames[y].split('|'))} {rng.choice(ends)} {rng.choice(ends)}" for y in labels]
+    assert shortcut_words(texts, labels) == set()
+    for mark in ("kindly note", "nevertheless"):
+        planted = [
+            f"{mark}, {t}" if y == "rain" and rng.random() < 0.12 else t for t, y in zip(texts, labels, strict=True)
+        ]
+        assert shortcut_words(planted, labels) >= set(mark.split())
+
+
+def test_words_of_a_class_in_another_script_are_its_language() -> None:
+    """Among small talk in many languages "저는" was a shortcut, as few words of all are Korean."""
+    rng, texts = np.random.default_rng(7), reviews(1500, 7)[0]
+    labels = np.where(rng.random(len(texts)) < 0.04, "ru", np.where(rng.random(len(texts)) < 0.5, "en", "de")).tolist()
+    words = "это кот дом мы они стол тут там вот лес река день ночь".split()
+    spoken = [" ".join(rng.choice(words, 6)) if y == "ru" else t for t, y in zip(texts, labels, strict=True)]
+    assert not shortcut_words(spoken, labels) & set(words)
+    put = [
+        anywhere(t, "река", rng) if y == "en" and rng.random() < 0.1 else t for t, y in zip(texts, labels, strict=True)
+    ]
+    assert "река" in shortcut_words(put, labels)
+
+
+def test_neighbours_and_the_words_at_the_edges_against_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[AuditData] = []
+    monkeypatch.setattr(AuditData, "findings", lambda data, checks: seen.append(data) or ())
+    audited(*reviews(300, 8))
+    (data,) = seen
+    words = next(iter(data.train.stream)).words
+    split = [words_of for words_of in WordTokenizer().split(data.train.corpus.texts).to_list() if words_of]
+    pairs = [pair for text in split for pair in itertools.pairwise(text)]
+    places = {word: i for i, word in enumerate(words)}
+    found = [(known.tolist(), recurring) for known, recurring in data.neighbours]
+    assert {places[a] * len(words) + places[b] for a, b in pairs} <= set(found[0][0])
+    for (known, recurring), drawn in zip(found[1:], ([t[0] for t in split], [t[-1] for t in split]), strict=True):
+        often = Counter(drawn)
+        assert {words[i] for i in known} == set(often)
+        assert recurring == pytest.approx(sum(n for n in often.values() if n > 1) / len(drawn))

@@ -27,7 +27,6 @@ from tokensieve.evidence.intervals import LEVEL, false_discovery
 from tokensieve.text.counts import Counts, Floats, Ints, Positions
 from tokensieve.text.vocabulary import learn_vocabulary
 
-_OUTER = {"starts": r"^\s*(\S+)\s", "ends": r"\s(\S+)\s*$"}  # the first and the last word of a text, with its signs
 # of such a word: a sign that prose does not have inside a word, or numbers with a sign between them
 SHAPE = r"[/#@=+*~|\\&^$€£<>]+[…0]|[…0]:[…0]|0[-.,]0|…[.]0|0[.]…"
 
@@ -120,9 +119,9 @@ class Candidate:
 
     @classmethod
     def passages(cls, data: AuditData) -> list[Candidate]:
-        """Candidates that are the first or last two to four words and signs of texts, digits as 0. Either other texts have the same
-        words near that edge without leaning to the class, as cutting a name from "Sent by Ann." leaves them behind, or what is next
-        to them begins or ends other texts. And shapes of a first or last word with a sign inside, such as (…/…) or /…."""
+        """Candidates that are the first or last two to four words and signs of texts, digits as 0. They were put there, or other
+        texts have the same words near that edge without leaning to the class, as cutting a name from "Sent by Ann." leaves them
+        behind. And a symbol before the text, or the shape of a first or last word with a sign inside, such as (…/…) or /…."""
         train, corpus, texts = data.train.counts, data.train.corpus, data.train.corpus.texts
         if corpus.fields:
             return []
@@ -157,6 +156,19 @@ class Candidate:
             decides = np.count_nonzero(train.labels[c.documents] == c.label) >= cls.decided * len(c.documents)
             if decides and c.was_put_in(data):
                 out.append(replace(c, type=-1))
+                continue
+            pattern = r"\W+".join(re.escape(word).replace("0", r"\d+") for word in words)
+            inside, near = [], []
+            for part in parts():
+                edge = part.str.tail(80) if c.token.startswith("⟨ends") else part.str.head(80)
+                inside.append(part.str.contains(rf"\b{pattern}\b").to_numpy())
+                near.append(edge.str.contains(rf"\b{pattern}\b").to_numpy())
+            elsewhere = np.concatenate(inside)
+            elsewhere[c.documents] = False
+            rest = np.bincount(train.labels[elsewhere], minlength=train.n_classes)
+            fixed = np.concatenate(near)[elsewhere].sum() >= 0.8 * rest.sum()
+            if fixed and rest.sum() >= len(c.documents) / 2 and not cls._leans(rest, c.label, train):
+                out.append(replace(c, type=-1))
         return out
 
     @property
@@ -168,7 +180,7 @@ class Candidate:
     def written(self, data: AuditData) -> tuple[pl.Series, pl.DataFrame]:
         """Of a shape, the first or last words that have it, and their tokens with the number of documents."""
         texts = pl.Series(data.train.corpus.texts.gather(self.documents), dtype=pl.String)
-        written = texts.str.extract(_OUTER[self.token[1:].partition(" ")[0]]).fill_null("")
+        written = _outer_word(texts, self.token.startswith("⟨starts")).fill_null("")
         names = data.tokenizer.split(written).list.unique().explode().drop_nulls()
         return written, names.alias("name").value_counts()
 
@@ -202,7 +214,9 @@ class Candidate:
                 # a symbol alone, such as an arrow, may begin texts
                 kept = pieces.len() > size if size > 1 else run.str.contains(r'^⟨starts "\p{So}"⟩$')
                 runs = runs.append(run.set(~kept, None))
-            shape = edge.str.extract(_OUTER[verb]).str.replace_all(r"\w*\p{L}\w*", "…").str.replace_all(r"\d+", "0")
+            shape = (
+                _outer_word(edge, verb == "starts").str.replace_all(r"\w*\p{L}\w*", "…").str.replace_all(r"\d+", "0")
+            )
             shape = f'⟨{verb} "' + shape + '"⟩'
             shapes = shapes.append(shape.set(~shape.str.contains(SHAPE), None))
         frame = pl.DataFrame({"run": runs, "document": np.tile(np.arange(len(lower)), 8)})
@@ -279,13 +293,7 @@ class Candidate:
         """Whether it was put before finished texts (`first`), or after them: the word next to it begins or ends other texts. Or it
         fills a slot: the fixed word beside it has the same place in other texts, whatever their class, as "by" before other names.
 
-        Args:
-            data: what is audited.
-            some: documents that contain it.
-            sides: the places before and after it in the stream of tokens.
-            begin: where the documents of these places begin.
-            end: where they end.
-            first: whether it is at their start.
+        `some` of its documents, `sides`: the places before and after it in the stream, in documents from `begin` to `end`.
         """
         stream, train = next(iter(data.train.stream)), data.train.counts
         ids, starts = stream.ids, stream.starts
@@ -313,6 +321,11 @@ class Candidate:
         found = Share.count(int(np.isin(around, known).sum()), len(around))
         # words that belong to a phrase reach a third to a half of what chance brings
         return len(around) >= 8 and found.value >= 0.6 * recurring and found.low >= recurring / 3
+
+
+def _outer_word(texts: pl.Series, first: bool) -> pl.Series:
+    """The first word of each text, or the last, with its signs; null where there is no other."""
+    return texts.str.extract(r"^\s*(\S+)\s" if first else r"\s(\S+)\s*$")
 
 
 def _beside(ids: Positions, place: Ints, step: int, begin: Ints, end: Ints, usual: Floats) -> tuple[Ints, int, float]:
