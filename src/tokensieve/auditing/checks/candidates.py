@@ -119,9 +119,9 @@ class Candidate:
 
     @classmethod
     def passages(cls, data: AuditData) -> list[Candidate]:
-        """Candidates that are the first or last two to four words and signs of texts, digits as 0. They were put there, or other
-        texts have the same words near that edge without leaning to the class, as cutting a name from "Sent by Ann." leaves them
-        behind. And a symbol before the text, or the shape of a first or last word with a sign inside, such as (…/…) or /…."""
+        """Candidates that are the first or last two to four words and signs of texts, digits as 0, where other texts have the same
+        words near that edge without leaning to the class: what cutting a name from "Sent by Ann." leaves behind. And a symbol
+        before the text, or the shape of a first or last word with a sign inside, such as (…/…) or /…."""
         train, corpus, texts = data.train.counts, data.train.corpus, data.train.corpus.texts
         if corpus.fields:
             return []
@@ -152,10 +152,6 @@ class Candidate:
             if re.fullmatch(r'⟨starts "\W"⟩', c.token) or (c.is_shape and c.way > cls.pure):
                 out.append(replace(c, type=-1))
             if sum(map(str.isalpha, words)) < 2:
-                continue
-            decides = np.count_nonzero(train.labels[c.documents] == c.label) >= cls.decided * len(c.documents)
-            if decides and c.was_put_in(data):
-                out.append(replace(c, type=-1))
                 continue
             pattern = r"\W+".join(re.escape(word).replace("0", r"\d+") for word in words)
             inside, near = [], []
@@ -256,8 +252,7 @@ class Candidate:
         """Whether it, or the short phrase that it always is in, stands between words that are neighbours elsewhere, about as often
         as any two neighbours are: what was put into finished texts does, and a word that belongs there does not. At the start and
         the end of texts, whether it was put there (`_was_put_at_edge`)."""
-        stream, passage = next(iter(data.train.stream)), self.token.partition('"')[2]
-        words = re.findall(r"\w+", passage) if passage else self.token.split(" ")
+        stream, words = next(iter(data.train.stream)), self.token.split(" ")
         ids, starts = stream.ids, stream.starts
         if not {*words} <= {*stream.words}:
             return False  # of texts in files, the first part lacks it
@@ -267,7 +262,7 @@ class Candidate:
         for i, word in enumerate(words):
             here = (at + i < end) & (ids[np.minimum(at + i, end - 1)] == stream.words.index(word))
             at, begin, end = at[here], begin[here], end[here]
-        if len(at) < 8:  # too few, or words of a passage that the tokenizer splits in another way
+        if len(at) < 8:
             return False
         sides, none = (at - 1, at + len(words)), np.zeros(len(stream.words))
         left, before, share_before = _beside(ids, sides[0], -1, begin, end, none)

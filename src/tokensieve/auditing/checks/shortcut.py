@@ -7,7 +7,9 @@ strong predictors, no findings. What makes one suspicious is a sign that no writ
 - a weak one (a number, a fixed place, another script, markup), or being all but certain, where the token is *apart*: the other
   words of ten documents or more do not tell which contain it (`_company`). Words of the subject keep company: "coin" has "heads";
 - being all but certain and put between words that are neighbours elsewhere (`Candidate.was_put_in`), where company tells little:
-  in short or templated texts.
+  in short or templated texts. A fixed place or phrase must have been put there as well: the word next to it begins or ends other
+  texts, or it fills a slot. "topmost" in "how high is the topmost temperature today" was not, as no text begins with "today";
+- the shape of a first or last word, such as /… or (…/…), where names or codes differ from text to text.
 
 Where many words are as reliable, they are a vocabulary, as of a language: none is suspicious for being certain, and a number
 or a fixed place must show no company at all. Words of the class's name, their relatives (the same first four letters; three if
@@ -56,8 +58,10 @@ class Shortcut(Check):
         "Strong predictors that look like artefacts. A token or formatting feature is a strong predictor if it appears in at least "
         "1% of a class (q < 0.05) and is either among the most informative or has a conservative bound on its class association "
         "that is more than halfway to certainty. Formatting, codes and addresses always count as artefacts. Numbers, markup, words "
-        "in another script or a fixed position and nearly certain tokens count in ten documents or more (fixed phrases in fewer), "
-        "if their other words do not tell which contain them. Other strong predictors are listed apart, as what labels are about."
+        "in another script or a fixed position, names and codes of one shape at either end of texts and nearly certain tokens "
+        "count in ten documents or more (fixed phrases in fewer), if their other words do not tell which contain them. Words "
+        "in a fixed position must also fill a slot, as in “sent by …”, or the word next to them must begin or end other texts. "
+        "Other strong predictors are listed apart, as what labels are about."
     )
     action = (
         "Will these also appear where your model is used? If not, mask them and audit again to see what accuracy "
@@ -230,7 +234,8 @@ class Shortcut(Check):
             return ()  # a habit of writers that decides less is a shift (`Shift`)
         if c.signs and (c.type < 0 or not set(c.signs) & STRONG) and self._in_phrase_of_subject(c, data):
             return ()
-        if not c.is_shape and (
+        passage = c.type < 0 and Formatting.includes(c.token)
+        if not passage and (
             CODE.search(c.token) or Sign.FORMATTING in c.signs or {Sign.MARKUP, Sign.NUMBER} <= set(c.signs)
         ):
             return c.signs
@@ -239,8 +244,8 @@ class Shortcut(Check):
         name, words = (_WORD.findall(text.lower()) for text in texts)
         if any(_related_words(a, b) for a in name for b in words):
             return ()
-        if c.is_shape:  # a code that the words of a subject go with belongs to it
-            return c.signs if self._company(c, data)[0] < 1 else ()
+        if passage:  # one that the words of a subject go with belongs to it
+            return c.signs if len(c.documents) >= self.least and self._company(c, data)[0] < 1 else ()
         certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
         pure = bool((train.labels[c.documents] == c.label).all())
         exact = pure and len(c.documents) >= self.enough and " " not in c.token
