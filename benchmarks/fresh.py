@@ -52,8 +52,8 @@ used, on the code before them (commit d985427a) and after them: names `reported 
 For a last change, twelve sets were added (`later_sets.py`), again split before any of them was audited: every second one in
 alphabetical order, from the first, is for development, the other six are for the report. These six (seeds 0 and 1) and the reported
 half of the first sets (seeds 6 and 7, which nobody had used) are run on the code before the change (commit d5008130) and after it:
-names `last before`, `last after`. Written down on 27 November 2026, 10:23, before
-any audit of these six.
+names `last before`, `last after`. Written down on 27 November 2026, 10:23, before any audit of these six. `last after` was
+started three times, because the change went on; the first two were stopped and deleted unread.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import pytest
 
 import fresh
 from fresh_sets import NATURAL, SETS
+from later_sets import LATER
 from tokensieve.auditing.findings import Finding
 from tokensieve.text.formatting import FORMATTING, Formatting
 from tokensieve.text.tokenizers import WordTokenizer
@@ -90,7 +91,8 @@ def test_every_mark_puts_its_tokens_into_a_text(name: str) -> None:
 
 
 def test_marks_are_planted_about_equally_often_in_a_tenth_of_a_class() -> None:
-    times = Counter(mark for name in SETS for mark in fresh.marks_of(name, 0))
+    assert not set(SETS) & set(LATER) and set(NATURAL) <= {*SETS, *LATER}
+    times = Counter(mark for name in SETS + LATER for mark in fresh.marks_of(name, 0))
     assert set(times) == set(fresh.MARKS) and max(times.values()) - min(times.values()) <= 1
     frame = pl.DataFrame({"text": [f"text {i}" for i in range(500)], "label": ["a"] * 300 + ["b"] * 150 + ["c"] * 50})
     for seed in range(5):
