@@ -191,9 +191,9 @@ class Candidate:
         names = names.filter(pl.col("count") >= max(FLOOR, len(written) // 5))
         types = np.flatnonzero(np.isin(counts.tokens, names["name"].to_numpy()))
         words = [
-            replace(self, token=str(counts.tokens[s]), type=int(s), documents=documents, signs=(Sign.MARKUP,))
+            replace(self, token=str(counts.tokens[s]), type=int(s), documents=inside, signs=(Sign.MARKUP,))
             for s, documents in zip(types, counts.holders(types), strict=True)
-            if np.isin(documents, self.documents).sum() >= self.common * len(documents)
+            if len(inside := np.intersect1d(documents, self.documents)) >= self.common * len(documents)
         ]
         return [replace(self, token=token), *words]
 
@@ -248,10 +248,10 @@ class Candidate:
         enough = len(texts) >= max(FLOOR, self.coverage * train.class_sizes[self.label])
         return one if enough and one.way > self.less_pure else None
 
-    def was_put_in(self, data: AuditData) -> bool:
+    def was_put_in(self, data: AuditData, unsure: bool = False) -> bool:
         """Whether it, or the short phrase that it always is in, stands between words that are neighbours elsewhere, about as often
         as any two neighbours are: what was put into finished texts does, and a word that belongs there does not. At the start and
-        the end of texts, whether it was put there (`_was_put_at_edge`)."""
+        the end of texts, whether it was put there (`_was_put_at_edge`); `unsure` where most texts begin or end in their own way."""
         stream, words = next(iter(data.train.stream)), self.token.split(" ")
         ids, starts = stream.ids, stream.starts
         if not {*words} <= {*stream.words}:
@@ -268,7 +268,7 @@ class Candidate:
         left, before, share_before = _beside(ids, sides[0], -1, begin, end, none)
         right, after, share_after = _beside(ids, sides[1], 1, begin, end, none)
         if (before < 0) != (after < 0):
-            return self._was_put_at_edge(data, some, sides, begin, end, before < 0)
+            return self._was_put_at_edge(data, some, sides, begin, end, before < 0, unsure)
         inside = (left >= begin) & (right < end)
         if max(share_before, share_after) > 0.5 or inside.sum() < 8 or int((right - left).max()) > 4:
             return False
@@ -283,7 +283,7 @@ class Candidate:
         return found.value >= 0.8 * recurring and found.low >= 0.5 * recurring
 
     def _was_put_at_edge(
-        self, data: AuditData, some: Ints, sides: tuple[Ints, Ints], begin: Ints, end: Ints, first: bool
+        self, data: AuditData, some: Ints, sides: tuple[Ints, Ints], begin: Ints, end: Ints, first: bool, unsure: bool
     ) -> bool:
         """Whether it was put before finished texts (`first`), or after them: the word next to it begins or ends other texts. Or it
         fills a slot: the fixed word beside it has the same place in other texts, whatever their class, as "by" before other names.
@@ -315,7 +315,8 @@ class Candidate:
         around = ids[place[(place >= begin) & (place < end)]].astype(np.int64)
         found = Share.count(int(np.isin(around, known).sum()), len(around))
         # words that belong to a phrase reach a third to a half of what chance brings
-        return len(around) >= 8 and found.value >= 0.6 * recurring and found.low >= recurring / 3
+        enough = len(around) >= 8 and found.value >= 0.6 * recurring and found.low >= recurring / 3
+        return enough or (unsure and recurring < 0.5)
 
 
 def _outer_word(texts: pl.Series, first: bool) -> pl.Series:
