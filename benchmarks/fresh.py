@@ -53,10 +53,12 @@ For a last change, twelve sets were added (`later_sets.py`), again split before 
 alphabetical order, from the first, is for development, the other six are for the report. These six (seeds 0 and 1) and the reported
 half of the first sets (seeds 6 and 7, which nobody had used) are run on the code before the change (commit d5008130) and after it:
 names `last before`, `last after`. Written down on 27 November 2026, 10:23, before any audit of these six. `last after` was
-started three times, because the change went on; the first two were stopped and deleted unread. Afterwards two details were mended on the sets for development (a word that gives a
-shape its documents was not always named, and a fixed place is taken as it is where most texts begin or end in their own way). The
-six sets with seed 2 and the others with seed 8 are run again on the code before everything (d5008130) and after it: names
-`final before`, `final after`. Written down at 12:22, before either was run.
+started three times, because the change went on; the first two were stopped and deleted unread.
+
+Then two details were mended on the sets for development: a word that gives a shape its documents was not always named, and a
+fixed place is taken as it is where most texts begin or end in their own way. The six sets with seed 2 and the others with seed 8
+are run on the code before everything (d5008130) and after it: names `final before`, `final after`. Written down at 12:20, before
+either was run.
 """
 
 from __future__ import annotations
