@@ -320,8 +320,8 @@ class Candidate:
 
 
 def _outer_word(texts: pl.Series, first: bool) -> pl.Series:
-    """The first word of each text, or the last, with its signs; null where there is no other."""
-    return texts.str.extract(r"^\s*(\S+)\s" if first else r"\s(\S+)\s*$")
+    """The first word of each text, or the last, with its signs but for a stop behind it; null where there is no other."""
+    return texts.str.extract(r"^\s*(\S+?)[.,!?;:]*\s" if first else r"\s(\S+?)[.,!?;:]*\s*$")
 
 
 def _beside(ids: Positions, place: Ints, step: int, begin: Ints, end: Ints, usual: Floats) -> tuple[Ints, int, float]:
