@@ -1001,3 +1001,13 @@ def test_neighbours_and_the_words_at_the_edges_against_a_loop(monkeypatch: pytes
         often = Counter(drawn)
         assert {words[i] for i in known} == set(often)
         assert recurring == pytest.approx(sum(n for n in often.values() if n > 1) / len(drawn))
+
+
+def test_a_value_of_another_column_that_decides_the_label_is_a_shortcut() -> None:
+    """It has its place in every document, and no text begins or ends beside it."""
+    texts, labels = reviews(400, 9)
+    agents = ["Jonas" if label == "good" and i % 3 else "Mia" for i, label in enumerate(labels)]
+    frame = pl.DataFrame({"text": texts, "label": labels, "agent": agents})
+    corpus = read_corpus(frame, text="text", label="label", columns=["agent"])
+    found = audit(corpus, Settings(baseline=False, thorough=False, validation_share=0.0)).findings
+    assert "agent:jonas" in {token for f in found if f.kind == "shortcut" for token in f.tokens}

@@ -258,7 +258,10 @@ class Shortcut(Check):
                 return ()  # too few to show that it keeps no company
             if set(c.signs) <= {Sign.EDGE, Sign.SCRIPT} and not (certain or exact or few):
                 return ()  # many sentences begin with "wow"
-            if set(c.signs) <= {Sign.BOILERPLATE, Sign.EDGE} and not c.was_put_in(data, unsure=True):
+            placed = (
+                set(c.signs) <= {Sign.BOILERPLATE, Sign.EDGE} and not data.train.corpus.fields
+            )  # they have edges of their own
+            if placed and not c.was_put_in(data, unsure=True):
                 return ()  # in short texts words and phrases have their place
         else:
             held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
