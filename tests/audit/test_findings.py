@@ -948,6 +948,7 @@ def test_names_and_codes_that_differ_are_one_finding_by_their_shape() -> None:
         ('⟨starts "# 0"⟩', False),
         ("⟨URL⟩", False),
         ("0/0", False),
+        ('a"#0', False),
     ],
 )
 def test_a_shape_has_a_sign_that_prose_does_not_have_inside_a_word(token: str, shape: bool) -> None:

@@ -27,7 +27,7 @@ from tokensieve.evidence.intervals import LEVEL, false_discovery
 from tokensieve.text.counts import Counts, Floats, Ints, Positions
 from tokensieve.text.vocabulary import learn_vocabulary
 
-# of such a word: a sign that prose does not have inside a word, or numbers with a sign between them
+# a first or last word, … for letters and 0 for digits, with a sign that prose does not have there, or between numbers
 SHAPE = r"[/#@=+*~|\\&^$€£<>]+[…0]|[…0]:[…0]|0[-.,]0|…[.]0|0[.]…"
 
 
@@ -170,8 +170,9 @@ class Candidate:
     @property
     def is_shape(self) -> bool:
         """Whether it is the shape of a first or last word: … for letters and digits, 0 for digits, and signs."""
-        shape = self.token.partition('"')[2]
-        return " " not in shape and not any(map(str.isalpha, shape)) and bool(re.search(SHAPE, shape))
+        edge, _, shape = self.token.partition('"')
+        prose = " " in shape or any(map(str.isalpha, shape))
+        return edge in ("⟨starts ", "⟨ends ") and not prose and bool(re.search(SHAPE, shape))
 
     def written(self, data: AuditData) -> tuple[pl.Series, pl.DataFrame]:
         """Of a shape, the first or last words that have it, and their tokens with the number of documents."""

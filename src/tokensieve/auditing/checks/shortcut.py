@@ -258,11 +258,10 @@ class Shortcut(Check):
                 return ()  # too few to show that it keeps no company
             if set(c.signs) <= {Sign.EDGE, Sign.SCRIPT} and not (certain or exact or few):
                 return ()  # many sentences begin with "wow"
-            placed = (
-                set(c.signs) <= {Sign.BOILERPLATE, Sign.EDGE} and not data.train.corpus.fields
-            )  # they have edges of their own
+            # in short texts words and phrases have their place; fields have edges of their own
+            placed = set(c.signs) <= {Sign.BOILERPLATE, Sign.EDGE} and not data.train.corpus.fields
             if placed and not c.was_put_in(data, unsure=True):
-                return ()  # in short texts words and phrases have their place
+                return ()
         else:
             held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
             if not (certain or exact or few) or self.most_of_class < held < self.all_of_class:
@@ -307,12 +306,10 @@ class Shortcut(Check):
 
     def _nearly_contained(self, c: Candidate, larger: Candidate) -> bool:
         """Whether nearly all documents of a word contain the other, which is as sure a sign of the same class."""
-        passage = larger.type < 0  # which its words are in
-        if (
-            c.label != larger.label
-            or larger.way < c.way - self.nearly
-            or (Formatting.includes(larger.token) and not passage)
-        ):
+        form = larger.type >= 0 and Formatting.includes(
+            larger.token
+        )  # words belong to a passage, but not to another form
+        if form or c.label != larger.label or larger.way < c.way - self.nearly:
             return False
         both = len(np.intersect1d(c.documents, larger.documents, assume_unique=True))
         return not Formatting.includes(c.token) and both >= self.one_place * len(c.documents)
