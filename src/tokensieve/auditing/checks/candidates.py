@@ -255,6 +255,8 @@ class Candidate:
         the end of texts, whether it was put there (`_was_put_at_edge`); `unsure` where most texts begin or end in their own way."""
         stream, words = next(iter(data.train.stream)), self.token.split(" ")
         ids, starts = stream.ids, stream.starts
+        if unsure and stream.n_documents < data.train.counts.n_documents:
+            return True  # texts in files, of which only the first part is at hand: a fixed place counts as it is
         if not {*words} <= {*stream.words}:
             return False  # of texts in files, the first part lacks it
         some = self.documents[self.documents < stream.n_documents][:200]
