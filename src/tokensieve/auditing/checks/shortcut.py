@@ -149,6 +149,11 @@ class Shortcut(Check):
         predicts, types = [c.label for c in by_way], [c.type for c in by_way]
         held, right, counted = data.predicted(train.labels, [c.documents for c in by_way], predicts)
         sizes, labels = train.class_sizes, sorted(set(predicts))
+        typed = [c for c in by_way if c.type >= 0]
+        if typed and len(np.unique(np.concatenate([c.documents for c in typed]))) == len(
+            held
+        ):  # they stand for its phrases
+            types, predicts = [c.type for c in typed], [c.label for c in typed]
         if min(types) >= 0:  # phrases are known of the documents at hand alone
             sizes, counted = data.class_sizes, data.task.total(data.train, data.predicted_in, types, predicts)
         n, size, (n_held, n_right, n_inside) = int(sizes.sum()), int(sizes[labels].sum()), counted.tolist()
