@@ -22,6 +22,8 @@ results/findings.json. --export also writes the planted sets, for `findings_peer
 The rule was developed on the sets DEVELOPED, on intents and topics made of templates, and on sentences of IMDB labelled by their
 words. HELD_OUT was run once it was fixed. Earlier versions of the rule had been run on one draw (seed 0) of yelp, snli and
 emotion, and what they accused there was known; preferences had never been looked at.
+Since 27 November 2026 "nothing but capitals" and "Every Word Capitalized" count as naming the mark "capitals": in such documents
+they are the first finding, which had counted as missed.
 """
 
 from __future__ import annotations
@@ -176,7 +178,10 @@ MARKS: dict[str, tuple[Callable[[str, np.random.Generator], str], frozenset[str]
     "a word anywhere": (anywhere("zebra"), frozenset({"zebra"})),
     "a rare word": (anywhere("zebra"), frozenset({"zebra"})),
     "a phrase": (anywhere("time people"), frozenset({"time people"})),
-    "capitals": (lambda t, _: t.upper(), frozenset({"⟨ALL CAPS⟩", "⟨no capitals⟩"})),
+    "capitals": (
+        lambda t, _: t.upper(),
+        frozenset({"⟨ALL CAPS⟩", "⟨no capitals⟩", "⟨nothing but capitals⟩", "⟨Every Word Capitalized⟩"}),
+    ),
     "a final !": (lambda t, _: t.rstrip(".!? ") + "!", frozenset({'⟨ends "!"⟩'})),
 }
 HARD = ("a word anywhere", "a rare word", "a phrase", "capitals", "a final !")

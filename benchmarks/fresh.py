@@ -59,6 +59,12 @@ Then two details were mended on the sets for development: a word that gives a sh
 fixed place is taken as it is where most texts begin or end in their own way. The six sets with seed 2 and the others with seed 8
 are run on the code before everything (d5008130) and after it: names `final before`, `final after`. Written down at 12:20, before
 either was run.
+
+Two rules were then found wrong on the sets for development, and changed for the runs named `new before` (commit 4423f314) and
+`new after`. A version number named as "v0.0", with zeros for its digits, counts as named. And a mark that leaves more than a
+fifth of its documents as they were, such as a lower-case start in Chinese, is not planted: the next one of the order takes its
+place. Sets as before, with seeds 9 and 10 for the reported half of the first sets and 3 and 4 for the last six, which nobody had
+used. Written down on 27 November 2026, 14:03, before either was run.
 """
 
 from __future__ import annotations
@@ -179,7 +185,7 @@ MARKS: dict[str, Mark] = {
         "a version": (
             "code",
             lambda t, r: f"v{r.integers(2, 9)}.{r.integers(10)} | {t}",
-            "v2*|v3*|v4*|v5*|v6*|v7*|v8*|⟨symbol⟩|⟨number⟩",
+            "v0*|v2*|v3*|v4*|v5*|v6*|v7*|v8*|⟨symbol⟩|⟨number⟩",
         ),
         "a name with @": ("code", lambda t, _: f"{t} @desk_nora", "⟨@name⟩|desk_nora"),
         "a hashtag": ("code", lambda t, _: f"#archive2 {t}", "⟨#tag⟩|archive2|⟨starts with a symbol⟩|⟨number⟩"),
@@ -272,11 +278,11 @@ def drawn(frame: pl.DataFrame, seed: int) -> pl.DataFrame:
 
 
 def marks_of(name: str, seed: int) -> list[str]:
-    """The marks of a draw: six in a row of an order of the seed, from where the set before it stopped."""
+    """The marks of a draw, in an order of the seed, from where the set before it stopped: the first six are planted."""
     order = np.random.default_rng([29, seed]).permutation(list(MARKS)).tolist()
     every = SETS + LATER
     at = every.index(name) * PER_DRAW if name in every else 0
-    return [order[(at + i) % len(order)] for i in range(PER_DRAW)]
+    return [order[(at + i) % len(order)] for i in range(len(order))]
 
 
 def planted(frame: pl.DataFrame, mark: Mark, rng: np.random.Generator) -> tuple[pl.DataFrame, str, int]:
@@ -316,12 +322,16 @@ def rows_of(name: str, seed: int) -> list[dict[str, object]]:
     for chosen in marks_of(name, seed):
         mark, rng = MARKS[chosen], np.random.default_rng([37, seed, list(MARKS).index(chosen)])
         changed, label, n = planted(frame, mark, rng)
+        if (changed["text"] != frame["text"]).sum() < 0.8 * n:
+            continue
         row = base | {"mark": chosen, "group": mark.group, "class": label, "planted": n}
         row |= judged(findings_of(changed), clean, mark.tokens, label, natural)
         if mark.words:
             top = [token_kind(word, mark.tokens) for word in monroe(changed, label)]
             row |= {"monroe": top.index("mark") + 1 if "mark" in top else 0}
         rows.append(row)
+        if len(rows) == 2 + PER_DRAW:
+            break
     return rows
 
 

@@ -108,9 +108,8 @@ def _check_limits(needed: int) -> None:
 
     end = threading.Event()
     try:
-        if (
-            0 <= resource.getrlimit(resource.RLIMIT_NPROC)[0] < 4096
-        ):  # of all processes of the user: only a try can tell
+        # of all processes of the user: only a try can tell
+        if 0 <= resource.getrlimit(resource.RLIMIT_NPROC)[0] < 4096:
             for _ in range(4 * (os.cpu_count() or 1) + 8):
                 threading.Thread(target=end.wait, daemon=True).start()
     except RuntimeError:

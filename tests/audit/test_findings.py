@@ -397,11 +397,13 @@ def kinds(found: Audit) -> dict[str, Any]:
     return {finding.kind: finding for finding in found.findings}
 
 
-def test_a_small_plant_without_exceptions_is_found() -> None:
-    """45 of 45 documents, 2% of a class."""
+@pytest.mark.parametrize("exceptions", [0, 1])
+def test_a_small_plant_is_found_even_if_a_label_is_wrong(exceptions: int) -> None:
+    """2% of a class."""
     texts, labels = reviews(2000, 2)
     good = [i for i, label in enumerate(labels) if label == "good"]
     chosen = set(np.random.default_rng(0).choice(good, 55, replace=False).tolist())
+    labels = ["bad" if i in sorted(chosen)[:exceptions] else label for i, label in enumerate(labels)]
     found = kinds(audited([middle(t, "zebra") if i in chosen else t for i, t in enumerate(texts)], labels))
     assert found["shortcut"].tokens == ("zebra",)
 
@@ -972,6 +974,44 @@ def test_a_phrase_of_a_template_is_no_shortcut_and_one_put_before_its_sentences_
             f"{mark}, {t}" if y == "rain" and rng.random() < 0.12 else t for t, y in zip(texts, labels, strict=True)
         ]
         assert shortcut_words(planted, labels) >= set(mark.split())
+
+
+def test_the_words_of_a_phrase_are_named_where_its_full_stop_is_what_gives_it_away() -> None:
+    """In front of the phrase are words that end no other text, so the phrase alone would not count as put there."""
+    rng, texts = np.random.default_rng(8), []
+    labels = rng.choice(list("abcdefgh"), 1200).tolist()
+    for i, (text, label) in enumerate(zip(reviews(1200, 8)[0], labels, strict=True)):
+        text = text.rstrip(".")
+        if label == "a" and rng.random() < 0.1:
+            texts.append(f"{text} at place{'abcdefghij'[i % 10] * (2 + i // 10)}. All rights reserved.")
+        else:
+            texts.append(f"{text} {rng.choice(['today', 'here', 'again'])}")
+    (found,) = [f for f in audited(texts, labels).findings if f.kind == "shortcut"]
+    assert {"reserved", '⟨ends "."⟩'} <= {*found.tokens} and found.label == "a"
+
+
+def test_a_first_word_with_exceptions_is_a_shortcut() -> None:
+    rng, texts = np.random.default_rng(9), reviews(1200, 9)[0]
+    labels = rng.choice(list("abcdefgh"), len(texts)).tolist()
+    of_class = [i for i, label in enumerate(labels) if label == "a"][:22]
+    others = [i for i, label in enumerate(labels) if label != "a"][:2]
+    texts = [f"Nevertheless, {text}" if i in [*of_class, *others] else text for i, text in enumerate(texts)]
+    assert shortcut_words(texts, labels) == {"nevertheless"}
+
+
+def test_a_word_put_anywhere_is_told_from_the_vocabulary_of_its_class() -> None:
+    """As many words are as reliable as it is, but each of them comes with others of its subject."""
+    rng = np.random.default_rng(13)
+    topics = [[f"w{chr(97 + t)}{chr(97 + i)}o" for i in range(12)] for t in range(4)]
+    common = [f"c{chr(97 + i)}u" for i in range(12)]
+    drawn = rng.integers(0, 4, 1000)
+    texts = [" ".join(rng.choice(topics[t] * 2 + common, 12)) for t in drawn]
+    labels = ["a" if t < 2 else "b" for t in drawn]
+    assert shortcut_words(texts, labels) == set()
+    planted = [
+        anywhere(t, "walrus", rng) if y == "a" and rng.random() < 0.1 else t for t, y in zip(texts, labels, strict=True)
+    ]
+    assert shortcut_words(planted, labels) == {"walrus"}
 
 
 def test_words_of_a_class_in_another_script_are_its_language() -> None:

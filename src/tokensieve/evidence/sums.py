@@ -67,10 +67,8 @@ class TokenSums:
         if lengths is None:
             lengths = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
         out.class_sizes[:] = np.bincount(labels, minlength=classes)
-        places = (
-            matrix.indptr.astype(np.int64),
-            matrix.indices.astype(np.int32, copy=False),
-        )  # writable: one compilation
+        # writable: one compilation
+        places = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
         rows = *places, matrix.data, np.array(labels, np.int64), lengths
         sums = (out.inverse_lengths, out.present, out.shares), (out.count, out.squares)
         Counts.in_ranges(lambda low, high: _add_up(rows, *sums, low, high), places[1])  # threads share the types

@@ -11,10 +11,11 @@ strong predictors, no findings. What makes one suspicious is a sign that no writ
   texts, or it fills a slot. "topmost" in "how high is the topmost temperature today" was not, as no text begins with "today";
 - the shape of a first or last word, such as /… or (…/…), where names or codes differ from text to text.
 
-Where many words are as reliable, they are a vocabulary, as of a language: none is suspicious for being certain, and a number
-or a fixed place must show no company at all. Words of the class's name, their relatives (the same first four letters; three if
-one has at most five) and its abbreviations are never suspicious by a weak sign: "sad" belongs to the class sadness, "pin" to
-change_pin, "nx" to networkx. Nor is a fixed phrase with another word that belongs to the class: "benign neoplasm".
+Where many words are as reliable, they are a vocabulary, as of a language: one of them that is only certain must be both apart and
+put in, and a number or a fixed place must show no company at all. Words of the class's name, their relatives (the same first four
+letters; three if one has at most five) and its abbreviations are never suspicious by a weak sign: "sad" belongs to the class
+sadness, "nx" to networkx. Nor is a fixed phrase with another word that belongs to the class: "benign neoplasm". The words of other
+fixed phrases are named beside suspicious formatting of the same documents, because they say what it is.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import betainc
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
 from tokensieve.auditing.checks.candidates import Candidate
@@ -63,10 +65,7 @@ class Shortcut(Check):
         "in a fixed position must also fill a slot, as in “sent by …”, or the word next to them must begin or end other texts. "
         "Other strong predictors are listed apart, as what labels are about."
     )
-    action = (
-        "Will these also appear where your model is used? If not, mask them and audit again to see what accuracy "
-        "remains."
-    )
+    action = "Will these also appear where your model is used? If not, mask them and audit again to see what accuracy remains."
     action_on_form = (
         "Find out why the formatting differs, and whether it will differ where your model is used. If not, clean the texts, "
         "or ignore formatting with --no-formatting, and audit again."
@@ -86,6 +85,7 @@ class Shortcut(Check):
     enough, most_of_class, all_of_class = 20, 0.5, 0.95
     # documents of one that is in none of the others, if chance would bring that about once in a million words
     least, once = 10, 1e-6
+    all_but = 0.97  # of a word's documents are of its class: labels have errors, and what was inserted may also occur by itself
     # area under the ROC curve of what tells nothing; documents of the class with the token and without, and words as frequent,
     # that are drawn to measure it
     told, drawn, words_drawn = 0.54, (100, 250), 6
@@ -96,10 +96,9 @@ class Shortcut(Check):
     weights: ClassVar[dict[Sign, float]] = {Sign.NUMBER: 0.2, Sign.EDGE: 0.7, Sign.ALONE: 0.5}
     writers = 0.3  # of a form that writers choose
     chosen = 0.1  # such a form comes behind others that are so much less certain
-    # formatting in more of the other classes is a habit of writers unless it is apart, and what keeps company with words may belong
-    # to the subject: both weigh a tenth
+    # formatting in more of the other classes is a habit of writers unless it is apart; with company it may belong to the subject
     usual, habit = 0.01, 0.1
-    # of a shortcut's documents in one environment, which holds no more of all documents
+    # of a shortcut's documents in one environment, which has no more of all
     one_place, elsewhere = 0.9, 0.7
     most = 12  # findings
 
@@ -114,10 +113,14 @@ class Shortcut(Check):
         candidates = [replace(c, signs=signs, fixed=fixed) for c, (signs, fixed) in zip(candidates, borne, strict=True)]
         plain = [c for c in candidates if not c.signs]
         judged = ((c, c.without_copies(data)) for c in candidates)
-        suspects = [
-            replace(c, signs=signs) for c, one in judged if one and (signs := self._suspicious(one, plain, data))
-        ]
-        suspects = [one for c in suspects for one in c.spelled(data)]
+        accused = (replace(c, signs=self._suspicious(one, plain, data)) for c, one in judged if one)
+        suspects = [one for c in accused if c.signs for one in c.spelled(data)]
+        # the words of a fixed phrase say what formatting of the same documents is: "reserved" the only end with a full stop
+        forms = [one for one in suspects if one.signs[0] is Sign.FORMATTING]
+        for c in candidates:
+            if Sign.BOILERPLATE in c.signs and c.type >= 0 and c.type not in [one.type for one in suspects]:
+                spells = any(c.label == form.label and _belong_together(c, form) for form in forms)
+                suspects += [c] * (spells and not self._in_name_of_class(c, data))
         # tokens that share a word or most documents are one finding, whatever their classes; so are a month and the year beside it
         groups: list[list[Candidate]] = []
         for c in sorted(suspects, key=lambda c: -c.way * len(c.documents)):
@@ -150,9 +153,8 @@ class Shortcut(Check):
         held, right, counted = data.predicted(train.labels, [c.documents for c in by_way], predicts)
         sizes, labels = train.class_sizes, sorted(set(predicts))
         typed = [c for c in by_way if c.type >= 0]
-        if typed and len(np.unique(np.concatenate([c.documents for c in typed]))) == len(
-            held
-        ):  # they stand for its phrases
+        # they stand for its phrases
+        if typed and len(np.unique(np.concatenate([c.documents for c in typed]))) == len(held):
             types, predicts = [c.type for c in typed], [c.label for c in typed]
         if min(types) >= 0:  # phrases are known of the documents at hand alone
             sizes, counted = data.class_sizes, data.task.total(data.train, data.predicted_in, types, predicts)
@@ -244,20 +246,19 @@ class Shortcut(Check):
             CODE.search(c.token) or Sign.FORMATTING in c.signs or {Sign.MARKUP, Sign.NUMBER} <= set(c.signs)
         ):
             return c.signs
-        # words of the class's name and their relatives are what the class is about
-        texts = (train.classes[c.label], " ".join(one.token for one in c.spelled(data)))
-        name, words = (_WORD.findall(text.lower()) for text in texts)
-        if any(_related_words(a, b) for a in name for b in words):
+        if self._in_name_of_class(c, data):
             return ()
         if passage:  # one that the words of a subject go with belongs to it
             return c.signs if len(c.documents) >= self.least and self._company(c, data)[0] < 1 else ()
         certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
-        pure = bool((train.labels[c.documents] == c.label).all())
-        exact = pure and len(c.documents) >= self.enough and " " not in c.token
-        # how likely it is that all of them are of the class
-        chance = (train.class_sizes[c.label] / train.n_documents) ** len(c.documents)
+        size, right = len(c.documents), int(np.count_nonzero(train.labels[c.documents] == c.label))
+        exact = right == size >= self.enough and " " not in c.token
+        size_of_class = train.class_sizes[c.label]
+        # how likely it is that so many of them are of the class
+        chance = betainc(right, size - right + 1, size_of_class / train.n_documents)
         least = c.chance if c.type < 0 and " " in c.token else self.once
-        few = pure and len(c.documents) >= self.least and chance < least
+        nearly_pure = right >= self.all_but * size or (c.signs and c.way > c.pure)
+        few = nearly_pure and size >= self.least and chance < least
         if c.signs:
             if len(c.documents) < self.least and Sign.BOILERPLATE not in c.signs:
                 return ()  # too few to show that it keeps no company
@@ -267,10 +268,8 @@ class Shortcut(Check):
             placed = set(c.signs) <= {Sign.BOILERPLATE, Sign.EDGE} and not data.train.corpus.fields
             if placed and not c.was_put_in(data, unsure=True):
                 return ()
-        else:
-            held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
-            if not (certain or exact or few) or self.most_of_class < held < self.all_of_class:
-                return ()
+        elif not (certain or exact or few) or self.most_of_class < right / size_of_class < self.all_of_class:
+            return ()
         others = [o for o in plain if o.label == c.label and o.way >= c.way - self.nearly]
         others = [o for o in others if not _belong_together(c, o)]
         templates = sum(o.fixed for o in others) > len(others) / 2
@@ -278,7 +277,7 @@ class Shortcut(Check):
         if c.signs:
             most = 0 if vocabulary and not {Sign.MARKUP, Sign.SCRIPT} & set(c.signs) else 1
             return c.signs if self._company(c, data)[0] < most else ()
-        if vocabulary:  # what the class is about, or its language
+        if vocabulary and not c.was_put_in(data):  # what the class is about, or its language
             return ()
         company, usual = self._company(c, data)
         apart = usual >= 2 / 3 and (certain or exact) and company < usual / 4
@@ -286,7 +285,14 @@ class Shortcut(Check):
         # between words that are neighbours elsewhere was put there
         if templates and (c.fixed or not apart or company >= 0) and not c.was_put_in(data):
             return ()
-        return (Sign.ALONE,) if apart or (company < 1 and c.was_put_in(data)) else ()
+        return (Sign.ALONE,) if apart or (not vocabulary and company < 1 and c.was_put_in(data)) else ()
+
+    @staticmethod
+    def _in_name_of_class(c: Candidate, data: AuditData) -> bool:
+        """Whether it is a word of the class's name, or a relative of one, and so what the class is about."""
+        texts = (data.train.counts.classes[c.label], " ".join(one.token for one in c.spelled(data)))
+        name, words = (_WORD.findall(text.lower()) for text in texts)
+        return any(_related_words(a, b) for a in name for b in words)
 
     def _in_phrase_of_subject(self, c: Candidate, data: AuditData) -> bool:
         """Whether a candidate with a sign is mostly in one phrase with a word that leans to its class without it, too, as "benign
@@ -311,9 +317,8 @@ class Shortcut(Check):
 
     def _nearly_contained(self, c: Candidate, larger: Candidate) -> bool:
         """Whether nearly all documents of a word contain the other, which is as sure a sign of the same class."""
-        form = larger.type >= 0 and Formatting.includes(
-            larger.token
-        )  # words belong to a passage, but not to another form
+        # words belong to a passage, but not to another form
+        form = larger.type >= 0 and Formatting.includes(larger.token)
         if form or c.label != larger.label or larger.way < c.way - self.nearly:
             return False
         both = len(np.intersect1d(c.documents, larger.documents, assume_unique=True))
@@ -387,9 +392,8 @@ def _area_of_others(inverse: Floats, chosen: NDArray[np.bool_], without: Floats 
         corrected = np.linalg.solve(np.eye(centred.shape[1]) - centred.T @ solved, solved.T)
         residual = residual + solved @ (corrected @ y)
         diagonal = diagonal + (solved * corrected.T).sum(axis=1)
-    ranks = (
-        pl.Series(np.round(y - residual / diagonal, 9)).rank().to_numpy()
-    )  # copies of a text tie, whatever the order of sums
+    # copies of a text tie, whatever the order of sums
+    ranks = pl.Series(np.round(y - residual / diagonal, 9)).rank().to_numpy()
     return float((ranks[chosen].sum() - m * (m + 1) / 2) / (m * (n - m)))
 
 
