@@ -1052,3 +1052,17 @@ def test_a_value_of_another_column_that_decides_the_label_is_a_shortcut() -> Non
     corpus = read_corpus(frame, text="text", label="label", columns=["agent"])
     found = audit(corpus, Settings(baseline=False, thorough=False, validation_share=0.0)).findings
     assert "agent:jonas" in {token for f in found if f.kind == "shortcut" for token in f.tokens}
+
+
+def test_formatting_of_larger_groups_is_no_drift() -> None:
+    """Three texts of each author, fifteen of each in the test part: as many of all of them end in an exclamation mark."""
+    texts, labels = reviews(1800, 11)
+    rng = np.random.default_rng(11)
+    texts = [text.rstrip(".") + ("!" if rng.random() < 0.3 else ".") for text in texts]
+    late = np.arange(1800) >= 900
+    author = np.where(late, np.arange(1800) // 15, np.arange(1800) // 3 + 1000)
+    part = np.where(late, "test", "train")
+    frame = pl.DataFrame({"text": texts, "label": labels, "author": author.astype(str), "part": part})
+    corpus = read_corpus(frame, text="text", label="label", by="author", split="part")
+    drifts = [f.tokens for f in audit(corpus, Settings(baseline=False, thorough=False)).findings if f.kind == "drift"]
+    assert drifts == []

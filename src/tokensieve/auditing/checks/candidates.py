@@ -283,7 +283,7 @@ class Candidate:
         pairs, recurring = data.neighbours[0]
         around = ids[left[inside]].astype(np.int64) * len(stream.words) + ids[right[inside]]
         found = Share.count(int(np.isin(around, pairs).sum()), len(around))
-        return found.value >= 0.8 * recurring and found.low >= 0.4 * recurring
+        return found.value >= 0.8 * recurring and found.low >= 0.5 * recurring
 
     def _was_put_at_edge(
         self, data: AuditData, some: Ints, sides: tuple[Ints, Ints], begin: Ints, end: Ints, first: bool, unsure: bool

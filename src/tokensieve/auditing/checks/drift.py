@@ -33,9 +33,7 @@ class Drift(Check):
         parts, task, features = (data.train, data.test), data.task, data.train.n_formatting
 
         def sums_of(part: CountedCorpus) -> Sums:
-            of = task.document_units(part.corpus)
-            counts = part.counts if of is None else part.counts.merge_groups(of)[0]
-            return TokenSums.of_counts(counts, part.n_formatting)
+            return TokenSums.of_counts(part.counts, part.n_formatting, task.document_units(part.corpus))
 
         before, after = (task.total(part, sums_of) for part in parts)
         table = drift(parts[0].counts, parts[1].counts, features, (before, after)).filter(pl.col("q_value") < LEVEL)

@@ -119,7 +119,7 @@ class Shortcut(Check):
         forms = [one for one in suspects if one.signs[0] is Sign.FORMATTING]
         for c in candidates:
             if Sign.BOILERPLATE in c.signs and c.type >= 0 and c.type not in [one.type for one in suspects]:
-                spells = any(c.label == form.label and _belong_together(c, form) for form in forms)
+                spells = any(c.label == form.label and _belong_together(c, form, 0.8) for form in forms)
                 suspects += [c] * (spells and not self._in_name_of_class(c, data))
         # tokens that share a word or most documents are one finding, whatever their classes; so are a month and the year beside it
         groups: list[list[Candidate]] = []
@@ -407,16 +407,17 @@ def _related_words(name: str, word: str) -> bool:
     return name == word or (len(short) >= 5 and long.endswith(short)) or (len(short) >= n and name[:n] == word[:n])
 
 
-def _belong_together(a: Candidate, b: Candidate) -> bool:
-    """Whether two candidates share a word or much the same documents, or are numbers of one form, such as 7/10 and 10/10."""
+def _belong_together(a: Candidate, b: Candidate, least: float = TOGETHER) -> bool:
+    """Whether two candidates share a word or much the same documents (Jaccard index from `least`), or are numbers of one form, such
+    as 7/10 and 10/10."""
     forms = {re.sub(r"\d+", "0", one.token) for one in (a, b)}
     if len(forms) == 1 and re.fullmatch(r"[^\w\s⟨]*0[^\w\s]+(0[^\w\s]*)*|[^\w\s⟨]+0", forms.pop()):
         return True
     if set(a.token.split(" ")) & set(b.token.split(" ")) and not any(map(Formatting.includes, (a.token, b.token))):
         return True
     few, many = sorted([len(a.documents), len(b.documents)])
-    both = len(np.intersect1d(a.documents, b.documents, True)) if few >= TOGETHER * many else 0
-    return both >= TOGETHER * (few + many - both)
+    both = len(np.intersect1d(a.documents, b.documents, True)) if few >= least * many else 0
+    return both >= least * (few + many - both)
 
 
 def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
