@@ -231,3 +231,16 @@ def test_the_page_says_why_effect_and_posterior_difference_can_contradict_each_o
     said = f"preferred answers contain {share:.0%} of all words"
     page = render(found.report(), {})
     assert said in page and f"posterior difference of +{2 * share - 1:.2f}, not 0" in page
+
+
+def test_a_tie_is_one_pair_and_half_a_win() -> None:
+    """Every other pair is a tie; the longer answer wins the rest: 75%, not 67%."""
+    rng, words = np.random.default_rng(3), "red blue green cold warm big small fast slow old new hard".split()
+    short, long = ([" ".join(rng.choice(words, k)) for _ in range(200)] for k in (8, 16))
+    frame = pl.DataFrame({"a": short, "b": long, "winner": ["tie", "b"] * 100})
+    found = audit(read_pairs(frame, pairs=("a", "b"), winner="winner"), Settings(thorough=False, baseline=False)).pairs
+    assert found is not None and sum(found.pairs.values()) == 200
+    for part in ("train", "test"):
+        assert found.longer[part].of == found.pairs[part]
+        assert found.longer[part].value == pytest.approx(0.75, abs=0.08)
+    assert found.accuracy.of == found.pairs["test"] and found.accuracy.value == found.longer["test"].value

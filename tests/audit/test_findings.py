@@ -1066,3 +1066,17 @@ def test_formatting_of_larger_groups_is_no_drift() -> None:
     corpus = read_corpus(frame, text="text", label="label", by="author", split="part")
     drifts = [f.tokens for f in audit(corpus, Settings(baseline=False, thorough=False)).findings if f.kind == "drift"]
     assert drifts == []
+
+
+@pytest.mark.parametrize("others", [{"text": ["title", "text"]}, {"text": ["text", "title"]}, {"columns": ["source"]}])
+def test_a_mark_at_the_edge_of_a_text_is_found_whatever_stands_beside_it(others: dict[str, list[str]]) -> None:
+    """Places were counted in all fields together, so a second field or column hid a shortcut."""
+    texts, labels = reviews(800, 1)
+    rng = np.random.default_rng(12)
+    texts = [f"{t} zorp" if y == "good" and rng.random() < 0.2 else t for t, y in zip(texts, labels, strict=True)]
+    titles = [" ".join(rng.choice(["news", "of", "the", "day", "and", "more"], rng.integers(3, 9))) for _ in texts]
+    sources = rng.choice(list("ABCDE"), len(texts))
+    frame = pl.DataFrame({"text": texts, "title": titles, "source": sources, "label": labels})
+    corpus = read_corpus(frame, label="label", **({"text": "text"} | others))
+    found = audit(corpus, Settings(baseline=False, thorough=False)).findings
+    assert {token.removeprefix("text:") for f in found if f.kind == "shortcut" for token in f.tokens} == {"zorp"}

@@ -17,7 +17,7 @@ from calls import fast_first
 from tokensieve.auditing.demo import UTILITIES, demo_pairs
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.evidence.importance import token_importance
-from tokensieve.evidence.intervals import share_interval
+from tokensieve.evidence.intervals import Share, share_interval
 from tokensieve.evidence.pairs import (
     _flipped_p,
     _length_features,
@@ -201,3 +201,33 @@ def test_at_equal_length_a_useless_word_is_called_useful_no_more_often_than_it_s
         found = win_rates(counts, corpus.pairs.units, PreferenceFacts.log_ratios(corpus)).filter(token="furthermore")
         false += int(found["equal_length_p_value"][0] < 0.05)
     assert false <= most  # a twentieth expected
+
+
+@pytest.mark.parametrize(("wins", "losses"), [(31, 0), (19, 1), (60, 20), (12, 12), (3, 9)])
+def test_intervals_of_win_rates_are_wilsons_where_pairs_are_independent(wins: int, losses: int) -> None:
+    """They had the variance of a rate of one half: true rates of 95% were inside in half of the cases."""
+    n = wins + losses
+    matrix = np.ones((2 * n, 2))
+    matrix[:, 1] = np.repeat([1, 0], [wins, losses]).repeat(2) == np.tile([1, 0], n)
+    found = win_rates(Counts.from_matrix(matrix, np.tile([1, 0], n)), np.arange(n), np.zeros(n)).row(0, named=True)
+    wilson = Share.count(wins, n)
+    assert (found["wins"], found["pairs"]) == (wins, n)
+    ends = [found["low"], found["high"]]
+    if (found["p_value"] < 0.05) == (
+        wilson.low > 0.5 or wilson.high < 0.5
+    ):  # else the end beside ½ is that of the test
+        assert ends == pytest.approx([wilson.low, wilson.high], abs=1e-6)
+    assert [found["equal_length_low"], found["equal_length_high"]] == pytest.approx(ends, abs=1e-4)
+
+
+def test_a_tie_counts_once_as_half_a_win() -> None:
+    """Twelve decided pairs, of which the type wins nine, and eight ties, each in both orders."""
+    sides = [1] * 9 + [0] * 3 + [1, 0] * 8
+    matrix = np.ones((2 * len(sides), 2))
+    matrix[::2, 1], matrix[1::2, 1] = sides, [1 - side for side in sides]
+    units = np.append(np.arange(12), 12 + np.arange(16) // 2)
+    weights = np.repeat([1.0, 0.5], [12, 16])
+    counts = Counts.from_matrix(matrix, np.tile([1, 0], len(sides)))
+    found = win_rates(counts, units, np.zeros(len(sides)), weights).row(0, named=True)
+    assert (found["pairs"], found["wins"]) == (20, 13.0)
+    assert found["win_rate"] == pytest.approx(13.5 / 21) and found["low"] < 13 / 20 < found["high"]

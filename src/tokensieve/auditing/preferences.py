@@ -42,24 +42,29 @@ class PreferenceFacts:
         corpora = {"train": learned.train.corpus, "test": learned.test.corpus}
         pairing = learned.train.corpus.pairs
         assert pairing is not None
-        units = {part: corpus.pairs.units for part, corpus in corpora.items() if corpus.pairs is not None}
+        pairings = {part: corpus.pairs for part, corpus in corpora.items() if corpus.pairs is not None}
+        units = {part: one.units for part, one in pairings.items()}
         ratio = {part: cls.log_ratios(corpus) for part, corpus in corpora.items()}
-        wins = win_rates(learned.train.counts, units["train"], ratio["train"])
+        weight = {
+            part: np.where(corpus.tied[::2], 0.5, 1.0) for part, corpus in corpora.items()
+        }  # ties are in both orders
+        wins = win_rates(learned.train.counts, units["train"], ratio["train"], weight["train"])
         m = learned.f[::2, 0]
         alike = np.abs(ratio["test"]) <= np.log(ALIKE)
-        uneven = alike & (ratio["test"] != 0)
         right = learned.task.correct(learned.f, learned.test.counts)
         return cls(
             columns=pairing.columns,
             by=pairing.group_column,
-            pairs={part: len(of) for part, of in units.items()},
+            pairs={part: round(of.sum()) for part, of in weight.items()},
             units={part: len(np.unique(of)) for part, of in units.items()},
-            accuracy=Share.over(right, units["test"]),
-            log_loss=float(np.mean(loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))[0])),
-            longer={part: Share.over(x[x != 0] > 0, units[part][x != 0]) for part, x in ratio.items()},
+            accuracy=learned.task.accuracy(learned.f, learned.test),
+            log_loss=float(
+                np.average(loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))[0], weights=weight["test"])
+            ),
+            longer={part: Share.over(*pairings[part].once(x > 0, x != 0)) for part, x in ratio.items()},
             like_length=(
-                Share.over(right[alike], units["test"][alike]),
-                Share.over(ratio["test"][uneven] > 0, units["test"][uneven]),
+                Share.over(*pairings["test"].once(right, alike)),
+                Share.over(*pairings["test"].once(ratio["test"] > 0, alike & (ratio["test"] != 0))),
             ),
             wins=wins.with_columns(pl.selectors.float().round_sig_figs(DIGITS)),
         )

@@ -157,7 +157,7 @@ def audit_report(audit: Audit) -> Report:
     )
 
 
-def exceeded_report(audit: Audit, source: str, out: Path) -> Report:
+def exceeded_report(audit: Audit, out: Path) -> Report:
     """What exceeds the limits of --fail-on, which rows to review, and how to go on without these tokens; `out` holds the audit."""
     over, n = audit.over_budget, audit.documents["train"]
     blocks: list[Block] = [Text(f"Too many findings of this kind: {kind}.", style="bad") for kind in audit.exceeded]
@@ -171,7 +171,8 @@ def exceeded_report(audit: Audit, source: str, out: Path) -> Report:
         columns: tuple[Column, ...] = (Column("Token", "token"), Column("Class"))
         columns += (Column("Posterior difference", "signed", digits=3), Column("Documents", "count"))
         columns += (Column("Of all", "percent"), Column("Rows"))
-        command = f"tokensieve mask {shlex.quote(source)} --audit {shlex.quote(str(out))} --out masked.csv"
+        sources, copy = audit.mask_paths
+        command = f"tokensieve {shlex.join(['mask', *sources, '--audit', str(out), '--out', copy])}"
         blocks += [
             Table("", columns, rows, first=20),
             Text(f"Every row to review is in {out / 'over-budget.csv'}."),

@@ -266,24 +266,32 @@ class Audit:
         splitter = vocabulary and vocabulary.tokenizer
         return [token for token in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(token))]
 
+    @property
+    def mask_paths(self) -> tuple[list[str], str]:
+        """The sources as `mask` takes them, and a file for the copy: masked.csv, or masked-2.csv if that is the source."""
+        given = self.more.get("source", "SOURCE")
+        paths = [f"./{one}" if one[:1] == "-" != one else one for one in ([given] if isinstance(given, str) else given)]
+        again = re.fullmatch(r"masked(?:-(\d+))?\.csv", Path(paths[0]).name)
+        return paths, f"masked-{int(again[1] or 1) + 1}.csv" if again else "masked.csv"
+
     def mask_commands(self, tokens: Sequence[str], whole: bool = False) -> tuple[str, str, str]:
         """The command that removes tokens (the `whole` of those in the audit's folder) from the source, read and split as it
         was; the one that audits the copy in the same way, empty if a CSV file with the source's columns cannot take its place; and
         the one that compares the two audits, empty with it."""
         corpus, settings, more = self.learned.train.corpus, self.settings, self.more
-        known = isinstance(more.get("source"), str)
+        known, (sources, copy) = "source" in more, self.mask_paths
         named = self.learned.task.text_options(corpus, known)
         file = {
             "encoding",
             "separator",
             "header",
         }  # how the source is written; the copy is written as UTF-8 with commas
-        words = ["mask", more["source"] if known else "SOURCE", *named, *_options(self, file)]
+        words = ["mask", *sources, *named, *_options(self, file)]
         if whole and len(tokens) > self.most_named and "out" in more:
             words += ["--audit", more["out"]]
         else:
             words += [part for token in tokens for part in ("--token", token)]
-        mask, weights = _command(*words, "--out", "masked.csv"), settings.sample_weight
+        mask, weights = _command(*words, "--out", copy), settings.sample_weight
         columns = [*corpus.intake.columns, settings.by, settings.split, settings.environments, *settings.columns]
         elsewhere = any(one is not None for one in (settings.test, settings.having, settings.role))
         nested = any("." in str(name or "") for name in columns)
@@ -291,7 +299,7 @@ class Audit:
             return mask, "", ""
         others = {one.name for one in fields(settings)} - file - {"limits", "text", "pairs", "budget"}
         own = _options(self, others)
-        again = _command("audit", "masked.csv", *named, *own, "--out", f"{more['out']}-masked")
+        again = _command("audit", copy, *named, *own, "--out", f"{more['out']}-masked")
         folder = f"./{more['out']}" if str(more["out"]).startswith("-") else more["out"]
         return mask, again, _command("compare", folder, f"{folder}-masked")
 

@@ -56,7 +56,7 @@ def _audit(
         if not quiet:
             show(found.report(), out, found.seconds["total"])
             if found.fails:
-                show(exceeded_report(found, named, out))
+                show(exceeded_report(found, out))
         return 3 if found.fails else 0
     check_writable(out, audit=True)
     out.mkdir(parents=True, exist_ok=True)

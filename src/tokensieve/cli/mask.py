@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tokensieve.cli.command import IGNORED, QUIET, SOURCE, TokenOptions, command, out_option, pair_columns, say
+from tokensieve.cli.command import IGNORED, QUIET, SOURCES, TokenOptions, command, out_option, pair_columns, say
 from tokensieve.errors import InputError
 from tokensieve.options import option
 from tokensieve.text.settings import SourceSettings
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from tokensieve.text.table import SourceTable
 
 
-@command(without=IGNORED, source=SOURCE)
+@command(without=IGNORED, source=SOURCES)
 def _mask(
-    source: str,
+    source: list[str],
     reading: SourceSettings,
     tokenizing: TokenOptions,
     token: list[str] | None = option(None, "Token to remove (repeatable).", metavar="TOKEN", parse=list),
@@ -43,14 +43,14 @@ def _mask(
     out: Path = out_option("tokensieve-mask"),
     quiet: bool = QUIET,
 ) -> None:
-    """Write a copy of one source."""
+    """Write a copy of the source, or one copy of several files."""
     from tokensieve.auditing.masking import mask_fields, read_decisions
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
     from tokensieve.text.sources import open_source
     from tokensieve.text.tokenizers import FieldTokenizer
 
-    folder, name, review = _target(out, source)
+    folder, name, review = _target(out, source[0])
     check_writable(folder, audit=folder != out)
     to_mask, to_keep, mislabelled = ([], [], {}) if decisions is None else read_decisions(decisions)
     asked, tokenizer = [*(token or []), *to_mask], tokenizing.build()
@@ -66,18 +66,18 @@ def _mask(
     if isinstance(tokenizer, FieldTokenizer):
         tokens = [*tokens, *(one for one in named if tokenizer.is_value(one))]
         fields = [name for name in tokenizer.fields if name not in dict(tokenizer.columns)]
-    opened = open_source(source, reading)
-    if (folder / name).exists() and Path(source).exists() and (folder / name).samefile(source):
+    opened, given = open_source(list(source) if len(source) > 1 else source[0], reading), " ".join(source)
+    if (folder / name).exists() and any((folder / name).samefile(one) for one in source if Path(one).exists()):
         raise InputError(f"--out {str(out)!r} is the source itself and would overwrite it; name another file")
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
     wanted = list(sides or text or fields or likely)
     there = wanted and (text or sides or set(wanted) <= set(opened.train.columns))
     columns = list(dict.fromkeys(opened.train.text_columns(one)[0] for one in (wanted if there else [None])))
     parts = {"": opened.train} if opened.test is None else {"train": opened.train, "test": opened.test}
-    rows, wrong = _rows(source, parts, mislabelled, part)
+    rows, wrong = _rows(given, parts, mislabelled, part)
     changed, gone, said = 0, list[str](), list[str]()
     if tokens or not wrong:
-        texts = {column: _texts(source, rows, column) for column in columns}
+        texts = {column: _texts(given, rows, column) for column in columns}
         masked, changed, found, said = mask_fields(texts, tokens, tokenizer, alike=bool(sides))
         gone = [one for one, like in found.items() if one == like != ""]
         said += _absent({one: like for one, like in found.items() if one not in gone and (one in asked or not gone)})
@@ -90,14 +90,14 @@ def _mask(
                     row[column] = value
     kept = [row for place, row in enumerate(rows) if place not in wrong]
     removed = [rows[place] for place in sorted(wrong)]
-    files: dict[str, str | bytes] = {name: _written(kept, name, source)}
+    files: dict[str, str | bytes] = {name: _written(kept, name, given)}
     ours = re.escape(review)  # what an earlier run may have left
     if folder == out:
         ours = r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)"
         summary = {"documents": len(kept), "changed": changed, "left_out": len(removed), "tokens": gone}
         files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
     if removed:
-        files[review] = _written(removed, review, source)
+        files[review] = _written(removed, review, given)
     write_all(folder, files, ours=ours)
     left = f", {count(len(removed), 'mislabelled row')} left out" if removed else ""
     cut = f", {count(len(gone), 'token')} removed" if gone else ""
@@ -192,7 +192,11 @@ def _written(rows: list[dict[str, Any]], name: str, source: str) -> bytes:
 
     suffix = Path(name).suffix.lower()
     if suffix == ".parquet":
-        schema = pl.read_parquet_schema(source) if source.lower().endswith(".parquet") else None
+        schema = (
+            pl.read_parquet_schema(source)
+            if Path(source).suffix.lower() == ".parquet" and Path(source).is_file()
+            else None
+        )
         binary = io.BytesIO()
         try:
             flat = [{key: json.dumps(x, default=str) if _deep(x) else x for key, x in row.items()} for row in rows]

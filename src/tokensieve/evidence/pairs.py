@@ -15,7 +15,8 @@ how often would it, if both were equally long? The second is a Bradley–Terry m
     P(A preferred) = σ(h(Δ log length) + θ_s δ_s),    δ_s = 1[s in A] − 1[s in B],    h odd, piecewise linear: h = B β
 
 with β estimated once without any type, and θ_s for each type alone, half a win and half a loss added so that it is finite. The
-test is the score test of θ_s = 0, corrected for the estimate of β, turned by units as above; the interval takes the same variance.
+test is the score test of θ_s = 0, corrected for the estimate of β, turned by units as above. The interval of P is Wilson's with as
+many pairs n as have the information I and variance V of that test, n = 4 I²/V; without units and lengths, their number.
 """
 
 from __future__ import annotations
@@ -72,9 +73,9 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
     )
 
 
-def win_rates(counts: Counts, units: Ints, log_ratio: Floats) -> pl.DataFrame:
+def win_rates(counts: Counts, units: Ints, log_ratio: Floats, weights: Floats | None = None) -> pl.DataFrame:
     """How often the side that alone contains a type wins, and how often at equal length (module docstring), given 2n documents,
-    preferred side first, the unit of each pair and its Δ log length, shape (n,).
+    preferred side first, and of each pair the unit, Δ log length and weight (½ for each of the two orders of a tie), shape (n,).
 
     A row per type that some pair has on one side alone: token, pairs, wins (pairs where that is the preferred side),
     win_rate = σ(θ) with its 95 % interval low and high, p_value of "it has no part in the preference" and q_value; the last
@@ -83,10 +84,15 @@ def win_rates(counts: Counts, units: Ints, log_ratio: Floats) -> pl.DataFrame:
         (np.ones(counts.matrix.nnz), counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
     )
     delta = Counts.pair_differences(present)
+    if weights is not None:
+        delta.data = delta.data * np.repeat(weights, np.diff(delta.indptr))
+    pairs, wins = (
+        np.bincount(delta.indices, x, counts.n_types) for x in (np.abs(delta.data), np.maximum(delta.data, 0))
+    )
     columns = {
         "token": pl.Series(counts.tokens.tolist(), dtype=pl.String),
-        "pairs": np.bincount(delta.indices, minlength=counts.n_types),
-        "wins": np.bincount(delta.indices[delta.data > 0], minlength=counts.n_types),
+        "pairs": pairs.astype(np.int64),
+        "wins": wins if (wins % 1).any() else wins.astype(np.int64),
     }
     for prefix, x in (("", np.zeros((len(units), 0))), ("equal_length_", _length_features(log_ratio))):
         names = ("win_rate", "low", "high", "p_value", "q_value")
@@ -119,12 +125,19 @@ def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats,
     """σ(θ) of each type, its interval, p and q, shape (|S|,), given B = x, shape (n, r); without columns, rates as they are."""
     n, n_types = delta.shape
     offset = x @ _length_weights(x)
-    pair, types, sign = np.repeat(np.arange(n), np.diff(delta.indptr)), delta.indices, delta.data
+    pair, types, sign, weight = (
+        np.repeat(np.arange(n), np.diff(delta.indptr)),
+        delta.indices,
+        delta.data,
+        np.abs(delta.data),
+    )
     theta = np.zeros(n_types)  # Σ δ σ(−(offset + θ δ)) + ½ − σ(θ) = 0 of each type, by Newton
     for _ in range(NEWTON):
-        wrong, half = expit(-(offset[pair] + theta[types] * sign)), expit(theta)
+        wrong, half = expit(-(offset[pair] + theta[types] * np.sign(sign))), expit(theta)
         slope = np.bincount(types, sign * wrong, n_types) + 0.5 - half
-        step = np.clip(slope / (np.bincount(types, wrong * (1 - wrong), n_types) + half * (1 - half)), -1.0, 1.0)
+        step = np.clip(
+            slope / (np.bincount(types, weight * wrong * (1 - wrong), n_types) + half * (1 - half)), -1.0, 1.0
+        )
         theta += step
         if float(np.abs(step).max(initial=0.0)) < 1e-9:
             break
@@ -132,7 +145,7 @@ def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats,
     spread = miss * (1 - miss)
     lean = np.asarray(sp.csr_array((sign * spread[pair], types, delta.indptr), shape=delta.shape).T @ x)
     k = np.linalg.solve((x * spread[:, None]).T @ x + 1e-9 * np.eye(x.shape[1]), lean.T).T
-    information = np.bincount(types, spread[pair], n_types) - (k * lean).sum(axis=1)
+    information = np.bincount(types, weight * spread[pair], n_types) - (k * lean).sum(axis=1)
     scores = Counts.by_cell(sp.csr_array((sign * miss[pair], types, delta.indptr), shape=delta.shape), units)
     common = np.zeros((scores.shape[0], x.shape[1]))
     np.add.at(common, np.unique(units, return_inverse=True)[1], x * miss[:, None])
@@ -140,11 +153,16 @@ def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats,
     second = plain - 2 * (k * (scores.T @ common)).sum(axis=1) + ((k @ (common.T @ common)) * k).sum(axis=1)
     second = np.maximum(second, 1e-9 * plain)
     p = _flipped_p(total, reach, second, fourth, units_with)
-    pairs, q = np.bincount(types, minlength=n_types), np.ones(n_types)
+    pairs, q = np.bincount(types, weight, n_types), np.ones(n_types)
     q[pairs > 0] = false_discovery(p[pairs > 0][:, None])[:, 0]
-    se = np.sqrt(second + 0.25) / (np.maximum(information, 0.0) + 0.25)
-    low, high = agreeing(theta, theta - Z95 * se, theta + Z95 * se, p)
-    return expit(theta), expit(low), expit(high), p, q
+    size = np.maximum(4 * information**2 / np.maximum(second, 1e-12), 1e-3)
+    rate = np.clip(
+        (expit(theta) * (pairs + 1) - 0.5) / np.maximum(pairs, 1), 0.0, 1.0
+    )  # without the half win and half loss
+    middle, spare = rate + Z95**2 / (2 * size), 1 + Z95**2 / size
+    half = Z95 * np.sqrt(rate * (1 - rate) / size + Z95**2 / (4 * size**2))
+    low, high = agreeing(expit(theta) - 0.5, (middle - half) / spare - 0.5, (middle + half) / spare - 0.5, p)
+    return expit(theta), 0.5 + low, 0.5 + high, p, q
 
 
 def _flipped_p(total: Floats, reach: Floats, second: Floats, fourth: Floats, units: Ints) -> Floats:

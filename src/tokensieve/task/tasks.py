@@ -168,7 +168,8 @@ class Task:
 
     def accuracy(self, f: Floats, part: CountedCorpus) -> Share:
         """Fraction of items predicted correctly, with its interval over groups."""
-        return Share.over(self.correct(f, part.counts), self.units(part.corpus))
+        right, pairing = self.correct(f, part.counts), part.corpus.pairs
+        return Share.over(*(pairing.once(right) if pairing else (right, self.units(part.corpus))))
 
     def accuracy_of(
         self, types: Ints, train: CountedCorpus, test: CountedCorpus, model: Model, settings: TrainSettings
@@ -180,9 +181,9 @@ class Task:
             some = part.with_types(types)
             return self.correct(self.decide(without, some.matrix), some)
 
-        units = self.units(test.corpus)
+        units, pairing = self.units(test.corpus), test.corpus.pairs
         if units is not None:
-            return Share.over(correct(test), units)
+            return Share.over(*(pairing.once(correct(test)) if pairing else (correct(test), units)))
         right, n = self.total(test, lambda part: np.array([correct(part).sum(), part.counts.n_documents]))
         return Share.count(int(right), int(n))
 
@@ -203,8 +204,16 @@ class Task:
                 given |= {f"{name}_{field}": getattr(matrix, field) for field in ("data", "indices", "indptr", "shape")}
             np.savez(file, **given)
 
-        accuracy = BASELINE.answer(write)
-        return None if accuracy is None else float(accuracy)
+        accuracy, n, ties = (
+            BASELINE.answer(write),
+            len(test.corpus.labels) // self.size,
+            int(test.corpus.tied.sum()) // 4,
+        )
+        if accuracy is None or not ties:
+            return None if accuracy is None else float(accuracy)
+        return (float(accuracy) * n - ties / 2) / (
+            n - ties
+        )  # a tie is there twice, once right and once wrong, and counts once
 
     def accuracy_without(
         self,

@@ -119,8 +119,8 @@ class Pairing:
     Attributes:
         columns, group_column: where they and their units were read; no group column if every pair is a unit.
         units, names: unit (prompt) of each pair, shape (n,), as an index into `names`, which are text.
-        position: which of the answers in their columns' order was preferred (0 or 1), shape (n,); None where the order
-            itself says it.
+        position: which of the answers in their columns' order was preferred (0 or 1), or 2 for a tie, which is there in both
+            orders, one after the other, shape (n,); None where the order itself says it.
     """
 
     columns: tuple[str, str]
@@ -133,6 +133,14 @@ class Pairing:
         """Some of the pairs."""
         position = None if self.position is None else self.position[mask]
         return replace(self, units=self.units[mask], position=position)
+
+    def once(self, right: Floats | NDArray[np.bool_], among: NDArray[np.bool_] | None = None) -> tuple[Floats, Ints]:
+        """Whether each pair (of some, shape (n,)) is right, and its unit; a tie, which is there in both orders, once and as ½."""
+        tie = np.zeros(len(right), bool) if self.position is None else self.position == 2
+        kept = ~tie
+        kept[np.flatnonzero(tie)[::2]] = True
+        kept &= True if among is None else among
+        return np.where(tie, 0.5, right)[kept], self.units[kept]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

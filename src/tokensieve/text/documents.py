@@ -211,7 +211,7 @@ class ColumnTokens:
         for name in fields if batches else ():
             parts = [self._as_text(column, batch[column]) for batch in batches for column in fields[name]]
             values = pl.concat(parts).drop_nulls()
-            numbers = values.cast(pl.Float64, strict=False)
+            numbers = values.cast(pl.Float64, strict=False).drop_nans()
             self.kinds[name] = None
             if len(values) and values.str.contains(_DATE).mean() == 1:
                 self.kinds[name] = "month"
@@ -228,9 +228,9 @@ class ColumnTokens:
         if kind == "month":
             return text.str.replace(_DATE, "${1}_${2}")
         if kind is not None:
-            number = text.cast(pl.Float64, strict=False).to_numpy()
-            quarter = np.searchsorted(kind, number) + 1  # the first end that is not below it
-            return ("q" + pl.Series(quarter).cast(pl.String)).zip_with(text.is_not_null(), _NULL)
+            number = text.cast(pl.Float64, strict=False)
+            quarter = np.searchsorted(kind, number.to_numpy()) + 1  # the first end that is not below it
+            return ("q" + pl.Series(quarter).cast(pl.String)).zip_with(number.is_not_nan().fill_null(False), _NULL)
         return text.str.replace_all(r"[^\w]+", "_").str.strip_chars("_")
 
     def _as_text(self, name: str, values: Values) -> pl.Series:

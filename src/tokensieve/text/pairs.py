@@ -382,7 +382,7 @@ class _PairReader:
         out: list[float | None] = []
         for cell in cells:
             try:
-                none = missing(cell) or (isinstance(cell, str) and not cell.strip())
+                none = missing(cell) or (isinstance(cell, str) and cell.strip().lower() in ("", "nan"))
                 out.append(None if none else -float(cell) if self.how.ranks else float(cell))
             except (TypeError, ValueError, OverflowError):
                 where = f"{self.table.name}: row {row}"

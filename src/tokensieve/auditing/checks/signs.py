@@ -16,12 +16,13 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Ints
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.spill import StoredTexts
-from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 
 CODE = re.compile(r"://|^www\.|@|\d[/_=&#?:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
 _GLUED_BEFORE, _GLUED_AFTER = re.compile(r"(\w[/_=@#?%:.]|\[|\d-)$"), re.compile(r"^([/_=@#?%:.]\w|-\d|\])")
 
 Spans = Callable[[str], list[tuple[int, int, str]]]  # `Tokenizer.spans`
+Words = tuple[str, list[str], int]  # a text, its words in one field, and how many words come before these
 
 
 class Sign(StrEnum):
@@ -55,13 +56,17 @@ class Sign(StrEnum):
         split, spans = cls._split(np.unique(np.concatenate([np.empty(0, np.int64), *some])), corpus, tokenizer)
         found = []
         drawn = list(split.values())[:: len(split) // 100 + 1]
-        scripts = Counter(_script(name) for _, names in drawn for name in names)
+        scripts = Counter(_script(name) for _, names, _ in drawn for name in names)
         frequent = {script for script, n in scripts.items() if n >= 0.05 * scripts.total()} | {""}
         for token, held in zip(tokens, some, strict=True):
-            texts, script = [split[i] for i in held.tolist()], _script(token)
+            fields, script = tokenizer if isinstance(tokenizer, FieldTokenizer) else None, _script(token)
+            field = fields.field_of(token) if fields else ""
+            texts = [split[i, field] for i in held.tolist() if (i, field) in split]
             signs, fixed = cls._signs_of_token(token, texts, spans)
+            if fields and fields.is_value(token) and cls.EDGE not in signs:
+                signs = (*signs, cls.EDGE)
             if not Formatting.includes(token) and script not in frequent:
-                around = [_script(name) == script for _, names in texts for name in names]
+                around = [_script(name) == script for _, names, _ in texts for name in names]
                 if 2 * sum(around) < len(around):  # else the texts are written in it, as those of a class may be
                     signs = tuple(sorted((*signs, Sign.SCRIPT), key=list(Sign).index))
             by_itself = {Sign.MARKUP} if CODE.search(token) else {Sign.NUMBER, Sign.FORMATTING}
@@ -73,29 +78,31 @@ class Sign(StrEnum):
         """The signs that ordinary words of a corpus show too."""
         drawn = np.arange(0, len(corpus.labels), max(1, len(corpus.labels) // 400))
         split, spans = cls._split(drawn, corpus, tokenizer)
-        holding: dict[str, list[int]] = {}
-        for i in drawn.tolist():
-            for word in dict.fromkeys(split[i][1]):
-                holding.setdefault(word, []).append(i)
+        holding: dict[str, list[Words]] = {}
+        for part in split.values():
+            for word in dict.fromkeys(part[1]):
+                holding.setdefault(word, []).append(part)
         ordinary = [(word, held) for word, held in sorted(holding.items()) if len(held) >= 8]
         ordinary = ordinary[:: max(1, len(ordinary) // 80)]
-        borne = [cls._signs_of_token(word, [split[i] for i in held[:40]], spans) for word, held in ordinary]
+        borne = [cls._signs_of_token(word, held[:40], spans) for word, held in ordinary]
         often = Counter(sign for signs, _ in borne for sign in signs)
         usual = {sign for sign, words in often.items() if words > 0.15 * len(borne)}
-        glued = [
-            cls._is_glued(split[i][0], start, end)
-            for i in drawn[:: max(1, len(drawn) // 80)].tolist()
-            for start, end, _ in spans(split[i][0])
-        ]
+        some = [text for text, _, before in split.values() if not before][:: max(1, len(drawn) // 80)]
+        glued = [cls._is_glued(text, start, end) for text in some for start, end, _ in spans(text)]
         # of all occurrences: the many names of a program are glued, the few common words are not
         return usual | {cls.MARKUP} if sum(glued) > 0.1 * len(glued) else usual
 
     @staticmethod
-    def _split(documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> tuple[dict[int, tuple[str, list[str]]], Spans]:
-        """The text and words of some documents, and where words are in a text: they share many of their documents."""
-        texts = corpus.texts.gather(documents)
-        parts = zip(texts, tokenizer.split(texts).to_list(), strict=True)
-        return dict(zip(documents.tolist(), parts, strict=True)), lru_cache(1_000)(tokenizer.spans)
+    def _split(documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> tuple[dict[tuple[int, str], Words], Spans]:
+        """The words of some documents, by document and field, and where words are in a text: they share many of their documents."""
+        texts, found = corpus.texts.gather(documents), {}
+        field_of = lru_cache(None)(tokenizer.field_of) if isinstance(tokenizer, FieldTokenizer) else None
+        for i, text, names in zip(documents.tolist(), texts, tokenizer.split(texts).to_list(), strict=True):
+            fields = [*map(field_of, names)] if field_of else [""] * len(names)
+            for field in dict.fromkeys(fields):
+                start, n = fields.index(field), fields.count(field)
+                found[i, field] = text, names[start : start + n], start
+        return found, lru_cache(1_000)(tokenizer.spans)
 
     @staticmethod
     def _is_glued(text: str, start: int, end: int) -> bool:
@@ -103,9 +110,7 @@ class Sign(StrEnum):
         return bool(_GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2]))
 
     @classmethod
-    def _signs_of_token(
-        cls, token: str, texts: list[tuple[str, list[str]]], spans: Spans
-    ) -> tuple[tuple[Sign, ...], bool]:
+    def _signs_of_token(cls, token: str, texts: list[Words], spans: Spans) -> tuple[tuple[Sign, ...], bool]:
         """The signs of one token, from texts and their words."""
         if Formatting.includes(token):
             return (Sign.FORMATTING,), False
@@ -113,7 +118,7 @@ class Sign(StrEnum):
         places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # words from the start, and from the end
         neighbours: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         parts, size = token.split(" "), token.count(" ") + 1
-        for text, names in texts:
+        for text, names, before in texts:
             words = len(names)
             starts = range(names.index(parts[0]) if parts[0] in names else words, words - size + 1)
             at = next((i for i in starts if names[i : i + size] == parts), -1)
@@ -122,7 +127,8 @@ class Sign(StrEnum):
             seen += 1
             if 5 * loose < len(texts):  # else the glued can no longer be most
                 places_of_words = spans(text)
-                there = cls._is_glued(text, places_of_words[at][0], places_of_words[at + size - 1][1])
+                first, last = places_of_words[before + at], places_of_words[before + at + size - 1]
+                there = cls._is_glued(text, first[0], last[1])
                 glued, loose = glued + there, loose + (not there)
             around = names[at - 1] if at else "", names[at + size] if at + size < words else ""
             for side, name in zip(neighbours, around, strict=True):

@@ -126,10 +126,10 @@ class Wins(Check):
         shares = {name: Share(round(rate[0] * pairs), pairs, *rate) for name, rate in rates.items()}
         shares = shares if wins else {name: _complement(share) for name, share in shares.items()}
         evidence = {
-            "decides": Share.over(own[own != 0] > 0, train.corpus.pairs.units[own != 0]),
+            "decides": Share.over(*train.corpus.pairs.once(own > 0, own != 0)),
             "documents": Share.count(int(np.count_nonzero(own)), len(own)),
             **shares,
-            "test": Share.over(held[held != 0] > 0, test.corpus.pairs.units[held != 0]),
+            "test": Share.over(*test.corpus.pairs.once(held > 0, held != 0)),
         }
         documents = 2 * np.flatnonzero(own > 0) + (not wins)
         chosen = documents[:: max(1, len(documents) // EXAMPLES)][:EXAMPLES]
