@@ -33,7 +33,7 @@ LIMITS = {
     "imports of private names": 0,
 }
 CEILINGS: dict[str, int] = {
-    "lines": 29_895,  # goal 24,000; some room, so that a small change does not have to begin with a cut
+    "lines": 29_995,  # goal 24,000; raised once more, for wrong results that a new user found (fields, ties, intervals)
 }
 
 

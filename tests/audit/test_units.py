@@ -99,7 +99,7 @@ def test_units_and_environments_are_read_with_split_columns_and_streams() -> Non
 
 
 def test_a_column_that_is_not_there_or_holds_lists_is_named() -> None:
-    with pytest.raises(InputError, match="no column 'writer' for the by"):
+    with pytest.raises(InputError, match="no column 'writer' for the groups"):
         read_corpus(authors(4), text="text", label="label", by="writer")
     lists = authors(4).with_columns(author=pl.lit([1, 2]))
     with pytest.raises(InputError, match=r"row 1: the column 'author' \(--by\) contains a list"):

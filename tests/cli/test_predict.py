@@ -138,3 +138,19 @@ def test_labels_and_kept_columns_beside_several_fields() -> None:
     found = read_rows(table, ["title", "body"], "y", ["id"])
     assert found["text"].to_list() == ["⟦title⟧ a\n⟦body⟧ b"]
     assert found["label"].to_list() == ["1"] and found["kept"].struct.field("id").to_list() == ["4"]
+
+
+def test_every_column_that_the_model_reads_must_be_there(run: Run, tmp_path: Path) -> None:
+    """All predictions were the share of the classes, and the message was about unknown words."""
+    texts, kinds = [f"a {('fine', 'dull')[i % 2]} film of {1900 + i}" for i in range(60)], ["good", "bad"] * 30
+    pl.DataFrame({"title": texts, "text": texts, "label": kinds}).write_csv(tmp_path / "both.csv")
+    pl.DataFrame({"text": texts, "label": ["1", "0"] * 30}).write_csv(tmp_path / "one.csv")
+    columns = ("--text", "title", "--text", "text")
+    assert run("train", "both.csv", *columns, "--label", "label", "--out", "m", "--quiet")[0] == 0
+    assert run("predict", "m", "both.csv")[0] == 0
+    for source, options in (("one.csv", ()), ("both.csv", ("--text", "text"))):
+        status, out, err = run("predict", "m", source, *options)
+        assert (status, out, err.count("\n")) == (2, "", 1) and "'title' is missing" in err
+    assert run("train", "both.csv", "--text", "text", "--label", "label", "--out", "m1", "--quiet")[0] == 0
+    status, out, err = run("predict", "m1", "one.csv")
+    assert status == 0 and "column 'label' has none of the model's labels ('bad', 'good'), so" in out + err

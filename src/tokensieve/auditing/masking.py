@@ -60,7 +60,7 @@ def mask_fields(
         cut = _masked_texts(texts[column].filter(held), mine, base, split)
         masked[column] = texts[column].clone().scatter(held.arg_true(), cut)
         differ = (masked[column] != texts[column]).fill_null(False).to_numpy()
-        changed |= differ
+        changed[: len(differ)] |= differ
         said += _remnants(masked[column].fill_null(""), np.flatnonzero(differ))
     return masked, int(changed.sum()), found, said
 

@@ -233,6 +233,8 @@ def _of_pairs(task: Preferences, audit: Audit) -> OfTask:
     sentence = (
         f"In the {count(like.of, 'test pair')} of similar length (within {round(100 * (ALIKE - 1))}%), the model picks the "
         f"preferred answer {like} of the time. The longer one wins {longer} of those that differ in length."
+        if longer.of
+        else f"There are too few test pairs of similar length (within {round(100 * (ALIKE - 1))}%) to compare."
     )
     columns: tuple[Column, ...] = (Column("Token", "token"), Column("Pairs", "count"), Column("Wins", "rate", bar=True))
     columns += (Column("Wins at equal length", "rate", bar=True), Column("q", "chance", extra=True))

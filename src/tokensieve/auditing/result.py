@@ -176,8 +176,11 @@ class Audit:
             them = quoted(tokens)
         chance = ", a difference within chance" if without.low <= whole.value <= without.high else ""
         several, also = len(tokens) > 1 or len(shortcuts) > 1, "But the" if chance else "The"
+        change = f" instead of {percent(whole.value)}{chance}"
+        if percent(without.value) == percent(whole.value):
+            change = f", as it does with {'them' if several else 'it'}"
         return (
-            f"Trained without {them}, the model reaches {without} instead of {percent(whole.value)}{chance}. {also} test set "
+            f"Trained without {them}, the model reaches {without}{change}. {also} test set "
             f"contains the shortcut{'s' * several} too, so accuracy can be lower on texts without {'them' if several else 'it'}."
         )
 
@@ -268,11 +271,15 @@ class Audit:
 
     @property
     def mask_paths(self) -> tuple[list[str], str]:
-        """The sources as `mask` takes them, and a file for the copy: masked.csv, or masked-2.csv if that is the source."""
+        """The sources as `mask` takes them, and a file for the copy: masked.csv, or masked-2.csv if it is the source."""
         given = self.more.get("source", "SOURCE")
         paths = [f"./{one}" if one[:1] == "-" != one else one for one in ([given] if isinstance(given, str) else given)]
-        again = re.fullmatch(r"masked(?:-(\d+))?\.csv", Path(paths[0]).name)
-        return paths, f"masked-{int(again[1] or 1) + 1}.csv" if again else "masked.csv"
+        columns = self.learned.train.corpus.intake.columns
+        suffix = (
+            ".jsonl" if self.settings.role or any("." in name for name in columns) else ".csv"
+        )  # messages, nested columns
+        again = re.fullmatch(rf"masked(?:-(\d+))?\{suffix}", Path(paths[0]).name)
+        return paths, f"masked-{int(again[1] or 1) + 1}{suffix}" if again else f"masked{suffix}"
 
     def mask_commands(self, tokens: Sequence[str], whole: bool = False) -> tuple[str, str, str]:
         """The command that removes tokens (the `whole` of those in the audit's folder) from the source, read and split as it
@@ -281,11 +288,8 @@ class Audit:
         corpus, settings, more = self.learned.train.corpus, self.settings, self.more
         known, (sources, copy) = "source" in more, self.mask_paths
         named = self.learned.task.text_options(corpus, known)
-        file = {
-            "encoding",
-            "separator",
-            "header",
-        }  # how the source is written; the copy is written as UTF-8 with commas
+        # how the source is written; the copy is UTF-8 with commas, or JSON lines
+        file = {"encoding", "separator", "header", "role"}
         words = ["mask", *sources, *named, *_options(self, file)]
         if whole and len(tokens) > self.most_named and "out" in more:
             words += ["--audit", more["out"]]

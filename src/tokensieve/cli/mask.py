@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tokensieve.text.table import SourceTable
 
+Row = dict[str, Any]
+
 
 @command(without=IGNORED, source=SOURCES)
 def _mask(
@@ -77,17 +79,21 @@ def _mask(
     rows, wrong = _rows(given, parts, mislabelled, part)
     changed, gone, said = 0, list[str](), list[str]()
     if tokens or not wrong:
-        texts = {column: _texts(given, rows, column) for column in columns}
-        masked, changed, found, said = mask_fields(texts, tokens, tokenizer, alike=bool(sides))
+        places = {column: _places(rows, column, reading.role) for column in columns}
+        texts = {column: _texts(given, places[column], column) for column in columns}
+        masked, _, found, said = mask_fields(texts, tokens, tokenizer, alike=bool(sides))
         gone = [one for one, like in found.items() if one == like != ""]
         said += _absent({one: like for one, like in found.items() if one not in gone and (one in asked or not gone)})
         if not gone and not wrong:
             none = "no tokens to mask; name one with --token, or pass an audit that found some with --audit"
             raise InputError("; ".join(said) or none)
+        differ = set()
         for column, shorter in masked.items():
-            for row, value in zip(rows, shorter, strict=True):
-                if value is not None:
-                    row[column] = value
+            for (i, inside, key), value in zip(places[column], shorter, strict=True):
+                if value is not None and value != inside[key]:
+                    inside[key] = value
+                    differ.add(i)
+        changed = len(differ)
     kept = [row for place, row in enumerate(rows) if place not in wrong]
     removed = [rows[place] for place in sorted(wrong)]
     files: dict[str, str | bytes] = {name: _written(kept, name, given)}
@@ -158,9 +164,9 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str], list[str
 
 def _rows(
     source: str, parts: Mapping[str, SourceTable], wrong: Mapping[str, frozenset[int]], part: str | None
-) -> tuple[list[dict[str, Any]], set[int]]:
+) -> tuple[list[Row], set[int]]:
     """All rows, and the indices of those with a wrong label; a source with a single part is `part`, or contains both."""
-    rows, places = list[dict[str, Any]](), set[int]()
+    rows, places = list[Row](), set[int]()
     for side, table in parts.items():
         mine = list(table.records())
         named = [side or part] if side or part else list(wrong)
@@ -175,18 +181,43 @@ def _rows(
     return rows, places
 
 
-def _texts(source: str, rows: list[dict[str, Any]], column: str) -> pl.Series:
+def _places(rows: list[Row], column: str, role: str | None) -> list[tuple[int, Row, str]]:
+    """Where the texts of a column are, as the index of a row, a dictionary and a key of it: the row itself, what is nested in it
+    (`data.body`), or each of its chat messages, or those of a role."""
+    from tokensieve.text.table import SourceTable
+
+    found = []
+    for i, inside in enumerate(rows):
+        key = column
+        while key not in inside:
+            first = next(
+                (key[:at] for at in range(len(key), 0, -1) if key[at : at + 1] == "." and key[:at] in inside), ""
+            )
+            if not isinstance(inside.get(first), dict):
+                break
+            inside, key = inside[first], key[len(first) + 1 :]
+        value = inside.get(key)
+        if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+            name = next((name for name in ("content", "value", "text") if name in value[0]), key)
+            found += [(i, one, name) for one in value if SourceTable.chat_text([one], role) is not None and name in one]
+        elif key in inside:
+            found.append((i, inside, key))
+    return found
+
+
+def _texts(source: str, places: list[tuple[int, Row, str]], column: str) -> pl.Series:
     """The texts of a column, null where a row has none."""
     from tokensieve.text.values import text_series
 
-    values = [row.get(column) for row in rows]
-    for i, value in enumerate(values, 1):
-        if not (value is None or isinstance(value, str)):
-            raise InputError(f"{source}: row {i}: {column!r} is {value!r:.40}, not text; choose another with --text")
-    return text_series(values)
+    for i, inside, key in places:
+        if not (inside[key] is None or isinstance(inside[key], str)):
+            raise InputError(
+                f"{source}: row {i + 1}: {column!r} is {inside[key]!r:.40}, not text; choose another with --text"
+            )
+    return text_series([inside[key] for _, inside, key in places])
 
 
-def _written(rows: list[dict[str, Any]], name: str, source: str) -> bytes:
+def _written(rows: list[Row], name: str, source: str) -> bytes:
     """The rows in the format that the name of the file says."""
     import polars as pl
 

@@ -49,6 +49,7 @@ def _predict(
     from tokensieve.text.documents import read_rows
     from tokensieve.text.sources import open_source
     from tokensieve.text.table import TEXT_NAMES
+    from tokensieve.text.values import listed
 
     if out:
         check_writable(out)
@@ -62,8 +63,10 @@ def _predict(
     table = open_source(source, reading, labelled=False, columns=likely).held_out
     others = dict(getattr(classifier.vocabulary and classifier.vocabulary.tokenizer, "columns", ()))
     own = [name for name in fields if name not in others]
-    if not text and set(own) <= set(table.columns):
-        text = own
+    text = text or [name for name in own if table.top_level_column(name) in table.columns]
+    if len(own) > 1 and (lacking := [name for name in own if name not in text]):
+        said = f"{listed(lacking)} {'are' if lacking[1:] else 'is'} missing, or not in --text"
+        raise InputError(f"{table.name}: {said}; the model reads the columns {listed(own)}, by these names")
     given = label is not None
     if not given and known in table.columns and known not in text:
         label = known
@@ -80,10 +83,11 @@ def _predict(
         rows = read_rows(table, text or None, label, kept, others)
         texts = [rows["text"].fill_null("")]
         frame, found = _classified(classifier, rows, final if label is not None else None)
-        if given and found is None:
-            raise InputError(
-                f"{table.name}: column {label!r} has none of the model's labels; choose another with --label"
-            )
+        if label is not None and found is None:
+            said = f"{table.name}: column {label!r} has none of the model's labels ({listed(map(str, classifier.classes))})"
+            if given:
+                raise InputError(f"{said}; choose another with --label")
+            lines = [f"{said}, so the predictions have no score"]
         summary = {"documents": len(frame), "missing_texts": rows["text"].null_count()}
         summary["score"] = found and found.to_dict()
     for name in kept:
