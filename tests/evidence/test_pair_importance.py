@@ -231,3 +231,22 @@ def test_a_tie_counts_once_as_half_a_win() -> None:
     found = win_rates(counts, units, np.zeros(len(sides)), weights).row(0, named=True)
     assert (found["pairs"], found["wins"]) == (20, 13.0)
     assert found["win_rate"] == pytest.approx(13.5 / 21) and found["low"] < 13 / 20 < found["high"]
+
+
+@pytest.mark.parametrize(
+    ("rate", "alike", "units", "each"), [(0.95, 1e9, 30, 1), (0.95, 2.0, 60, 5), (0.7, 3.0, 40, 4)]
+)
+def test_intervals_contain_the_true_rate_where_pairs_of_a_unit_are_alike(
+    rate: float, alike: float, units: int, each: int
+) -> None:
+    """Each unit has a rate of its own (a beta law with this mean; the same for all if `alike` is large)."""
+    rng, inside = np.random.default_rng(14), []
+    for _ in range(150):
+        of_units = rng.beta(rate * alike, (1 - rate) * alike, units)
+        won = (rng.random((units, each)) < of_units[:, None]).ravel()
+        matrix = np.ones((2 * len(won), 2))
+        matrix[::2, 1], matrix[1::2, 1] = won, ~won
+        counts, log_ratio = Counts.from_matrix(matrix, np.tile([1, 0], len(won))), rng.normal(0, 0.3, len(won))
+        found = win_rates(counts, np.repeat(np.arange(units), each), log_ratio).row(0, named=True)
+        inside.append([found[f"{kind}low"] <= rate <= found[f"{kind}high"] for kind in ("", "equal_length_")])
+    assert (np.mean(inside, axis=0) > 0.9).all()

@@ -15,8 +15,8 @@ how often would it, if both were equally long? The second is a Bradley–Terry m
     P(A preferred) = σ(h(Δ log length) + θ_s δ_s),    δ_s = 1[s in A] − 1[s in B],    h odd, piecewise linear: h = B β
 
 with β estimated once without any type, and θ_s for each type alone, half a win and half a loss added so that it is finite. The
-test is the score test of θ_s = 0, corrected for the estimate of β, turned by units as above. The interval of P is Wilson's with as
-many pairs n as have the information I and variance V of that test, n = 4 I²/V; without units and lengths, their number.
+test is the score test of θ_s = 0, corrected for the estimate of β, turned by units as above. The interval of P is Wilson's, of as
+many pairs as have the information I of that test, n = 4 I (their number, where lengths are equal), over the design effect of units.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
-from scipy.special import betaincc, expit, ndtr
+from scipy.special import betaincc, expit, ndtr, stdtrit
 
 from tokensieve.evidence.importance import Importance
-from tokensieve.evidence.intervals import Z95, agreeing, false_discovery, quantile, share_interval
+from tokensieve.evidence.intervals import LEVEL, Z95, agreeing, false_discovery, quantile, share_interval
 from tokensieve.text.counts import Counts, Floats, Ints
 
 NEWTON = 25
@@ -125,19 +125,14 @@ def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats,
     """σ(θ) of each type, its interval, p and q, shape (|S|,), given B = x, shape (n, r); without columns, rates as they are."""
     n, n_types = delta.shape
     offset = x @ _length_weights(x)
-    pair, types, sign, weight = (
-        np.repeat(np.arange(n), np.diff(delta.indptr)),
-        delta.indices,
-        delta.data,
-        np.abs(delta.data),
-    )
+    pair, types, sign = np.repeat(np.arange(n), np.diff(delta.indptr)), delta.indices, delta.data
+    weight = np.abs(sign)
     theta = np.zeros(n_types)  # Σ δ σ(−(offset + θ δ)) + ½ − σ(θ) = 0 of each type, by Newton
     for _ in range(NEWTON):
         wrong, half = expit(-(offset[pair] + theta[types] * np.sign(sign))), expit(theta)
         slope = np.bincount(types, sign * wrong, n_types) + 0.5 - half
-        step = np.clip(
-            slope / (np.bincount(types, weight * wrong * (1 - wrong), n_types) + half * (1 - half)), -1.0, 1.0
-        )
+        curve = np.bincount(types, weight * wrong * (1 - wrong), n_types) + half * (1 - half)
+        step = np.clip(slope / curve, -1.0, 1.0)
         theta += step
         if float(np.abs(step).max(initial=0.0)) < 1e-9:
             break
@@ -155,12 +150,19 @@ def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats,
     p = _flipped_p(total, reach, second, fourth, units_with)
     pairs, q = np.bincount(types, weight, n_types), np.ones(n_types)
     q[pairs > 0] = false_discovery(p[pairs > 0][:, None])[:, 0]
-    size = np.maximum(4 * information**2 / np.maximum(second, 1e-12), 1e-3)
-    rate = np.clip(
-        (expit(theta) * (pairs + 1) - 0.5) / np.maximum(pairs, 1), 0.0, 1.0
-    )  # without the half win and half loss
-    middle, spare = rate + Z95**2 / (2 * size), 1 + Z95**2 / size
-    half = Z95 * np.sqrt(rate * (1 - rate) / size + Z95**2 / (4 * size**2))
+    # Kish's design effect of the units, as in `Share.over`, from what is left of each pair at the estimate
+    left = sign * expit(-(offset[pair] + theta[types] * np.sign(sign)))
+    of_units = Counts.by_cell(sp.csr_array((left, types, delta.indptr), shape=delta.shape), units)
+    grouped, degrees = units_with < np.bincount(types, minlength=n_types), np.maximum(units_with - 1, 1)
+    design = np.bincount(of_units.indices, of_units.data**2, n_types) / np.maximum(
+        np.bincount(types, left**2, n_types), 1e-300
+    )
+    design = np.where(grouped, np.maximum(design * units_with / degrees, 1.0), 1.0)
+    size, t = np.maximum(4 * information / design, 1e-3), np.where(grouped, stdtrit(degrees, 1 - LEVEL / 2), Z95)
+    rate = (expit(theta) * (pairs + 1) - 0.5) / np.maximum(pairs, 1)  # without the half win and half loss
+    rate = np.clip(rate, 0.0, 1.0)
+    middle, spare = rate + t**2 / (2 * size), 1 + t**2 / size
+    half = t * np.sqrt(rate * (1 - rate) / size + t**2 / (4 * size**2))
     low, high = agreeing(expit(theta) - 0.5, (middle - half) / spare - 0.5, (middle + half) / spare - 0.5, p)
     return expit(theta), 0.5 + low, 0.5 + high, p, q
 
