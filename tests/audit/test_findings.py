@@ -1081,3 +1081,11 @@ def test_a_mark_at_the_edge_of_a_text_is_found_whatever_stands_beside_it(others:
     found = audit(corpus, Settings(baseline=False, thorough=False)).findings
     tokens = {token.removeprefix("text:") for f in found if f.kind == "shortcut" for token in f.tokens}
     assert {token for token in tokens if not Formatting.includes(token)} == {"zorp"}
+
+
+def test_copies_of_texts_without_words_are_repeats() -> None:
+    texts, labels = reviews(300, 13)
+    signs = "... !!! ??? -- ** ## :: ++".split()
+    texts = [signs[i // 5 % 8] if i % 5 == 0 else text for i, text in enumerate(texts)]
+    (found,) = [f for f in audited(texts, labels, thorough=True).findings if f.kind == "repeated"]
+    assert found.evidence["documents"].found >= 25, found.headline

@@ -159,8 +159,7 @@ def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats,
     )
     design = np.where(grouped, np.maximum(design * units_with / degrees, 1.0), 1.0)
     size, t = np.maximum(4 * information / design, 1e-3), np.where(grouped, stdtrit(degrees, 1 - LEVEL / 2), Z95)
-    rate = (expit(theta) * (pairs + 1) - 0.5) / np.maximum(pairs, 1)  # without the half win and half loss
-    rate = np.clip(rate, 0.0, 1.0)
+    rate = np.clip((expit(theta) * (pairs + 1) - 0.5) / np.maximum(pairs, 1), 0.0, 1.0)  # wins of the pairs
     middle, spare = rate + t**2 / (2 * size), 1 + t**2 / size
     half = t * np.sqrt(rate * (1 - rate) / size + t**2 / (4 * size**2))
     low, high = agreeing(expit(theta) - 0.5, (middle - half) / spare - 0.5, (middle + half) / spare - 0.5, p)
