@@ -9,7 +9,6 @@ from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.findings import quoted
 from tokensieve.escape import shown
 from tokensieve.text.counts import Ints
-from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import count, percent
 
 
@@ -38,7 +37,7 @@ class Alone(Check):
         majority, whole = data.figures["majority_accuracy"], data.task.accuracy(data.learned.f, data.test)
         form = list(range(data.words, len(names)))
         parts = [("Formatting", form), ("Length", [s for s in form if "⟨length " in names[s]])]
-        prefixes = data.tokenizer.prefixes if isinstance(data.tokenizer, FieldTokenizer) else {}
+        prefixes = data.fields.prefixes if data.fields else {}
 
         def own(*fields: str) -> list[int]:
             begin = tuple(prefixes[field] for field in fields)

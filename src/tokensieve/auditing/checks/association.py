@@ -8,7 +8,6 @@ from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, 
 from tokensieve.auditing.checks.shortcut import Shortcut
 from tokensieve.auditing.checks.signs import Sign
 from tokensieve.auditing.findings import quoted
-from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import count, percent
 
 
@@ -40,7 +39,7 @@ class Association(Check):
         order = np.argsort(found.p_value[types, classes], kind="stable")[: self.looked_into]
         names, holders = train.tokens[types[order]].astype(str).tolist(), list(train.holders(types[order]))
         signs = Sign.of_each(names, holders, data.train.corpus, data.tokenizer, data.usual_signs)
-        fields = data.tokenizer if isinstance(data.tokenizer, FieldTokenizer) else None
+        fields = data.fields
         kept = [
             (token, int(types[i]), int(classes[i]), held)
             for token, i, held, (borne, _) in zip(names, order, holders, signs, strict=True)

@@ -27,7 +27,7 @@ from tokensieve.evidence.sums import Sums, TokenSums
 from tokensieve.progress import beside
 from tokensieve.task.tasks import CorpusModel, Labels, Preferences, Task
 from tokensieve.text.counts import Floats, Ints
-from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.text.vocabulary import CountedCorpus
 
 __all__ = ["EXAMPLES", "AuditData", "Check", "Finding", "Findings", "Labels", "Preferences", "Share"]
@@ -98,16 +98,28 @@ class AuditData:
         return self.train.vocabulary.n_words
 
     @cached_property
-    def neighbours(self) -> list[tuple[Ints, float]]:
-        """Of the first part of the training documents, the pairs of neighbours (left · words + right), the first words of texts and
-        the last ones, each with the fraction of its occurrences that are not the only one."""
-        stream = next(iter(self.train.stream))
-        ids, starts = stream.ids[:2_000_000].astype(np.int64), stream.starts
-        filled = starts[:-1][np.diff(starts) > 0]
-        ends = starts[1:][np.diff(starts) > 0] - 1
-        places = (ids[:-1] * len(stream.words) + ids[1:], ids[filled[filled < len(ids)]], ids[ends[ends < len(ids)]])
-        counted = [np.unique(place, return_counts=True) for place in places]
-        return [(known, float(often[often > 1].sum() / max(often.sum(), 1))) for known, often in counted]
+    def edges(self) -> dict[str, tuple[Ints, Ints, list[tuple[Ints, float]]]]:
+        """For each field ("" where there are none), in the first part of the training documents: where its words begin and end in
+        the stream, shape (n,); its pairs of neighbours (left · words + right), its first words and its last ones, each with the
+        fraction of the occurrences that are not the only one."""
+        stream, fields, found, most = next(iter(self.train.stream)), self.fields, {}, 2_000_000
+        of = np.array([fields.field_of(word) if fields else "" for word in stream.words])
+        for name in fields.fields if fields else [""]:
+            own = (of == name)[stream.ids]
+            before = np.append(0, np.cumsum(own))[stream.starts]
+            begin, n = np.append(np.flatnonzero(own), 0)[before[:-1]], np.diff(before)
+            ids = stream.ids[own][:most].astype(np.int64)
+            firsts, lasts = begin[n > 0], (begin + n)[n > 0] - 1
+            ends = (stream.ids[side[side < most]].astype(np.int64) for side in (firsts, lasts))
+            counted = [np.unique(x, return_counts=True) for x in (ids[:-1] * len(stream.words) + ids[1:], *ends)]
+            parts = [(known, float(often[often > 1].sum() / max(often.sum(), 1))) for known, often in counted]
+            found[name] = begin, begin + n, parts
+        return found
+
+    @property
+    def fields(self) -> FieldTokenizer | None:
+        """The tokenizer, if texts have several fields."""
+        return self.tokenizer if isinstance(self.tokenizer, FieldTokenizer) else None
 
     @cached_property
     def usual_signs(self) -> set[Sign]:

@@ -30,6 +30,8 @@ from tokensieve.text.vocabulary import learn_vocabulary
 # a first or last word, … for letters and 0 for digits, with a sign that prose does not have there, or between numbers
 SHAPE = r"[/#@=+*~|\\&^$€£<>]+[…0]|[…0]:[…0]|0[-.,]0|…[.]0|0[.]…"
 
+Places = tuple[Ints, Ints]
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -254,14 +256,15 @@ class Candidate:
         as any two neighbours are: what was put into finished texts does, and a word that belongs there does not. At the start and
         the end of texts, whether it was put there (`_was_put_at_edge`); `unsure` where most texts begin or end in their own way."""
         stream, words = next(iter(data.train.stream)), self.token.split(" ")
-        ids, starts = stream.ids, stream.starts
+        ids, field = stream.ids, data.fields.field_of(self.token) if data.fields else ""
         if unsure and stream.n_documents < data.train.counts.n_documents:
             return True  # texts in files, of which only the first part is at hand: a fixed place counts as it is
         if not {*words} <= {*stream.words}:
             return False  # of texts in files, the first part lacks it
         some = self.documents[self.documents < stream.n_documents][:200]
-        at = np.concatenate([np.empty(0, np.int64), *map(np.arange, starts[some], starts[some + 1])])
-        begin, end = (np.repeat(x, starts[some + 1] - starts[some]) for x in (starts[some], starts[some + 1]))
+        heads, tails, counted = data.edges[field]
+        at = np.concatenate([np.empty(0, np.int64), *map(np.arange, heads[some], tails[some])])
+        begin, end = (np.repeat(x[some], (tails - heads)[some]) for x in (heads, tails))
         for i, word in enumerate(words):
             here = (at + i < end) & (ids[np.minimum(at + i, end - 1)] == stream.words.index(word))
             at, begin, end = at[here], begin[here], end[here]
@@ -271,35 +274,36 @@ class Candidate:
         left, before, share_before = _beside(ids, sides[0], -1, begin, end, none)
         right, after, share_after = _beside(ids, sides[1], 1, begin, end, none)
         if (before < 0) != (after < 0):
-            return self._was_put_at_edge(data, some, sides, begin, end, before < 0, unsure)
+            return self._was_put_at_edge(data, field, some, sides, (begin, end), before < 0, unsure)
         inside = (left >= begin) & (right < end)
         if max(share_before, share_after) > 0.5 or inside.sum() < 8 or int((right - left).max()) > 4:
             return False
         first = int(np.flatnonzero(inside)[0])
-        names = [re.escape(stream.words[i]) for i in ids[left[first] + 1 : right[first]].tolist()]
+        prefix = data.fields.prefixes[field] if data.fields else ""
+        names = [re.escape(stream.words[i].removeprefix(prefix)) for i in ids[left[first] + 1 : right[first]].tolist()]
         texts = pl.Series(data.train.corpus.texts.gather(some[:60]), dtype=pl.String).str.to_lowercase()
         if 2 * texts.str.contains(r"\w\s+" + r"\s+".join(names) + r"\s+\w").sum() < len(texts):
             return False  # interjections stand beside punctuation, and sentences between it
-        pairs, recurring = data.neighbours[0]
+        pairs, recurring = counted[0]
         around = ids[left[inside]].astype(np.int64) * len(stream.words) + ids[right[inside]]
         found = Share.count(int(np.isin(around, pairs).sum()), len(around))
         return found.value >= 0.8 * recurring and found.low >= 0.5 * recurring
 
     def _was_put_at_edge(
-        self, data: AuditData, some: Ints, sides: tuple[Ints, Ints], begin: Ints, end: Ints, first: bool, unsure: bool
+        self, data: AuditData, field: str, some: Ints, sides: Places, ends: Places, first: bool, unsure: bool
     ) -> bool:
         """Whether it was put before finished texts (`first`), or after them: the word next to it begins or ends other texts. Or it
         fills a slot: the fixed word beside it has the same place in other texts, whatever their class, as "by" before other names.
 
-        `some` of its documents, `sides`: the places before and after it in the stream, in documents from `begin` to `end`.
+        `some` of its documents, `sides`: the places before and after it in the stream, in fields that begin and end at `ends`.
         """
-        stream, train = next(iter(data.train.stream)), data.train.counts
-        ids, starts = stream.ids, stream.starts
+        stream, train, (heads, tails, counted) = next(iter(data.train.stream)), data.train.counts, data.edges[field]
+        ids, starts, (begin, end) = stream.ids, stream.starts, ends
         for side in sides:
             often = np.bincount(ids[side[(side >= begin) & (side < end)]], minlength=1)
             places = np.flatnonzero(ids == often.argmax()) if often.max() > 0.8 * len(side) else np.empty(0, np.int64)
             document = np.searchsorted(starts, places, "right") - 1
-            from_edge = places - starts[document] if first else starts[document + 1] - places
+            from_edge = places - heads[document] if first else tails[document] - places
             own = np.isin(document, some)
             if own.any():
                 same = np.unique(document[~own & (from_edge == np.bincount(from_edge[own]).argmax())])
@@ -308,13 +312,13 @@ class Candidate:
                 enough = len(same) >= max(len(some) / 2, 0.8 * len(elsewhere))
                 if enough and not self._leans(rest, self.label, train):
                     return True
-        others = np.flatnonzero((train.labels == self.label)[: stream.n_documents] & (np.diff(starts) > 0))
+        others = np.flatnonzero((train.labels == self.label)[: stream.n_documents] & (tails > heads))
         others = np.setdiff1d(others, some)
-        usual = np.bincount(ids[starts[others] if first else starts[others + 1] - 1], minlength=len(stream.words))
+        usual = np.bincount(ids[heads[others] if first else tails[others] - 1], minlength=len(stream.words))
         place, most, share = _beside(ids, sides[first], 1 if first else -1, begin, end, usual / max(1, len(others)))
         if share > 0.5:  # is it as frequent there in other texts of the class?
             return bool(share <= 2 * usual[most] / max(1, len(others)))
-        known, recurring = data.neighbours[1 if first else 2]
+        known, recurring = counted[1 if first else 2]
         around = ids[place[(place >= begin) & (place < end)]].astype(np.int64)
         found = Share.count(int(np.isin(around, known).sum()), len(around))
         # words that belong to a phrase reach a third to a half of what chance brings

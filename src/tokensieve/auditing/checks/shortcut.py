@@ -39,7 +39,6 @@ from tokensieve.auditing.findings import Excerpt, form_clause, quoted
 from tokensieve.escape import shown
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.formatting import Formatting
-from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import count, percent
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -138,7 +137,7 @@ class Shortcut(Check):
         # length, which any mark changes, stands alone only
         group = [c for c in group if "⟨length " not in c.token] or group
         covered, every, group = np.zeros(train.n_documents, dtype=bool), group, []
-        fields = data.tokenizer if isinstance(data.tokenizer, FieldTokenizer) else None
+        fields = data.fields
         # of features of the same documents the one that no writer chooses is named
         for c in sorted(every, key=lambda c: self.chosen * bool(CHOICES.match(c.token)) - c.way):
             if data.leans_beyond(c.documents, c.label, covered):
@@ -264,8 +263,10 @@ class Shortcut(Check):
                 return ()  # too few to show that it keeps no company
             if set(c.signs) <= {Sign.EDGE, Sign.SCRIPT} and not (certain or exact or few):
                 return ()  # many sentences begin with "wow"
-            # in short texts words and phrases have their place; fields have edges of their own
-            placed = set(c.signs) <= {Sign.BOILERPLATE, Sign.EDGE} and not data.train.corpus.fields
+            # in short texts words and phrases have their place
+            placed = set(c.signs) <= {Sign.BOILERPLATE, Sign.EDGE} and not (
+                data.fields and data.fields.is_value(c.token)
+            )
             if placed and not c.was_put_in(data, unsure=True):
                 return ()
         elif not (certain or exact or few) or self.most_of_class < right / size_of_class < self.all_of_class:

@@ -16,7 +16,6 @@ from tokensieve.auditing.findings import Excerpt, form_clause, quoted
 from tokensieve.escape import shown
 from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import Formatting
-from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import count, percent
 
 CLASSES = ("rejected", "chosen")
@@ -134,8 +133,7 @@ class Wins(Check):
         documents = 2 * np.flatnonzero(own > 0) + (not wins)
         chosen = documents[:: max(1, len(documents) // EXAMPLES)][:EXAMPLES]
         words = tuple(token for token in tokens if not Formatting.includes(token))
-        splitter = data.tokenizer
-        in_text = [word for word in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(word))]
+        in_text = [word for word in words if not (data.fields and data.fields.is_value(word))]
         verb = "wins" if wins else "loses"
         subject, them = (f"{quoted(tokens[:1])} alone", "them") if len(tokens) > 1 else ("it", "it")
         won = evidence["decides"]
