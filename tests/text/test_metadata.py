@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -230,3 +231,16 @@ def test_chance_makes_judges_differ_as_often_as_p_says() -> None:
         overall = pair_importance(counts, units)
         p.append(Environments.compare_pairs(counts, judges, ("X", "Y"), overall, 0, units).p_value[:, 0])
     assert 0.03 < np.mean(np.concatenate(p) < 0.05) < 0.07
+
+
+def test_the_text_nan_in_a_column_of_numbers_is_missing(tmp_path: Path) -> None:
+    """In a CSV file it was a number beyond the last quartile, and an audit of a column with many of them ended in a traceback."""
+    lines = [f"text number {i},{'NaN' if i % 2 else i},{i % 4 // 2}" for i in range(200)]
+    (tmp_path / "prices.csv").write_text("\n".join(["text,price,label", *lines]) + "\n")
+    corpus = read_corpus(tmp_path / "prices.csv", text="text", label="label", columns=["price"])
+    one, two, three = np.quantile(np.arange(0, 200, 2), [0.25, 0.5, 0.75], method="lower")
+    said = f"q1 up to {one:g}, q2 up to {two:g}, q3 up to {three:g}"
+    assert any(said in note for note in corpus.intake.detected)
+    quarters = corpus.texts.str.extract(r"\b(q\d)\b")
+    assert quarters.null_count() == 100
+    assert quarters.drop_nulls().value_counts()["count"].sort().to_list() == pytest.approx([25] * 4, abs=1)

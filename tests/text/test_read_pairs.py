@@ -224,3 +224,11 @@ def test_a_column_of_train_and_test_is_used_for_pairs() -> None:
     assert any("marks training and test rows" in line for line in found.intake.lines())
     notes = train_corpus(found, TrainSettings(min_documents=1)).notes
     assert sum("marks training and test rows" in note for note in notes) == 1  # not once for each side
+
+
+def test_a_score_that_is_the_text_nan_is_missing(tmp_path: Path) -> None:
+    """In a CSV file it was a number, and each of these pairs was won by one side."""
+    rows = [f"short {i},a longer answer {i},{'NaN' if i % 2 else 1},{0 if i % 2 else 2}" for i in range(40)]
+    (tmp_path / "scores.csv").write_text("\n".join(["a,b,s,t", *rows]) + "\n")
+    corpus = read_pairs(tmp_path / "scores.csv", pairs=("a", "b"), scores=("s", "t"))
+    assert len(corpus.labels) == 2 * 20
