@@ -244,3 +244,13 @@ def test_a_tie_is_one_pair_and_half_a_win() -> None:
         assert found.longer[part].of == found.pairs[part]
         assert found.longer[part].value == pytest.approx(0.75, abs=0.08)
     assert found.accuracy.of == found.pairs["test"] and found.accuracy.value == found.longer["test"].value
+
+
+def test_ties_of_answers_in_one_column_are_no_contradictions() -> None:
+    """A tie is there in both orders; of lists of answers the audit did not know that it is one."""
+    rng, words = np.random.default_rng(4), "red blue green cold warm big small fast slow old new hard".split()
+    answers = [[" ".join(rng.choice(words, k)) for k in (8, 12)] for _ in range(200)]
+    frame = pl.DataFrame({"answers": answers, "scores": [[1, 1] if i % 2 else [1, 2] for i in range(200)]})
+    found = audit(read_pairs(frame, pairs=["answers"], scores=["scores"]), Settings(thorough=False, baseline=False))
+    assert found.pairs is not None and sum(found.pairs.pairs.values()) == 200
+    assert not {"contradiction", "position"} & {finding.kind for finding in found.findings}

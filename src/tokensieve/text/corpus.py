@@ -119,8 +119,8 @@ class Pairing:
     Attributes:
         columns, group_column: where they and their units were read; no group column if every pair is a unit.
         units, names: unit (prompt) of each pair, shape (n,), as an index into `names`, which are text.
-        position: which of the answers in their columns' order was preferred (0 or 1), or 2 for a tie, which is there in both
-            orders, one after the other, shape (n,); None where the order itself says it.
+        position: which of the answers in their columns' order was preferred (0 or 1, or −1 if they are not two columns), or 2 for
+            a tie, which is there in both orders, one after the other, shape (n,); None where the order itself says it.
     """
 
     columns: tuple[str, str]

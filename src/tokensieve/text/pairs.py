@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
@@ -172,8 +173,8 @@ class _Side(Collected):
                 f"compare them, pass {option('--environments', reader.by)}"
             )
         ends = columns[0], columns[-1]
-        places = position if reader.judged and len(columns) == 2 else None
-        pairing = Pairing(ends, reader.by, Corpus.unit_index(units), names, places)
+        places = position if reader.judged and len(columns) == 2 else np.where(position == TIE, TIE, -1)
+        pairing = Pairing(ends, reader.by, Corpus.unit_index(units), names, None if (places < 0).all() else places)
         intake = Intake(counts=counts, columns=ends, detected=tuple(notes), pairs=True)
         unused = {"weight": pairs["weight"].n_unique() == 1, "environment": pairs["environment"].null_count() == n}
         data = frame.drop("unit", "position", *(name for name, is_unused in unused.items() if is_unused))

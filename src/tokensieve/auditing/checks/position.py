@@ -27,7 +27,7 @@ class Position(Check):
         assert corpus.pairs is not None
         if corpus.pairs.position is None:
             return
-        decided = np.flatnonzero(corpus.pairs.position != 2)
+        decided = np.flatnonzero(np.isin(corpus.pairs.position, (0, 1)))
         if len(decided) < 20:  # of fewer the interval says nothing
             return
         first = corpus.pairs.position[decided] == 0

@@ -124,9 +124,10 @@ class Wins(Check):
         }
         shares = {name: Share(round(rate[0] * pairs), pairs, *rate) for name, rate in rates.items()}
         shares = shares if wins else {name: _complement(share) for name, share in shares.items()}
+        won = Share.over(*train.corpus.pairs.once(own > 0, own != 0))
         evidence = {
-            "decides": Share.over(*train.corpus.pairs.once(own > 0, own != 0)),
-            "documents": Share.count(int(np.count_nonzero(own)), len(own)),
+            "decides": won,
+            "documents": Share.count(won.of, data.preferences.pairs["train"]),
             **shares,
             "test": Share.over(*test.corpus.pairs.once(held > 0, held != 0)),
         }
@@ -136,7 +137,6 @@ class Wins(Check):
         in_text = [word for word in words if not (data.fields and data.fields.is_value(word))]
         verb = "wins" if wins else "loses"
         subject, them = (f"{quoted(tokens[:1])} alone", "them") if len(tokens) > 1 else ("it", "it")
-        won = evidence["decides"]
         details = [
             f"the answer with more of {them} {verb} {won.as_counts} training pairs that differ in {them}: {won}",
             f"at equal length {subject} {verb} {evidence['equal_length']}",
