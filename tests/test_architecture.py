@@ -33,7 +33,7 @@ LIMITS = {
     "imports of private names": 0,
 }
 CEILINGS: dict[str, int] = {
-    "lines": 30_010,  # goal 24,000; raised once more, for wrong results that a new user found (fields, ties, intervals)
+    "lines": 30_005,  # goal 24,000; raised once more, for wrong results that a new user found (fields, ties, intervals)
 }
 
 

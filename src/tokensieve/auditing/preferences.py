@@ -45,11 +45,11 @@ class PreferenceFacts:
         pairings = {part: corpus.pairs for part, corpus in corpora.items() if corpus.pairs is not None}
         units = {part: one.units for part, one in pairings.items()}
         ratio = {part: cls.log_ratios(corpus) for part, corpus in corpora.items()}
-        weight = {
-            part: np.where(corpus.tied[::2], 0.5, 1.0) for part, corpus in corpora.items()
-        }  # ties are in both orders
+        # ties are there in both orders
+        weight = {part: np.where(corpus.tied[::2], 0.5, 1.0) for part, corpus in corpora.items()}
         wins = win_rates(learned.train.counts, units["train"], ratio["train"], weight["train"])
         m = learned.f[::2, 0]
+        losses = loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))[0]
         alike = np.abs(ratio["test"]) <= np.log(ALIKE)
         right = learned.task.correct(learned.f, learned.test.counts)
         return cls(
@@ -58,9 +58,7 @@ class PreferenceFacts:
             pairs={part: round(of.sum()) for part, of in weight.items()},
             units={part: len(np.unique(of)) for part, of in units.items()},
             accuracy=learned.task.accuracy(learned.f, learned.test),
-            log_loss=float(
-                np.average(loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))[0], weights=weight["test"])
-            ),
+            log_loss=float(np.average(losses, weights=weight["test"])),
             longer={part: Share.over(*pairings[part].once(x > 0, x != 0)) for part, x in ratio.items()},
             like_length=(
                 Share.over(*pairings["test"].once(right, alike)),

@@ -275,9 +275,8 @@ class Audit:
         given = self.more.get("source", "SOURCE")
         paths = [f"./{one}" if one[:1] == "-" != one else one for one in ([given] if isinstance(given, str) else given)]
         columns = self.learned.train.corpus.intake.columns
-        suffix = (
-            ".jsonl" if self.settings.role or any("." in name for name in columns) else ".csv"
-        )  # messages, nested columns
+        # messages and nested columns do not fit into CSV
+        suffix = ".jsonl" if self.settings.role or any("." in name for name in columns) else ".csv"
         again = re.fullmatch(rf"masked(?:-(\d+))?\{suffix}", Path(paths[0]).name)
         return paths, f"masked-{int(again[1] or 1) + 1}{suffix}" if again else f"masked{suffix}"
 

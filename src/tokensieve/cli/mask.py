@@ -223,11 +223,8 @@ def _written(rows: list[Row], name: str, source: str) -> bytes:
 
     suffix = Path(name).suffix.lower()
     if suffix == ".parquet":
-        schema = (
-            pl.read_parquet_schema(source)
-            if Path(source).suffix.lower() == ".parquet" and Path(source).is_file()
-            else None
-        )
+        known = Path(source).suffix.lower() == ".parquet" and Path(source).is_file()
+        schema = pl.read_parquet_schema(source) if known else None
         binary = io.BytesIO()
         try:
             flat = [{key: json.dumps(x, default=str) if _deep(x) else x for key, x in row.items()} for row in rows]

@@ -86,9 +86,8 @@ def win_rates(counts: Counts, units: Ints, log_ratio: Floats, weights: Floats | 
     delta = Counts.pair_differences(present)
     if weights is not None:
         delta.data = delta.data * np.repeat(weights, np.diff(delta.indptr))
-    pairs, wins = (
-        np.bincount(delta.indices, x, counts.n_types) for x in (np.abs(delta.data), np.maximum(delta.data, 0))
-    )
+    parts = np.abs(delta.data), np.maximum(delta.data, 0)
+    pairs, wins = (np.bincount(delta.indices, x, counts.n_types) for x in parts)
     columns = {
         "token": pl.Series(counts.tokens.tolist(), dtype=pl.String),
         "pairs": pairs.astype(np.int64),
@@ -154,10 +153,9 @@ def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats,
     left = sign * expit(-(offset[pair] + theta[types] * np.sign(sign)))
     of_units = Counts.by_cell(sp.csr_array((left, types, delta.indptr), shape=delta.shape), units)
     grouped, degrees = units_with < np.bincount(types, minlength=n_types), np.maximum(units_with - 1, 1)
-    design = np.bincount(of_units.indices, of_units.data**2, n_types) / np.maximum(
-        np.bincount(types, left**2, n_types), 1e-300
-    )
-    design = np.where(grouped, np.maximum(design * units_with / degrees, 1.0), 1.0)
+    together, alone = np.bincount(of_units.indices, of_units.data**2, n_types), np.bincount(types, left**2, n_types)
+    design = np.maximum(together / np.maximum(alone, 1e-300) * units_with / degrees, 1.0)
+    design = np.where(grouped, design, 1.0)
     size, t = np.maximum(4 * information / design, 1e-3), np.where(grouped, stdtrit(degrees, 1 - LEVEL / 2), Z95)
     rate = np.clip((expit(theta) * (pairs + 1) - 0.5) / np.maximum(pairs, 1), 0.0, 1.0)  # wins of the pairs
     middle, spare = rate + t**2 / (2 * size), 1 + t**2 / size

@@ -168,8 +168,11 @@ class Task:
 
     def accuracy(self, f: Floats, part: CountedCorpus) -> Share:
         """Fraction of items predicted correctly, with its interval over groups."""
-        right, pairing = self.correct(f, part.counts), part.corpus.pairs
-        return Share.over(*(pairing.once(right) if pairing else (right, self.units(part.corpus))))
+        return self.share(self.correct(f, part.counts), part.corpus)
+
+    def share(self, right: Floats, corpus: Corpus) -> Share:
+        """Fraction of the items of a corpus that are right, shape (items,), with its interval over groups."""
+        return Share.over(right, self.units(corpus))
 
     def accuracy_of(
         self, types: Ints, train: CountedCorpus, test: CountedCorpus, model: Model, settings: TrainSettings
@@ -181,9 +184,8 @@ class Task:
             some = part.with_types(types)
             return self.correct(self.decide(without, some.matrix), some)
 
-        units, pairing = self.units(test.corpus), test.corpus.pairs
-        if units is not None:
-            return Share.over(*(pairing.once(correct(test)) if pairing else (correct(test), units)))
+        if self.units(test.corpus) is not None:
+            return self.share(correct(test), test.corpus)
         right, n = self.total(test, lambda part: np.array([correct(part).sum(), part.counts.n_documents]))
         return Share.count(int(right), int(n))
 
@@ -204,16 +206,8 @@ class Task:
                 given |= {f"{name}_{field}": getattr(matrix, field) for field in ("data", "indices", "indptr", "shape")}
             np.savez(file, **given)
 
-        accuracy, n, ties = (
-            BASELINE.answer(write),
-            len(test.corpus.labels) // self.size,
-            int(test.corpus.tied.sum()) // 4,
-        )
-        if accuracy is None or not ties:
-            return None if accuracy is None else float(accuracy)
-        return (float(accuracy) * n - ties / 2) / (
-            n - ties
-        )  # a tie is there twice, once right and once wrong, and counts once
+        accuracy = BASELINE.answer(write)
+        return None if accuracy is None else float(accuracy)
 
     def accuracy_without(
         self,
@@ -250,6 +244,16 @@ class Preferences(Task):
     def units(self, corpus: Corpus) -> Ints:
         assert corpus.pairs is not None
         return corpus.pairs.units
+
+    def share(self, right: Floats, corpus: Corpus) -> Share:
+        assert corpus.pairs is not None
+        return Share.over(*corpus.pairs.once(right))
+
+    def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float | None:
+        accuracy = super().baseline(train, test, seed)
+        n, ties = len(test.corpus.rows) // 2, int(test.corpus.tied.sum()) // 4
+        # a tie is there twice, once right and once wrong, and counts once
+        return accuracy and (accuracy * n - ties / 2) / (n - ties) if ties else accuracy
 
     def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
         m = model.margins(matrix)

@@ -134,9 +134,8 @@ class AuditData:
             return None
         exact = _first_of_key(self.train.corpus.keys, self.test.corpus.keys)
         near = exact if self.task.known_totals else near_duplicates([self.train.stream, self.test.stream])
-        return np.where(
-            near == np.arange(len(near)), exact, near
-        )  # texts without words are alike only if they are the same
+        # texts without words are alike only if they are the same
+        return np.where(near == np.arange(len(near)), exact, near)
 
     @cached_property
     def first_copies(self) -> Ints:

@@ -264,10 +264,8 @@ class Shortcut(Check):
             if set(c.signs) <= {Sign.EDGE, Sign.SCRIPT} and not (certain or exact or few):
                 return ()  # many sentences begin with "wow"
             # in short texts words and phrases have their place
-            placed = set(c.signs) <= {Sign.BOILERPLATE, Sign.EDGE} and not (
-                data.fields and data.fields.is_value(c.token)
-            )
-            if placed and not c.was_put_in(data, unsure=True):
+            placed, value = set(c.signs) <= {Sign.BOILERPLATE, Sign.EDGE}, data.fields and data.fields.is_value(c.token)
+            if placed and not value and not c.was_put_in(data, unsure=True):
                 return ()
         elif not (certain or exact or few) or self.most_of_class < right / size_of_class < self.all_of_class:
             return ()
