@@ -30,12 +30,18 @@ JOBS = {
     "profile": ("How long an audit takes", "profile_audit.py"),
     "calibration": ("Log loss and calibration with few and with many documents", "calibration.py"),
     "labels": ("Wrong labels beside cleanlab", "labels.py"),
-    "defaults": ("Text classification: ours at defaults, alone", "peers.py classify --methods 'ours, defaults'"),
+    "defaults": (
+        "Text classification: ours at defaults, alone",
+        "peers.py classify --methods 'ours, defaults'",
+    ),
     "pairs": ("Preference pairs beside what one would write oneself", "pairs.py"),
     "audit": ("The whole audit", "main_job.py audit"),
     "gradient": ("The exact gradient in E, p and v", "gradient.py"),
     "adam": ("Full-batch Adam on E and p", "training.py --documents 600"),
-    "importance": ("Importance of a trained classifier's tokens beside captum and shap", "importance.py"),
+    "importance": (
+        "Importance of a trained classifier's tokens beside captum and shap",
+        "importance.py",
+    ),
     "intervals": ("Coverage of intervals, and false discoveries", "intervals.py"),
     "margin": ("The max-margin problem beside a dense formulation", "peers.py margin --seconds 60"),
     "documents": ("Growth with documents", "scale.py growth --most 7"),
@@ -87,7 +93,9 @@ def spaced(text: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", nargs="+", choices=JOBS, default=list(JOBS), metavar="NAME")
     parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "benchmarks.md")
     options = parser.parse_args()
@@ -97,7 +105,9 @@ def main() -> None:
         script, *arguments = shlex.split(command)
         print(f"{name}: {command}", flush=True)
         start = time.perf_counter()
-        worker = subprocess.Popen([sys.executable, HERE / script, *arguments], stdout=subprocess.PIPE, text=True)
+        worker = subprocess.Popen(
+            [sys.executable, HERE / script, *arguments], stdout=subprocess.PIPE, text=True
+        )
         lines = []
         for line in worker.stdout or ():
             lines.append(line)
@@ -113,7 +123,9 @@ def main() -> None:
         if worker.wait():
             failed.append(name)
             continue
-        said = spaced(said) if "|---|" in said else f"```\n{said}\n```"  # a table is Markdown already
+        said = (
+            spaced(said) if "|---|" in said else f"```\n{said}\n```"
+        )  # a table is Markdown already
         found[title] = (
             f"## {title} (tokensieve {__version__})\n\n`python benchmarks/{command}`, {seconds:,.0f} s\n\n{said}"
         )

@@ -61,7 +61,9 @@ class Case:
 
 
 Family = Callable[[Random], Case]
-KINDS: dict[str, dict[str, tuple[Family, int]]] = {}  # kind → name of a family → what draws it, and how often
+KINDS: dict[
+    str, dict[str, tuple[Family, int]]
+] = {}  # kind → name of a family → what draws it, and how often
 
 
 def attack(kind: str, name: str = "", times: int = 1) -> Callable[[Family], Family]:
@@ -113,9 +115,13 @@ def tokenizer_of_model(rng: Random) -> Case:
 
     def change(model: dict[str, object]) -> None:
         kept = model["tokenizer"]
-        model["tokenizer"] = {**kept, "pattern": pattern} if rng.random() < 0.5 else replaced(kept, rng)
+        model["tokenizer"] = (
+            {**kept, "pattern": pattern} if rng.random() < 0.5 else replaced(kept, rng)
+        )
 
-    return with_file(f"{command}: the model's tokenizer", partial(hostile.resigned, change), READERS[command])
+    return with_file(
+        f"{command}: the model's tokenizer", partial(hostile.resigned, change), READERS[command]
+    )
 
 
 # ---- 2 mask
@@ -123,16 +129,35 @@ def tokenizer_of_model(rng: Random) -> Case:
 
 @attack("mask")
 def masked_rows(rng: Random) -> Case:
-    out, digits = rng.choice(["m.csv", "m.tsv", "m.jsonl", "m.parquet"]), log_uniform(rng, 300, 6000)
+    out, digits = (
+        rng.choice(["m.csv", "m.tsv", "m.jsonl", "m.parquet"]),
+        log_uniform(rng, 300, 6000),
+    )
     depth, (left, right) = log_uniform(rng, 100, 6000), rng.choice([("[", "]"), ('{"a":', "}")])
-    values = ["1" + "0" * digits, left * depth + "1" + right * depth, '[1, "a", null]', '"=cmd|x!A0"', *NUMBERS]
+    values = [
+        "1" + "0" * digits,
+        left * depth + "1" + right * depth,
+        '[1, "a", null]',
+        '"=cmd|x!A0"',
+        *NUMBERS,
+    ]
     values += ['"\\ud800"', '"\\u0000"']
     names = rng.sample([*NAMES, "", *map(str, range(2000))], log_uniform(rng, 1, 2000))
-    row = {"text": '"a good \\u202e film"', "label": rng.choice(values), **{json.dumps(n)[1:-1]: "1" for n in names}}
-    line = "{" + ", ".join(f'"{key}": {value}' for key, value in (row | {"x": rng.choice(values)}).items()) + "}\n"
+    row = {
+        "text": '"a good \\u202e film"',
+        "label": rng.choice(values),
+        **{json.dumps(n)[1:-1]: "1" for n in names},
+    }
+    line = (
+        "{"
+        + ", ".join(f'"{key}": {value}' for key, value in (row | {"x": rng.choice(values)}).items())
+        + "}\n"
+    )
     arguments = ["mask", "s.jsonl", "--token", "good", "--text", "text", "--out", out, "-q"]
     write = partial(Path("s.jsonl").write_text, line * 3)
-    return with_file(f"to {out}: {len(names)} columns, {line[-30:-1]}", write, arguments, target=out)
+    return with_file(
+        f"to {out}: {len(names)} columns, {line[-30:-1]}", write, arguments, target=out
+    )
 
 
 @attack("mask")
@@ -154,20 +179,26 @@ def decisions(rng: Random) -> Case:
 
 @attack("readers")
 def result_file(rng: Random) -> Case:
-    file = rng.choice("summary.json findings.json tokens.csv model.json model.safetensors SHA256SUMS".split())
+    file = rng.choice(
+        "summary.json findings.json tokens.csv model.json model.safetensors SHA256SUMS".split()
+    )
     command, unsigned = rng.choice(list(READERS)), file != "SHA256SUMS" and rng.random() < 0.7
     name, write = no_file(rng, f"saved/{file}")
     both = [Path("saved/SHA256SUMS").unlink, write] if unsigned else [write]
     large = 2.3 * GB  # as SECURITY.md says of files of brackets and of models
     make = lambda: [step() for step in both]  # noqa: E731
-    return with_file(f"{command}: {file} is {name}", make, READERS[command], target="m.csv", memory=large)
+    return with_file(
+        f"{command}: {file} is {name}", make, READERS[command], target="m.csv", memory=large
+    )
 
 
 @attack("readers")
 def changed_result(rng: Random) -> Case:
     from test_loaders import changed
 
-    file = rng.choice("summary.json findings.json tokens.csv model.json model.safetensors table.json".split())
+    file = rng.choice(
+        "summary.json findings.json tokens.csv model.json model.safetensors table.json".split()
+    )
     command = rng.choice(list(READERS))
 
     def write() -> None:
@@ -213,9 +244,18 @@ def odd_source(rng: Random) -> Case:
     more = "/dev/full /dev/random /dev/tty /sys/kernel/notes s.csv s.jsonl s.json w.txt"
     place = rng.choice(f"{places} {more}".split())
     name, write = no_file(rng, place) if place[0] != "/" else ("", lambda: None)
-    roles = [["audit", place], ["audit", "good.csv", "--test", place], ["audit", "good.csv", "--stop-words", place]]
+    roles = [
+        ["audit", place],
+        ["audit", "good.csv", "--test", place],
+        ["audit", "good.csv", "--stop-words", place],
+    ]
     arguments = rng.choice(roles)
-    return with_file(f"{' '.join(arguments)} {name}", write, [*arguments, *AUDIT[2:]], as_nobody=rng.random() < 0.5)
+    return with_file(
+        f"{' '.join(arguments)} {name}",
+        write,
+        [*arguments, *AUDIT[2:]],
+        as_nobody=rng.random() < 0.5,
+    )
 
 
 # ---- 4 numbers
@@ -223,26 +263,47 @@ def odd_source(rng: Random) -> Case:
 
 @attack("numbers")
 def odd_number(rng: Random) -> Case:
-    role, value = rng.choice(["label", "text", "weight", "column", "date", "score"]), rng.choice(NUMBERS)
+    role, value = (
+        rng.choice(["label", "text", "weight", "column", "date", "score"]),
+        rng.choice(NUMBERS),
+    )
     dates = "999999-01-01 0000-00-00 -5000-01-01 2024-13-45 9999999999999999-01-01".split()
     other = f'"{rng.choice(dates)}"' if role == "date" else value
-    options = {"weight": ["--weight", "w"], "column": ["--columns", "w"], "date": ["--columns", "w"]}.get(role, [])
-    options += ["--pairs", "text,b", "--scores", "w,v"] if role == "score" else ["--text", "text", "--label", "label"]
+    options = {
+        "weight": ["--weight", "w"],
+        "column": ["--columns", "w"],
+        "date": ["--columns", "w"],
+    }.get(role, [])
+    options += (
+        ["--pairs", "text,b", "--scores", "w,v"]
+        if role == "score"
+        else ["--text", "text", "--label", "label"]
+    )
 
     def write() -> None:
         with open("s.jsonl", "w") as file:
             for i in range(40):
-                row = {"text": f'"a {("good", "bad")[i % 2]} film {i}"', "label": f'"{"pn"[i % 2]}"', "b": f'"b {i}"'}
+                row = {
+                    "text": f'"a {("good", "bad")[i % 2]} film {i}"',
+                    "label": f'"{"pn"[i % 2]}"',
+                    "b": f'"b {i}"',
+                }
                 row |= {"v": "1", "w": other} | ({role: value} if i % 3 and role in row else {})
-                file.write("{" + ", ".join(f'"{key}": {given}' for key, given in row.items()) + "}\n")
+                file.write(
+                    "{" + ", ".join(f'"{key}": {given}' for key, given in row.items()) + "}\n"
+                )
 
     return with_file(f"{role} {other[:9]}", write, ["audit", "s.jsonl", *AUDIT[2:], *options])
 
 
 @attack("numbers")
 def odd_option(rng: Random) -> Case:
-    name = rng.choice(["--min-documents", "--ngrams", "--seed", "--value-rate", "--fail-on", "--fail-on"])
-    value = rng.choice(["1" + "0" * 50, "9" * 5000, str(2**62), str(2**64), "-1", "1e400", "nan", "0x9", "١", ""])
+    name = rng.choice(
+        ["--min-documents", "--ngrams", "--seed", "--value-rate", "--fail-on", "--fail-on"]
+    )
+    value = rng.choice(
+        ["1" + "0" * 50, "9" * 5000, str(2**62), str(2**64), "-1", "1e400", "nan", "0x9", "١", ""]
+    )
     if name == "--fail-on":
         value = rng.choice(["0.9@{}%", "{}@1%", "shortcut={}", "leak={}%"]).format(value)
     return Case(f"{name} {value[:12]}", lambda: [*AUDIT, f"{name}={value}"])
@@ -258,8 +319,12 @@ def bomb(draw: Callable[[Random], hostile.Named], rng: Random) -> Case:
         file, *options = write()
         return ["audit", file, *AUDIT[2:], *options]
 
-    case = Case(name, make, seconds=120 if "MB of" in name else 60)  # time in proportion to megabytes of line ends
-    return replace(case, memory=4.2 * GB, seconds=75) if "workbook" in name else case  # as SECURITY.md says
+    case = Case(
+        name, make, seconds=120 if "MB of" in name else 60
+    )  # time in proportion to megabytes of line ends
+    return (
+        replace(case, memory=4.2 * GB, seconds=75) if "workbook" in name else case
+    )  # as SECURITY.md says
 
 
 for draw in hostile.BOMBS:
@@ -269,7 +334,12 @@ for draw in hostile.BOMBS:
 @attack("bombs")
 def piped(rng: Random) -> Case:
     text = rng.choice(["'good film,p'", "a", "'{\"text\":1}'", "'\"'"])
-    sources = [f"yes {text} | {{}}", "{} </dev/full", "{} </dev/zero", "head -c 3000000 /dev/urandom | {}"]
+    sources = [
+        f"yes {text} | {{}}",
+        "{} </dev/full",
+        "{} </dev/zero",
+        "head -c 3000000 /dev/urandom | {}",
+    ]
     sources += ["yes , | tr -d '\\n' | {}", "(printf 'text,label\\n\"'; cat /dev/zero) | {}"]
     shell = rng.choice([*sources, '(printf \'[\'; yes \'{"text":"a","label":1},\') | {}'])
     return Case(shell, lambda: ["audit", "-", *AUDIT[2:]], shell=shell, seconds=120)
@@ -280,15 +350,28 @@ def piped(rng: Random) -> Case:
 
 @attack("out")
 def odd_journal(rng: Random) -> Case:
-    names = ["l/precious.csv", "../mine/precious.csv", "ABSOLUTE", ".", "a\0", 1, None, "summary.json"]
+    names = [
+        "l/precious.csv",
+        "../mine/precious.csv",
+        "ABSOLUTE",
+        ".",
+        "a\0",
+        1,
+        None,
+        "summary.json",
+    ]
     journal = json.dumps({"files": rng.choices(names, k=2), "stale": rng.choices(names, k=2)})
-    text = rng.choice([journal] * 6 + ["[]", "[" * 10**5, "", json.dumps({"files": ["a"] * 10**5, "stale": []})])
+    text = rng.choice(
+        [journal] * 6 + ["[]", "[" * 10**5, "", json.dumps({"files": ["a"] * 10**5, "stale": []})]
+    )
 
     def write() -> None:
         staging = Path("o/.tokensieve-x")
         (staging / "new").mkdir(parents=True)
         (staging / "lock").touch()
-        (staging / "journal.json").write_text(text.replace("ABSOLUTE", str(Path("mine/precious.csv").absolute())))
+        (staging / "journal.json").write_text(
+            text.replace("ABSOLUTE", str(Path("mine/precious.csv").absolute()))
+        )
         Path("o/l").symlink_to("../mine")
 
     return with_file(f"journal {text[:50]}", write, AUDIT, leaves=True)
@@ -333,11 +416,24 @@ def odd_out_name(rng: Random) -> Case:
 
 @attack("out", times=2)
 def signalled(rng: Random) -> Case:
-    number = rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGKILL, signal.SIGQUIT])
+    number = rng.choice(
+        [
+            signal.SIGINT,
+            signal.SIGTERM,
+            signal.SIGHUP,
+            signal.SIGKILL,
+            signal.SIGKILL,
+            signal.SIGQUIT,
+        ]
+    )
     after, ngrams = rng.uniform(0.2, 3), rng.choice("123")
     arguments = ["audit", "good.csv", "--out", "saved", *QUICK, "--ngrams", ngrams]
-    case = Case(f"{number.name} after {after:.2f} s", lambda: arguments, after=after, target="saved")
-    return replace(case, change=lambda process: process.send_signal(number), statuses=(0, 128 + number))
+    case = Case(
+        f"{number.name} after {after:.2f} s", lambda: arguments, after=after, target="saved"
+    )
+    return replace(
+        case, change=lambda process: process.send_signal(number), statuses=(0, 128 + number)
+    )
 
 
 # ---- 7 limits of the system, 8 patterns
@@ -355,15 +451,25 @@ def limited(rng: Random) -> Case:
     }
     name = rng.choice([*ranges, "AS"])
     most = log_uniform(rng, *ranges[name])
-    statuses = {"CPU": (0, 2, 152), "NOFILE": (0, 1, 2), "STACK": (0, 2, 139), "AS": (0, 1, 2)}.get(name, (0, 2))
+    statuses = {"CPU": (0, 2, 152), "NOFILE": (0, 1, 2), "STACK": (0, 2, 139), "AS": (0, 1, 2)}.get(
+        name, (0, 2)
+    )
     arguments = rng.choice([AUDIT, DRAWN])
-    return Case(f"{name} {most}", lambda: arguments, limits={name: most}, statuses=statuses, as_nobody=name == "NPROC")
+    return Case(
+        f"{name} {most}",
+        lambda: arguments,
+        limits={name: most},
+        statuses=statuses,
+        as_nobody=name == "NPROC",
+    )
 
 
 @attack("patterns", times=2)
 def option_pattern(rng: Random) -> Case:
     words = "|".join(f"w{i}" for i in range(15_000))
-    pattern = rng.choice([hostile.pattern(rng), hostile.pattern(rng), words, "\x1b[2J", "\\w" * 3000, "a\ue000?"])
+    pattern = rng.choice(
+        [hostile.pattern(rng), hostile.pattern(rng), words, "\x1b[2J", "\\w" * 3000, "a\ue000?"]
+    )
     write = partial(hostile.long_runs, rng) if rng.random() < 0.7 else lambda: None
     return with_file(f"--pattern {pattern[:40]}", write, [*AUDIT, f"--pattern={pattern}"])
 
@@ -373,17 +479,19 @@ def option_pattern(rng: Random) -> Case:
 
 @attack("environments")
 def odd_variable(rng: Random) -> Case:
-    libraries = (
-        "POLARS_MAX_THREADS NUMBA_NUM_THREADS NUMBA_CACHE_DIR OMP_NUM_THREADS RAYON_NUM_THREADS SOURCE_DATE_EPOCH"
-    )
+    libraries = "POLARS_MAX_THREADS NUMBA_NUM_THREADS NUMBA_CACHE_DIR OMP_NUM_THREADS RAYON_NUM_THREADS SOURCE_DATE_EPOCH"
     system = "HOME TMPDIR LC_ALL COLUMNS LINES TERM TZ PATH FORCE_COLOR NO_COLOR LANG XDG_CACHE_HOME PYTHONOPTIMIZE"
     name = rng.choice(f"{libraries} {system}".split())
     values = [
         None,
-        *" 0 1 abc /nonexistent /proc /etc/passwd ../.. C utf-16 999999999999999999999999 \x1b[2J".split(" "),
+        *" 0 1 abc /nonexistent /proc /etc/passwd ../.. C utf-16 999999999999999999999999 \x1b[2J".split(
+            " "
+        ),
     ]
     value = rng.choice(values if name != "PYTHONOPTIMIZE" else ["0", "1", "2"])
-    return Case(f"{name}={value}", lambda: DRAWN, environment={name: value}, as_nobody=rng.random() < 0.3)
+    return Case(
+        f"{name}={value}", lambda: DRAWN, environment={name: value}, as_nobody=rng.random() < 0.3
+    )
 
 
 @attack("environments")
@@ -396,7 +504,9 @@ def odd_streams(rng: Random) -> Case:
 
 @attack("environments")
 def forbidden(rng: Random) -> Case:
-    path = rng.choice("good.csv saved saved/model.json saved/summary.json . o saved/SHA256SUMS".split())
+    path = rng.choice(
+        "good.csv saved saved/model.json saved/summary.json . o saved/SHA256SUMS".split()
+    )
     mode, command = rng.choice([0, 0o111, 0o444, 0o555]), rng.choice([AUDIT, *READERS.values()])
 
     def write() -> None:
@@ -405,15 +515,24 @@ def forbidden(rng: Random) -> Case:
         os.chmod(path, mode)
 
     target = "m.csv" if command[0] == "mask" else "o"
-    return with_file(f"{command[0]} as nobody, {path} {mode:o}", write, command, as_nobody=True, target=target)
+    return with_file(
+        f"{command[0]} as nobody, {path} {mode:o}", write, command, as_nobody=True, target=target
+    )
 
 
 @attack("moments", times=2)
 def changing_source(rng: Random) -> Case:
-    how, after = rng.choice(["cut", "longer", "deleted", "replaced", "a folder", "forbidden"]), rng.uniform(0.1, 2.5)
+    how, after = (
+        rng.choice(["cut", "longer", "deleted", "replaced", "a folder", "forbidden"]),
+        rng.uniform(0.1, 2.5),
+    )
     name = f"s.{rng.choice(['csv', 'jsonl', 'parquet', 'arrow'])}"
     command = rng.choice(
-        [["audit", name, *AUDIT[2:]], ["train", name, "--out", "o", "-q"], ["predict", "saved", name, "-q"]]
+        [
+            ["audit", name, *AUDIT[2:]],
+            ["train", name, "--out", "o", "-q"],
+            ["predict", "saved", name, "-q"],
+        ]
     )
 
     def write() -> None:
@@ -449,7 +568,10 @@ def changing_source(rng: Random) -> Case:
 @attack("names")
 def odd_label(rng: Random) -> Case:
     one, other = rng.choice(NAMES), rng.choice([*NAMES, "other"]) + " 2"
-    rows = [(f"a {('good', 'bad')[i % 2]} film {one if i % 2 else ''} {i}", (one, other)[i % 2]) for i in range(60)]
+    rows = [
+        (f"a {('good', 'bad')[i % 2]} film {one if i % 2 else ''} {i}", (one, other)[i % 2])
+        for i in range(60)
+    ]
     arguments = ["audit", "s.csv", "--text", "text", "--label", "label", *DRAWN[2:], "--card"]
     write = partial(write_rows, "s.csv", [("text", "label"), *rows])
     return with_file(f"labels {one[:20]!r}, {other[:20]!r}", write, arguments)
@@ -460,14 +582,24 @@ def odd_column(rng: Random) -> Case:
     name, option = rng.choice(NAMES), rng.choice(["--columns", "--by", "--environments"])
     rows = [(f"a {('good', 'bad')[i % 2]} film, number {i}", i % 2, i % 7) for i in range(60)]
     write = partial(write_rows, "s.csv", [(name, f"label {name}", f"by {name}"), *rows])
-    roles = [f"--text={name.strip()}", f"--label=label {name.rstrip()}", f"{option}=by {name.rstrip()}"]
+    roles = [
+        f"--text={name.strip()}",
+        f"--label=label {name.rstrip()}",
+        f"{option}=by {name.rstrip()}",
+    ]
     return with_file(f"columns {name[:20]!r}", write, ["audit", "s.csv", *roles, *DRAWN[2:]])
 
 
 @attack("names")
 def odd_file_name(rng: Random) -> Case:
-    name = "./" + re.sub("[/\0]", "_", rng.choice(NAMES))[:60] + rng.choice([".csv", ".CSV", "", ".txt", ".csv.bak"])
-    return with_file(f"file {name[:24]!r}", partial(shutil.copy, "good.csv", name), ["audit", name, *DRAWN[2:]])
+    name = (
+        "./"
+        + re.sub("[/\0]", "_", rng.choice(NAMES))[:60]
+        + rng.choice([".csv", ".CSV", "", ".txt", ".csv.bak"])
+    )
+    return with_file(
+        f"file {name[:24]!r}", partial(shutil.copy, "good.csv", name), ["audit", name, *DRAWN[2:]]
+    )
 
 
 @attack("encodings")
@@ -475,7 +607,9 @@ def odd_encoding(rng: Random) -> Case:
     import encodings
     import pkgutil
 
-    known = sorted({module.name for module in pkgutil.iter_modules(encodings.__path__)} - {"aliases"})
+    known = sorted(
+        {module.name for module in pkgutil.iter_modules(encodings.__path__)} - {"aliases"}
+    )
     name, damage = rng.choice([*known, "", "x" * 5000, "\x1b[2J", "../x"]), rng.random() < 0.4
     options = [f"--encoding={name}"] * (rng.random() < 0.7)
 
@@ -483,16 +617,23 @@ def odd_encoding(rng: Random) -> Case:
         text = Path("good.csv").read_text().replace("e", "é")
         with suppress(Exception):  # some of these are no encodings of text
             content = text.encode(name, "replace")
-            Path("good.csv").write_bytes(bytes(b ^ (damage and rng.random() < 0.01) * 255 for b in content))
+            Path("good.csv").write_bytes(
+                bytes(b ^ (damage and rng.random() < 0.01) * 255 for b in content)
+            )
 
     return with_file(f"encoding {name[:20]!r}{', damaged' * damage}", write, [*AUDIT, *options])
 
 
 @attack("encodings")
 def odd_separator(rng: Random) -> Case:
-    mark, inside = rng.choice([*'\\t|ab||é|\n|"| |a|]|^|\\|\x1b|;'.split("|"), "|"]), rng.choice(",;|\t")
+    mark, inside = (
+        rng.choice([*'\\t|ab||é|\n|"| |a|]|^|\\|\x1b|;'.split("|"), "|"]),
+        rng.choice(",;|\t"),
+    )
 
     def write() -> None:
         Path("good.csv").write_text(Path("good.csv").read_text().replace(",", inside))
 
-    return with_file(f"separator {mark!r}, {inside!r} in the file", write, [*AUDIT, f"--separator={mark}"])
+    return with_file(
+        f"separator {mark!r}, {inside!r} in the file", write, [*AUDIT, f"--separator={mark}"]
+    )

@@ -44,13 +44,22 @@ from attack_cases import KINDS, Case
 from hostile import GB
 
 NOBODY = 65534
-STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 PROGRAM = [sys.executable, "-m", "tokensieve"]
 KILLED = (128 + signal.SIGKILL, 128 + signal.SIGQUIT)
 
 
 def nobody_can() -> bool:
-    command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *PROGRAM, "--version"]
+    command = [
+        "setpriv",
+        f"--reuid={NOBODY}",
+        f"--regid={NOBODY}",
+        "--clear-groups",
+        *PROGRAM,
+        "--version",
+    ]
     return os.geteuid() == 0 and subprocess.run(command, capture_output=True).returncode == 0
 
 
@@ -92,10 +101,14 @@ def resident(pid: int) -> int:
     return 0
 
 
-def start(case: Case, arguments: list[str], folder: Path, out: int, err: int) -> subprocess.Popen[bytes]:
+def start(
+    case: Case, arguments: list[str], folder: Path, out: int, err: int
+) -> subprocess.Popen[bytes]:
     def prepare() -> None:
         for name, most in {"CPU": 150, "CORE": 0, "FSIZE": 30 * GB, **case.limits}.items():
-            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most + 5 * (name == "CPU")))
+            resource.setrlimit(
+                getattr(resource, f"RLIMIT_{name}"), (most, most + 5 * (name == "CPU"))
+            )
         if case.as_nobody:
             os.setgroups([])
             os.setgid(NOBODY)
@@ -105,43 +118,82 @@ def start(case: Case, arguments: list[str], folder: Path, out: int, err: int) ->
     if case.shell:
         program = case.shell.replace("{}", f'{sys.executable} -m tokensieve "$@"')
         command = ["bash", "-o", "pipefail", "-c", program, "bash", *arguments]
-    own = {"TMPDIR": str(folder.parent / "tmp"), "NUMBA_CACHE_DIR": f"/tmp/attack-kernels-{case.as_nobody:d}"}
-    environment = {name: value for name, value in (os.environ | own | case.environment).items() if value is not None}
+    own = {
+        "TMPDIR": str(folder.parent / "tmp"),
+        "NUMBA_CACHE_DIR": f"/tmp/attack-kernels-{case.as_nobody:d}",
+    }
+    environment = {
+        name: value
+        for name, value in (os.environ | own | case.environment).items()
+        if value is not None
+    }
     streams = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err}
-    return subprocess.Popen(command, cwd=folder, env=environment, preexec_fn=prepare, process_group=0, **streams)
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, preexec_fn=prepare, process_group=0, **streams
+    )
 
 
 def foreign(folder: Path) -> list[str]:
     """What came from the data and is active in a page, a table or the card."""
     for path in folder.glob("o/**/*"):
-        text = path.read_text(errors="replace") if path.is_file() and path.suffix in (".html", ".md", ".csv") else ""
+        text = (
+            path.read_text(errors="replace")
+            if path.is_file() and path.suffix in (".html", ".md", ".csv")
+            else ""
+        )
         if path.suffix != ".csv" and ("<script>alert(1)" in text or "<img src=x onerror" in text):
             return [f"{path.name} contains foreign markup"]
-        if path.suffix == ".md" and ("](javascript:" in text or re.search("(?m)^license: evil", text)):
+        if path.suffix == ".md" and (
+            "](javascript:" in text or re.search("(?m)^license: evil", text)
+        ):
             return [f"{path.name} contains a foreign link or front matter"]
-        for cell in itertools.chain.from_iterable(csv.reader(text.splitlines()) if path.suffix == ".csv" else ()):
-            number = re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|nan)", cell, re.IGNORECASE)
+        for cell in itertools.chain.from_iterable(
+            csv.reader(text.splitlines()) if path.suffix == ".csv" else ()
+        ):
+            number = re.fullmatch(
+                r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|nan)", cell, re.IGNORECASE
+            )
             if re.match(r"[=+\-@\t\r]", cell) and not number:
                 return [f"{path.name} contains the formula {cell[:30]!r}"]
     return []
 
 
-def faults(case: Case, status: int, out: str, err: str, folder: Path, before: dict[str, str]) -> list[str]:
+def faults(
+    case: Case, status: int, out: str, err: str, folder: Path, before: dict[str, str]
+) -> list[str]:
     """In what the ended process falls short, but for memory and time."""
     found, lines = [], err.splitlines()
     if status not in case.statuses:
         found.append(f"status {status}")
-    traces = re.search("Traceback|panicked|unexpected [A-Z]", err) or max(map(len, lines), default=0) > 700
+    traces = (
+        re.search("Traceback|panicked|unexpected [A-Z]", err)
+        or max(map(len, lines), default=0) > 700
+    )
     if status != 1 and (traces or len(lines) > 2):  # with status 1 Python itself may not start
         found.append(f"{len(lines)} lines of errors, or a trace")
-    if status == 2 and "2>" not in case.shell and not any(line.startswith("tokensieve: ") for line in lines):
+    if (
+        status == 2
+        and "2>" not in case.shell
+        and not any(line.startswith("tokensieve: ") for line in lines)
+    ):
         found.append("no message")
     if STEERING.search(out) or STEERING.search(err):
         found.append("control characters")
     left = [path.name for path in (folder.parent / "tmp").iterdir()]
-    if case.change and status in KILLED:  # what lies in the folder is put right by the next run that writes there
+    if (
+        case.change and status in KILLED
+    ):  # what lies in the folder is put right by the next run that writes there
         left = []
-        again = [*PROGRAM, "audit", "good.csv", "--out", case.target, "-q", "--no-baseline", "--no-pictures"]
+        again = [
+            *PROGRAM,
+            "audit",
+            "good.csv",
+            "--out",
+            case.target,
+            "-q",
+            "--no-baseline",
+            "--no-pictures",
+        ]
         subprocess.run(again, cwd=folder, check=True)
     left += [] if case.leaves else [path.name for path in folder.glob("*/.tokensieve-*")]
     found += [f"left {', '.join(left[:3])}"] * bool(left)
@@ -189,7 +241,9 @@ def tried(case: Case, made: Path, keep: bool) -> dict[str, object]:
     said, erred = ((root / name).read_text(errors="surrogateescape") for name in ("out", "err"))
     short = short or faults(case, status, said, erred, folder, before)
     spent, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
-    short += [f"{peak / GB:.1f} GB"] * (peak > case.memory) + [f"{spent:.0f} s"] * (spent > case.seconds)
+    short += [f"{peak / GB:.1f} GB"] * (peak > case.memory) + [f"{spent:.0f} s"] * (
+        spent > case.seconds
+    )
     if not keep:
         subprocess.run(["chmod", "-R", "u+rwX", root], capture_output=True)
         shutil.rmtree(root, ignore_errors=True)
@@ -203,8 +257,16 @@ def table(results: list[dict[str, object]]) -> list[dict[str, object]]:
     rows = []
     for kind in dict.fromkeys(result["kind"] for result in results):
         some = [result for result in results if result["kind"] == kind]
-        rows.append({"kind": kind, "tried": len(some), "short": sum(bool(result["short"]) for result in some)})
-        rows[-1] |= {name: max(result[name] for result in some) for name in ("seconds", "megabytes")}
+        rows.append(
+            {
+                "kind": kind,
+                "tried": len(some),
+                "short": sum(bool(result["short"]) for result in some),
+            }
+        )
+        rows[-1] |= {
+            name: max(result[name] for result in some) for name in ("seconds", "megabytes")
+        }
     return rows
 
 
@@ -217,7 +279,8 @@ def store(results: list[dict[str, object]]) -> None:
     new = {(result["kind"], result["seed"]) for result in results}
     cases = [case for case in kept if (case["kind"], case["seed"]) not in new] + results
     seeds = {
-        seed: table([case for case in cases if case["seed"] == seed]) for seed in sorted({c["seed"] for c in cases})
+        seed: table([case for case in cases if case["seed"] == seed])
+        for seed in sorted({c["seed"] for c in cases})
     }
     figures = {"all": table(cases), "seeds": seeds, "cases": cases}
     machine.store("attacks", figures, machine.described("polars", "tokenizers"))
@@ -228,22 +291,42 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--each", type=int, default=4, help="draws of every family for each seed")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
-    parser.add_argument("--only", default="", help="families or cases whose name contains this; nothing is stored")
+    parser.add_argument(
+        "--only", default="", help="families or cases whose name contains this; nothing is stored"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the folders")
     how = parser.parse_args()
-    made, ordinary, results = Path(tempfile.mkdtemp(prefix="attack-made-")), nobody_can(), list[dict[str, object]]()
+    made, ordinary, results = (
+        Path(tempfile.mkdtemp(prefix="attack-made-")),
+        nobody_can(),
+        list[dict[str, object]](),
+    )
     if not ordinary:
-        print("the user nobody cannot run this program: cases meant for it run as the user of this process")
+        print(
+            "the user nobody cannot run this program: cases meant for it run as the user of this process"
+        )
     program = f"import sys, pathlib; sys.path[:0] = {sys.path[:2]}; from test_loaders import make"
-    subprocess.run([sys.executable, "-c", f"{program}; make(pathlib.Path({str(made)!r}))"], check=True)
+    subprocess.run(
+        [sys.executable, "-c", f"{program}; make(pathlib.Path({str(made)!r}))"], check=True
+    )
     for seed, kind in itertools.product(how.seeds, how.kinds):
-        draws = [(name, draw, i) for name, (draw, times) in KINDS[kind].items() for i in range(how.each * times)]
+        draws = [
+            (name, draw, i)
+            for name, (draw, times) in KINDS[kind].items()
+            for i in range(how.each * times)
+        ]
         for name, draw, i in draws:
             case = draw(Random(f"{name} {seed} {i}"))
             if how.only in name or how.only in case.name:
                 object.__setattr__(case, "as_nobody", case.as_nobody and ordinary)
-                results.append({"kind": kind, "seed": seed, "family": name, **tried(case, made, how.keep)})
-                print("SHORT" if results[-1]["short"] else "ok", *list(results[-1].values())[1:], flush=True)
+                results.append(
+                    {"kind": kind, "seed": seed, "family": name, **tried(case, made, how.keep)}
+                )
+                print(
+                    "SHORT" if results[-1]["short"] else "ok",
+                    *list(results[-1].values())[1:],
+                    flush=True,
+                )
         if not how.only:
             store(results)
     shutil.rmtree(made)

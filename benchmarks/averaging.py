@@ -30,7 +30,9 @@ from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary, tokenize
 
 
-def projected(rates: dict[str, float], documents: float, workers: int, rounds: int) -> dict[str, Any]:
+def projected(
+    rates: dict[str, float], documents: float, workers: int, rounds: int
+) -> dict[str, Any]:
     """Seconds of each stage and gigabytes, with documents spread evenly and 100,000 in a partition; sums go up a binary tree.
 
     The first bottleneck is what reaches its limit with the fewest documents: workers of 2 GB that keep all they hold in memory, a
@@ -40,14 +42,21 @@ def projected(rates: dict[str, float], documents: float, workers: int, rounds: i
     partitions, depth = documents / 1e5, math.ceil(math.log2(workers))
     table = 8.0 * types * 2
     sums = 8.0 * types * 32  # of importance, with two classes
-    passes = max(min(math.ceil(math.sqrt(partitions)), STEPS // math.ceil(1e5 / 64)), 1)  # as the training has it
+    passes = max(
+        min(math.ceil(math.sqrt(partitions)), STEPS // math.ceil(1e5 / 64)), 1
+    )  # as the training has it
     moved = 2 * depth * (table / rates["network"] + table / 8 / rates["adding"])
     seconds = {
         "tokenizing": each / rates["tokenizing"],
         "counting": each / rates["counting"],
-        "importance": each / rates["importance"] + depth * (sums / rates["network"] + sums / 8 / rates["adding"]),
+        "importance": each / rates["importance"]
+        + depth * (sums / rates["network"] + sums / 8 / rates["adding"]),
         "training": rounds
-        * (passes * each / rates["training"] + moved + partitions / workers * table / 8 / rates["adding"]),
+        * (
+            passes * each / rates["training"]
+            + moved
+            + partitions / workers * table / 8 / rates["adding"]
+        ),
     }
     use = {
         "memory of the workers (2 GB each; Dask spills beyond)": rates["bytes"] * each / 2e9,
@@ -100,18 +109,27 @@ def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> dict[str, float]
     u, w = initial_table(*counts.weighted_present, prior_of(counts.class_sizes))
     _, training = _timed(lambda: next(adam(counts, u, w, Schedule(n // 64), n // 64)))
     _, adding = _timed(lambda: np.ones(10**7) + np.ones(10**7))
-    held = stream.ids.nbytes + matrix.nnz + matrix.indices.nbytes  # workers keep a count in one byte
+    held = (
+        stream.ids.nbytes + matrix.nnz + matrix.indices.nbytes
+    )  # workers keep a count in one byte
     out = {
         "tokenizing": n / tokenizing,
         "counting": n / counting,
         "importance": n / importance,
         "training": n / training,
     }
-    return out | {"adding": 1e7 / adding, "network": network, "token types": counts.n_types, "bytes": held / n}
+    return out | {
+        "adding": 1e7 / adding,
+        "network": network,
+        "token types": counts.n_types,
+        "bytes": held / n,
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ngrams", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
@@ -126,7 +144,9 @@ def main() -> None:
     found: dict[str, list[float]] = {}
     rounds, tasks = [], 0.0
     print("| partitions | seed | rounds | test accuracy | seconds |\n|---|---|---|---|---|")
-    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+    with Client(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as client:
         submit = client.submit
         for seed in range(options.seeds):
             mixed = train.sample(fraction=1.0, shuffle=True, seed=seed)
@@ -139,18 +159,25 @@ def main() -> None:
                     parts = [delayed(mixed[p::n]) for p in range(n)]
                     client.submit = Mock(side_effect=submit)
                     learned = learn_on(client, parts, ngrams=options.ngrams, seed=seed)
-                    tasks = client.submit.call_count / n - math.ceil(n / 8) + BUCKETS  # of each of many partitions
+                    tasks = (
+                        client.submit.call_count / n - math.ceil(n / 8) + BUCKETS
+                    )  # of each of many partitions
                     model, taken = learned.model, learned.rounds
                     # choosing the number of rounds goes at most two rounds beyond the best
                     rounds.append(taken + len(learned.validation))
                 seconds = time.perf_counter() - start
-                found.setdefault(str(n), []).append(float(np.mean(model.predict(test["text"]) == goal)))
+                found.setdefault(str(n), []).append(
+                    float(np.mean(model.predict(test["text"]) == goal))
+                )
                 shown = "one machine" if n == 1 else n
                 print(
                     f"| {shown} | {seed} | {0 if n == 1 else taken} | {found[str(n)][-1]:.4f} | {seconds:.0f} |",
                     flush=True,
                 )
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
+        Client(local) as client,
+    ):
         link, scheduling = _network(client), _scheduling(client)
     _rates(train[:1000], options.ngrams, link)  # compiles
     rates = _rates(train, options.ngrams, link) | {"scheduling": scheduling, "tasks": tasks}

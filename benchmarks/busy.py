@@ -27,14 +27,27 @@ THREADS = ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "R
 
 def seconds(reviews: Path, threads: int, out: Path) -> float:
     """Wall time of one training."""
-    command = [sys.executable, "-m", "tokensieve", "train", str(reviews), "--ngrams", "3", "--out", str(out), "-q"]
+    command = [
+        sys.executable,
+        "-m",
+        "tokensieve",
+        "train",
+        str(reviews),
+        "--ngrams",
+        "3",
+        "--out",
+        str(out),
+        "-q",
+    ]
     start = time.perf_counter()
     subprocess.run(command, check=True, env=os.environ | dict.fromkeys(THREADS, str(threads)))
     return time.perf_counter() - start
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--documents", type=int, default=5000)
     parser.add_argument("--runs", type=int, default=3)
     args = parser.parse_args()
@@ -42,19 +55,27 @@ def main() -> None:
     print(described(), end="\n\n")
     with tempfile.TemporaryDirectory() as folder:
         reviews, out = Path(folder) / "reviews.parquet", Path(folder) / "model"
-        pl.read_parquet(DATA / "imdb_train.parquet").sample(args.documents, seed=0).write_parquet(reviews)
+        pl.read_parquet(DATA / "imdb_train.parquet").sample(args.documents, seed=0).write_parquet(
+            reviews
+        )
         seconds(reviews, cores, out)  # compiled once
         print("| Competing processes | 1 thread | all threads | ratio |\n|---|---|---|---|")
         for others in range(cores + 1):
-            competing = [subprocess.Popen([sys.executable, "-c", COMPETITOR]) for _ in range(others)]
+            competing = [
+                subprocess.Popen([sys.executable, "-c", COMPETITOR]) for _ in range(others)
+            ]
             try:
-                found = [(seconds(reviews, 1, out), seconds(reviews, cores, out)) for _ in range(args.runs)]
+                found = [
+                    (seconds(reviews, 1, out), seconds(reviews, cores, out))
+                    for _ in range(args.runs)
+                ]
             finally:
                 for one in competing:
                     one.kill()
             one_thread, all_threads = (statistics.median(side) for side in zip(*found, strict=True))
             print(
-                f"| {others} | {one_thread:.1f} s | {all_threads:.1f} s | {all_threads / one_thread:.2f} |", flush=True
+                f"| {others} | {one_thread:.1f} s | {all_threads:.1f} s | {all_threads / one_thread:.2f} |",
+                flush=True,
             )
 
 

@@ -40,13 +40,17 @@ def load(task: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     return train, test
 
 
-def ours(texts: list[str], labels: list[str], unseen: list[str], seed: int) -> tuple[np.ndarray, list[str]]:
+def ours(
+    texts: list[str], labels: list[str], unseen: list[str], seed: int
+) -> tuple[np.ndarray, list[str]]:
     model = AttentionClassifier(random_state=seed).fit(texts, labels)
     return model.predict_proba(unseen), list(model.classes_)
 
 
 def regression(chosen: bool) -> Answers:
-    def answer(texts: list[str], labels: list[str], unseen: list[str], seed: int) -> tuple[np.ndarray, list[str]]:
+    def answer(
+        texts: list[str], labels: list[str], unseen: list[str], seed: int
+    ) -> tuple[np.ndarray, list[str]]:
         vectorizer = TfidfVectorizer(sublinear_tf=True, token_pattern=WORDS)
         x = vectorizer.fit_transform(texts)
         model: Any = LogisticRegression(max_iter=1000)
@@ -65,7 +69,9 @@ def regression(chosen: bool) -> Answers:
     return answer
 
 
-def frequencies(texts: list[str], labels: list[str], unseen: list[str], seed: int) -> tuple[np.ndarray, list[str]]:
+def frequencies(
+    texts: list[str], labels: list[str], unseen: list[str], seed: int
+) -> tuple[np.ndarray, list[str]]:
     names, sizes = np.unique(labels, return_counts=True)
     return np.tile(sizes / sizes.sum(), (len(unseen), 1)), list(names)
 
@@ -88,7 +94,9 @@ def scores(p: np.ndarray, names: list[str], labels: np.ndarray) -> tuple[float, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", nargs="+", default=list(TASKS), choices=TASKS)
     parser.add_argument("--sizes", nargs="+", type=int, default=[50, 200, 1000, 5000])
     parser.add_argument("--runs", type=int, default=5)

@@ -37,7 +37,7 @@ from tokensieve.diagnose.subjects.reader import Reader
 from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.diagnose.subjects.windows import REST, SPLITTER, Frame, Input, PieceSubject, Windows
 from tokensieve.progress import silent
-from tokensieve.text.corpus import read_corpus
+from tokensieve.read.corpus import read_corpus
 from tokensieve.text.vocabulary import count_texts
 
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
@@ -46,9 +46,16 @@ SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
 def show(name: str, found: Diagnosis, seconds: float) -> None:
     """One row a measure: trained, untrained, shuffled labels."""
     for measure, one in found.correlation.items():
-        other, chance = found.agreement["untrained"].get(measure), found.agreement["shuffled"].get(measure)
-        told = "told apart" if other is not None and one.stands_out(None, other) else "not told apart"
-        beside = f"{other.rho:+.2f} [{other.low:+.2f}, {other.high:+.2f}]" if other is not None else ""
+        other, chance = (
+            found.agreement["untrained"].get(measure),
+            found.agreement["shuffled"].get(measure),
+        )
+        told = (
+            "told apart" if other is not None and one.stands_out(None, other) else "not told apart"
+        )
+        beside = (
+            f"{other.rho:+.2f} [{other.low:+.2f}, {other.high:+.2f}]" if other is not None else ""
+        )
         shuffled = f"{chance[0]:+.2f} … {chance[1]:+.2f}" if chance else ""
         print(
             f"{name:12} {measure:28} {one.rho:+.2f} [{one.low:+.2f}, {one.high:+.2f}]  {beside:22} {shuffled:15} {told}"
@@ -84,7 +91,9 @@ def documents(
     table = pl.read_parquet(data / ("yelp.parquet" if source == "yelp" else "imdb_train.parquet"))
     if source == "yelp":
         table = table.filter(pl.col("stars").is_in([1.0, 5.0]) | (classes == 5))
-        table = table.with_columns(label=pl.col("stars") - 1 if classes == 5 else pl.col("stars") == 5.0)
+        table = table.with_columns(
+            label=pl.col("stars") - 1 if classes == 5 else pl.col("stars") == 5.0
+        )
     else:
         table = table.with_columns(label=pl.col("label") == "positive")
     table = table.sample(n, seed=seed, shuffle=True)
@@ -104,7 +113,11 @@ def fidelity(options: argparse.Namespace) -> None:
             reader = Reader(model, Outputs((0, 1), 2, 2), frame)
             words = vocabulary(held)
             mine, other = (
-                PieceSubject(reader, Windows(tokenizer, pl.Series(part), SPLITTER, words, frame, 96, True, silent), 2)
+                PieceSubject(
+                    reader,
+                    Windows(tokenizer, pl.Series(part), SPLITTER, words, frame, 96, True, silent),
+                    2,
+                )
                 for part in (held[:1000], held[1000:])
             )
             truth, own = left_out(other, len(words), 16), reader.reads_text
@@ -119,7 +132,9 @@ def fidelity(options: argparse.Namespace) -> None:
                 "The word cut out of the text: ours {:.3f}, one half of the documents with the other {:.3f}; padding in its place: "
                 "ours {:.3f}, halves {:.3f}.\n".format(*both[0], *both[1])
             )
-            print("| model | method | CPU s | Spearman | words | ours on these words |\n|---|---|---|---|---|---|")
+            print(
+                "| model | method | CPU s | Spearman | words | ours on these words |\n|---|---|---|---|---|---|"
+            )
             common = np.isfinite(truth) & frequent
             ours = None
             for name, method in methods(reader, mine, len(words)):
@@ -132,7 +147,10 @@ def fidelity(options: argparse.Namespace) -> None:
                 seconds, ours = time.process_time() - start, effect if ours is None else ours
                 there = common & np.isfinite(effect)
                 rho, same = (spearmanr(x[there], truth[there])[0] for x in (effect, ours))
-                print(f"| {family} | {name} | {seconds:.2f} | {rho:.3f} | {there.sum()} | {same:.3f} |", flush=True)
+                print(
+                    f"| {family} | {name} | {seconds:.2f} | {rho:.3f} | {there.sum()} | {same:.3f} |",
+                    flush=True,
+                )
 
 
 def vocabulary(texts: list[str]) -> tuple[str, ...]:
@@ -185,18 +203,29 @@ def methods(reader: Any, subject: Any, types: int) -> Any:
             subject._share = own
         read = subject.windows < documents
         n = np.bincount(subject.types[read], minlength=types)
-        return np.where(n >= 4, np.bincount(subject.types, effect, types) / np.maximum(n, 1), np.nan)
+        return np.where(
+            n >= 4, np.bincount(subject.types, effect, types) / np.maximum(n, 1), np.nan
+        )
 
     for draws in (1, 2, 4):
-        yield f"a path for each word, {draws} draws" + " (ours)" * (draws == 1), lambda n=draws: integrated(n, False)
+        yield (
+            f"a path for each word, {draws} draws" + " (ours)" * (draws == 1),
+            lambda n=draws: integrated(n, False),
+        )
     for some in (40, 100, 300):
         yield f"ours, {some} documents", lambda n=some: integrated(1, False, n)
     for draws in (1, 2, 4):
         yield f"straight path, {draws} nodes", lambda n=draws: integrated(n, True)
     for per_type in (1, 2, 4, 8):
-        yield f"leave-one-out, {per_type} documents a word", lambda n=per_type: left_out(subject, types, n)
+        yield (
+            f"leave-one-out, {per_type} documents a word",
+            lambda n=per_type: left_out(subject, types, n),
+        )
     for steps in (2, 10, 50):
-        yield f"captum, {steps} steps, 100 documents", lambda n=steps: of_captum(reader, subject, types, n)
+        yield (
+            f"captum, {steps} steps, 100 documents",
+            lambda n=steps: of_captum(reader, subject, types, n),
+        )
     for evaluations in (50, 200):
         yield (
             f"shap, {evaluations} evaluations, 40 documents", lambda n=evaluations: of_shap(reader, subject, types, n),
@@ -290,13 +319,21 @@ def curve(options: argparse.Namespace) -> None:
         fit(model, tokenizer, train, given, epochs=4, rate=rate, length=48)
         models[name] = (model, tokenizer)
     found = compare(models, corpus, DiagnoseSettings(max_length=48, batch_size=32)).models
-    print("| model | accuracy | AUC | value correlation | learned | used most |\n|---|---|---|---|---|---|")
+    print(
+        "| model | accuracy | AUC | value correlation | learned | used most |\n|---|---|---|---|---|---|"
+    )
     for row in found.iter_rows(named=True):
-        number = [f"{row[x]:.2f} [{row[x + '_low']:.2f}, {row[x + '_high']:.2f}]" for x in ("accuracy", "auc", "value")]
+        number = [
+            f"{row[x]:.2f} [{row[x + '_low']:.2f}, {row[x + '_high']:.2f}]"
+            for x in ("accuracy", "auc", "value")
+        ]
         number = ["–" if "nan" in one else one for one in number]
         print(f"| {row['model']} | {' | '.join(number)} | {row['learning']} | {row['most_used']} |")
     trained = found.filter(pl.col("model").str.ends_with("epochs"))
-    for name, some in (("all of this training", found.head(trained.height + 1)), ("from 1.0 epochs on", trained[2:])):
+    for name, some in (
+        ("all of this training", found.head(trained.height + 1)),
+        ("from 1.0 epochs on", trained[2:]),
+    ):
         rho = spearmanr(some["value"], some["accuracy"])[0]
         print(f"\nRank correlation of the value correlation with accuracy, {name}: {rho:+.2f}.")
 
@@ -318,28 +355,44 @@ def picture(options: argparse.Namespace) -> None:
                 }
             )
             rows[-1]["kind"] = next(
-                (x for x in ("leave-one-out", "captum", "shap", "straight") if x in cells[1]), "tokensieve"
+                (x for x in ("leave-one-out", "captum", "shap", "straight") if x in cells[1]),
+                "tokensieve",
             )
     chart = alt.Chart(pl.DataFrame(rows)).mark_point(filled=True, size=60).encode(
         x=alt.X("seconds", scale=alt.Scale(type="log"), title="CPU seconds"),
         y=alt.Y("Spearman", scale=alt.Scale(zero=False), title="correlation with leave-one-out"), color="kind", shape="kind",
     ).properties(width=230, height=190).facet("model", columns=3)  # fmt: skip
-    chart = chart.configure(padding={"left": 5, "top": 5, "bottom": 5, "right": 30})  # else the legend's words are cut
+    chart = chart.configure(
+        padding={"left": 5, "top": 5, "bottom": 5, "right": 30}
+    )  # else the legend's words are cut
     chart.save(options.table.parent / "fidelity.svg")
 
 
 def imdb(options: argparse.Namespace) -> None:
     """A tiny model trained on a few thousand IMDB reviews, diagnosed on test reviews."""
-    train, test = (pl.read_parquet(options.data / f"imdb_{part}.parquet") for part in ("train", "test"))
-    train, test = train.sample(options.documents, seed=0, shuffle=True), test.sample(2000, seed=0, shuffle=True)
+    train, test = (
+        pl.read_parquet(options.data / f"imdb_{part}.parquet") for part in ("train", "test")
+    )
+    train, test = (
+        train.sample(options.documents, seed=0, shuffle=True),
+        test.sample(2000, seed=0, shuffle=True),
+    )
     start = time.perf_counter()
     model, tokenizer = build(options.family, train["text"].to_list(), size=4000)
     right = fit(
-        model, tokenizer, train["text"].to_list(), (train["label"] == "positive").to_numpy().astype(np.int64), epochs=4
+        model,
+        tokenizer,
+        train["text"].to_list(),
+        (train["label"] == "positive").to_numpy().astype(np.int64),
+        epochs=4,
     )
-    print(f"trained in {time.perf_counter() - start:.0f} s, {right:.1%} of the training reviews right")
+    print(
+        f"trained in {time.perf_counter() - start:.0f} s, {right:.1%} of the training reviews right"
+    )
     start = time.perf_counter()
-    settings = DiagnoseSettings(min_documents=20, max_documents=2000, deletions=2, max_length=128, batch_size=32)
+    settings = DiagnoseSettings(
+        min_documents=20, max_documents=2000, deletions=2, max_length=128, batch_size=32
+    )
     found = diagnose(model, tokenizer, test["text"].to_list(), test["label"].to_list(), settings)
     show(options.family, found, time.perf_counter() - start)
     print(*found.to_dict()["verdict"], found.seconds, f"{found.token_types:,} words", sep="\n")
@@ -363,7 +416,9 @@ def speed(options: argparse.Namespace) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         for source, classes, shapes in (("imdb", 2, ((2, 32), (4, 128))), ("yelp", 5, ((2, 32),))):
-            texts, labels = documents(source, options.data, 0, options.documents_timed, 700, classes)
+            texts, labels = documents(
+                source, options.data, 0, options.documents_timed, 700, classes
+            )
             held = str(Path(folder) / f"{source}.parquet")
             pl.DataFrame({"text": texts, "label": [str(y) for y in labels]}).write_parquet(held)
             tokenizer = framed(train_tokenizer("wordpiece", texts, 4000), decoder=False)
@@ -374,7 +429,9 @@ def speed(options: argparse.Namespace) -> None:
                     intermediate_size=4 * width, max_position_embeddings=258, pad_token_id=0, vocab_size=len(tokenizer),
                 )  # fmt: skip
                 model = tf.AutoModelForSequenceClassification.from_config(config)
-                saved = save(model, tokenizer, Path(folder) / "model", {k: str(k) for k in range(classes)})
+                saved = save(
+                    model, tokenizer, Path(folder) / "model", {k: str(k) for k in range(classes)}
+                )
                 rate = {}
                 for version in ("", options.other) if options.other else ("",):
                     path = version or str(Path(tokensieve.__file__).parents[1])
@@ -388,7 +445,10 @@ def speed(options: argparse.Namespace) -> None:
                           f"{len(texts)} documents, {words} words, {seconds:.1f} s, {rate[version]:.1f} documents/s, "
                           f"{ {name: round(x, 1) for name, x in stages.items()} }", flush=True)  # fmt: skip
                 if options.other:
-                    print(f"{rate[''] / rate[options.other]:.2f} times as many documents a second", flush=True)
+                    print(
+                        f"{rate[''] / rate[options.other]:.2f} times as many documents a second",
+                        flush=True,
+                    )
 
 
 def main() -> None:
@@ -396,15 +456,22 @@ def main() -> None:
     parts = {
         "fidelity": fidelity, "families": families, "curve": curve, "imdb": imdb, "speed": speed, "picture": picture,
     }  # fmt: skip
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("part", choices=parts)
     parser.add_argument("--family", default="bert", choices=FAMILIES)
-    parser.add_argument("--families", nargs="+", default=["bert", "gpt2", "modernbert"], choices=FAMILIES)
+    parser.add_argument(
+        "--families", nargs="+", default=["bert", "gpt2", "modernbert"], choices=FAMILIES
+    )
     parser.add_argument("--epochs", type=int, default=4, help="of the models of `fidelity`")
     parser.add_argument("--documents", type=int, default=4000, help="IMDB reviews to train on")
     parser.add_argument("--documents-timed", type=int, default=1000)
     parser.add_argument(
-        "--table", type=Path, default=Path(__file__).parents[1] / "docs" / "benchmarks-archive.md", help="for `picture`"
+        "--table",
+        type=Path,
+        default=Path(__file__).parents[1] / "docs" / "benchmarks-archive.md",
+        help="for `picture`",
     )
     parser.add_argument("--other", default="", help="source folder of another version, for `speed`")
     parser.add_argument("--data", type=Path, default=DATA)

@@ -30,7 +30,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from diagnose_models import framed, train_tokenizer
 from tokensieve.diagnose import DiagnoseSettings, diagnose
 
-DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+DATA = Path(
+    os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+)
 WEIGHTS = {6: 42.5e6, 12: 85e6}  # without the table of words
 
 
@@ -42,23 +44,40 @@ def passes(weights: float, texts: list[str], seconds: float) -> float:
 
 def main() -> None:
     """Diagnose one model, and print what it cost."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--documents", type=int, default=100)
     parser.add_argument("--layers", type=int, default=6, choices=WEIGHTS)
-    parser.add_argument("--seconds", action="store_true", help="a model of full size, rather than a count")
-    parser.add_argument("--piece", action="store_true", help="the time that a model of full size takes for a piece")
+    parser.add_argument(
+        "--seconds", action="store_true", help="a model of full size, rather than a count"
+    )
+    parser.add_argument(
+        "--piece", action="store_true", help="the time that a model of full size takes for a piece"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
-    table = pl.read_parquet(DATA / "yelp.parquet").filter(pl.col("stars").cast(pl.Int64).is_in([1, 5]))
+    table = pl.read_parquet(DATA / "yelp.parquet").filter(
+        pl.col("stars").cast(pl.Int64).is_in([1, 5])
+    )
     table = table.sample(3000, seed=3)
     texts = [text[:400] for text in table["text"]]
     labels = ["positive" if int(stars) == 5 else "negative" for stars in table["stars"]]
     tokenizer = framed(train_tokenizer("wordpiece", texts, 12_000), False)
     torch.manual_seed(0)
-    small = {} if options.seconds or options.piece else {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16}
+    small = (
+        {}
+        if options.seconds or options.piece
+        else {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16}
+    )
     kind = tf.BertConfig if not small and options.layers == 12 else tf.DistilBertConfig
-    model = tf.AutoModelForSequenceClassification.from_config(kind(num_labels=2, pad_token_id=0, **small))
-    model.config.id2label, model.config.label2id = {0: "negative", 1: "positive"}, {"negative": 0, "positive": 1}
+    model = tf.AutoModelForSequenceClassification.from_config(
+        kind(num_labels=2, pad_token_id=0, **small)
+    )
+    model.config.id2label, model.config.label2id = (
+        {0: "negative", 1: "positive"},
+        {"negative": 0, "positive": 1},
+    )
     if options.piece:
         batch, taken = torch.randint(5, 10_000, (16, 64)), []
         with torch.inference_mode():
@@ -80,11 +99,21 @@ def main() -> None:
 
     if not options.seconds:
         type(model).forward = counted
-        if find_spec("tokensieve.diagnose.run"):  # the budget of 0.2, which has no such module, is a constant
+        if find_spec(
+            "tokensieve.diagnose.run"
+        ):  # the budget of 0.2, which has no such module, is a constant
             run = import_module("tokensieve.diagnose.run")
-            run._passes = lambda known, some, settings, seconds: passes(WEIGHTS[options.layers], some, seconds)
+            run._passes = lambda known, some, settings, seconds: passes(
+                WEIGHTS[options.layers], some, seconds
+            )
     start = time.process_time()
-    diagnose(model, tokenizer, texts[: options.documents], labels[: options.documents], DiagnoseSettings(max_length=64))
+    diagnose(
+        model,
+        tokenizer,
+        texts[: options.documents],
+        labels[: options.documents],
+        DiagnoseSettings(max_length=64),
+    )
     used = time.process_time() - start
     pieces = round(done[False] + 2.06 * done[True])
     print(json.dumps({"seconds": round(used, 1)} if options.seconds else {"pieces": pieces}))

@@ -44,7 +44,7 @@ from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.intervals import Share
-from tokensieve.text.corpus import read_corpus
+from tokensieve.read.corpus import read_corpus
 
 SHARE = 0.1  # of the reviews of one class
 
@@ -90,9 +90,13 @@ def reviews(n: int, seed: int) -> tuple[list[str], np.ndarray]:
     return [text.partition("\n")[0] for text in made.texts], np.asarray(made.labels)
 
 
-def shortcuts(texts: list[str], labels: np.ndarray, seed: int, by: list[str] | None = None) -> list[Finding]:
+def shortcuts(
+    texts: list[str], labels: np.ndarray, seed: int, by: list[str] | None = None
+) -> list[Finding]:
     """The findings of kind shortcut among those of an audit, in their order."""
-    columns = {"text": texts, "label": ["good" if y else "bad" for y in labels]} | ({"by": by} if by else {})
+    columns = {"text": texts, "label": ["good" if y else "bad" for y in labels]} | (
+        {"by": by} if by else {}
+    )
     corpus = read_corpus(pl.DataFrame(columns), text="text", label="label", by="by" if by else None)
     found = audit(corpus, Settings(seed=seed, baseline=False, thorough=False)).findings
     return [finding for finding in found if finding.kind == "shortcut"]
@@ -108,12 +112,16 @@ def planted(seeds: int, documents: int) -> None:
         for name, plant in PLANTS.items():
             rng = np.random.default_rng([seed, len(name)])
             there = (labels == plant.label) & (rng.random(documents) < SHARE)
-            changed = [plant.change(text) if put else text for text, put in zip(texts, there, strict=True)]
+            changed = [
+                plant.change(text) if put else text for text, put in zip(texts, there, strict=True)
+            ]
             found = shortcuts(changed, labels, seed)
             hits = [i for i, finding in enumerate(found, 1) if plant.tokens & set(finding.tokens)]
             ranks[name].append(hits[0] if hits else 0)
             alarms[name] += len(found) - len(hits)
-    print(f"| planted in {SHARE:.0%} of one class | found first | found later | missed | false alarms per audit |")
+    print(
+        f"| planted in {SHARE:.0%} of one class | found first | found later | missed | false alarms per audit |"
+    )
     print("|---|---|---|---|---|")
     for name, found_at in ranks.items():
         first, later = sum(r == 1 for r in found_at), sum(r > 1 for r in found_at)
@@ -133,14 +141,19 @@ def shuffled(runs: int, documents: int) -> None:
         grouped = [f"{text} {own[author]}" for text, author in zip(texts, authors, strict=True)]
         drawn = rng.integers(0, 2, authors[-1] + 1)[authors]
         quiet["groups, as documents"] += not shortcuts(grouped, drawn, seed)
-        quiet["groups, with their units"] += not shortcuts(grouped, drawn, seed, [str(a) for a in authors])
+        quiet["groups, with their units"] += not shortcuts(
+            grouped, drawn, seed, [str(a) for a in authors]
+        )
     print("\n| labels by chance | audits without a shortcut |\n|---|---|")
     for name, without in quiet.items():
         print(f"| {name} | {without} of {runs} |", flush=True)
 
 
 DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-DEVELOPED, HELD_OUT = ("imdb_train", "tweets", "sms", "banking"), ("emotion", "snli_train", "yelp", "preferences")
+DEVELOPED, HELD_OUT = (
+    ("imdb_train", "tweets", "sms", "banking"),
+    ("emotion", "snli_train", "yelp", "preferences"),
+)
 FORM = frozenset("br amp quot gt lt nbsp http https www com net org html rt user via co".split())
 REAL = 3_000
 CLASSES = 20  # the largest of many
@@ -164,7 +177,10 @@ def anywhere(words: str) -> Callable[[str, np.random.Generator], str]:
 
 MARKS: dict[str, tuple[Callable[[str, np.random.Generator], str], frozenset[str]]] = {
     "a code": (mark_code, frozenset({"inv"})),
-    "a signature": (lambda t, _: f"{t} Sent from my tablet.", frozenset({"tablet", "sent", "from", "my"})),
+    "a signature": (
+        lambda t, _: f"{t} Sent from my tablet.",
+        frozenset({"tablet", "sent", "from", "my"}),
+    ),
     "a handler": (lambda t, _: f"{t} Handled by jonas", frozenset({"handled", "by", "jonas"})),
     "a source": (lambda t, _: f"Newswire {t}", frozenset({"newswire"})),
     "an address": (
@@ -180,7 +196,9 @@ MARKS: dict[str, tuple[Callable[[str, np.random.Generator], str], frozenset[str]
     "a phrase": (anywhere("time people"), frozenset({"time people"})),
     "capitals": (
         lambda t, _: t.upper(),
-        frozenset({"⟨ALL CAPS⟩", "⟨no capitals⟩", "⟨nothing but capitals⟩", "⟨Every Word Capitalized⟩"}),
+        frozenset(
+            {"⟨ALL CAPS⟩", "⟨no capitals⟩", "⟨nothing but capitals⟩", "⟨Every Word Capitalized⟩"}
+        ),
     ),
     "a final !": (lambda t, _: t.rstrip(".!? ") + "!", frozenset({'⟨ends "!"⟩'})),
 }
@@ -193,16 +211,33 @@ def real_set(name: str, seed: int = 0) -> pl.DataFrame:
     if name == "snli_train":
         frame = frame.select(text="hypothesis", label="label")
     if name == "preferences":
-        frame = pl.concat([frame.select(text=side, label=pl.lit(side)) for side in ("chosen", "rejected")])
+        frame = pl.concat(
+            [frame.select(text=side, label=pl.lit(side)) for side in ("chosen", "rejected")]
+        )
     if name == "yelp":
         stars = pl.col("stars")
         label = (
-            pl.when(stars <= 2).then(pl.lit("bad")).when(stars == 3).then(pl.lit("middling")).otherwise(pl.lit("good"))
+            pl.when(stars <= 2)
+            .then(pl.lit("bad"))
+            .when(stars == 3)
+            .then(pl.lit("middling"))
+            .otherwise(pl.lit("good"))
         )
         frame = frame.select("text", label=label)
-    largest = frame["label"].value_counts().sort("count", "label", descending=[True, False])["label"].head(CLASSES)
-    frame = frame.filter(pl.col("label").is_in(largest.implode())).select("text", "label").unique(maintain_order=True)
-    frame = frame.filter(~pl.col("text").is_duplicated())  # a text of two classes says nothing about them
+    largest = (
+        frame["label"]
+        .value_counts()
+        .sort("count", "label", descending=[True, False])["label"]
+        .head(CLASSES)
+    )
+    frame = (
+        frame.filter(pl.col("label").is_in(largest.implode()))
+        .select("text", "label")
+        .unique(maintain_order=True)
+    )
+    frame = frame.filter(
+        ~pl.col("text").is_duplicated()
+    )  # a text of two classes says nothing about them
     return frame.sample(min(REAL, frame.height), seed=seed, shuffle=True)
 
 
@@ -232,7 +267,9 @@ def monroe(frame: pl.DataFrame, label: str, top: int = 10) -> list[str]:
     """The words of largest z of the log-odds between a class and the rest, prior: 500 words of the whole corpus."""
     words = pl.col("text").str.to_lowercase().str.extract_all(r"\w+")
     long = frame.select(word=words, inside=pl.col("label") == label).explode("word").drop_nulls()
-    table = long.group_by("word").agg(pl.col("inside").sum().alias("a"), (~pl.col("inside")).sum().alias("b"))
+    table = long.group_by("word").agg(
+        pl.col("inside").sum().alias("a"), (~pl.col("inside")).sum().alias("b")
+    )
     a, b = (table[name].to_numpy().astype(float) for name in "ab")
     prior = 500 * (a + b) / (a + b).sum()
 
@@ -249,7 +286,13 @@ def draw(name: str, seed: int, export: Path | None = None) -> list[dict[str, obj
     shortcuts = [finding for finding in findings_of(frame) if finding.kind == "shortcut"]
     kinds = named(shortcuts)
     rows: list[dict[str, object]] = [
-        {"set": name, "seed": seed, "mark": "", "shortcuts": len(kinds), "accused": kinds.count("subject")}
+        {
+            "set": name,
+            "seed": seed,
+            "mark": "",
+            "shortcuts": len(kinds),
+            "accused": kinds.count("subject"),
+        }
     ]
     for finding, one in zip(shortcuts, kinds, strict=True):
         if one == "subject":
@@ -261,19 +304,30 @@ def draw(name: str, seed: int, export: Path | None = None) -> list[dict[str, obj
         size = int((frame["label"] == label).sum())
         share = max(0.02, 40 / size) if mark == "a rare word" else SHARE
         there = ((frame["label"] == label) & pl.Series(rng.random(frame.height) < share)).to_list()
-        texts = [change(text, rng) if put else text for text, put in zip(frame["text"], there, strict=True)]
+        texts = [
+            change(text, rng) if put else text
+            for text, put in zip(frame["text"], there, strict=True)
+        ]
         changed = frame.with_columns(text=pl.Series(texts))
         if export:
             export.mkdir(exist_ok=True)
             planted_file = export / f"{name}-{seed}-{mark.replace(' ', '_')}.parquet"
-            changed.with_columns(planted=changed["text"] != frame["text"]).write_parquet(planted_file)
+            changed.with_columns(planted=changed["text"] != frame["text"]).write_parquet(
+                planted_file
+            )
         found = sorted(findings_of(changed), key=lambda finding: -finding.severity)
         kinds = named([finding for finding in found if finding.kind == "shortcut"], tokens)
         others = named([finding for finding in found if finding.kind != "shortcut"], tokens)
         first, anywhere_ = kinds[:1] == ["artefact"], "artefact" in [*kinds, *others]
         first_of_all = named(found[:1], tokens) == ["artefact"]
         top = [kind(word, tokens) for word in monroe(changed, label)]
-        row = {"set": name, "seed": seed, "mark": mark, "shortcuts": len(kinds), "accused": kinds.count("subject")}
+        row = {
+            "set": name,
+            "seed": seed,
+            "mark": mark,
+            "shortcuts": len(kinds),
+            "accused": kinds.count("subject"),
+        }
         row |= {
             "first": first,
             "first of all": first_of_all,
@@ -284,7 +338,10 @@ def draw(name: str, seed: int, export: Path | None = None) -> list[dict[str, obj
         rows.append(row)
         if not first:
             fate = "found, not first" if anywhere_ else "missed"
-            print(f"- {name}, seed {seed}: {mark} in {sum(there)} of {size} documents of {label}, {fate}", flush=True)
+            print(
+                f"- {name}, seed {seed}: {mark} in {sum(there)} of {size} documents of {label}, {fate}",
+                flush=True,
+            )
     return rows
 
 
@@ -309,9 +366,13 @@ def tables(rows: list[dict[str, object]]) -> dict[str, object]:
             "hard marks: first": share(mine.filter(hard), pl.col("first")),
             "hard marks: first of all": share(mine.filter(hard), pl.col("first of all")),
             "hard marks: found": share(mine.filter(hard), pl.col("found")),
-            "subject words named per audit": float(mine["accused"].cast(pl.Float64).sum() / mine.height),
+            "subject words named per audit": float(
+                mine["accused"].cast(pl.Float64).sum() / mine.height
+            ),
             "Monroe: mark in its ten": share(mine, pl.col("monroe")),
-            "Monroe: subject words in its ten": float(mine["monroe_subject"].cast(pl.Float64).sum() / mine.height),
+            "Monroe: subject words in its ten": float(
+                mine["monroe_subject"].cast(pl.Float64).sum() / mine.height
+            ),
         }
     for mark in MARKS:
         mine = planted_rows.filter(mark=mark)
@@ -328,7 +389,9 @@ def shown_tables(figures: dict[str, object]) -> None:
             heads = list(cells)
             print(f"\n| | {' | '.join(heads)} |\n|---" + "|---" * len(heads) + "|")
         text = [
-            f"{x.as_counts} ({100 * x.low:.0f} to {100 * x.high:.0f}%)" if isinstance(x, Share) else f"{x:.4g}"
+            f"{x.as_counts} ({100 * x.low:.0f} to {100 * x.high:.0f}%)"
+            if isinstance(x, Share)
+            else f"{x:.4g}"
             for x in cells.values()
         ]
         print(f"| {name} | {' | '.join(text)} |", flush=True)
@@ -342,11 +405,17 @@ def findings_of(frame: pl.DataFrame) -> list[Finding]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--shuffles", type=int, default=20)
-    parser.add_argument("--sets", choices=["developed", "held-out"], help="real sets; with --seeds marks of each kind")
+    parser.add_argument(
+        "--sets",
+        choices=["developed", "held-out"],
+        help="real sets; with --seeds marks of each kind",
+    )
     parser.add_argument("--first", type=int, default=0, help="the first seed of real sets")
     parser.add_argument("--export", type=Path, help="a folder for the planted sets")
     options = parser.parse_args()
@@ -361,11 +430,18 @@ def main() -> None:
                 figures = tables(rows)
                 if held_out:
                     plain = {
-                        name: {key: x.to_dict() if isinstance(x, Share) else x for key, x in cells.items()}
+                        name: {
+                            key: x.to_dict() if isinstance(x, Share) else x
+                            for key, x in cells.items()
+                        }
                         for name, cells in figures.items()
                         if isinstance(cells, dict)
                     }
-                    store("findings", {"tables": plain, "audits": rows}, described("polars", "scikit-learn"))
+                    store(
+                        "findings",
+                        {"tables": plain, "audits": rows},
+                        described("polars", "scikit-learn"),
+                    )
         shown_tables(figures)
         return
     if options.seeds:

@@ -26,12 +26,17 @@ def main() -> None:
         frame = pandas.read_parquet(path)
         label = frame["label"][frame["planted"]].iloc[0]
         corpus = scattertext.CorpusFromPandas(
-            frame, category_col="label", text_col="text", nlp=scattertext.whitespace_nlp_with_sentences
+            frame,
+            category_col="label",
+            text_col="text",
+            nlp=scattertext.whitespace_nlp_with_sentences,
         ).build()
         scores = corpus.get_scaled_f_scores(label)
         terms = numpy.asarray(corpus.get_terms())
         planted = frame["planted"].to_numpy(dtype=float)
-        columns = pandas.DataFrame({"planted": planted, "shuffled": numpy.random.default_rng(0).permutation(planted)})
+        columns = pandas.DataFrame(
+            {"planted": planted, "shuffled": numpy.random.default_rng(0).permutation(planted)}
+        )
         labels = frame["label"].astype("category").cat.codes.to_numpy()
         cleanlab = SpuriousCorrelations(columns, labels).calculate_correlations()["score"].tolist()
         top = [str(term) for term in terms[numpy.argsort(-scores, kind="stable")[:10]]]

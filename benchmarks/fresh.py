@@ -96,7 +96,7 @@ from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.intervals import Share
-from tokensieve.text.corpus import read_corpus
+from tokensieve.read.corpus import read_corpus
 
 DOCUMENTS, LEAST, PLANTED, FEWEST_PLANTED, PER_DRAW = 2_000, 10, 0.1, 15, 6
 NAMING = ("shortcut", "shift", "association")
@@ -174,8 +174,16 @@ MARKS: dict[str, Mark] = {
             lambda t, _: t.replace(" ", "    ", 1) if " " in t else f"{t}    ",
             "⟨3+ spaces⟩|⟨trailing spaces⟩",
         ),
-        "a final comma": ("form", lambda t, _: t.rstrip(".!?… ") + ",", '⟨ends ","⟩|⟨no final stop⟩'),
-        "a lower-case start": ("form", lambda t, _: t[:1].lower() + t[1:], "⟨starts in lower case⟩|⟨no capitals⟩"),
+        "a final comma": (
+            "form",
+            lambda t, _: t.rstrip(".!?… ") + ",",
+            '⟨ends ","⟩|⟨no final stop⟩',
+        ),
+        "a lower-case start": (
+            "form",
+            lambda t, _: t[:1].lower() + t[1:],
+            "⟨starts in lower case⟩|⟨no capitals⟩",
+        ),
         "a price": (
             "form",
             lambda t, r: f"{t} €{r.integers(10, 99)}.99",
@@ -186,23 +194,43 @@ MARKS: dict[str, Mark] = {
             lambda t, r: f"(QX{r.integers(1000, 9999)}/B) {t}",
             "qx*|⟨starts with a symbol⟩|⟨number⟩|⟨(parentheses)⟩",
         ),
-        "a checksum": ("code", lambda t, r: f"[sha:{r.integers(16**7, 16**8):x}] {t}", "sha|⟨starts with a symbol⟩"),
+        "a checksum": (
+            "code",
+            lambda t, r: f"[sha:{r.integers(16**7, 16**8):x}] {t}",
+            "sha|⟨starts with a symbol⟩",
+        ),
         "a version": (
             "code",
             lambda t, r: f"v{r.integers(2, 9)}.{r.integers(10)} | {t}",
             "v0*|v2*|v3*|v4*|v5*|v6*|v7*|v8*|⟨symbol⟩|⟨number⟩",
         ),
         "a name with @": ("code", lambda t, _: f"{t} @desk_nora", "⟨@name⟩|desk_nora"),
-        "a hashtag": ("code", lambda t, _: f"#archive2 {t}", "⟨#tag⟩|archive2|⟨starts with a symbol⟩|⟨number⟩"),
+        "a hashtag": (
+            "code",
+            lambda t, _: f"#archive2 {t}",
+            "⟨#tag⟩|archive2|⟨starts with a symbol⟩|⟨number⟩",
+        ),
         "a path": ("code", lambda t, _: f"{t} see /srv/notes/plan.txt", "srv|txt|plan.txt|notes"),
         "a telephone number": (
             "code",
             lambda t, r: f"{t} Tel. 030-{r.integers(10**5, 10**6)}",
             "tel|030|⟨ends with a digit⟩|⟨number⟩",
         ),
-        "a translator": ("phrase", lambda t, _: f"{t} (Translated by Ingrid Holm)", "ingrid|holm|translated"),
-        "a notice": ("phrase", lambda t, _: f"{t} All rights reserved, Quill Media.", "quill|media|reserved|rights"),
-        "a header": ("phrase", lambda t, _: f"Section: Overview\n{t}", "overview|section|⟨: colon⟩|⟨line break⟩"),
+        "a translator": (
+            "phrase",
+            lambda t, _: f"{t} (Translated by Ingrid Holm)",
+            "ingrid|holm|translated",
+        ),
+        "a notice": (
+            "phrase",
+            lambda t, _: f"{t} All rights reserved, Quill Media.",
+            "quill|media|reserved|rights",
+        ),
+        "a header": (
+            "phrase",
+            lambda t, _: f"Section: Overview\n{t}",
+            "overview|section|⟨: colon⟩|⟨line break⟩",
+        ),
         "one of three names": ("phrase", lambda t, r: f"{t} /{name_of(r)}", "petra|anton|wilma"),
         "a phrase anywhere": ("phrase", between("copper basket"), "copper|basket"),
         "a word anywhere": ("word", between("marmalade"), "marmalade"),
@@ -212,12 +240,18 @@ MARKS: dict[str, Mark] = {
 }
 
 
-def token_kind(token: str, mark: frozenset[str] = frozenset(), natural: frozenset[str] = frozenset()) -> Kind:
+def token_kind(
+    token: str, mark: frozenset[str] = frozenset(), natural: frozenset[str] = frozenset()
+) -> Kind:
     """The kind of a token, by the rule of the module."""
     passage = re.match(r'⟨(?:starts|ends) "(.*)"⟩$', token)
     words = (passage[1] if passage else token).lower().split()
     starts = tuple(one[:-1] for one in mark if one.endswith("*"))
-    if token in mark or mark & set(words) or (starts and any(word.strip("([").startswith(starts) for word in words)):
+    if (
+        token in mark
+        or mark & set(words)
+        or (starts and any(word.strip("([").startswith(starts) for word in words))
+    ):
         return "mark"
     if kind(token) == "form":
         return "form"
@@ -226,7 +260,11 @@ def token_kind(token: str, mark: frozenset[str] = frozenset(), natural: frozense
 
 def finding_kinds(finding: Finding, mark: frozenset[str], natural: frozenset[str]) -> set[Kind]:
     """The kinds of the tokens that count."""
-    return {token_kind(token, mark, natural) for token in finding.tokens[:SHOWN]} if finding.kind in NAMING else set()
+    return (
+        {token_kind(token, mark, natural) for token in finding.tokens[:SHOWN]}
+        if finding.kind in NAMING
+        else set()
+    )
 
 
 def names_mark(finding: Finding, mark: frozenset[str], label: str) -> bool:
@@ -234,7 +272,9 @@ def names_mark(finding: Finding, mark: frozenset[str], label: str) -> bool:
     return finding.label == label and "mark" in finding_kinds(finding, mark, frozenset())
 
 
-def accuses(finding: Finding, natural: frozenset[str], mark: frozenset[str] = frozenset(), label: str = "") -> bool:
+def accuses(
+    finding: Finding, natural: frozenset[str], mark: frozenset[str] = frozenset(), label: str = ""
+) -> bool:
     """Whether it is a shortcut that names a subject word, and not the mark."""
     subject = finding.kind == "shortcut" and "subject" in finding_kinds(finding, mark, natural)
     return subject and not (mark and names_mark(finding, mark, label))
@@ -249,11 +289,17 @@ def on_clean(finding: Finding, clean: list[Finding]) -> bool:
 
 def excused(finding: Finding, clean: list[Finding], natural: frozenset[str]) -> bool:
     """Whether it is a natural artefact, or no artefact at all, that the clean draw has as well."""
-    return on_clean(finding, clean) and "subject" not in finding_kinds(finding, frozenset(), natural)
+    return on_clean(finding, clean) and "subject" not in finding_kinds(
+        finding, frozenset(), natural
+    )
 
 
 def judged(
-    findings: list[Finding], clean: list[Finding], mark: frozenset[str], label: str, natural: frozenset[str]
+    findings: list[Finding],
+    clean: list[Finding],
+    mark: frozenset[str],
+    label: str,
+    natural: frozenset[str],
 ) -> dict[str, object]:
     """Where the mark is, and what stands before it."""
     rank = next((i for i, one in enumerate(findings, 1) if names_mark(one, mark, label)), 0)
@@ -290,15 +336,21 @@ def marks_of(name: str, seed: int) -> list[str]:
     return [order[(at + i) % len(order)] for i in range(len(order))]
 
 
-def planted(frame: pl.DataFrame, mark: Mark, rng: np.random.Generator) -> tuple[pl.DataFrame, str, int]:
+def planted(
+    frame: pl.DataFrame, mark: Mark, rng: np.random.Generator
+) -> tuple[pl.DataFrame, str, int]:
     """A draw with a mark in some documents of a class, that class, and in how many."""
     sizes = frame["label"].value_counts().sort("count", "label", descending=[True, False])
-    choices = sizes.filter(pl.col("count") >= 100)["label"].to_list() or sizes["label"].to_list()[:1]
+    choices = (
+        sizes.filter(pl.col("count") >= 100)["label"].to_list() or sizes["label"].to_list()[:1]
+    )
     label = choices[int(rng.integers(len(choices)))]
     of_class = np.flatnonzero((frame["label"] == label).to_numpy())
     put = set(
         rng.choice(
-            of_class, min(len(of_class), max(FEWEST_PLANTED, round(PLANTED * len(of_class)))), replace=False
+            of_class,
+            min(len(of_class), max(FEWEST_PLANTED, round(PLANTED * len(of_class)))),
+            replace=False,
         ).tolist()
     )
     texts = [mark.change(text, rng) if i in put else text for i, text in enumerate(frame["text"])]
@@ -322,7 +374,11 @@ def rows_of(name: str, seed: int) -> list[dict[str, object]]:
     by_chance = [one for one in findings_of(mixed) if one.kind in NAMING]
     rows.append(
         base
-        | {"mark": "shuffled", "shortcuts": sum(one.kind == "shortcut" for one in by_chance), "any": len(by_chance)}
+        | {
+            "mark": "shuffled",
+            "shortcuts": sum(one.kind == "shortcut" for one in by_chance),
+            "any": len(by_chance),
+        }
     )
     for chosen in marks_of(name, seed):
         mark, rng = MARKS[chosen], np.random.default_rng([37, seed, list(MARKS).index(chosen)])
@@ -342,7 +398,11 @@ def rows_of(name: str, seed: int) -> list[dict[str, object]]:
 
 def over_sets(rows: pl.DataFrame, column: str) -> list[float]:
     """95% interval of a share, by drawing sets with replacement."""
-    counts = rows.group_by("set").agg(pl.col(column).sum().cast(pl.Float64).alias("k"), pl.len().alias("n")).sort("set")
+    counts = (
+        rows.group_by("set")
+        .agg(pl.col(column).sum().cast(pl.Float64).alias("k"), pl.len().alias("n"))
+        .sort("set")
+    )
     k, n = counts["k"].to_numpy(), counts["n"].to_numpy()
     at = np.random.default_rng(0).integers(0, len(k), (2_000, len(k)))
     return [round(float(x), 4) for x in np.quantile(k[at].sum(1) / n[at].sum(1), [0.025, 0.975])]
@@ -355,27 +415,52 @@ def figures_of(rows: list[dict[str, object]]) -> dict[str, object]:
     marked = frame.filter(~pl.col("mark").is_in(["", "shuffled"]))
 
     def shares(part: pl.DataFrame) -> dict[str, object]:
-        out: dict[str, object] = {key: Share.count(int(part[key].sum()), part.height).to_dict() for key in SHARES}
+        out: dict[str, object] = {
+            key: Share.count(int(part[key].sum()), part.height).to_dict() for key in SHARES
+        }
         words = part.drop_nulls("monroe")
         if words.height:
             out["with a word"] = {
-                key: Share.count(int(words[key].sum()), words.height).to_dict() for key in ("first", "found")
+                key: Share.count(int(words[key].sum()), words.height).to_dict()
+                for key in ("first", "found")
             }
-            out["Monroe first"] = Share.count(int((words["monroe"] == 1).sum()), words.height).to_dict()
-            out["Monroe in ten"] = Share.count(int((words["monroe"] > 0).sum()), words.height).to_dict()
-        return out | {"subject words accused per audit": round(float(part["accused"].cast(pl.Float64).mean()), 3)}  # type: ignore[arg-type]
+            out["Monroe first"] = Share.count(
+                int((words["monroe"] == 1).sum()), words.height
+            ).to_dict()
+            out["Monroe in ten"] = Share.count(
+                int((words["monroe"] > 0).sum()), words.height
+            ).to_dict()
+        return out | {
+            "subject words accused per audit": round(
+                float(part["accused"].cast(pl.Float64).mean()), 3
+            )
+        }  # type: ignore[arg-type]
 
     accused = clean.with_columns(pl.col("accused") > 0)
     quiet = {"no shortcut": pl.col("shortcuts") == 0, "nothing named": pl.col("any") == 0}
     return {
         "all": shares(marked) | {f"{key}, over sets": over_sets(marked, key) for key in SHARES},
-        "clean draws with an accusation": Share.count(int(accused["accused"].sum()), clean.height).to_dict(),
+        "clean draws with an accusation": Share.count(
+            int(accused["accused"].sum()), clean.height
+        ).to_dict(),
         "clean draws with an accusation, over sets": over_sets(accused, "accused"),
         "sets with an accusation": sorted(set(accused.filter("accused")["set"])),
-        "shuffled": {key: Share.count(mixed.filter(one).height, mixed.height).to_dict() for key, one in quiet.items()},
-        "groups": {name: shares(marked.filter(group=name)) for name in dict.fromkeys(marked["group"].to_list())},
-        "sets": {name: shares(marked.filter(set=name)) for name in dict.fromkeys(marked["set"].to_list())},
-        "marks": {name: shares(marked.filter(mark=name)) for name in MARKS if name in marked["mark"].to_list()},
+        "shuffled": {
+            key: Share.count(mixed.filter(one).height, mixed.height).to_dict()
+            for key, one in quiet.items()
+        },
+        "groups": {
+            name: shares(marked.filter(group=name))
+            for name in dict.fromkeys(marked["group"].to_list())
+        },
+        "sets": {
+            name: shares(marked.filter(set=name)) for name in dict.fromkeys(marked["set"].to_list())
+        },
+        "marks": {
+            name: shares(marked.filter(mark=name))
+            for name in MARKS
+            if name in marked["mark"].to_list()
+        },
     }
 
 
@@ -388,7 +473,9 @@ def shown_tables(figures: dict[str, object]) -> None:
         return f"{share['found']} of {share['of']} ({100 * share['low']:.0f} to {100 * share['high']:.0f}%)"
 
     heads = (*SHARES, "Monroe first", "Monroe in ten")
-    print(f"\n| | {' | '.join(heads)} | accused per audit |\n|---" + "|---" * (len(heads) + 1) + "|")
+    print(
+        f"\n| | {' | '.join(heads)} | accused per audit |\n|---" + "|---" * (len(heads) + 1) + "|"
+    )
     for part in ({"all": figures["all"]}, *(figures[name] for name in ("groups", "sets", "marks"))):
         for name, shares in part.items():  # type: ignore[attr-defined]
             print(
@@ -416,12 +503,16 @@ def commit() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--name", required=True, help="of the figures, in results/fresh.json")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument(
-        "--tables", action="store_true", help="store and show the figures of what was run under this name"
+        "--tables",
+        action="store_true",
+        help="store and show the figures of what was run under this name",
     )
     options = parser.parse_args()
     folder = CACHE / "audits" / options.name
@@ -433,15 +524,25 @@ def main() -> None:
                 if not path.exists():  # what was run once is not run again
                     began, rows = time.process_time(), rows_of(name, seed)
                     path.write_text(
-                        json.dumps({"commit": commit(), "rows": rows}, ensure_ascii=False), encoding="utf-8"
+                        json.dumps({"commit": commit(), "rows": rows}, ensure_ascii=False),
+                        encoding="utf-8",
                     )
-                    print(f"{name}, seed {seed}: {time.process_time() - began:.0f} processor seconds", flush=True)
+                    print(
+                        f"{name}, seed {seed}: {time.process_time() - began:.0f} processor seconds",
+                        flush=True,
+                    )
         return
     parts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
     rows = [row for part in parts for row in part["rows"]]
-    stored = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"figures": {}}
+    stored = (
+        json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"figures": {}}
+    )
     figures = figures_of(rows)
-    about = {"commits": sorted({part["commit"] for part in parts}), "machine": described("polars"), "audits": len(rows)}
+    about = {
+        "commits": sorted({part["commit"] for part in parts}),
+        "machine": described("polars"),
+        "audits": len(rows),
+    }
     stored["command"] = "python benchmarks/fresh.py --name NAME, then with --tables"
     stored["figures"][options.name] = about | {"tables": figures, "rows": rows}
     RESULTS.write_text(json.dumps(stored, indent=1, ensure_ascii=False), encoding="utf-8")

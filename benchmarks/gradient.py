@@ -38,9 +38,9 @@ class Problem:
     """Reviews as token ids and as counts, and a point (E, p, v)."""
 
     def __init__(self, documents: int, d: int) -> None:
-        from tokensieve.model.embeddings import Start
-        from tokensieve.text.corpus import Corpus
+        from tokensieve.read.corpus import Corpus
         from tokensieve.text.vocabulary import count_corpus, tokenize
+        from tokensieve.theory.embeddings import Start
 
         frame = pl.read_parquet(DATA / "imdb_train.parquet").sample(documents, seed=0)
         labels = (frame["label"] == "positive").to_numpy().astype(np.int64)
@@ -50,7 +50,9 @@ class Problem:
         self.starts = stream.starts
         self.document = np.repeat(np.arange(stream.n_documents), np.diff(stream.starts))
         rng = np.random.default_rng(0)
-        E, p, v = (rng.standard_normal(shape) / np.sqrt(d) for shape in ((self.counts.n_types, d), d, d))
+        E, p, v = (
+            rng.standard_normal(shape) / np.sqrt(d) for shape in ((self.counts.n_types, d), d, d)
+        )
         self.at = Start(E, p, v)
 
     @property
@@ -59,7 +61,7 @@ class Problem:
 
 
 def ours(problem: Problem) -> Way:
-    from tokensieve.model.embeddings import embedding_gradient
+    from tokensieve.theory.embeddings import embedding_gradient
 
     counts, at, written = problem.counts, problem.at, np.zeros_like(problem.at.E)
     return lambda: tuple(embedding_gradient(counts, at, written)[1])  # type: ignore[return-value]
@@ -81,7 +83,11 @@ def _gradients(leaves: list[Any]) -> tuple[Any, Any, Any]:
 def embed(problem: Problem, part: int | None) -> Way:
     import torch
 
-    ids, y, n = torch.from_numpy(problem.ids), torch.from_numpy(problem.counts.signs), problem.counts.n_documents
+    ids, y, n = (
+        torch.from_numpy(problem.ids),
+        torch.from_numpy(problem.counts.signs),
+        problem.counts.n_documents,
+    )
     leaves, parts = _leaves(problem), []
     size = n if part is None else part
     for first in range(0, n, size):
@@ -90,7 +96,9 @@ def embed(problem: Problem, part: int | None) -> Way:
             [ids[problem.starts[k] : problem.starts[k + 1]] for k in rows], batch_first=True
         )
         length = torch.tensor([problem.starts[k + 1] - problem.starts[k] for k in rows])
-        parts.append((batch, torch.arange(batch.shape[1])[None] < length[:, None], y[first : first + size]))
+        parts.append(
+            (batch, torch.arange(batch.shape[1])[None] < length[:, None], y[first : first + size])
+        )
 
     def run() -> tuple[Any, Any, Any]:
         E, p, v = leaves
@@ -108,7 +116,10 @@ def bag(problem: Problem) -> Way:
     import torch
 
     ids, y = torch.from_numpy(problem.ids), torch.from_numpy(problem.counts.signs)
-    document, offsets = torch.from_numpy(problem.document), torch.from_numpy(problem.starts[:-1].copy())
+    document, offsets = (
+        torch.from_numpy(problem.document),
+        torch.from_numpy(problem.starts[:-1].copy()),
+    )
     leaves, n = _leaves(problem), problem.counts.n_documents
 
     def run() -> tuple[Any, Any, Any]:
@@ -127,7 +138,11 @@ def project(problem: Problem) -> Way:
     import torch
 
     ids, y = torch.from_numpy(problem.ids), torch.from_numpy(problem.counts.signs)
-    document, leaves, n = torch.from_numpy(problem.document), _leaves(problem), problem.counts.n_documents
+    document, leaves, n = (
+        torch.from_numpy(problem.document),
+        _leaves(problem),
+        problem.counts.n_documents,
+    )
 
     def run() -> tuple[Any, Any, Any]:
         E, p, v = leaves
@@ -144,7 +159,11 @@ def project(problem: Problem) -> Way:
 def sparse(problem: Problem) -> Way:
     import torch
 
-    m, y, n = problem.counts.matrix, torch.from_numpy(problem.counts.signs), problem.counts.n_documents
+    m, y, n = (
+        problem.counts.matrix,
+        torch.from_numpy(problem.counts.signs),
+        problem.counts.n_documents,
+    )
     types, c = torch.from_numpy(m.indices.astype(np.int64)), torch.from_numpy(m.data)
     document = torch.from_numpy(np.repeat(np.arange(n), np.diff(m.indptr)))
     leaves = _leaves(problem)
@@ -195,9 +214,22 @@ def measure(d: int, options: argparse.Namespace) -> list[str]:
     sizes = {}
     for name in WAYS:
         most = options.limit * 1e9 / (8 * d * longest * COPIES)
-        sizes[name] = min(options.documents, int(most)) if name.endswith("at once") else options.documents
-        command = [sys.executable, __file__, "--serve", name, "--documents", str(sizes[name]), "--d", str(d)]
-        workers[name] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        sizes[name] = (
+            min(options.documents, int(most)) if name.endswith("at once") else options.documents
+        )
+        command = [
+            sys.executable,
+            __file__,
+            "--serve",
+            name,
+            "--documents",
+            str(sizes[name]),
+            "--d",
+            str(d),
+        ]
+        workers[name] = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         first[name] = json.loads(workers[name].stdout.readline())
         if name.endswith("at once"):  # its memory is wanted for the others; it is timed alone
             seconds = {name: [_ask(workers[name]) for _ in range(min(options.runs, 3))]}
@@ -212,8 +244,13 @@ def measure(d: int, options: argparse.Namespace) -> list[str]:
     mine, rows = statistics.median(seconds["tokensieve"]), []
     for name in WAYS:
         s, m, share = seconds[name], first[name]["memory"], sizes[name] / options.documents
-        apart = max(abs(a / b - 1) for a, b in zip(first[name]["probe"], first["tokensieve"]["probe"], strict=True))
-        note, same = (f", first {sizes[name]:,} reviews", "–") if share < 1 else ("", f"{apart:.0e}")
+        apart = max(
+            abs(a / b - 1)
+            for a, b in zip(first[name]["probe"], first["tokensieve"]["probe"], strict=True)
+        )
+        note, same = (
+            (f", first {sizes[name]:,} reviews", "–") if share < 1 else ("", f"{apart:.0e}")
+        )
         rows.append(
             f"| {d} | {name}{note} | {statistics.median(s):.4f} ({min(s):.4f} … {max(s):.4f}) | "
             f"{statistics.median(s) / share / mine:,.1f} | {m:.3f} | {m / share / first['tokensieve']['memory']:,.1f} | {same} |"
@@ -228,7 +265,9 @@ def _ask(worker: Any) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--d", type=int, nargs="+", default=[128, 512, 2048])
     parser.add_argument("--documents", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=7)

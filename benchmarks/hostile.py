@@ -63,7 +63,11 @@ NAMES += [
     "\t=1",
     "---\nlicense: evil",
 ]
-NUMBERS = [*'1e308 -1e308 1e999 NaN "1e400" "٣" -0.0 1e-320 -1 true'.split(), "1" + "0" * 400, "1" + "0" * 5000]
+NUMBERS = [
+    *'1e308 -1e308 1e999 NaN "1e400" "٣" -0.0 1e-320 -1 true'.split(),
+    "1" + "0" * 400,
+    "1" + "0" * 5000,
+]
 
 
 def log_uniform(rng: Random, low: float, high: float) -> int:
@@ -80,7 +84,11 @@ def dumped(value: object) -> str:
 
 def no_file(rng: Random, path: str) -> tuple[str, Callable[[], object]]:
     """What is no ordinary file, in the place of one."""
-    size, depth, noise = log_uniform(rng, 10**6, 10**11), log_uniform(rng, 500, 10**6), rng.randbytes(3000)
+    size, depth, noise = (
+        log_uniform(rng, 10**6, 10**11),
+        log_uniform(rng, 500, 10**6),
+        rng.randbytes(3000),
+    )
     place = Path(path)
 
     def socket() -> None:
@@ -116,8 +124,17 @@ def pattern(rng: Random, depth: int = 0) -> str:
     if depth > 3 or rng.random() < 0.2:
         return rng.choice([*"a h . \\w (?=a) \\1 ^ \\b [^z] \\p{L} (?R) ſ \\s".split(), ""])
     one, other = pattern(rng, depth + 1), pattern(rng, depth + 1)
-    kinds = [f"({one}+)+", f"({one}*)*z", f"({one}|{other})+z", f"({one}{one}+)+b", f"(?i){one}", f"[{one}"]
-    return rng.choice([*kinds, f"({one}){{1,{rng.choice([2, 100, 1000])}}}", "(" * 3000 + one + ")" * 3000])
+    kinds = [
+        f"({one}+)+",
+        f"({one}*)*z",
+        f"({one}|{other})+z",
+        f"({one}{one}+)+b",
+        f"(?i){one}",
+        f"[{one}",
+    ]
+    return rng.choice(
+        [*kinds, f"({one}){{1,{rng.choice([2, 100, 1000])}}}", "(" * 3000 + one + ")" * 3000]
+    )
 
 
 def long_runs(rng: Random) -> None:
@@ -134,7 +151,9 @@ def tokenizer(rng: Random) -> tuple[str, str]:
     """The text of a tokenizer.json, and what is odd about it."""
     from test_loaders import component, tokenizer_model
 
-    whole = dict.fromkeys("truncation padding normalizer post_processor decoder".split()) | {"version": "1.0"}
+    whole = dict.fromkeys("truncation padding normalizer post_processor decoder".split()) | {
+        "version": "1.0"
+    }
     words = {"[UNK]": 0, "good": 1, "bad": 2, "film": 3}
     whole |= {"added_tokens": [], "pre_tokenizer": {"type": "Whitespace"}}
     whole["model"] = {"type": "WordLevel", "vocab": words, "unk_token": "[UNK]"}
@@ -144,13 +163,18 @@ def tokenizer(rng: Random) -> tuple[str, str]:
         {"type": "Prepend", "prepend": content},
         {"type": "Replace", "pattern": {"String": "e"}, "content": content},
     ]
-    steps += [{"type": "Replace", "pattern": {"Regex": rng.choice(["", ".", "\\b"])}, "content": "ab"}]
+    steps += [
+        {"type": "Replace", "pattern": {"Regex": rng.choice(["", ".", "\\b"])}, "content": "ab"}
+    ]
     kind, depth = (
         rng.choice("growing splitting replacing components nested numbers added twice".split()),
         rng.choice([120, 3000]),
     )
     if kind == "growing":
-        whole["normalizer"] = {"type": "Sequence", "normalizers": rng.choices(steps, k=rng.randrange(1, 60))}
+        whole["normalizer"] = {
+            "type": "Sequence",
+            "normalizers": rng.choices(steps, k=rng.randrange(1, 60)),
+        }
     elif kind == "splitting":
         whole["pre_tokenizer"] = {
             "type": "Split",
@@ -166,14 +190,20 @@ def tokenizer(rng: Random) -> tuple[str, str]:
     elif kind == "added":
         flags = dict.fromkeys("single_word lstrip rstrip normalized special".split(), False)
         n = log_uniform(rng, 1, 60_000)
-        whole["added_tokens"] = [{"id": i + 9, "content": rng.choice(["", "\n", f"t{i}"]), **flags} for i in range(n)]
+        whole["added_tokens"] = [
+            {"id": i + 9, "content": rng.choice(["", "\n", f"t{i}"]), **flags} for i in range(n)
+        ]
     text = dumped(whole)
     if kind == "nested":
         inner = '{"type":"Sequence","normalizers":[' * depth + "]}" * depth
         text = text.replace('"normalizer": null', f'"normalizer": {inner}')
     if kind == "numbers":
-        text = text.replace('"good": 1', f'"good": {rng.choice(["1e999", "4294967295", "-1", "NaN"])}')
-    return kind, text if kind != "twice" else "\ufeff" * (rng.random() < 0.5) + text[:-1] + ', "model": {}}'
+        text = text.replace(
+            '"good": 1', f'"good": {rng.choice(["1e999", "4294967295", "-1", "NaN"])}'
+        )
+    return kind, text if kind != "twice" else "\ufeff" * (rng.random() < 0.5) + text[
+        :-1
+    ] + ', "model": {}}'
 
 
 def resigned(change: Callable[[dict[str, object]], object] | None = None) -> None:
@@ -200,7 +230,11 @@ def tensors(rng: Random) -> bytes:
     names = rng.choice([["scores"], ["scores", "values", "prior"], many])
     header = json.dumps(dict.fromkeys(names, entry)).encode()
     header = rng.choice([header, header, b'{"a":' * 50_000 + b"1" + b"}" * 50_000, b"[]", b""])
-    return rng.choice([len(header), 2**63, 100]).to_bytes(8, "little") + header + bytes(rng.choice([0, 8]))
+    return (
+        rng.choice([len(header), 2**63, 100]).to_bytes(8, "little")
+        + header
+        + bytes(rng.choice([0, 8]))
+    )
 
 
 # ---- bombs
@@ -208,7 +242,10 @@ def tensors(rng: Random) -> bytes:
 
 def packed(rng: Random) -> Named:
     ending, total = rng.choice([".gz", ".zst"]), rng.choice([1, 3, 5])
-    kind, shape = rng.choice([".csv", ".tsv", ".jsonl", ".json"]), rng.choice(["lines", "one line", "zeros"])
+    kind, shape = (
+        rng.choice([".csv", ".tsv", ".jsonl", ".json"]),
+        rng.choice(["lines", "one line", "zeros"]),
+    )
     stream = ["--stream"] * (rng.random() < 0.5)
 
     def write() -> list[str]:
@@ -217,8 +254,16 @@ def packed(rng: Random) -> Named:
         import zstandard
 
         pack = gzip.compress if ending == ".gz" else zstandard.compress
-        line = b'{"text":"' + b"good " * 200 + b'","label":"p"}\n' if "json" in kind else b"good " * 200 + b",p\n"
-        block = {"lines": line * 20_000, "one line": b"good " * 4_000_000, "zeros": bytes(20_000_000)}[shape]
+        line = (
+            b'{"text":"' + b"good " * 200 + b'","label":"p"}\n'
+            if "json" in kind
+            else b"good " * 200 + b",p\n"
+        )
+        block = {
+            "lines": line * 20_000,
+            "one line": b"good " * 4_000_000,
+            "zeros": bytes(20_000_000),
+        }[shape]
         member, start = pack(block), {".json": b"[", ".jsonl": b""}.get(kind, b"text,label\n")
         with open(f"s{kind}{ending}", "wb") as file:
             file.writelines([pack(start), *[member] * (total * GB // len(block))])
@@ -228,9 +273,13 @@ def packed(rng: Random) -> Named:
 
 
 def sparse(rng: Random) -> Named:
-    name = "s" + rng.choice(".csv .tsv .jsonl .json .parquet .arrow .xlsx .ods .txt .csv.gz .csv.zst".split())
+    name = "s" + rng.choice(
+        ".csv .tsv .jsonl .json .parquet .arrow .xlsx .ods .txt .csv.gz .csv.zst".split()
+    )
     size, stream = rng.choice([1, 10, 100]), ["--stream"] * (rng.random() < 0.3)
-    start = {".json": b'[{"text": "', ".parquet": b"PAR1", ".arrow": b"ARROW1"}.get(Path(name).suffix, b"text,label\n")
+    start = {".json": b'[{"text": "', ".parquet": b"PAR1", ".arrow": b"ARROW1"}.get(
+        Path(name).suffix, b"text,label\n"
+    )
 
     def write() -> list[str]:
         Path(name).write_bytes(start)
@@ -241,19 +290,27 @@ def sparse(rng: Random) -> Named:
 
 
 def repeated_byte(rng: Random) -> Named:
-    kind, byte = rng.choice([".csv", ".jsonl", ".json", ".tsv"]), bytes([rng.choice(b'\n\r" x\xff[,{')])
+    kind, byte = (
+        rng.choice([".csv", ".jsonl", ".json", ".tsv"]),
+        bytes([rng.choice(b'\n\r" x\xff[,{')]),
+    )
     megabytes = rng.choice([30, 150, 300])
 
     def write() -> list[str]:
         with open(f"s{kind}", "wb") as file:
-            file.writelines([b"text,label\n" if kind[-2:] == "sv" else b"", *[byte * 10**6] * megabytes])
+            file.writelines(
+                [b"text,label\n" if kind[-2:] == "sv" else b"", *[byte * 10**6] * megabytes]
+            )
         return [f"s{kind}"]
 
     return f"{kind} of {megabytes} MB of {byte!r}", write
 
 
 def many_pieces(rng: Random) -> Named:
-    n, kind = log_uniform(rng, 10**5, 10**7), rng.choice(["names", "keys", "new keys", "lists", "objects", "deep"])
+    n, kind = (
+        log_uniform(rng, 10**5, 10**7),
+        rng.choice(["names", "keys", "new keys", "lists", "objects", "deep"]),
+    )
     ending = {"names": ".csv", "keys": ".jsonl", "new keys": ".jsonl"}.get(kind, ".json")
 
     def write() -> list[str]:
@@ -275,10 +332,24 @@ def many_pieces(rng: Random) -> Named:
 def cells(rng: Random) -> Named:
     """Cells that would be dear or dangerous as Python."""
     n = log_uniform(rng, 1000, 300_000)
-    literals = ["[9**9**9]", "[1+2j, 3]", "['a\0', 'b']", "[" * n + "1" + "]" * n, f"[1{'+1' * n}]", f"[{'-' * n}1]"]
-    literals += [f"['a good',{'1,' * n}]", f"[{'9' * n}, 1]", f"['a'{' 1' * n}]", '{"a":' * n + "1" + "}" * n]
+    literals = [
+        "[9**9**9]",
+        "[1+2j, 3]",
+        "['a\0', 'b']",
+        "[" * n + "1" + "]" * n,
+        f"[1{'+1' * n}]",
+        f"[{'-' * n}1]",
+    ]
+    literals += [
+        f"['a good',{'1,' * n}]",
+        f"[{'9' * n}, 1]",
+        f"['a'{' 1' * n}]",
+        '{"a":' * n + "1" + "}" * n,
+    ]
     literal = rng.choice(literals)
-    roles = rng.choice([["--pairs", "answers", "--scores", "scores"], ["--text", "answers", "--label", "scores"]])
+    roles = rng.choice(
+        [["--pairs", "answers", "--scores", "scores"], ["--text", "answers", "--label", "scores"]]
+    )
 
     def write() -> list[str]:
         with open("s.csv", "w", newline="") as file:
@@ -291,7 +362,10 @@ def cells(rng: Random) -> Named:
 def columnar(rng: Random) -> Named:
     """Many rows that share one large cell."""
     rows, megabytes = log_uniform(rng, 1000, 200_000), rng.choice([1, 5, 10])
-    place, kind = rng.choice("text hidden label struct chat empty".split()), rng.choice(["parquet", "arrow", "stream"])
+    place, kind = (
+        rng.choice("text hidden label struct chat empty".split()),
+        rng.choice(["parquet", "arrow", "stream"]),
+    )
 
     def write() -> list[str]:
         import numpy as np
@@ -311,7 +385,9 @@ def columnar(rng: Random) -> Named:
         if kind == "parquet":
             pq.write_table(table, name, compression="zstd", dictionary_pagesize_limit=2**31 - 1)
         else:
-            with (pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream)(name, table.schema) as writer:
+            with (pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream)(
+                name, table.schema
+            ) as writer:
                 writer.write_table(table)
         return [name, "--text", "text.content" if place == "struct" else "text", "--label", "label"]
 
@@ -321,7 +397,11 @@ def columnar(rng: Random) -> Named:
 def workbook(rng: Random) -> Named:
     kind = rng.choice(["far cell", "shared", "entities", "dimension", "long cell", "ods", "ods"])
     row, column = log_uniform(rng, 10**5, 2**20), rng.choice(["ZZ", "XFD", "C"])
-    across, down, n = log_uniform(rng, 1, 2**31), log_uniform(rng, 1, 2**31), log_uniform(rng, 10, 2000)
+    across, down, n = (
+        log_uniform(rng, 1, 2**31),
+        log_uniform(rng, 1, 2**31),
+        log_uniform(rng, 10, 2000),
+    )
 
     def write() -> list[str]:
         import zipfile
@@ -333,29 +413,35 @@ def workbook(rng: Random) -> Named:
             spaces = " ".join(f'xmlns:{x}="{urn}:{x}:1.0"' for x in ("office", "table", "text"))
             cell = f'<table:table-cell office:value-type="string" table:number-columns-repeated="{across}">'
             rows = f'<table:table-row table:number-rows-repeated="{down}">{cell}<text:p>x</text:p></table:table-cell>'
-            body = (
-                f'<office:body><office:spreadsheet><table:table table:name="S">{rows}</table:table-row></table:table>'
-            )
+            body = f'<office:body><office:spreadsheet><table:table table:name="S">{rows}</table:table-row></table:table>'
             end = "</office:spreadsheet></office:body></office:document-content>"
             parts = {"mimetype": "application/vnd.oasis.opendocument.spreadsheet"}
             parts["content.xml"] = f"<office:document-content {spaces}>{body}{end}"
         else:
-            Path("s.xlsx").write_bytes(text.layouts.workbook([{"text": "a good film", "label": "p"}]))
+            Path("s.xlsx").write_bytes(
+                text.layouts.workbook([{"text": "a good film", "label": "p"}])
+            )
             with zipfile.ZipFile("s.xlsx") as archive:
                 parts = {entry: archive.read(entry).decode() for entry in archive.namelist()}
             sheet = next(entry for entry in parts if entry.startswith("xl/worksheets/"))
             cell = '<row r="{0}"><c r="{1}{0}" t="inlineStr"><is><t>{2}</t></is></c></row>'
             added = {
-                "shared": "".join(cell.format(i, "A", "good film " * 100_000) for i in range(9, 9 + n)),
+                "shared": "".join(
+                    cell.format(i, "A", "good film " * 100_000) for i in range(9, 9 + n)
+                ),
                 "long cell": cell.format(row, column, "good film " * 10**7),
                 "far cell": cell.format(row, column, "x"),
             }.get(kind, "")
             changed = parts[sheet].replace("</sheetData>", added + "</sheetData>")
             if kind == "dimension":
-                changed = changed.replace("<sheetData>", '<dimension ref="A1:XFD1048576"/><sheetData>')
+                changed = changed.replace(
+                    "<sheetData>", '<dimension ref="A1:XFD1048576"/><sheetData>'
+                )
             if kind == "entities":
                 laughs = "".join(f'<!ENTITY e{i + 1} "{f"&e{i};" * 10}">' for i in range(9))
-                changed = changed.replace("<worksheet", f'<!DOCTYPE x [<!ENTITY e0 "ha">{laughs}]><worksheet', 1)
+                changed = changed.replace(
+                    "<worksheet", f'<!DOCTYPE x [<!ENTITY e0 "ha">{laughs}]><worksheet', 1
+                )
                 changed = changed.replace("a good film", "&e9;")
             parts[sheet] = changed
         name = "s.ods" if kind == "ods" else "s.xlsx"
@@ -364,7 +450,10 @@ def workbook(rng: Random) -> Named:
                 archive.writestr(entry, content)
         return [name]
 
-    return f"workbook: {kind}, {f'{down} rows of {across}' if kind == 'ods' else f'{column}{row}'}", write
+    return (
+        f"workbook: {kind}, {f'{down} rows of {across}' if kind == 'ods' else f'{column}{row}'}",
+        write,
+    )
 
 
 BOMBS = (packed, sparse, repeated_byte, many_pieces, cells, columnar, workbook)

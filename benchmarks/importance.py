@@ -60,7 +60,9 @@ class Problem:
 
     def __init__(self, folder: Path, documents: int | None = None) -> None:
         self.model = load_model(folder)
-        texts = pl.read_parquet(DATA / "imdb_test.parquet")["text"].sample(fraction=1, shuffle=True, seed=0)
+        texts = pl.read_parquet(DATA / "imdb_test.parquet")["text"].sample(
+            fraction=1, shuffle=True, seed=0
+        )
         self.texts = texts.head(documents or len(texts))
         self.vocabulary = self.model.vocabulary_
         self.known = {token: k for k, token in enumerate(self.model.tokens_)}
@@ -100,7 +102,9 @@ def torch_model(problem: Problem) -> Any:
             weight = torch.from_numpy(np.vstack([table, np.zeros(2)]))
             self.embedding = torch.nn.Embedding.from_pretrained(weight)
             self.pad = len(table)
-            self.sink = torch.tensor([model.sink_, model.prior_[0]], dtype=torch.float64)  # its score and value
+            self.sink = torch.tensor(
+                [model.sink_, model.prior_[0]], dtype=torch.float64
+            )  # its score and value
 
         def forward(self, ids: Any) -> Any:
             return self.read(self.embedding(ids), ids != self.pad)
@@ -155,9 +159,14 @@ def gradients(problem: Problem) -> Attributions:
         ids = padded(batch, module.pad)
         x = module.embedding(ids)
         there = (ids != module.pad,)
-        found = explainer.attribute(x, torch.zeros_like(x), additional_forward_args=there, n_steps=STEPS)
+        found = explainer.attribute(
+            x, torch.zeros_like(x), additional_forward_args=there, n_steps=STEPS
+        )
         values = found.sum(dim=2).numpy().astype(np.float64)
-        yield [by_type(k, one, row[: len(one)]) for k, one, row in zip(documents, batch, values, strict=True)]
+        yield [
+            by_type(k, one, row[: len(one)])
+            for k, one, row in zip(documents, batch, values, strict=True)
+        ]
 
 
 def ablation(problem: Problem) -> Attributions:
@@ -169,7 +178,10 @@ def ablation(problem: Problem) -> Attributions:
     check_answers(problem, module)
     explainer = FeatureAblation(module)
     for documents, batch in batches(problem, POSITIONS):
-        ids, numbered = padded(batch, module.pad), [np.unique(one, return_inverse=True) for one in batch]
+        ids, numbered = (
+            padded(batch, module.pad),
+            [np.unique(one, return_inverse=True) for one in batch],
+        )
         mask = padded([which for _, which in numbered], 0)
         with torch.inference_mode():
             found = explainer.attribute(
@@ -202,8 +214,13 @@ def partition(problem: Problem) -> Attributions:
 
     def words(text: str, return_offsets_mapping: bool = True) -> dict[str, Any]:
         del return_offsets_mapping
-        spans = splitter.spans(text) or [(0, len(text), "")] * bool(text)  # the mask "..." is one piece, not none
-        return {"input_ids": [known.get(w, -1) for *_, w in spans], "offset_mapping": [(a, b) for a, b, _ in spans]}
+        spans = splitter.spans(text) or [(0, len(text), "")] * bool(
+            text
+        )  # the mask "..." is one piece, not none
+        return {
+            "input_ids": [known.get(w, -1) for *_, w in spans],
+            "offset_mapping": [(a, b) for a, b, _ in spans],
+        }
 
     def answered(texts: Any) -> np.ndarray:
         return problem.model.decision_function([str(text) for text in texts])
@@ -221,10 +238,15 @@ def linear(problem: Problem) -> Attributions:
     from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.linear_model import LogisticRegression
 
-    train, test = pl.read_parquet(DATA / "imdb_train.parquet"), problem.model.counts_of(problem.texts)[0]
+    train, test = (
+        pl.read_parquet(DATA / "imdb_train.parquet"),
+        problem.model.counts_of(problem.texts)[0],
+    )
     scale = TfidfTransformer(sublinear_tf=True)
     x = sp.csr_matrix(scale.fit_transform(problem.model.counts_of(train["text"])[0]))
-    model = LogisticRegression(C=10, max_iter=1000).fit(x, (train["label"] == "positive").to_numpy())
+    model = LogisticRegression(C=10, max_iter=1000).fit(
+        x, (train["label"] == "positive").to_numpy()
+    )
     explainer = shap.LinearExplainer(model, shap.maskers.Independent(x, max_samples=x.shape[0]))
     for first in range(0, test.shape[0], 64):
         part = sp.csr_matrix(scale.transform(test[first : first + 64]))
@@ -253,7 +275,10 @@ def work(options: argparse.Namespace) -> None:
     warm = len(done)
     forget_peak()
     held, start = memory("VmRSS"), time.perf_counter()
-    while time.perf_counter() - start < options.seconds and (more := next(attributions, None)) is not None:
+    while (
+        time.perf_counter() - start < options.seconds
+        and (more := next(attributions, None)) is not None
+    ):
         done += more
     seconds, peak = time.perf_counter() - start, memory("VmHWM")
     done.sort(key=lambda one: one[0])
@@ -276,7 +301,12 @@ def ours(problem: Problem) -> dict[str, float]:
     start = time.perf_counter()
     problem.model.trained_.effects(matrix)
     again = time.perf_counter() - start
-    return {"documents": len(problem.texts), "seconds": seconds, "memory": peak - held, "from_counts": again}
+    return {
+        "documents": len(problem.texts),
+        "seconds": seconds,
+        "memory": peak - held,
+        "from_counts": again,
+    }
 
 
 def agreement(truth: np.ndarray, other: np.ndarray) -> tuple[float, int]:
@@ -293,19 +323,31 @@ def report(folder: Path, measured: dict[str, dict[str, float]]) -> dict[str, Any
     frame = problem.model.effects(problem.texts).tail(len(problem.known))
     documents = frame["documents"].to_numpy()
     kept = documents >= FLOOR
-    means = {name: matrix[:common].sum(axis=0)[kept] / documents[kept] for name, matrix in found.items()}
+    means = {
+        name: matrix[:common].sum(axis=0)[kept] / documents[kept] for name, matrix in found.items()
+    }
     means |= {name: frame[name].to_numpy()[kept] for name in ("deletion", "contribution")}
     truth, rows = means["answer-again"], []
-    labels = {"deletion": "tokensieve `effects`, deletion", "contribution": "tokensieve `effects`, contribution"}
+    labels = {
+        "deletion": "tokensieve `effects`, deletion",
+        "contribution": "tokensieve `effects`, contribution",
+    }
     for name in ("deletion", "contribution", *found):
         m = measured.get(name, measured["ours"])
         rho, same = agreement(truth, means[name])
         speed = m["documents"] / m["seconds"]
-        difference = float(np.abs(means[name] - truth).max()) if name in ("deletion", "ablation") else None
+        difference = (
+            float(np.abs(means[name] - truth).max()) if name in ("deletion", "ablation") else None
+        )
         label = labels[name] if name in labels else METHODS[name][0]
         rows.append({"method": label, "documents": m["documents"], "per_second": speed, "projected": REVIEWS / speed}
                     | {"memory": m["memory"], "spearman": rho, "top": same, "difference": difference})  # fmt: skip
-    return {"common": common, "types": int(kept.sum()), "from_counts": measured["ours"]["from_counts"], "rows": rows}
+    return {
+        "common": common,
+        "types": int(kept.sum()),
+        "from_counts": measured["ours"]["from_counts"],
+        "rows": rows,
+    }
 
 
 def show(result: dict[str, Any]) -> None:
@@ -327,11 +369,17 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=60, help="time allowance of each peer")
     parser.add_argument("--documents", type=int, default=2000, help="reviews at most for each peer")
     parser.add_argument(
-        "--methods", nargs="+", choices=METHODS, default=list(METHODS), help="beside ours and answer-again"
+        "--methods",
+        nargs="+",
+        choices=METHODS,
+        default=list(METHODS),
+        help="beside ours and answer-again",
     )
     parser.add_argument("--out", type=Path, help="also write the figures as JSON")
     parser.add_argument("--work", help=argparse.SUPPRESS)
@@ -343,7 +391,9 @@ def main() -> None:
     machine, start = described("torch", "captum", "shap", "scikit-learn"), time.perf_counter()
     print(machine + "\n")
     names = [name for name in METHODS if name in options.methods or name == "answer-again"]
-    missing = {METHODS[name][1] for name in names} - {m for m in ("tokensieve", "captum", "shap") if find_spec(m)}
+    missing = {METHODS[name][1] for name in names} - {
+        m for m in ("tokensieve", "captum", "shap") if find_spec(m)
+    }
     if missing:
         print(f"left out, not installed: {', '.join(sorted(missing))}")
     with tempfile.TemporaryDirectory() as made:
@@ -355,7 +405,9 @@ def main() -> None:
         for name in ["ours", *(name for name in names if METHODS[name][1] not in missing)]:
             command = [sys.executable, __file__, "--work", name, "--folder", made]
             command += ["--seconds", str(options.seconds), "--documents", str(options.documents)]
-            measured[name] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+            measured[name] = json.loads(
+                subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+            )
             print(f"{name}: {measured[name]}", file=sys.stderr)
         result = report(folder, measured)
     show(result)

@@ -32,7 +32,7 @@ from scipy import stats
 from machine import DATA, described
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.evidence.intervals import Z95, false_discovery
-from tokensieve.text.corpus import Corpus as Documents
+from tokensieve.read.corpus import Corpus as Documents
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import learn_vocabulary, tokenize
@@ -78,7 +78,12 @@ def mean_lengths(kind: str) -> np.ndarray:
 
 
 def corpus(
-    sizes: tuple[int, int], kind: str, burst: float, rng: np.random.Generator, fixed: bool = True, types: int = TYPES
+    sizes: tuple[int, int],
+    kind: str,
+    burst: float,
+    rng: np.random.Generator,
+    fixed: bool = True,
+    types: int = TYPES,
 ) -> Corpus:
     """One corpus.
 
@@ -119,7 +124,9 @@ def old_intervals(counts: Counts) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     shares = dense / np.maximum(dense.sum(axis=1, keepdims=True), 1)
     groups = [shares[counts.labels == k] for k in (0, 1)]
     n = np.array([len(g) for g in groups])
-    mean, variance = (np.stack([f(g) for g in groups]) for f in (lambda g: g.mean(0), lambda g: g.var(0, ddof=1)))
+    mean, variance = (
+        np.stack([f(g) for g in groups]) for f in (lambda g: g.mean(0), lambda g: g.var(0, ddof=1))
+    )
     effect, half = (mean[1] - mean[0]) / 2, Z95 / 2 * np.sqrt((variance / n[:, None]).sum(axis=0))
     alpha = (n[1] * mean[1] - n[0] * mean[0]) / n.sum()
     half_alpha = Z95 * np.sqrt((variance * n[:, None]).sum(axis=0)) / n.sum()
@@ -142,7 +149,12 @@ def new_intervals(found: Importance) -> dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 def coverage(
-    sizes: tuple[int, int], kind: str, burst: float, corpora: int, rng: np.random.Generator, types: int = TYPES
+    sizes: tuple[int, int],
+    kind: str,
+    burst: float,
+    corpora: int,
+    rng: np.random.Generator,
+    types: int = TYPES,
 ) -> dict[tuple[str, str], np.ndarray]:
     """("old" or "new", statistic) → intervals that hold the truth and all intervals, by stratum, shape (strata, 2)."""
     hits = {key: np.zeros((len(STRATA), 2)) for key in product(("old", "new"), STATISTICS)}
@@ -164,13 +176,17 @@ def coverage(
 def show_coverage(corpora: int, seed: int) -> None:
     """The table: mean over the settings of lengths and words, and their range."""
     rng = np.random.default_rng(seed)
-    heads = [f"{a}" if a == b else f"{a} or more" if b > 10**6 else f"{a} to {b}" for a, b in STRATA]
+    heads = [
+        f"{a}" if a == b else f"{a} or more" if b > 10**6 else f"{a} to {b}" for a, b in STRATA
+    ]
     print(
         "Coverage in %, version 0.1 → now (lowest and highest of six settings now), by documents that contain the type:\n"
     )
     print(f"| | documents | {' | '.join(heads)} |\n|---|---|{'---|' * len(heads)}")
     for sizes in SIZES:
-        runs = [coverage(sizes, kind, burst, corpora, rng) for kind, burst in product(LENGTHS, BURSTS)]
+        runs = [
+            coverage(sizes, kind, burst, corpora, rng) for kind, burst in product(LENGTHS, BURSTS)
+        ]
         for name in STATISTICS:
             cells = []
             for i in range(len(STRATA)):
@@ -178,7 +194,9 @@ def show_coverage(corpora: int, seed: int) -> None:
                     [100 * run[side, name][i, 0] / max(run[side, name][i, 1], 1) for run in runs]
                     for side in ("old", "new")
                 )
-                cells.append(f"{np.mean(old):.0f} → **{np.mean(new):.1f}** ({min(new):.1f}–{max(new):.1f})")
+                cells.append(
+                    f"{np.mean(old):.0f} → **{np.mean(new):.1f}** ({min(new):.1f}–{max(new):.1f})"
+                )
             print(f"| {name} | {sizes[0]:,} + {sizes[1]:,} | {' | '.join(cells)} |", flush=True)
 
 
@@ -246,7 +264,9 @@ def show_discoveries(runs: int, seed: int) -> None:
         f"|---|{'---|' * len(heads)}"
     )
     for name in results[0]:
-        print(f"| {name} | {' | '.join(f'{100 * r[name][0]:.0f} ({100 * r[name][1]:.1f})' for r in results)} |")
+        print(
+            f"| {name} | {' | '.join(f'{100 * r[name][0]:.0f} ({100 * r[name][1]:.1f})' for r in results)} |"
+        )
 
 
 def show_units(seed: int) -> None:
@@ -275,9 +295,14 @@ def show_units(seed: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--corpora", type=int, default=40, help="corpora of each of 18 settings, and runs with shuffled labels"
+        "--corpora",
+        type=int,
+        default=40,
+        help="corpora of each of 18 settings, and runs with shuffled labels",
     )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -26,12 +26,12 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
 from machine import DATA, described
+from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.checks.label_issues import LabelIssues
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
+from tokensieve.read.corpus import read_corpus
 from tokensieve.task.tasks import Labels
-from tokensieve.text.corpus import read_corpus
-from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
 TURNED = 0.02
@@ -44,7 +44,10 @@ def sets() -> dict[str, tuple[pl.DataFrame, list[str]]]:
     yelp = pl.read_parquet(DATA / "yelp.parquet").filter(pl.col("stars") != 3)
     return {
         "IMDB": (pl.read_parquet(DATA / "imdb_train.parquet"), ["text"]),
-        "Yelp 1,2 / 4,5": (yelp.with_columns(label=(pl.col("stars") > 3).cast(pl.String)), ["text"]),
+        "Yelp 1,2 / 4,5": (
+            yelp.with_columns(label=(pl.col("stars") > 3).cast(pl.String)),
+            ["text"],
+        ),
         "SNLI": (pl.read_parquet(DATA / "snli_train.parquet"), ["premise", "hypothesis"]),
     }
 
@@ -54,12 +57,16 @@ def suspects(train: CountedCorpus, words: int, seed: int) -> dict[str, Ints]:
     settings, counts = TrainSettings(seed=seed), train.counts
     mine = Labels().out_of_fold(train, fit(counts, settings), settings)
     assert mine is not None
-    regression = make_pipeline(TfidfTransformer(sublinear_tf=True), LogisticRegression(max_iter=1000))
+    regression = make_pipeline(
+        TfidfTransformer(sublinear_tf=True), LogisticRegression(max_iter=1000)
+    )
     plain = counts.matrix[:, :words]
 
     def theirs(parts: int) -> Floats:
         split = StratifiedKFold(parts, shuffle=True, random_state=seed)
-        return np.asarray(cross_val_predict(regression, plain, counts.labels, cv=split, method="predict_proba"))
+        return np.asarray(
+            cross_val_predict(regression, plain, counts.labels, cv=split, method="predict_proba")
+        )
 
     def ranked(p: Floats) -> Ints:
         issues = find_label_issues(counts.labels, p, return_indices_ranked_by="self_confidence")
@@ -84,25 +91,37 @@ def run(frame: pl.DataFrame, text: list[str], documents: int, seed: int) -> dict
     rng = np.random.default_rng(seed)
     turned = rng.permutation(documents)[: round(TURNED * documents)]
     labels = corpus.labels.copy()
-    labels[turned] = (labels[turned] + rng.integers(1, len(corpus.classes), len(turned))) % len(corpus.classes)
+    labels[turned] = (labels[turned] + rng.integers(1, len(corpus.classes), len(turned))) % len(
+        corpus.classes
+    )
     turned_corpus = replace(corpus, frame=corpus.frame.with_columns(label=labels))
     out: dict[str, list[float]] = {}
-    for name, found in suspects(replace(counted, corpus=turned_corpus), counted.vocabulary.n_words, seed).items():
+    for name, found in suspects(
+        replace(counted, corpus=turned_corpus), counted.vocabulary.n_words, seed
+    ).items():
         sizes = [round(share * documents) for share in SHARES]
         out[name] = [float(np.isin(found[:size], turned).sum()) / size for size in sizes]
     return out
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--documents", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     print(described("scikit-learn", "cleanlab") + "\n", flush=True)
     heads = " | ".join(f"precision in the first {share:.0%}" for share in SHARES)
-    print(f"| data, {options.documents:,} documents | method | {heads} |\n|---|---|" + "---|" * len(SHARES), flush=True)
+    print(
+        f"| data, {options.documents:,} documents | method | {heads} |\n|---|---|"
+        + "---|" * len(SHARES),
+        flush=True,
+    )
     for name, (frame, text) in sets().items():
-        runs: list[dict[str, Any]] = [run(frame, text, options.documents, seed) for seed in range(options.seeds)]
+        runs: list[dict[str, Any]] = [
+            run(frame, text, options.documents, seed) for seed in range(options.seeds)
+        ]
         for method in runs[0]:
             values = np.array([one[method] for one in runs])
             cells = " | ".join(f"{x.mean():.2f} ({x.min():.2f} … {x.max():.2f})" for x in values.T)

@@ -46,7 +46,9 @@ def checks(folder: Path) -> Rows:
     for path in sorted(folder.glob("checkov/*/checks/*/*/*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             named = (
-                isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "name"
+                isinstance(node, ast.Assign)
+                and isinstance(node.targets[0], ast.Name)
+                and node.targets[0].id == "name"
             )
             if named and isinstance(node.value, ast.Constant):
                 yield str(node.value.value), path.parent.name
@@ -75,7 +77,9 @@ def countries(folder: Path) -> Rows:
 
 def foldoc(folder: Path) -> Rows:
     """Entries of a dictionary of computing, by field."""
-    text = gzip.decompress(one(folder, "usr/share/dictd/*.dz").read_bytes()).decode("utf-8", errors="replace")
+    text = gzip.decompress(one(folder, "usr/share/dictd/*.dz").read_bytes()).decode(
+        "utf-8", errors="replace"
+    )
     for field, entry in re.findall(r"\n\n\s+<(\w+)[^>]*>\s+(.+?)(?=\n\n\S|\Z)", text, re.DOTALL):
         yield re.sub(r"\n[ \t]*", "\n", entry), field
 
@@ -90,8 +94,12 @@ def fortunes(folder: Path) -> Rows:
 
 def packages(folder: Path) -> Rows:
     """One-line descriptions of Debian's packages, by section."""
-    found = subprocess.run(["apt-cache", "dumpavail"], capture_output=True, text=True, check=True, cwd=folder).stdout
-    yield from re.findall(r"^Description(?:-en)?: (.+)\n(?:.*\n)*?Section: (.+)$", found, re.MULTILINE)
+    found = subprocess.run(
+        ["apt-cache", "dumpavail"], capture_output=True, text=True, check=True, cwd=folder
+    ).stdout
+    yield from re.findall(
+        r"^Description(?:-en)?: (.+)\n(?:.*\n)*?Section: (.+)$", found, re.MULTILINE
+    )
 
 
 def weather(folder: Path, language: str) -> Rows:
@@ -101,7 +109,10 @@ def weather(folder: Path, language: str) -> Rows:
             yield line, path.stem
 
 
-BUILDERS = {name: globals()[name] for name in ("chat_languages", "checks", "cloud", "countries", "foldoc", "packages")}
+BUILDERS = {
+    name: globals()[name]
+    for name in ("chat_languages", "checks", "cloud", "countries", "foldoc", "packages")
+}
 BUILDERS |= {f"fortunes_{name}": fortunes for name in ("cs", "de", "en", "it")}
 BUILDERS["weather_de"] = lambda folder: weather(folder, "de-de")
 BUILDERS["weather_en"] = lambda folder: weather(folder, "en-us")

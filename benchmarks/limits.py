@@ -24,7 +24,7 @@ from safetensors import safe_open
 
 from machine import DATA, described
 from tokensieve import __version__
-from tokensieve.text.corpus import Corpus
+from tokensieve.read.corpus import Corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.settings import VerifySettings
@@ -42,12 +42,18 @@ def sample(source: str, documents: int, seed: int, folder: Path) -> Counts:
     """A seeded sample as counts."""
     file, text, label, (negative, positive), least = SOURCES[source]
     frame = pl.read_parquet(folder / file).with_columns(pl.col(label).cast(pl.String))
-    frame = frame.filter(pl.col(label).is_in([*negative, *positive])).sample(documents, shuffle=True, seed=seed)
+    frame = frame.filter(pl.col(label).is_in([*negative, *positive])).sample(
+        documents, shuffle=True, seed=seed
+    )
     labels = frame[label].is_in(positive).to_numpy().astype(np.int64)
-    return count_corpus(Corpus.of(frame[text], labels, ("negative", "positive")), min_documents=least).counts
+    return count_corpus(
+        Corpus.of(frame[text], labels, ("negative", "positive")), min_documents=least
+    ).counts
 
 
-def run(source: str, documents: int, seed: int, seconds: float, folder: Path, states: Path | None) -> dict[str, object]:
+def run(
+    source: str, documents: int, seed: int, seconds: float, folder: Path, states: Path | None
+) -> dict[str, object]:
     """One sample as a row; its flow goes on from where an earlier, interrupted run left it in the folder of states."""
     counts, earlier, state = sample(source, documents, seed, folder), 0.0, None
     if states is not None:
@@ -61,8 +67,23 @@ def run(source: str, documents: int, seed: int, seconds: float, folder: Path, st
         found = verify(counts, VerifySettings(d=512, max_seconds=left, resume=state))
     spent = earlier + time.process_time() - started
     figures = found.limit.to_dict()
-    keep = ("verdict", "reason", "dimension_v", "tied_documents", "tight_pairs", "pulling_pairs", "is_max_margin")
-    keep += ("prediction_error", "compared_from", "compared_to", "faces", "duality_gap", "kkt_residual")
+    keep = (
+        "verdict",
+        "reason",
+        "dimension_v",
+        "tied_documents",
+        "tight_pairs",
+        "pulling_pairs",
+        "is_max_margin",
+    )
+    keep += (
+        "prediction_error",
+        "compared_from",
+        "compared_to",
+        "faces",
+        "duality_gap",
+        "kkt_residual",
+    )
     keep += ("curvature_f1", "curvature_f3", "grade")
     return (
         {"source": source, "documents": documents, "seed": seed, "types": counts.n_types}
@@ -74,19 +95,32 @@ def run(source: str, documents: int, seed: int, seconds: float, folder: Path, st
 
 def main() -> None:
     """Run the seeds one after the other; the file is written after each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("source", choices=SOURCES)
     parser.add_argument("--documents", type=int, required=True)
     parser.add_argument("--seeds", default="100-119")
     parser.add_argument("--seconds", type=float, default=600.0, help="CPU seconds of one sample")
-    parser.add_argument("--states", type=Path, help="folder that keeps the flows, to go on after an interruption")
+    parser.add_argument(
+        "--states", type=Path, help="folder that keeps the flows, to go on after an interruption"
+    )
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     first, last = map(int, options.seeds.split("-"))
     rows: list[dict[str, object]] = []
     for seed in range(first, last + 1):
-        rows.append(run(options.source, options.documents, seed, options.seconds, options.data, options.states))
+        rows.append(
+            run(
+                options.source,
+                options.documents,
+                seed,
+                options.seconds,
+                options.data,
+                options.states,
+            )
+        )
         times = [float(str(row["processor_seconds"])) for row in rows]
         decided = [row["verdict"] != "not settled" for row in rows]
         in_time = [one and spent <= 120 for one, spent in zip(decided, times, strict=True)]
@@ -101,7 +135,10 @@ def main() -> None:
             "rows": rows,
         }
         options.out.write_text(json.dumps(whole, indent=1, ensure_ascii=False), encoding="utf-8")
-        print({name: rows[-1][name] for name in ("seed", "verdict", "reason", "processor_seconds")}, flush=True)
+        print(
+            {name: rows[-1][name] for name in ("seed", "verdict", "reason", "processor_seconds")},
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -20,13 +20,19 @@ BYTE_CODE = {
     "PYTHONDONTWRITEBYTECODE": "",
     "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "tokensieve-byte-code"),
 }
-DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+DATA = Path(
+    os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+)
 
 
 def described(*packages: str) -> str:
     """Processor, cores, memory, Python, the versions of some packages, and the date."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    parts = [processor(), f"{os.cpu_count()} cores, {memory:.0f} GB", f"Python {platform.python_version()}"]
+    parts = [
+        processor(),
+        f"{os.cpu_count()} cores, {memory:.0f} GB",
+        f"Python {platform.python_version()}",
+    ]
     parts.append(f"tokensieve {tokensieve.__version__}")
     for package in ("numpy", *packages):
         try:
@@ -40,9 +46,17 @@ def store(name: str, figures: object, machine: str) -> Path:
     """Keep a benchmark's figures in results/NAME.json, with the command, the machine, the versions and how busy it was."""
     path = Path(__file__).resolve().parent / "results" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
-    said = {"command": " ".join(["python", *sys.argv]), "machine": machine, "date": time.strftime("%Y-%m-%d %H:%M")}
-    said["load"] = f"{os.getloadavg()[1]:.2f} processes waiting or running over the last five minutes"
-    path.write_text(json.dumps(said | {"figures": figures}, indent=1, ensure_ascii=False), encoding="utf-8")
+    said = {
+        "command": " ".join(["python", *sys.argv]),
+        "machine": machine,
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+    }
+    said["load"] = (
+        f"{os.getloadavg()[1]:.2f} processes waiting or running over the last five minutes"
+    )
+    path.write_text(
+        json.dumps(said | {"figures": figures}, indent=1, ensure_ascii=False), encoding="utf-8"
+    )
     return path
 
 

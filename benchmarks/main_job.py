@@ -62,32 +62,43 @@ def tokens(runs: int) -> None:
         count_texts(test, count_texts(train, ngrams=n, min_documents=2).vocabulary)
 
     def theirs(n: int) -> None:
-        vectorizer = CountVectorizer(ngram_range=(1, n), min_df=2, token_pattern=r"(?u)\w+(?:['’]\w+)*")
+        vectorizer = CountVectorizer(
+            ngram_range=(1, n), min_df=2, token_pattern=r"(?u)\w+(?:['’]\w+)*"
+        )
         vectorizer.fit_transform(train.to_list())
         vectorizer.transform(test.to_list())
 
     print("| features | tokensieve | CountVectorizer | ratio |\n|---|---|---|---|")
     for n, name in ((1, "words"), (2, "words + bigrams")):
         m = alternate({"ours": lambda n=n: ours(n), "theirs": lambda n=n: theirs(n)}, runs)
-        print(f"| {name} | {m['ours']:.1f} s | {m['theirs']:.1f} s | {m['theirs'] / m['ours']:.1f} |")
+        print(
+            f"| {name} | {m['ours']:.1f} s | {m['theirs']:.1f} s | {m['theirs'] / m['ours']:.1f} |"
+        )
 
 
 def datasets() -> Iterator[tuple[str, int, pl.DataFrame, pl.DataFrame]]:
     """Name, longest n-gram, training and test documents (text, label): the nine rows of peers.py and five other sets."""
 
-    def cut(frame: pl.DataFrame, name: str, last: str) -> tuple[str, int, pl.DataFrame, pl.DataFrame]:
+    def cut(
+        frame: pl.DataFrame, name: str, last: str
+    ) -> tuple[str, int, pl.DataFrame, pl.DataFrame]:
         return name, 1, frame.filter(pl.col("split") != last), frame.filter(pl.col("split") == last)
 
     for task, name in TASKS.items():
         for n in (1, 2, 3):
             yield f"{name}, {n}", n, *load(task)
-    snli = [pl.read_parquet(DATA / f"snli_{part}.parquet").rename({"hypothesis": "text"}) for part in ("train", "test")]
+    snli = [
+        pl.read_parquet(DATA / f"snli_{part}.parquet").rename({"hypothesis": "text"})
+        for part in ("train", "test")
+    ]
     yield "SNLI, hypotheses", 1, *snli
     for name in ("emotion", "banking", "tweets", "sms"):
         frame = pl.read_parquet(DATA / f"{name}.parquet")
         if "split" not in frame.columns:
             fifth = pl.int_range(pl.len()).shuffle(seed=1) < pl.len() // 5
-            frame = frame.with_columns(split=pl.when(fifth).then(pl.lit("test")).otherwise(pl.lit("train")))
+            frame = frame.with_columns(
+                split=pl.when(fifth).then(pl.lit("test")).otherwise(pl.lit("train"))
+            )
         yield cut(frame, name, "test")
 
 
@@ -102,17 +113,26 @@ def rules(runs: int) -> None:
         flush=True,
     )
     for name, n, train, test in datasets():
-        last = (pl.Series(np.random.default_rng(0).permutation(len(train))) < len(train) // 10).rename("last")
+        last = (
+            pl.Series(np.random.default_rng(0).permutation(len(train))) < len(train) // 10
+        ).rename("last")
         fitted, held = train.filter(~last), train.filter(last)
         right = []
         for tokenizer in (old, WordTokenizer()):
-            model = AttentionClassifier(ngrams=n, tokenizer=tokenizer).fit(fitted["text"], fitted["label"].to_list())
-            right.append([model.predict(part["text"]) == part["label"].to_numpy() for part in (held, test)])
+            model = AttentionClassifier(ngrams=n, tokenizer=tokenizer).fit(
+                fitted["text"], fitted["label"].to_list()
+            )
+            right.append(
+                [model.predict(part["text"]) == part["label"].to_numpy() for part in (held, test)]
+            )
         (old_held, old_test), (new_held, new_test) = right
         change = new_test.astype(float) - old_test
         half = 1.96 * change.std() / len(change) ** 0.5
         shown = [f"{100 * part.mean():.2f}" for part in (old_held, new_held, old_test, new_test)]
-        print(f"| {name} | {' | '.join(shown)} | {100 * change.mean():+.2f} ± {100 * half:.2f} |", flush=True)
+        print(
+            f"| {name} | {' | '.join(shown)} | {100 * change.mean():+.2f} ± {100 * half:.2f} |",
+            flush=True,
+        )
 
 
 def whole_audit(runs: int) -> None:
@@ -123,7 +143,19 @@ def whole_audit(runs: int) -> None:
         files = [str(DATA / "imdb_train.parquet"), "--test", str(DATA / "imdb_test.parquet")]
         start = time.perf_counter()
         subprocess.run(
-            [sys.executable, "-m", "tokensieve", "audit", *files, "--ngrams", "2", "--out", str(out), "-q"], check=True
+            [
+                sys.executable,
+                "-m",
+                "tokensieve",
+                "audit",
+                *files,
+                "--ngrams",
+                "2",
+                "--out",
+                str(out),
+                "-q",
+            ],
+            check=True,
         )
         seconds = time.perf_counter() - start
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
@@ -137,7 +169,9 @@ def whole_audit(runs: int) -> None:
 
 def main() -> None:
     jobs = {"tokens": (tokens, 3), "rules": (rules, 1), "audit": (whole_audit, 1)}
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("job", choices=jobs)
     parser.add_argument("--runs", type=int)
     arguments = parser.parse_args()

@@ -55,7 +55,9 @@ def works(page: Page, act: str) -> list[float]:
     session.send("Performance.enable")
 
     def spent() -> float:
-        found = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+        found = {
+            one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]
+        }
         return 1000 * sum(found[name] for name in METRICS)
 
     out = []
@@ -79,14 +81,18 @@ def opened(browser: Browser, path: Path) -> tuple[Page, float]:
 
 def main() -> None:
     """Print the table, and which limits are not kept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folders", nargs="+", type=Path)
     options = parser.parse_args()
     heads = ["page", "MB", "ready, s", *(f"{name}, ms (worst)" for name in ACTS)]
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     over = []
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = play.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
         for folder in options.folders:
             path = (folder / "report.html").resolve()
             pages = [opened(browser, path) for _ in range(3)]
@@ -97,9 +103,14 @@ def main() -> None:
             cells = [f"{statistics.median(one):.1f} ({max(one):.1f})" for one in times.values()]
             ready = statistics.median(seconds for _, seconds in pages)
             print(
-                f"| {folder.name} | {path.stat().st_size / 1e6:.2f} | {ready:.2f} | {' | '.join(cells)} |", flush=True
+                f"| {folder.name} | {path.stat().st_size / 1e6:.2f} | {ready:.2f} | {' | '.join(cells)} |",
+                flush=True,
             )
-            over += [f"{folder.name}: {name}" for name, most in LIMITS.items() if statistics.median(times[name]) > most]
+            over += [
+                f"{folder.name}: {name}"
+                for name, most in LIMITS.items()
+                if statistics.median(times[name]) > most
+            ]
             for one, _ in pages:
                 one.close()
     print(f"over the limit: {', '.join(over)}" if over else "All limits are kept.")

@@ -28,11 +28,11 @@ from machine import DATA, described
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.evidence.intervals import Share
 from tokensieve.model.settings import TrainSettings
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.pairs import read_pairs
+from tokensieve.read.split import draw_units
 from tokensieve.task.tasks import train_corpus
-from tokensieve.text.corpus import Corpus
 from tokensieve.text.formatting import Formatting
-from tokensieve.text.pairs import read_pairs
-from tokensieve.text.split import draw_units
 
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
 Features = Callable[[pl.Series], Any]
@@ -41,7 +41,9 @@ Makes = Callable[[pl.Series], Features]
 
 def tfidf(ngrams: int) -> Makes:
     """TF-IDF learned from training texts."""
-    return lambda texts: TfidfVectorizer(ngram_range=(1, ngrams), min_df=3, sublinear_tf=True).fit(texts).transform
+    return lambda texts: (
+        TfidfVectorizer(ngram_range=(1, ngrams), min_df=3, sublinear_tf=True).fit(texts).transform
+    )
 
 
 def form(texts: pl.Series) -> Features:
@@ -51,7 +53,10 @@ def form(texts: pl.Series) -> Features:
         length = np.log(texts.str.len_chars().to_numpy() + 1.0)
         return sp.csr_array(
             sp.hstack(
-                [sp.csr_array(np.unpackbits(Formatting().bits(texts), axis=1)), sp.csr_array(length[:, None])],
+                [
+                    sp.csr_array(np.unpackbits(Formatting().bits(texts), axis=1)),
+                    sp.csr_array(length[:, None]),
+                ],
                 format="csr",
             )
         )
@@ -104,14 +109,19 @@ def main() -> None:
         "ours, words, bigrams, formatting": lambda: ours(corpus, formatting=True, ngrams=2),
     }
     print(described(), "\n")
-    print("| | test accuracy | 95 % over prompts | log loss | of like length | seconds |\n|---|---|---|---|---|---|")
+    print(
+        "| | test accuracy | 95 % over prompts | log loss | of like length | seconds |\n|---|---|---|---|---|---|"
+    )
     like = np.abs(PreferenceFacts.log_ratios(test)) <= np.log(1.25)
     for name, margins in rows.items():
         start = time.perf_counter()
         m = margins()
         seconds = time.perf_counter() - start
         right = (m > 0) + 0.5 * (m == 0)
-        share, alike = Share.over(right, test.pairs.units), Share.over(right[like], test.pairs.units[like])
+        share, alike = (
+            Share.over(right, test.pairs.units),
+            Share.over(right[like], test.pairs.units[like]),
+        )
         loss = "–" if name == "longer" else f"{np.mean(np.logaddexp(0, -m)):.3f}"
         print(
             f"| {name} | {share.value:.4f} | {share.low:.3f}–{share.high:.3f} | {loss} | {alike.value:.3f} | {seconds:.1f} |",

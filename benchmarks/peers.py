@@ -45,7 +45,12 @@ import polars as pl
 
 from machine import BYTE_CODE, DATA, described, store
 
-TASKS = {"imdb": "IMDB", "tweets": "10,000 tweets", "yelp": "Yelp 1,2 / 4,5", "yelp5": "Yelp five stars"}
+TASKS = {
+    "imdb": "IMDB",
+    "tweets": "10,000 tweets",
+    "yelp": "Yelp 1,2 / 4,5",
+    "yelp5": "Yelp five stars",
+}
 RESULTS = Path(__file__).with_name("results") / "peers-classify.json"
 WORDS = r"(?u)\w+(?:['’]\w+)*"
 OURS, COMMAND = "ours, defaults", "ours, the command train"
@@ -61,9 +66,14 @@ GRIDS: dict[str, list[dict[str, Any]]] = {
     "fastText, defaults": [{}],
     "fastText, best": [{"epoch": epoch, "lr": lr} for epoch in (5, 25) for lr in (0.1, 0.5, 1.0)],
     "Vowpal Wabbit, defaults": [{}],
-    "Vowpal Wabbit, best": [{"passes": passes, "l2": l2} for passes in (5, 20) for l2 in (0.0, 1e-7, 1e-6)],
+    "Vowpal Wabbit, best": [
+        {"passes": passes, "l2": l2} for passes in (5, 20) for l2 in (0.0, 1e-7, 1e-6)
+    ],
 }
-PEERS = {"fastText": "fasttext", "Vowpal": "vowpalwabbit"}  # first word of a method → the module that it needs
+PEERS = {
+    "fastText": "fasttext",
+    "Vowpal": "vowpalwabbit",
+}  # first word of a method → the module that it needs
 STAGES = ("reading", "features", "training", "predicting")
 Split = tuple[pl.Series, list[Any], pl.Series]
 Lap = Callable[[str], None]
@@ -73,18 +83,22 @@ def load(task: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Training and test documents as text and label."""
     if task == "imdb":
         parts = tuple(
-            pl.read_parquet(DATA / f"imdb_{part}.parquet").select("text", "label") for part in ("train", "test")
+            pl.read_parquet(DATA / f"imdb_{part}.parquet").select("text", "label")
+            for part in ("train", "test")
         )
         return parts[0], parts[1]
     if task == "tweets":  # short texts
-        tweets = pl.read_parquet(DATA / "tweets.parquet").select("text", pl.col("label").cast(pl.String))
+        tweets = pl.read_parquet(DATA / "tweets.parquet").select(
+            "text", pl.col("label").cast(pl.String)
+        )
         tweets = tweets[np.random.default_rng(0).permutation(len(tweets))]
         return tweets[:10_000], tweets[10_000:]
     yelp = pl.read_parquet(DATA / "yelp.parquet").rename({"stars": "label"})
     if task == "yelp":
         yelp = yelp.filter(pl.col("label") != 3).with_columns(pl.col("label") > 3)
     parts = tuple(
-        yelp.filter(pl.col("split") == s).select("text", pl.col("label").cast(pl.String)) for s in ("dev", "test")
+        yelp.filter(pl.col("split") == s).select("text", pl.col("label").cast(pl.String))
+        for s in ("dev", "test")
     )
     return parts[0], parts[1]
 
@@ -114,7 +128,9 @@ def _on_tfidf(split: Split, n: int, lap: Lap, model: Any) -> list[Any]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts, labels, unseen = split
-    vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, n), min_df=2, token_pattern=WORDS)
+    vectorizer = TfidfVectorizer(
+        sublinear_tf=True, ngram_range=(1, n), min_df=2, token_pattern=WORDS
+    )
     x = vectorizer.fit_transform(texts.to_list())
     lap("features")
     model.fit(x, labels)
@@ -158,17 +174,23 @@ def fasttext(split: Split, n: int, seed: int, lap: Lap, **setting: Any) -> list[
         order = np.random.default_rng(seed).permutation(
             len(labels)
         )  # read in order, and IMDB's file is sorted by label
-        path.write_text("".join(f"{names[labels[i]]} {words[i]}\n" for i in order), encoding="utf-8")
+        path.write_text(
+            "".join(f"{names[labels[i]]} {words[i]}\n" for i in order), encoding="utf-8"
+        )
         lap("features")
         how = {"wordNgrams": n, "minCount": 2, "thread": 2, "seed": seed} | setting
         model = library.train_supervised(str(path), verbose=0, **how)
     lap("training")
     back = {name: label for label, name in names.items()}
-    answered = model.f.multilinePredict([line + "\n" for line in _words(unseen)], 1, 0.0, "strict")[0]
+    answered = model.f.multilinePredict([line + "\n" for line in _words(unseen)], 1, 0.0, "strict")[
+        0
+    ]
     return [back[row[0]] for row in answered]
 
 
-def vowpal(split: Split, n: int, seed: int, lap: Lap, passes: int = 5, l2: float = 0.0, bits: int = 24) -> list[Any]:
+def vowpal(
+    split: Split, n: int, seed: int, lap: Lap, passes: int = 5, l2: float = 0.0, bits: int = 24
+) -> list[Any]:
     """Logistic loss on hashed n-grams of the same words, in one thread, through its own files."""
     from vowpalwabbit import Workspace
 
@@ -183,7 +205,9 @@ def vowpal(split: Split, n: int, seed: int, lap: Lap, passes: int = 5, l2: float
             len(labels)
         )  # read in order, and IMDB's file is sorted by label
         words = _words(texts)
-        train.write_text("".join(f"{kinds[labels[i]]} | {words[i]}\n" for i in order), encoding="utf-8")
+        train.write_text(
+            "".join(f"{kinds[labels[i]]} | {words[i]}\n" for i in order), encoding="utf-8"
+        )
         test.write_text("".join(f"| {line}\n" for line in _words(unseen)), encoding="utf-8")
         lap("features")
         how = f"-d {train} -c -k --passes {passes} --holdout_off -b {bits} --l2 {l2} --loss_function logistic"
@@ -237,7 +261,15 @@ def command(task: str, n: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         for name, part in zip(("train", "test"), load(task), strict=True):
             part.write_parquet(f"{folder}/{name}.parquet")
-        words = ["train", f"{folder}/train.parquet", "--test", f"{folder}/test.parquet", "--ngrams", str(n), "-q"]
+        words = [
+            "train",
+            f"{folder}/train.parquet",
+            "--test",
+            f"{folder}/test.parquet",
+            "--ngrams",
+            str(n),
+            "-q",
+        ]
         begun = time.perf_counter()
         subprocess.run(
             [sys.executable, "-m", "tokensieve", *words, "--out", f"{folder}/model"],
@@ -265,13 +297,20 @@ def one(task: str, n: int, method: str, seed: int, setting: dict[str, Any]) -> d
     accuracy = float(np.mean(np.array(answers) == test["label"].to_numpy()))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     stages = {stage: end - start for (_, start), (stage, end) in pairwise(laps)}
-    return {"accuracy": accuracy, "seconds": laps[-1][1] - laps[0][1], "gigabytes": memory, "tests": len(test)} | stages
+    return {
+        "accuracy": accuracy,
+        "seconds": laps[-1][1] - laps[0][1],
+        "gigabytes": memory,
+        "tests": len(test),
+    } | stages
 
 
 def child(what: str, task: str, n: int, method: str, **more: Any) -> dict[str, Any]:
     """This file in a process of its own, its last line read as JSON."""
     options = [
-        x for name, value in more.items() for x in (f"--{name}", value if name != "setting" else json.dumps(value))
+        x
+        for name, value in more.items()
+        for x in (f"--{name}", value if name != "setting" else json.dumps(value))
     ]
     command = [
         sys.executable,
@@ -285,7 +324,9 @@ def child(what: str, task: str, n: int, method: str, **more: Any) -> dict[str, A
         method,
         *map(str, options),
     ]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=os.environ | BYTE_CODE)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, env=os.environ | BYTE_CODE
+    )
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -296,19 +337,25 @@ def classify(options: argparse.Namespace) -> None:
     print(described("scikit-learn", "fasttext-wheel", "vowpalwabbit") + "\n")
     if lacking:
         print(f"not installed and left out: {', '.join(sorted(lacking))}\n")
-    print(f"| data | words | method | setting | validation | test accuracy | seconds | {' | '.join(STAGES)} | GB |")
+    print(
+        f"| data | words | method | setting | validation | test accuracy | seconds | {' | '.join(STAGES)} | GB |"
+    )
     print("|---|---|---|---|---|---|---|" + "---|" * (len(STAGES) + 1), flush=True)
     kept, verdicts, known = [], [], dict[tuple[str, int, str], dict[str, Any]]()
     if options.stored_settings:
         for row in json.loads(RESULTS.read_text())["figures"]:
-            known[row["data"], row["ngrams"], row["method"]] = {name: row[name] for name in ("setting", "score")}
+            known[row["data"], row["ngrams"], row["method"]] = {
+                name: row[name] for name in ("setting", "score")
+            }
     for task in options.data:
         for n in options.ngrams:
             chosen = {m: known.get((task, n, m)) or child("choose", task, n, m) for m in methods}
             runs: dict[str, list[dict[str, float]]] = {m: [] for m in methods}
             for seed in range(options.runs):
                 for m in methods if seed % 2 == 0 else methods[::-1]:
-                    runs[m].append(child("one", task, n, m, seed=seed, setting=chosen[m]["setting"]))
+                    runs[m].append(
+                        child("one", task, n, m, seed=seed, setting=chosen[m]["setting"])
+                    )
             for m in methods:
                 print(_row(task, n, m, chosen[m], runs[m]), flush=True)
                 kept.append({"data": task, "ngrams": n, "method": m, **chosen[m], "runs": runs[m]})
@@ -318,7 +365,9 @@ def classify(options: argparse.Namespace) -> None:
     store(options.name, kept, described("scikit-learn", "fasttext-wheel", "vowpalwabbit"))
 
 
-def _row(task: str, n: int, method: str, chosen: dict[str, Any], runs: list[dict[str, float]]) -> str:
+def _row(
+    task: str, n: int, method: str, chosen: dict[str, Any], runs: list[dict[str, float]]
+) -> str:
     def middle(key: str, digits: int, spread: bool = False) -> str:
         values = [run.get(key, 0.0) for run in runs]
         wide = f" ({min(values):.{digits}f} … {max(values):.{digits}f})" if spread else ""
@@ -362,7 +411,10 @@ def audit_ours() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         found = tokensieve.audit(DATA / "imdb_train.parquet", tokensieve.Settings(ngrams=2))
         tokensieve.save(found, folder)
-    return {"what": "tokens, shortcuts, wrong labels, duplicates, page", "found": len(found.findings)}
+    return {
+        "what": "tokens, shortcuts, wrong labels, duplicates, page",
+        "found": len(found.findings),
+    }
 
 
 def audit_cleanlab() -> dict[str, Any]:
@@ -374,7 +426,9 @@ def audit_cleanlab() -> dict[str, Any]:
 
     frame = pl.read_parquet(DATA / "imdb_train.parquet")
     y = (frame["label"] == "positive").to_numpy().astype(int)
-    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2), min_df=2), LogisticRegression(C=10.0, max_iter=1000))
+    model = make_pipeline(
+        TfidfVectorizer(ngram_range=(1, 2), min_df=2), LogisticRegression(C=10.0, max_iter=1000)
+    )
     chances = cross_val_predict(model, frame["text"].to_list(), y, cv=5, method="predict_proba")
     issues = find_label_issues(y, chances, return_indices_ranked_by="self_confidence")
     return {"what": "wrong labels", "found": len(issues)}
@@ -385,10 +439,18 @@ AUDITS = {"tokensieve": audit_ours, "cleanlab": audit_cleanlab}
 
 def audit(options: argparse.Namespace) -> None:
     """A row for each tool, each run in a process of its own, in turns."""
-    commands = {name: [sys.executable, __file__, "audit-one", "--tool", name] for name in AUDITS if find_spec(name)}
+    commands = {
+        name: [sys.executable, __file__, "audit-one", "--tool", name]
+        for name in AUDITS
+        if find_spec(name)
+    }
     if options.scattertext:
         script = Path(__file__).with_name("scattertext_page.py")
-        commands["scattertext"] = [str(options.scattertext), str(script), str(DATA / "imdb_train.parquet")]
+        commands["scattertext"] = [
+            str(options.scattertext),
+            str(script),
+            str(DATA / "imdb_train.parquet"),
+        ]
     else:
         print("scattertext is left out; scattertext_page.py says how to include it\n")
     tools = list(commands)
@@ -396,7 +458,11 @@ def audit(options: argparse.Namespace) -> None:
     for k in range(options.runs):
         for name in tools if k % 2 == 0 else tools[::-1]:
             done = subprocess.run(
-                commands[name], stdout=subprocess.PIPE, text=True, check=True, env=os.environ | BYTE_CODE
+                commands[name],
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+                env=os.environ | BYTE_CODE,
             )
             runs[name].append(json.loads(done.stdout.splitlines()[-1]))
     print(described("cleanlab", "scikit-learn") + "\n")
@@ -404,7 +470,9 @@ def audit(options: argparse.Namespace) -> None:
     for name, of in runs.items():
         seconds = [one["seconds"] for one in of]
         span = f"{statistics.median(seconds):.1f} ({min(seconds):.1f} … {max(seconds):.1f})"
-        print(f"| {name} | {of[0]['what']} | {of[0]['found']:,} | {span} | {max(one['gigabytes'] for one in of):.2f} |")
+        print(
+            f"| {name} | {of[0]['what']} | {of[0]['found']:,} | {span} | {max(one['gigabytes'] for one in of):.2f} |"
+        )
     store("peers-audit", runs, described("cleanlab", "scikit-learn"))
 
 
@@ -420,7 +488,7 @@ def margin(options: argparse.Namespace) -> None:
     import clarabel
     import scipy.sparse as sp
 
-    from tokensieve.model.embeddings import initialise
+    from tokensieve.theory.embeddings import initialise
     from tokensieve.theory.generators import single_token
     from tokensieve.theory.limit.margin import max_margin
     from tokensieve.theory.one_step import one_step
@@ -438,7 +506,9 @@ def margin(options: argparse.Namespace) -> None:
         document = np.repeat(np.arange(n), np.diff(counts.matrix.indptr))
         chosen = np.full(n, -1)
         chosen[document[mask]] = counts.matrix.indices[mask]
-        pairs = np.unique(np.stack([chosen[document[~mask]], counts.matrix.indices[~mask]], axis=1), axis=0)
+        pairs = np.unique(
+            np.stack([chosen[document[~mask]], counts.matrix.indices[~mask]], axis=1), axis=0
+        )
         settings = clarabel.DefaultSettings()
         settings.verbose, settings.time_limit = False, options.seconds
         start = time.perf_counter()
@@ -450,7 +520,11 @@ def margin(options: argparse.Namespace) -> None:
         answer = solver.solve()
         theirs = time.perf_counter() - start
         solved = str(answer.status) in ("Solved", "AlmostSolved")
-        apart = np.linalg.norm(np.asarray(answer.x) - found.p) / np.linalg.norm(found.p) if solved else np.nan
+        apart = (
+            np.linalg.norm(np.asarray(answer.x) - found.p) / np.linalg.norm(found.p)
+            if solved
+            else np.nan
+        )
         print(
             f"| {n:,} | {counts.n_types:,} | {len(pairs):,} | {mine:.2f} s ({found.status}) | {theirs:.2f} s ({answer.status}) | "
             f"{theirs / mine:.0f} | {apart:.1e} |",
@@ -461,19 +535,27 @@ def margin(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("classify", "audit", "margin", "choose", "one", "audit-one"))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "what", choices=("classify", "audit", "margin", "choose", "one", "audit-one")
+    )
     parser.add_argument("--data", nargs="+", default=list(TASKS), choices=TASKS)
     parser.add_argument("--ngrams", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument(
-        "--stored-settings", action="store_true", help="those of results/peers-classify.json, if it has them"
+        "--stored-settings",
+        action="store_true",
+        help="those of results/peers-classify.json, if it has them",
     )
     parser.add_argument("--name", default=RESULTS.stem, help="of the results of classify")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--method", choices=METHODS)
-    parser.add_argument("--scattertext", type=Path, metavar="PYTHON", help="a Python that has scattertext")
+    parser.add_argument(
+        "--scattertext", type=Path, metavar="PYTHON", help="a Python that has scattertext"
+    )
     parser.add_argument("--tool", choices=AUDITS)
     parser.add_argument("--setting", type=json.loads, default={})
     parser.add_argument("--seconds", type=float, default=120.0)
@@ -481,7 +563,17 @@ def main() -> None:
     if options.what == "choose":
         print(json.dumps(choose(options.data[0], options.ngrams[0], options.method)))
     elif options.what == "one":
-        print(json.dumps(one(options.data[0], options.ngrams[0], options.method, options.seed, options.setting)))
+        print(
+            json.dumps(
+                one(
+                    options.data[0],
+                    options.ngrams[0],
+                    options.method,
+                    options.seed,
+                    options.setting,
+                )
+            )
+        )
     elif options.what == "audit-one":
         print(json.dumps(audit_one(options.tool)))
     else:

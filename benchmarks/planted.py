@@ -59,7 +59,18 @@ import transformers as tf
 from scipy.stats import binomtest
 
 from machine import DATA, described, store
-from planted_texts import FRESH, HELD, LONGER, MARKS, inserted, plant, planter, rest_of, several, texts_of
+from planted_texts import (
+    FRESH,
+    HELD,
+    LONGER,
+    MARKS,
+    inserted,
+    plant,
+    planter,
+    rest_of,
+    several,
+    texts_of,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from diagnose_models import build, config_of, fit, save
@@ -70,7 +81,7 @@ from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.run import OpenModel
 from tokensieve.progress import silent
-from tokensieve.text.corpus import read_corpus
+from tokensieve.read.corpus import read_corpus
 
 SOURCES = {"report": ("emotion", "tweets"), "develop": ("sms", "imdb", "yelp", "snli")}
 FAMILY = {"report": "roberta", "develop": "modernbert"}
@@ -81,9 +92,7 @@ PIECES, EPOCHS = 64, 4
 RIVALS = 10
 PASSAGE = "later on there were"  # by which a passage named is known
 MARGIN = ".,!?:;\"'()"
-COLUMNS = (
-    "part source seed kind trained accuracy learned first asked accused right mark rival named headline seconds".split()
-)
+COLUMNS = "part source seed kind trained accuracy learned first asked accused right mark rival named headline seconds".split()
 
 
 def trained_model(
@@ -103,7 +112,9 @@ def trained_model(
         return model, tokenizer, float((folder / "trained").read_text()), rest
     tokenizer = build(FAMILY[part], [*train, *["zephyr quartz ::"] * 20], size=1500)[1]
     torch.manual_seed(seed)
-    model = tf.AutoModelForSequenceClassification.from_config(config_of(FAMILY[part], len(tokenizer)))
+    model = tf.AutoModelForSequenceClassification.from_config(
+        config_of(FAMILY[part], len(tokenizer))
+    )
     trained = fit(model, tokenizer, train, labels[:n], epochs=EPOCHS, seed=seed, length=PIECES)
     if folder:
         save(model, tokenizer, folder)
@@ -118,7 +129,9 @@ def answers(model: Any, tokenizer: Any, texts: list[str]) -> Any:
     with torch.no_grad():
         for at in range(0, len(texts), 500):
             some = texts[at : at + 500]
-            batch = tokenizer(some, padding=True, truncation=True, max_length=2 * PIECES, return_tensors="pt")
+            batch = tokenizer(
+                some, padding=True, truncation=True, max_length=2 * PIECES, return_tensors="pt"
+            )
             z = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
             out.append((z[:, 1] - z[:, 0]).numpy())
     return np.concatenate(out)
@@ -147,7 +160,9 @@ def rivals_of(held: list[str], labels: Any, without: set[str]) -> list[str]:
         p = counts[word] / n
         difference = of_one[word] / n1 - (counts[word] - of_one[word]) / n0
         z[word] = abs(difference) / np.sqrt(max(p * (1 - p), 1e-9) * (1 / n0 + 1 / n1))
-    return list(dict.fromkeys([*often[:RIVALS], *sorted(often, key=z.__getitem__, reverse=True)[:RIVALS]]))
+    return list(
+        dict.fromkeys([*often[:RIVALS], *sorted(often, key=z.__getitem__, reverse=True)[:RIVALS]])
+    )
 
 
 def sizes_without(model: Any, tokenizer: Any, texts: list[str], word: str, most: int) -> Any:
@@ -159,7 +174,9 @@ def sizes_without(model: Any, tokenizer: Any, texts: list[str], word: str, most:
     return np.abs(answers(model, tokenizer, some) - answers(model, tokenizer, bare))
 
 
-def once(source: str, part: str, seed: int, kind: str, data: Path, models: Path | None = None) -> dict[str, Any]:
+def once(
+    source: str, part: str, seed: int, kind: str, data: Path, models: Path | None = None
+) -> dict[str, Any]:
     """Train, diagnose, and compare with what was planted."""
     start = time.process_time()
     model, tokenizer, trained, kept = trained_model(source, part, seed, kind, data, models)
@@ -180,11 +197,17 @@ def once(source: str, part: str, seed: int, kind: str, data: Path, models: Path 
     row |= {name: round(x, 3) for name, x in strength.items()}
     # a headline on `tweets` may quote slurs: of the words that it names the file keeps those planted
     planted = words_of(kind)
-    hidden = re.sub("“([^”]+)”", lambda one: one[0] if one[1] in planted or PASSAGE in one[1] else "“(a word)”", said)
+    hidden = re.sub(
+        "“([^”]+)”",
+        lambda one: one[0] if one[1] in planted or PASSAGE in one[1] else "“(a word)”",
+        said,
+    )
     return row | {"headline": hidden, "seconds": round(time.process_time() - start, 1)}
 
 
-def strengths(model: Any, tokenizer: Any, kind: str, kept: Any, seed: int, named: list[str]) -> dict[str, float]:
+def strengths(
+    model: Any, tokenizer: Any, kind: str, kept: Any, seed: int, named: list[str]
+) -> dict[str, float]:
     """Mean changes of the answer by the mark, by its strongest rival, and by the strongest of the first three words named."""
     held, labels, fresh = kept
     rng, change = np.random.default_rng(seed), planter(kind, np.random.default_rng(seed))
@@ -195,16 +218,26 @@ def strengths(model: Any, tokenizer: Any, kind: str, kept: Any, seed: int, named
         rival = max(rival, float(sizes_without(model, tokenizer, held, word, 50).mean()))
         at = [k for k in rng.permutation(len(fresh)) if word not in plain_words(fresh[k])][:50]
         put = [inserted(fresh[k], word, rng) for k in at]
-        rival = max(rival, float(np.abs(answers(model, tokenizer, put) - plain[at]).mean())) if at else rival
+        rival = (
+            max(rival, float(np.abs(answers(model, tokenizer, put) - plain[at]).mean()))
+            if at
+            else rival
+        )
     before = [word for word in named if kind.startswith("length") or word not in words_of(kind)][:3]
-    sizes = [float(sizes_without(model, tokenizer, [*held, *fresh], word, 100).mean()) for word in before]
+    sizes = [
+        float(sizes_without(model, tokenizer, [*held, *fresh], word, 100).mean()) for word in before
+    ]
     return {"mark": own, "rival": rival, "named": max(sizes, default=0.0)}
 
 
 def words_of(kind: str) -> set[str]:
     """The words of what is planted, as the diagnosis writes them."""
     mark = kind.rpartition(" ")[0]
-    return set(plain_words(LONGER)) if mark == "length" else set(MARKS.get(mark, "").replace("::", ":").split())
+    return (
+        set(plain_words(LONGER))
+        if mark == "length"
+        else set(MARKS.get(mark, "").replace("::", ":").split())
+    )
 
 
 def is_first(found: Diagnosis, kind: str) -> bool:
@@ -213,8 +246,12 @@ def is_first(found: Diagnosis, kind: str) -> bool:
     top = found.used["token"].head(1).to_list()
     if mark not in FORMS:
         return bool(words_of(kind) & set(top))
-    moved = found.forms.filter("followed").sort(pl.col("after") - pl.col("before"), "use", descending=True)
-    return moved["form"].to_list()[:1] == [FORMS[mark]] or (mark == "length" and any(PASSAGE in token for token in top))
+    moved = found.forms.filter("followed").sort(
+        pl.col("after") - pl.col("before"), "use", descending=True
+    )
+    return moved["form"].to_list()[:1] == [FORMS[mark]] or (
+        mark == "length" and any(PASSAGE in token for token in top)
+    )
 
 
 def asks(said: str) -> bool:
@@ -249,7 +286,10 @@ def run(options: argparse.Namespace) -> None:
     done = set()
     if options.out.exists():
         with options.out.open(newline="") as file:
-            done = {(row["part"], row["source"], row["seed"], row["kind"]) for row in csv.DictReader(file)}
+            done = {
+                (row["part"], row["source"], row["seed"], row["kind"])
+                for row in csv.DictReader(file)
+            }
     with options.out.open("a", newline="") as file:
         rows = csv.DictWriter(file, COLUMNS)
         if not done:
@@ -263,7 +303,9 @@ def run(options: argparse.Namespace) -> None:
                         continue
                     if options.until and time.strftime("%H:%M") >= options.until:
                         return
-                    rows.writerow(once(source, options.part, seed, kind, options.data, options.models))
+                    rows.writerow(
+                        once(source, options.part, seed, kind, options.data, options.models)
+                    )
                     file.flush()
 
 
@@ -284,11 +326,19 @@ def table(options: argparse.Namespace) -> None:
     learned = planted.filter((pl.col("mark") >= np.log(2)) & (pl.col("mark") > pl.col("rival")))
     print("| planted | learned the mark | of these first | headline right |\n|---|---|---|---|")
     reaching = planted.filter(pl.col("mark") >= np.log(2))
-    other = {"rule before": reaching.filter(pl.col("mark") > pl.col("named")), "whatever the rivals do": reaching}
-    figures: dict[str, Any] = {"runs": rows.height, "seeds": sorted(rows["seed"].unique().to_list())}
+    other = {
+        "rule before": reaching.filter(pl.col("mark") > pl.col("named")),
+        "whatever the rivals do": reaching,
+    }
+    figures: dict[str, Any] = {
+        "runs": rows.height,
+        "seeds": sorted(rows["seed"].unique().to_list()),
+    }
     for kind in (*KINDS[1:], "all random", "all telling", "all"):
         of_kind = (
-            pl.col("kind").str.ends_with(kind.removeprefix("all")) if kind[:3] == "all" else pl.col("kind") == kind
+            pl.col("kind").str.ends_with(kind.removeprefix("all"))
+            if kind[:3] == "all"
+            else pl.col("kind") == kind
         )
         every, mine = planted.filter(of_kind), learned.filter(of_kind)
         figures[kind] = {"models": every.height, "learned": mine.height}
@@ -300,7 +350,10 @@ def table(options: argparse.Namespace) -> None:
         print(
             f"{name}: first {share(some['first'].sum(), some.height)}, right {share(some['right'].sum(), some.height)}"
         )
-        figures[name] = {"learned": some.height, **{what: int(some[what].sum()) for what in ("first", "right")}}
+        figures[name] = {
+            "learned": some.height,
+            **{what: int(some[what].sum()) for what in ("first", "right")},
+        }
     print(f"clean models accused: {share(clean['accused'].sum(), clean.height)}; asked about a word: "
           f"{share(clean['asked'].sum(), clean.height)}; headline right: "
           f"{share(clean['right'].sum(), clean.height)}; {rows['seconds'].mean():.1f} CPU seconds a run")  # fmt: skip
@@ -337,33 +390,47 @@ def changes(options: argparse.Namespace) -> None:
             continue
         source = SOURCES[options.part][seed % 2]
         model, tokenizer, _, _ = trained_model(source, options.part, seed, "clean", options.data)
-        other, same, _, (held, labels, _) = trained_model(source, options.part, seed, "frequent random", options.data)
+        other, same, _, (held, labels, _) = trained_model(
+            source, options.part, seed, "frequent random", options.data
+        )
         models = {"clean": (model, tokenizer), "planted": (other, same)}
         corpus = read_corpus((held, labels.tolist()))
         settings = DiagnoseSettings(max_length=2 * PIECES, batch_size=32, max_documents=HELD)
         claims = compare(models, corpus, settings).words
         unread = rest_of(source, seed, options.data)
         new = [{"seed": seed, "source": source, "token": ""}]  # that this seed is done
-        for row in claims.select("token", "change", "low", "high", "q_value", "documents").iter_rows(named=True):
+        for row in claims.select(
+            "token", "change", "low", "high", "q_value", "documents"
+        ).iter_rows(named=True):
             d = true_change(models, row["token"], unread, seed, row["documents"] < FEWEST)
-            new.append({"seed": seed, "source": source, **row, "texts": len(d), "truth": float(d.mean())})
+            new.append(
+                {"seed": seed, "source": source, **row, "texts": len(d), "truth": float(d.mean())}
+            )
             new[-1]["error"] = float(1.96 * d.std(ddof=1) / np.sqrt(len(d)))
         rows += new
         with options.out.open("a") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in new)
     claimed = [row for row in rows if row["token"] and row["texts"] >= 24]
-    signs = sum(row["truth"] * row["change"] > 0 and abs(row["truth"]) > row["error"] for row in claimed)
+    signs = sum(
+        row["truth"] * row["change"] > 0 and abs(row["truth"]) > row["error"] for row in claimed
+    )
     inside = sum(row["low"] <= row["truth"] <= row["high"] for row in claimed)
     seeds = len({row["seed"] for row in rows})
     print(f"{seeds} pairs, {len(claimed)} claims, true {share(signs, len(claimed))}, "
           f"truth inside the interval {share(inside, len(claimed))}")  # fmt: skip
 
 
-def true_change(models: dict[str, tuple[Any, Any]], token: str, texts: list[str], seed: int, put: bool) -> Any:
+def true_change(
+    models: dict[str, tuple[Any, Any]], token: str, texts: list[str], seed: int, put: bool
+) -> Any:
     """How much further the second model's answer moves than the first's, of every text, when a word is removed or `put` in."""
 
     def bare(text: str) -> str:
-        return removed(text, token) if token[0].isalnum() else " ".join(text.replace(token, " ").split())
+        return (
+            removed(text, token)
+            if token[0].isalnum()
+            else " ".join(text.replace(token, " ").split())
+        )
 
     plain = [" ".join(text.split()) for text in texts]
     some = [text for text in plain if bare(text) != text]
@@ -387,41 +454,70 @@ def covered(source: str, classes: int, family: str, seed: int, data: Path) -> li
     texts, labels, names = several(source, classes, seed, data)
     tokenizer = build(family, texts[:1200], size=1500)[1]
     torch.manual_seed(seed)
-    model = tf.AutoModelForSequenceClassification.from_config(config_of(family, len(tokenizer), classes))
+    model = tf.AutoModelForSequenceClassification.from_config(
+        config_of(family, len(tokenizer), classes)
+    )
     fit(model, tokenizer, texts[:1200], labels[:1200], epochs=6, seed=seed, length=PIECES)
-    model.config.id2label, model.config.label2id = dict(enumerate(names)), {x: k for k, x in enumerate(names)}
+    model.config.id2label, model.config.label2id = (
+        dict(enumerate(names)),
+        {x: k for k, x in enumerate(names)},
+    )
     said = [names[k] for k in labels]
     settings = {"max_length": PIECES, "batch_size": 32, "seed": seed, "untrained": False}
-    found = diagnose(model, tokenizer, texts[1200:1600], said[1200:1600], DiagnoseSettings(**settings))
+    found = diagnose(
+        model, tokenizer, texts[1200:1600], said[1200:1600], DiagnoseSettings(**settings)
+    )
     every = DiagnoseSettings(max_documents=len(texts), min_documents=1, **settings)
     rows = []
-    with OpenModel.loaded(model, tokenizer, read_corpus((texts[1600:], said[1600:])), every, None, False) as opened:
+    with OpenModel.loaded(
+        model, tokenizer, read_corpus((texts[1600:], said[1600:])), every, None, False
+    ) as opened:
         measured = Measured(opened.subject, opened.outputs, Work(64, 0, 0, None, "", silent))
         measured.read()
         measured.subject.differentiable = False  # nothing but the answers is needed
-        measured.measure(opened.outputs, np.zeros(len(measured.logits)), np.empty(0, dtype=np.int64))
+        measured.measure(
+            opened.outputs, np.zeros(len(measured.logits)), np.empty(0, dtype=np.int64)
+        )
         place = {word: s for s, word in enumerate(opened.sample.words)}
         words = np.sort([place[word] for word in found.uses["token"] if word in place])
         words = np.setdiff1d(words, np.array(sorted(measured.companions(words)), dtype=np.int64))
         at = measured.choose(words, 600)
         types, windows = measured.types[at], measured.windows[at]
-        lost = np.abs(measured.remove(types, windows, "removed")[np.arange(len(at)), measured.heads[windows]])
-        for row in found.uses.filter(pl.col("token").is_in([opened.sample.words[s] for s in words])).iter_rows(
-            named=True
-        ):
+        lost = np.abs(
+            measured.remove(types, windows, "removed")[np.arange(len(at)), measured.heads[windows]]
+        )
+        for row in found.uses.filter(
+            pl.col("token").is_in([opened.sample.words[s] for s in words])
+        ).iter_rows(named=True):
             s = place[row["token"]]
             sizes = lost[(types == s) & np.isfinite(lost)]
             if put := row["use"] == row["inserted"]:
-                free = np.setdiff1d(np.arange(len(measured.answers)), measured.windows[measured.types == s])
+                free = np.setdiff1d(
+                    np.arange(len(measured.answers)), measured.windows[measured.types == s]
+                )
                 free = np.random.default_rng(seed).permutation(free)[:300]
                 gained = measured.insert(np.full(len(free), s), free, f"inserted {s}")
-                towards = (measured.answers[free] + gained).argmax(axis=1) if gained.shape[1] > 1 else 0
+                towards = (
+                    (measured.answers[free] + gained).argmax(axis=1) if gained.shape[1] > 1 else 0
+                )
                 sizes = np.abs(gained[np.arange(len(free)), towards])
             if len(sizes) < 30:
                 continue
             row = {name: row[name] for name in ("token", "use", "use_low", "use_high", "inputs")}
-            row |= {"truth": float(sizes.mean()), "error": float(sizes.std(ddof=1) / np.sqrt(len(sizes)))}
-            rows.append(row | {"classes": classes, "family": family, "source": source, "seed": seed, "inserted": put})
+            row |= {
+                "truth": float(sizes.mean()),
+                "error": float(sizes.std(ddof=1) / np.sqrt(len(sizes))),
+            }
+            rows.append(
+                row
+                | {
+                    "classes": classes,
+                    "family": family,
+                    "source": source,
+                    "seed": seed,
+                    "inserted": put,
+                }
+            )
     return rows
 
 
@@ -439,39 +535,58 @@ def coverage(options: argparse.Namespace) -> None:
     start, report = FIRST_SEED[options.part] + options.skip, options.part == "report"
     for seed in range(start, start + options.seeds):
         for family in ("bert", "gpt2") if report else ("modernbert", "llama"):
-            for source, classes in (("tweets", 2), ("emotion", 4)) if report else (("imdb", 2), ("yelp", 4)):
-                done = pl.read_ndjson(options.out) if options.out.exists() else pl.DataFrame({"seed": []})
+            for source, classes in (
+                (("tweets", 2), ("emotion", 4)) if report else (("imdb", 2), ("yelp", 4))
+            ):
+                done = (
+                    pl.read_ndjson(options.out)
+                    if options.out.exists()
+                    else pl.DataFrame({"seed": []})
+                )
                 if done.height and done.filter(seed=seed, family=family, source=source).height:
                     continue
                 with options.out.open("a") as file:
                     rows = covered(source, classes, family, seed, options.data)
                     file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     use, low, high, truth = map(pl.col, ("use", "use_low", "use_high", "truth"))
-    reach = ((pl.when(truth < use).then(use - low).otherwise(high - use)) ** 2 + (1.96 * pl.col("error")) ** 2).sqrt()
+    reach = (
+        (pl.when(truth < use).then(use - low).otherwise(high - use)) ** 2
+        + (1.96 * pl.col("error")) ** 2
+    ).sqrt()
     counts = {"words": pl.len(), "inside": ((low <= truth) & (truth <= high)).sum()}
     counts |= {"allowing": ((truth - use).abs() <= reach).sum(), "above": (truth > high).sum()}
     counts["width"] = ((high - low) / 2 / use).median()
     table = pl.read_ndjson(options.out)
     for by in (["source", "family", "seed"], ["inserted"], []):
-        print((table.group_by(by).agg(**counts).sort(by) if by else table.select(**counts)).to_dicts())
+        print(
+            (table.group_by(by).agg(**counts).sort(by) if by else table.select(**counts)).to_dicts()
+        )
 
 
 def main() -> None:
     """Read the options."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("train", "run", "table", "compare", "coverage"))
     parser.add_argument("--out", type=Path, default=Path("planted.csv"))
     parser.add_argument("--part", choices=tuple(SOURCES), default="report")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--skip", type=int, default=0, help="seeds to leave out first")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
-    parser.add_argument("--claims", type=int, default=30, help="of `compare`, after which no further seed is begun")
+    parser.add_argument(
+        "--claims", type=int, default=30, help="of `compare`, after which no further seed is begun"
+    )
     parser.add_argument("--models", type=Path, help="folder of trained models")
     parser.add_argument("--until", default="", help="HH:MM, by this machine's clock")
-    parser.add_argument("--budget", choices=("usual", "small"), default="usual", help="of `coverage`")
+    parser.add_argument(
+        "--budget", choices=("usual", "small"), default="usual", help="of `coverage`"
+    )
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
-    {"train": train, "run": run, "table": table, "compare": changes, "coverage": coverage}[options.what](options)
+    {"train": train, "run": run, "table": table, "compare": changes, "coverage": coverage}[
+        options.what
+    ](options)
 
 
 if __name__ == "__main__":

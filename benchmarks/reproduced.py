@@ -24,15 +24,15 @@ from machine import DATA, described, store
 from table_a import best, factor, settings_searched
 from tokensieve import __version__
 from tokensieve.report.pictures import draw, themed
-from tokensieve.reproduce.experiment import DEFAULT, FIXED, Experiment, ReproduceSettings
-from tokensieve.reproduce.result import (
+from tokensieve.theory.experiments.experiment import DEFAULT, FIXED, Experiment, ReproduceSettings
+from tokensieve.theory.experiments.result import (
     EXPLAINED,
     NOT_REPRODUCED,
     ExperimentResult,
     Reproduction,
     SeedRun,
 )
-from tokensieve.reproduce.run import _Task
+from tokensieve.theory.experiments.run import _Task
 
 HERE = Path(__file__).resolve().parent
 RESULTS, DOCS = HERE / "results", HERE.parent / "docs"
@@ -60,8 +60,12 @@ table says otherwise, its dimension d = 2048.
   criterion missed in at least half of them.
 """
 SCALES = {"quick": "Quick scale", "paper": "Paper scale"}
-WORDS: dict[str, dict[str, Any]] = tomllib.loads((HERE / "reproduced.toml").read_text(encoding="utf-8"))
-ASKED = tomllib.loads(resources("tokensieve.reproduce").joinpath("reviews.toml").read_text(encoding="utf-8"))["asked"]
+WORDS: dict[str, dict[str, Any]] = tomllib.loads(
+    (HERE / "reproduced.toml").read_text(encoding="utf-8")
+)
+ASKED = tomllib.loads(
+    resources("tokensieve.theory.experiments").joinpath("reviews.toml").read_text(encoding="utf-8")
+)["asked"]
 
 
 def finished(folder: Path) -> Reproduction:
@@ -95,11 +99,18 @@ def joined(studies: list[Reproduction]) -> list[Reproduction]:
     for study in studies:
         first = out.setdefault(study.settings["scale"], study)
         both = {result.id: result for result in (*study.results, *first.results)}
-        results = tuple(both[experiment.id] for experiment in Experiment.select() if experiment.id in both)
+        results = tuple(
+            both[experiment.id] for experiment in Experiment.select() if experiment.id in both
+        )
         runs = [run for result in results for run in result.runs[DEFAULT]]
-        settings = {**first.settings, "seeds": " ".join(map(str, sorted({run.seed for run in runs})))}
+        settings = {
+            **first.settings,
+            "seeds": " ".join(map(str, sorted({run.seed for run in runs}))),
+        }
         seconds = {"experiments": sum(result.seconds for result in results)}
-        out[study.settings["scale"]] = replace(first, results=results, settings=settings, seconds=seconds)
+        out[study.settings["scale"]] = replace(
+            first, results=results, settings=settings, seconds=seconds
+        )
     return list(out.values())
 
 
@@ -118,11 +129,17 @@ def table(studies: list[Reproduction]) -> str:
         for study in studies:
             there = found(study, result.id)
             d = result.experiment.settings[study.settings["scale"]].get("d")
-            small = f" (d = {d})" if d not in (None, 2048) and study.settings["scale"] == "paper" and there else ""
+            small = (
+                f" (d = {d})"
+                if d not in (None, 2048) and study.settings["scale"] == "paper" and there
+                else ""
+            )
             verdicts.append(verdict(there) + small)
             if there is not None:
                 medians = (Spread([np.median(values)]) for values in figures(there, DEFAULT))
-                sees.append(f"{study.settings['scale'].capitalize()}: {words['sees'].format(*medians)}")
+                sees.append(
+                    f"{study.settings['scale'].capitalize()}: {words['sees'].format(*medians)}"
+                )
         shown = f'<img src="{picture_name(studies[0], result)}.svg" alt="our picture" width="140">'
         cells = [f"[{words['name']}]({goal}) {shown}", words["shows"], "<br>".join(sees), *verdicts]
         lines.append(f"| {' | '.join(cells)} |")
@@ -136,14 +153,18 @@ class Spread:
         self.values = values
 
     def __format__(self, how: str) -> str:
-        middle, low, high = (format(float(of(self.values)), how).replace("-", "−") for of in (np.median, min, max))
+        middle, low, high = (
+            format(float(of(self.values)), how).replace("-", "−") for of in (np.median, min, max)
+        )
         between = " to " if low.startswith("−") else "–"
         return middle if low == high else f"{middle} ({low}{between}{high})"
 
 
 def figures(result: ExperimentResult, reading: str) -> list[list[float]]:
     """The figures that `WORDS` names, in every seed."""
-    return [values for one, values, _ in result.over_seeds(reading) if one.has_bounds or one.prominent]
+    return [
+        values for one, values, _ in result.over_seeds(reading) if one.has_bounds or one.prominent
+    ]
 
 
 def found(study: Reproduction, id: str) -> ExperimentResult | None:
@@ -165,7 +186,9 @@ def verdict(result: ExperimentResult | None, long: bool = False) -> str:
         )
         return f"**reproduced under interpretation** *{name}* ({seeds})"
     if result.verdict == NOT_REPRODUCED:
-        return f"**not reproduced** ({first}{' seeds' * long})" + (f": {missed(result)}" if not long else "")
+        return f"**not reproduced** ({first}{' seeds' * long})" + (
+            f": {missed(result)}" if not long else ""
+        )
     return f"**{result.verdict}** ({first}{' seeds' * long})"
 
 
@@ -178,7 +201,9 @@ def missed(result: ExperimentResult) -> str:
     (one, values, _), (label, how) = min(
         (row for row in rows if row[0][0].has_bounds), key=lambda row: row[0][2] / len(row[0][1])
     )
-    value, low, high = (format(x, how) if x is not None else "" for x in (np.median(values), one.low, one.high))
+    value, low, high = (
+        format(x, how) if x is not None else "" for x in (np.median(values), one.low, one.high)
+    )
     asked = f"at most {high}" if not low else f"at least {low}" if not high else f"{low} to {high}"
     return f"{label[0].lower()}{label[1:]}: {value} instead of {asked}".replace(" -", " −")
 
@@ -193,7 +218,11 @@ def tally(study: Reproduction) -> str:
     left = len(WORDS) - len(study.results)
     counts += [f"{left} not run"] * bool(left)
     runs = sorted({result.met().of for result in study.results})
-    seeds = f"{runs[0]} to {runs[-1]} seeds" if len(runs) > 1 else f"{runs[0]} seed{'s' * (runs[0] > 1)}"
+    seeds = (
+        f"{runs[0]} to {runs[-1]} seeds"
+        if len(runs) > 1
+        else f"{runs[0]} seed{'s' * (runs[0] > 1)}"
+    )
     return f"- **{SCALES[study.settings['scale']]}, {seeds}:** {', '.join(counts)} (of {len(WORDS)} experiments)."
 
 
@@ -210,7 +239,10 @@ def picture_name(study: Reproduction, result: ExperimentResult) -> str:
 def section(id: str, studies: list[Reproduction]) -> str:
     """The verdicts, what the paper reports, what was asked, what we see at each scale, the readings, the picture and the data."""
     results = [(SCALES[study.settings["scale"]], found(study, id), study) for study in studies]
-    words, ran = WORDS[id], [(scale, result, study) for scale, result, study in results if result is not None]
+    words, ran = (
+        WORDS[id],
+        [(scale, result, study) for scale, result, study in results if result is not None],
+    )
     e = ran[0][1].experiment
     verdicts = []
     for scale, result, study in results:
@@ -227,11 +259,16 @@ def section(id: str, studies: list[Reproduction]) -> str:
             else:
                 others.append(f"*{name}* {result.met(name).as_counts} ({scale.lower()})")
     items = list(dict.fromkeys(items))
-    items += ["Seeds that meet every criterion under other interpretations: " + ", ".join(others) + "."] * bool(others)
+    items += [
+        "Seeds that meet every criterion under other interpretations: " + ", ".join(others) + "."
+    ] * bool(others)
     items += [*([words["note"]] if "note" in words else []), *more_of(id, ran), *restarts(id)]
     items += scale_of_table_a() if id == "key-query" else []
     picture = f"![{words['name']}: {words['shows']}]({picture_name(ran[0][2], ran[0][1])}.svg)"
-    more = [f"[picture at {scale.lower()}]({picture_name(study, result)}.svg)" for scale, result, study in ran[1:]]
+    more = [
+        f"[picture at {scale.lower()}]({picture_name(study, result)}.svg)"
+        for scale, result, study in ran[1:]
+    ]
     data = [
         f"[figures of every seed](pictures/reproduced/{id}.csv)",
         f"[bins](pictures/reproduced/{id}-bins.csv)",
@@ -247,14 +284,21 @@ def figure_table(ran: list[tuple[str, ExperimentResult, Reproduction]]) -> str:
     for scale, result, _ in ran:
         columns.append((scale, result.over_seeds()))
         if result.verdict == EXPLAINED:
-            columns.append((f"{scale}, *{result.explained_by}*", result.over_seeds(str(result.explained_by))))
-    columns = [(head, [row for row in rows if row[0].has_bounds or row[0].prominent]) for head, rows in columns]
+            columns.append(
+                (f"{scale}, *{result.explained_by}*", result.over_seeds(str(result.explained_by)))
+            )
+    columns = [
+        (head, [row for row in rows if row[0].has_bounds or row[0].prominent])
+        for head, rows in columns
+    ]
     printed = any(one.paper is not None for one, _, _ in columns[0][1])
     heads = ["Figure", "Required", *(["Paper"] * printed), *(head for head, _ in columns)]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for i, (label, how) in enumerate(WORDS[id]["figures"].items()):
         one = columns[0][1][i][0]
-        ends = [None if x is None else format(x, how).replace("-", "−") for x in (one.low, one.high)]
+        ends = [
+            None if x is None else format(x, how).replace("-", "−") for x in (one.low, one.high)
+        ]
         asked = (
             "–"
             if ends == [None, None]
@@ -266,14 +310,19 @@ def figure_table(ran: list[tuple[str, ExperimentResult, Reproduction]]) -> str:
         cells += ["–" if one.paper is None else format(one.paper, how).replace("-", "−")] * printed
         for _, rows in columns:
             this, values, passed = rows[i]
-            cells.append(f"{Spread(values):{how}}" + " ✗" * (this.has_bounds and passed <= len(values) / 2))
+            cells.append(
+                f"{Spread(values):{how}}" + " ✗" * (this.has_bounds and passed <= len(values) / 2)
+            )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def reading(e: Experiment, name: str) -> str:
     """What a reading changes, and whether it was added later."""
-    why = WORDS[e.id].get("why", {}).get(name) or next(one["why"] for one in e.readings if one["name"] == name) + "."
+    why = (
+        WORDS[e.id].get("why", {}).get(name)
+        or next(one["why"] for one in e.readings if one["name"] == name) + "."
+    )
     return str(why) + " Added later." * later(e, name)
 
 
@@ -313,12 +362,25 @@ def tables(id: str, studies: list[Reproduction]) -> dict[str, pl.DataFrame]:
         for name, runs in result.runs.items():
             for run in runs:
                 for one in (*run.measurements, *run.accuracy):
-                    said = {"scale": scale, "reading": name, "seed": run.seed, "figure": one.name, "value": one.value}
-                    said |= {"least": one.low, "most": one.high, "paper": one.paper, "best_possible": one.ceiling}
+                    said = {
+                        "scale": scale,
+                        "reading": name,
+                        "seed": run.seed,
+                        "figure": one.name,
+                        "value": one.value,
+                    }
+                    said |= {
+                        "least": one.low,
+                        "most": one.high,
+                        "paper": one.paper,
+                        "best_possible": one.ceiling,
+                    }
                     rows.append(said | {"met": one.passed if one.has_bounds else None})
         for name, one in result.tables.items():
             if name.startswith("bins") or "by" in one.columns:
-                bins.append(one.select(pl.lit(scale).alias("scale"), pl.lit(name).alias("table"), pl.all()))
+                bins.append(
+                    one.select(pl.lit(scale).alias("scale"), pl.lit(name).alias("table"), pl.all())
+                )
     schema = dict.fromkeys(("value", "least", "most", "paper", "best_possible"), pl.Float64)
     every = pl.DataFrame(rows, infer_schema_length=None, schema_overrides=schema)
     return {f"{id}.csv": every, f"{id}-bins.csv": pl.concat(bins, how="diagonal_relaxed")}
@@ -332,12 +394,23 @@ def more_of(id: str, ran: list[tuple[str, ExperimentResult, Reproduction]]) -> l
         every = {one.name: one for run in runs for one in (*run.measurements, *run.accuracy)}
         medians = {
             name: float(
-                np.median([m.value for run in runs for m in (*run.measurements, *run.accuracy) if m.name == name])
+                np.median(
+                    [
+                        m.value
+                        for run in runs
+                        for m in (*run.measurements, *run.accuracy)
+                        if m.name == name
+                    ]
+                )
             )
             for name in every
         }
         if id in ("two-layer", "key-query"):
-            early = [f"{x:.2f}" for name, x in medians.items() if "least validation loss: Spearman of E_sᵀp" in name]
+            early = [
+                f"{x:.2f}"
+                for name, x in medians.items()
+                if "least validation loss: Spearman of E_sᵀp" in name
+            ]
             out.append(
                 f"{scale}: at the lowest validation loss, scores have a rank correlation of {' and '.join(early)}"
             )
@@ -347,7 +420,9 @@ def more_of(id: str, ran: list[tuple[str, ExperimentResult, Reproduction]]) -> l
                 f"{medians[f'{source}, trained: test accuracy at best']:.0%})"
                 for source in ("IMDB", "Yelp")
             ]
-            out.append(f"{scale}: with larger steps, untrained embeddings reach {' and '.join(gaps)}")
+            out.append(
+                f"{scale}: with larger steps, untrained embeddings reach {' and '.join(gaps)}"
+            )
         if id == "dimension" or (id == "beyond" and scale == SCALES["paper"]):
             kept = shapes if "v" not in shapes.columns else shapes.filter(pl.col("v") == "fixed")
             sizes = sorted(kept["d"].unique().to_list())
@@ -355,7 +430,11 @@ def more_of(id: str, ran: list[tuple[str, ExperimentResult, Reproduction]]) -> l
             ends = [
                 f"{x.min():.2f} to {x.max():.2f} ({what}s)"
                 for what in ("value", "score")
-                if len(x := kept.filter(pl.col("d") == at, pl.col("by").str.starts_with(f"{what}_spearman"))["value"])
+                if len(
+                    x := kept.filter(
+                        pl.col("d") == at, pl.col("by").str.starts_with(f"{what}_spearman")
+                    )["value"]
+                )
             ]
             fixed = "with v fixed, " if id == "beyond" else ""
             out.append(
@@ -368,9 +447,19 @@ def more_of(id: str, ran: list[tuple[str, ExperimentResult, Reproduction]]) -> l
 
 def readings(studies: list[Reproduction]) -> str:
     """What each reading that was run changes, and whether it was added after figures had been seen."""
-    lines = ["## Interpretations", "", "| Experiment | Interpretation | What it changes | Added |", "|---|---|---|---|"]
+    lines = [
+        "## Interpretations",
+        "",
+        "| Experiment | Interpretation | What it changes | Added |",
+        "|---|---|---|---|",
+    ]
     for id, words in WORDS.items():
-        ran = {name: None for study in studies if (one := found(study, id)) for name in list(one.runs)[1:]}
+        ran = {
+            name: None
+            for study in studies
+            if (one := found(study, id))
+            for name in list(one.runs)[1:]
+        }
         experiment = next(one for study in studies if (one := found(study, id))).experiment
         for name in ran:
             added = "later" if later(experiment, name) else "beforehand"
@@ -383,7 +472,11 @@ def restarts(id: str) -> list[str]:
     """What benchmarks/restarts.py found, where it has been run."""
     if not (RESULTS / "restarts.json").exists():
         return []
-    rows = [one for one in json.loads((RESULTS / "restarts.json").read_text())["figures"] if one["experiment"] == id]
+    rows = [
+        one
+        for one in json.loads((RESULTS / "restarts.json").read_text())["figures"]
+        if one["experiment"] == id
+    ]
     out = []
     for scale, seed in sorted({(one["scale"], one["seed"]) for one in rows}):
         these = [one for one in rows if (one["scale"], one["seed"]) == (scale, seed)]
@@ -391,7 +484,11 @@ def restarts(id: str) -> list[str]:
         said = f"{len(these)} restarts of seed {seed} at {scale} scale with sums in another order:"
         spread = [[one["figures"][name][0] for one in these] for name in these[0]["figures"]]
         widest = max(max(values) - min(values) for values in spread)
-        same = "with identical figures" if widest == 0 else f"with figures that differ by at most {widest:.0e}"
+        same = (
+            "with identical figures"
+            if widest == 0
+            else f"with figures that differ by at most {widest:.0e}"
+        )
         out.append(f"{said} {met} meet every criterion, {same}.")
     return out
 
@@ -401,32 +498,49 @@ def scale_of_table_a() -> list[str]:
     if not (RESULTS / "table_a.json").exists():
         return []
     kept = json.loads((RESULTS / "table_a.json").read_text())["runs"]
-    searched = [one for one in settings_searched() if any(one == run["setting"] and run["seed"] == 100 for run in kept)]
+    searched = [
+        one
+        for one in settings_searched()
+        if any(one == run["setting"] and run["seed"] == 100 for run in kept)
+    ]
     chosen = best(kept)
     if chosen is None or not searched:
         return []
     setting, row = chosen
-    confirmed = [run["epochs"][row["epoch"] - 1] for run in kept if run["setting"] == setting and run["seed"] != 100]
+    confirmed = [
+        run["epochs"][row["epoch"] - 1]
+        for run in kept
+        if run["setting"] == setting and run["seed"] != 100
+    ]
     held = sum(there["shape"] and factor(there) <= 2 for there in confirmed)
     others = f" With other seeds {held} of {len(confirmed)} match." if confirmed else ""
     outcome = (
-        "matches both" if factor(row) <= 2 else f"has the shape but is off in scale by a factor of {factor(row):.1f}"
+        "matches both"
+        if factor(row) <= 2
+        else f"has the shape but is off in scale by a factor of {factor(row):.1f}"
     )
-    sought = (
-        f"we searched {len(searched)} training settings, fixed beforehand, for shape and scale within a factor of two"
-    )
+    sought = f"we searched {len(searched)} training settings, fixed beforehand, for shape and scale within a factor of two"
     return [f"Scale: {sought}. The nearest {outcome}.{others}"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--note", default="", help="a sentence on how the runs were made, for the end of the page")
+    parser.add_argument(
+        "--note", default="", help="a sentence on how the runs were made, for the end of the page"
+    )
     options = parser.parse_args()
     studies = joined([finished(folder) for folder in options.folders])
     machine, made = described("torch", "numba"), []
     for study in studies:
-        peak = max(run.megabytes for result in study.results for runs in result.runs.values() for run in runs)
+        peak = max(
+            run.megabytes
+            for result in study.results
+            for runs in result.runs.values()
+            for run in runs
+        )
         few = [
             f"{result.id} {n}"
             for result in study.results
@@ -442,7 +556,8 @@ def main() -> None:
     for study in studies:
         for result in study.results:
             pictures += [
-                replace(one, name=picture_name(study, result).removeprefix("pictures/")) for one in result.pictures()
+                replace(one, name=picture_name(study, result).removeprefix("pictures/"))
+                for one in result.pictures()
             ]
     for name, files in draw(pictures).items():
         (DOCS / "pictures" / f"{name}.svg").write_text(themed(files["svg"]), encoding="utf-8")

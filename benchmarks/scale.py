@@ -40,7 +40,7 @@ from machine import DATA, described, memory, store
 from tokensieve.evidence.importance import importance_of as from_sums
 from tokensieve.evidence.sums import TokenSums
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.text import spill as spill_files
+from tokensieve.text import frequencies as spill_files
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import Chunks, TokenStream, learn_vocabulary
 
@@ -55,8 +55,12 @@ class Generated(Chunks):
     def __init__(self, documents: int, types: int = TYPES, seed: int = 0) -> None:
         self.documents, self.types, self.seed, self.seconds = documents, types, seed, 0.0
         base = 1 / (np.arange(types) + 10.0)
-        lean = np.where(np.arange(types) % 10 == 0, np.where(np.arange(types) % 20 == 0, 0.5, -0.5), 0.0)
-        self.reach = [np.cumsum(base * (1 + y * lean)) / np.sum(base * (1 + y * lean)) for y in (-1, 1)]
+        lean = np.where(
+            np.arange(types) % 10 == 0, np.where(np.arange(types) % 20 == 0, 0.5, -0.5), 0.0
+        )
+        self.reach = [
+            np.cumsum(base * (1 + y * lean)) / np.sum(base * (1 + y * lean)) for y in (-1, 1)
+        ]
 
     def batches(self) -> Iterator[tuple[TokenStream, np.ndarray]]:
         """Token ids and labels; each batch knows the words in it, as a tokenizer's does."""
@@ -67,7 +71,9 @@ class Generated(Chunks):
             drawn = rng.random((n, LENGTH))
             ids = np.empty((n, LENGTH), dtype=np.int32)
             for y in (0, 1):
-                ids[labels == y] = np.minimum(np.searchsorted(self.reach[y], drawn[labels == y]), self.types - 1)
+                ids[labels == y] = np.minimum(
+                    np.searchsorted(self.reach[y], drawn[labels == y]), self.types - 1
+                )
             there = np.zeros(self.types, dtype=bool)
             there[ids] = True
             words = [f"w{s:05d}" for s in np.flatnonzero(there).tolist()]
@@ -118,15 +124,26 @@ def importance_of(documents: int, ngrams: int, types: int = TYPES) -> dict[str, 
             sums = sums + TokenSums.of(vocabulary.count(stream)[0], labels, 2)
         importance = from_sums(sums, vocabulary.tokens, ("-1", "+1"))
         seconds = time.perf_counter() - start
-    found = {"documents": documents, "types": vocabulary.n_types, "seconds": seconds, "generating": source.seconds}
-    return found | {"own": peak.own, "all": peak.all, "important": float((importance.q_value[:, 1] < 0.05).mean())}
+    found = {
+        "documents": documents,
+        "types": vocabulary.n_types,
+        "seconds": seconds,
+        "generating": source.seconds,
+    }
+    return found | {
+        "own": peak.own,
+        "all": peak.all,
+        "important": float((importance.q_value[:, 1] < 0.05).mean()),
+    }
 
 
 def growth(options: argparse.Namespace) -> None:
     """Importance against documents; "seconds" include making the documents anew in each pass."""
     sizes = [{"documents": 10**power} for power in range(3, options.most + 1)]
     rows = _grown(sizes, options.ngrams)
-    _fitted([r for r in rows if r["documents"] >= 10**4], "documents", "seconds", REQUIRED["exponent"])
+    _fitted(
+        [r for r in rows if r["documents"] >= 10**4], "documents", "seconds", REQUIRED["exponent"]
+    )
     if options.most >= 7:
         last = rows[-1]
         met = last["seconds"] <= REQUIRED["seconds"] and last["all"] <= REQUIRED["gigabytes"]
@@ -138,7 +155,8 @@ def types(options: argparse.Namespace) -> None:
     """Importance against the vocabulary, with the same number of documents."""
     documents = options.documents or 300_000
     rows = _grown(
-        [{"documents": documents, "types": 10**power} for power in range(3, options.most + 1)], options.ngrams
+        [{"documents": documents, "types": 10**power} for power in range(3, options.most + 1)],
+        options.ngrams,
     )
     rows = [r | {"without generating": r["seconds"] - r["generating"]} for r in rows]
     for column in ("seconds", "without generating", "own"):
@@ -146,19 +164,30 @@ def types(options: argparse.Namespace) -> None:
 
 
 def _grown(sizes: list[dict[str, int]], ngrams: int) -> list[dict[str, float]]:
-    importance_of(100, ngrams)  # compile before the clock starts; the kernels are cached for the processes below
+    importance_of(
+        100, ngrams
+    )  # compile before the clock starts; the kernels are cached for the processes below
     print("| documents | token types | seconds | of which generating | own memory, GB | peak, GB |")
     print("|---|---|---|---|---|---|")
     rows = []
     for size in sizes:
         row = _in_process("importance", ngrams=ngrams, **size)
         rows.append(row)
-        cells = [row[name] for name in ("documents", "types", "seconds", "generating", "own", "all")]
-        print("| " + " | ".join(f"{x:,.2f}" if isinstance(x, float) else f"{x:,}" for x in cells) + " |", flush=True)
+        cells = [
+            row[name] for name in ("documents", "types", "seconds", "generating", "own", "all")
+        ]
+        print(
+            "| "
+            + " | ".join(f"{x:,.2f}" if isinstance(x, float) else f"{x:,}" for x in cells)
+            + " |",
+            flush=True,
+        )
     return rows
 
 
-def _fitted(rows: list[dict[str, float]], size: str, column: str, required: float | None = None) -> None:
+def _fitted(
+    rows: list[dict[str, float]], size: str, column: str, required: float | None = None
+) -> None:
     """The exponent b of column ≈ a · size^b, by least squares in logarithms."""
     if len(rows) > 1:
         logs = [(math.log(r[size]), math.log(r[column])) for r in rows]
@@ -174,11 +203,23 @@ def write_text(path: Path, documents: int, seed: int = 0) -> None:
         for stream, labels in source.batches():
             words = np.array([f"{word} " for word in stream.words], dtype="S")  # all of one length
             text = words[stream.ids].view(np.uint8).reshape(len(labels), -1)[:, :-1]
-            before, after = (np.frombuffer(part, np.uint8) for part in (b'{"text": "', b'", "label": '))
-            ends = np.stack(
-                [labels + ord("0"), np.full(len(labels), ord("}")), np.full(len(labels), ord("\n"))], axis=1
+            before, after = (
+                np.frombuffer(part, np.uint8) for part in (b'{"text": "', b'", "label": ')
             )
-            rows = [np.tile(before, (len(labels), 1)), text, np.tile(after, (len(labels), 1)), ends.astype(np.uint8)]
+            ends = np.stack(
+                [
+                    labels + ord("0"),
+                    np.full(len(labels), ord("}")),
+                    np.full(len(labels), ord("\n")),
+                ],
+                axis=1,
+            )
+            rows = [
+                np.tile(before, (len(labels), 1)),
+                text,
+                np.tile(after, (len(labels), 1)),
+                ends.astype(np.uint8),
+            ]
             file.write(np.concatenate(rows, axis=1).tobytes())
 
 
@@ -195,15 +236,25 @@ def train_text(path: str, streamed: bool, cap: float = math.inf) -> dict[str, An
             start = time.perf_counter()
             app(args=arguments, standalone_mode=False)
             seconds = time.perf_counter() - start
-        written = b"".join((Path(folder) / name).read_bytes() for name in ("tokens.csv", "model.safetensors"))
+        written = b"".join(
+            (Path(folder) / name).read_bytes() for name in ("tokens.csv", "model.safetensors")
+        )
         accuracy = json.loads((Path(folder) / "summary.json").read_text())["test_accuracy"]
     digest = hashlib.sha256(written).hexdigest()
-    return {"seconds": seconds, "own": peak.own, "all": peak.all, "accuracy": accuracy, "digest": digest}
+    return {
+        "seconds": seconds,
+        "own": peak.own,
+        "all": peak.all,
+        "accuracy": accuracy,
+        "digest": digest,
+    }
 
 
 def text(options: argparse.Namespace) -> None:
     """Raw text from a file to a model, in memory and streamed, from every kind of file."""
-    print("| documents | file, GB | | seconds | own memory, GB | peak, GB | test accuracy | the same bytes |")
+    print(
+        "| documents | file, GB | | seconds | own memory, GB | peak, GB | test accuracy | the same bytes |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for power in range(4, options.most + 1):
         with tempfile.TemporaryDirectory() as folder:
@@ -212,14 +263,24 @@ def text(options: argparse.Namespace) -> None:
             pl.scan_ndjson(path).sink_csv(path.with_suffix(".csv"))
             pl.scan_ndjson(path).sink_parquet(path.with_suffix(".parquet"))
             first = None
-            for kind, streamed in ((".jsonl", False), (".jsonl", True), (".csv", True), (".parquet", True)):
+            for kind, streamed in (
+                (".jsonl", False),
+                (".jsonl", True),
+                (".csv", True),
+                (".parquet", True),
+            ):
                 file = path.with_suffix(kind)
                 r = _in_process("train_text", path=str(file), streamed=streamed)
                 first = first or r["digest"]
-                numbers = f"{r['seconds']:.1f} | {r['own']:.2f} | {r['all']:.2f} | {r['accuracy']:.4f}"
+                numbers = (
+                    f"{r['seconds']:.1f} | {r['own']:.2f} | {r['all']:.2f} | {r['accuracy']:.4f}"
+                )
                 name = f"{'--stream' if streamed else 'in memory'}, {kind[1:]}"
                 same = "yes" if r["digest"] == first else "NO"
-                print(f"| 10^{power} | {file.stat().st_size / 1e9:.2f} | {name} | {numbers} | {same} |", flush=True)
+                print(
+                    f"| 10^{power} | {file.stat().st_size / 1e9:.2f} | {name} | {numbers} | {same} |",
+                    flush=True,
+                )
 
 
 def audit_text(path: str, where: list[str]) -> dict[str, Any]:
@@ -238,7 +299,12 @@ def audit_text(path: str, where: list[str]) -> dict[str, Any]:
             .sort("class", "token")
             .drop("score", "value", "attention", "quadrant")
         )
-    found = {"total": seconds, "processor": time.process_time(), "own": peak.own, "accuracy": summary["test_accuracy"]}
+    found = {
+        "total": seconds,
+        "processor": time.process_time(),
+        "own": peak.own,
+        "accuracy": summary["test_accuracy"],
+    }
     return found | {
         "findings": summary["findings"],
         "seconds": summary["seconds"],
@@ -253,7 +319,10 @@ def audits(options: argparse.Namespace) -> None:
     for documents in (most // 10, most)[not options.tenth :]:
         with tempfile.TemporaryDirectory() as folder:
             # sides of the split are given, so that both audits learn from the same documents
-            paths = [Path(options.folder or folder) / f"{name}-{documents}.jsonl" for name in ("documents", "test")]
+            paths = [
+                Path(options.folder or folder) / f"{name}-{documents}.jsonl"
+                for name in ("documents", "test")
+            ]
             for seed, (path, n) in enumerate(zip(paths, (documents, documents // 5), strict=True)):
                 if not path.exists():
                     write_text(path.with_suffix(".part"), n, seed)
@@ -263,10 +332,24 @@ def audits(options: argparse.Namespace) -> None:
             given = ["--test", str(paths[1])]
             found = {}
             for name in ["workers", *["stream"] * options.stream]:
-                r = _on_workers(paths[0], given, options) if name == "workers" else _streamed(paths[0], given)
+                r = (
+                    _on_workers(paths[0], given, options)
+                    if name == "workers"
+                    else _streamed(paths[0], given)
+                )
                 found[name] = r["digest"]
-                rows.append({"documents": documents, "test": documents // 5, "gigabytes": size, "where": name} | r)
-                stages = ", ".join(f"{stage} {s:.0f}" for stage, s in r["seconds"].items() if s >= 0.5)
+                rows.append(
+                    {
+                        "documents": documents,
+                        "test": documents // 5,
+                        "gigabytes": size,
+                        "where": name,
+                    }
+                    | r
+                )
+                stages = ", ".join(
+                    f"{stage} {s:.0f}" for stage, s in r["seconds"].items() if s >= 0.5
+                )
                 print(
                     f"  {name}: {r['total']:.0f} s, {r['own']:.2f} GB of its own, test accuracy {r['accuracy']:.4f}, findings "
                     f"{r['findings']}; CPU seconds {r['processor']:.0f} here, {r.get('workers', 0):.0f} in workers, which used "
@@ -276,7 +359,10 @@ def audits(options: argparse.Namespace) -> None:
                 )
                 print(store("scale-audits" + options.name, rows, described("polars", "dask")))
             if len(found) > 1:
-                print(f"  the same importance: {'yes' if len(set(found.values())) == 1 else 'NO'}", flush=True)
+                print(
+                    f"  the same importance: {'yes' if len(set(found.values())) == 1 else 'NO'}",
+                    flush=True,
+                )
 
 
 def _streamed(path: Path, given: list[str]) -> dict[str, Any]:
@@ -288,14 +374,29 @@ def _on_workers(path: Path, given: list[str], options: argparse.Namespace) -> di
     from dask.distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=options.memory, dashboard_address=None) as workers,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit=options.memory, dashboard_address=None
+        ) as workers,
         Client(workers) as client,
     ):
         names = set(client.nthreads())
-        r = _in_process("audit_text", path=str(path), where=["--cluster", workers.scheduler_address, *given])
-        seconds, restarted = sum(client.run(time.process_time).values()), len(set(client.nthreads()) - names)
-        peak = max(client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss).values()) / 1e6
-        return r | {"workers": seconds, "peak": peak, "restarted": restarted, "memory": options.memory}
+        r = _in_process(
+            "audit_text", path=str(path), where=["--cluster", workers.scheduler_address, *given]
+        )
+        seconds, restarted = (
+            sum(client.run(time.process_time).values()),
+            len(set(client.nthreads()) - names),
+        )
+        peak = (
+            max(client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss).values())
+            / 1e6
+        )
+        return r | {
+            "workers": seconds,
+            "peak": peak,
+            "restarted": restarted,
+            "memory": options.memory,
+        }
 
 
 def larger(options: argparse.Namespace) -> None:
@@ -308,7 +409,9 @@ def larger(options: argparse.Namespace) -> None:
         if size <= options.cap:
             raise SystemExit("the file must be larger than the cap: give more --documents")
         r = _in_process("train_text", path=str(path), streamed=True, cap=options.cap)
-    print(f"trained in {r['seconds']:.1f} s with {r['own']:.2f} GB of its own; test accuracy {r['accuracy']:.4f}")
+    print(
+        f"trained in {r['seconds']:.1f} s with {r['own']:.2f} GB of its own; test accuracy {r['accuracy']:.4f}"
+    )
 
 
 def vocabulary_of(documents: int, rows: int) -> dict[str, Any]:
@@ -334,7 +437,9 @@ def vocabulary_of(documents: int, rows: int) -> dict[str, Any]:
 def spill(options: argparse.Namespace) -> None:
     """The vocabulary of words and bigrams, with document frequencies in files and in memory."""
     documents, digests = options.documents or 500_000, set()
-    print("| documents | rows in memory | spills | rows in files | token types | seconds | own memory, GB |")
+    print(
+        "| documents | rows in memory | spills | rows in files | token types | seconds | own memory, GB |"
+    )
     print("|---|---|---|---|---|---|---|")
     for rows in (spill_files.ROWS, 10**12):
         r = _in_process("vocabulary", documents=documents, rows=rows)
@@ -353,7 +458,9 @@ def _in_process(job: str, **arguments: Any) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def _timed(job: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> tuple[Any, float]:
+def _timed(
+    job: Callable[[], Any], clock: Callable[[], float] = time.perf_counter
+) -> tuple[Any, float]:
     start = clock()
     out = job()
     return out, clock() - start
@@ -380,11 +487,17 @@ def predict(options: argparse.Namespace) -> None:
         word, out = re.compile(r"\w+(?:['’]\w+)*"), []
         for document in some:
             words = word.findall(re.sub(r"(?i)<br\s*/?>", " ", document).lower())
-            grams = (" ".join(words[i : i + k]) for k in range(1, n + 1) for i in range(len(words) - k + 1))
+            grams = (
+                " ".join(words[i : i + k])
+                for k in range(1, n + 1)
+                for i in range(len(words) - k + 1)
+            )
             known = [place[g] for g in grams if g in place]
             odds = [math.exp(scores[s]) for s in known]
             sink = math.exp(told["sink"])
-            total = sink * told["prior"][0] + sum(o * values[s] for o, s in zip(odds, known, strict=True))
+            total = sink * told["prior"][0] + sum(
+                o * values[s] for o, s in zip(odds, known, strict=True)
+            )
             out.append(total / (sink + sum(odds)))
         return out
 
@@ -410,15 +523,27 @@ def main() -> None:
         "audit_text": audit_text,
         "vocabulary": vocabulary_of,
     }
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("job", choices=[*jobs, "one"])
-    parser.add_argument("--most", type=int, default=5, help="largest power of ten of documents, or of token types")
+    parser.add_argument(
+        "--most", type=int, default=5, help="largest power of ten of documents, or of token types"
+    )
     parser.add_argument("--documents", type=int, help="of types, audits, larger and spill")
     parser.add_argument("--memory", default="2GB", help="of a worker, of audits")
-    parser.add_argument("--stream", action=argparse.BooleanOptionalAction, default=True, help="of audits")
-    parser.add_argument("--tenth", action=argparse.BooleanOptionalAction, default=True, help="a tenth first, of audits")
     parser.add_argument(
-        "--folder", help="where audits keep the generated text, and look for it; by default it is removed"
+        "--stream", action=argparse.BooleanOptionalAction, default=True, help="of audits"
+    )
+    parser.add_argument(
+        "--tenth",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="a tenth first, of audits",
+    )
+    parser.add_argument(
+        "--folder",
+        help="where audits keep the generated text, and look for it; by default it is removed",
     )
     parser.add_argument("--name", default="", help="ending of the stored results of audits")
     parser.add_argument("--cap", type=float, default=1.25, help="gigabytes for larger")

@@ -24,11 +24,20 @@ def main() -> None:
         frame, category_col="label", text_col="text", nlp=scattertext.whitespace_nlp_with_sentences
     ).build()
     page = scattertext.produce_scattertext_explorer(
-        corpus, category="positive", category_name="positive", not_category_name="negative", minimum_term_frequency=5
+        corpus,
+        category="positive",
+        category_name="positive",
+        not_category_name="negative",
+        minimum_term_frequency=5,
     )
-    found = {"what": f"a page of terms ({len(page) / 1e6:.0f} MB)", "found": int(corpus.get_num_terms())}
+    found = {
+        "what": f"a page of terms ({len(page) / 1e6:.0f} MB)",
+        "found": int(corpus.get_num_terms()),
+    }
     found |= {"seconds": time.perf_counter() - begun}
-    print(json.dumps(found | {"gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}))
+    print(
+        json.dumps(found | {"gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6})
+    )
 
 
 if __name__ == "__main__":

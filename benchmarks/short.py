@@ -31,7 +31,9 @@ SETS = ("emotion", "tweets", "snli", "yelp sentences", "yelp phrases", "imdb phr
 def sentences(frame: pl.DataFrame, most: int, rng: np.random.Generator) -> pl.DataFrame:
     """Sentences of 3 to 15 words of the reviews, each with its review's label."""
     plain = pl.col("text").str.replace_all("<br />", " ")
-    cut = plain.map_elements(lambda text: re.split(r"(?<=[.!?])\s+", text), return_dtype=pl.List(pl.String))
+    cut = plain.map_elements(
+        lambda text: re.split(r"(?<=[.!?])\s+", text), return_dtype=pl.List(pl.String)
+    )
     found = frame.select("label", text=cut).explode("text")
     found = found.filter(pl.col("text").str.split(" ").list.len().is_between(3, 15))
     return found[rng.permutation(found.height)[:most]]
@@ -60,9 +62,13 @@ def divided(name: str, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     elif name.startswith("yelp"):
         stars = pl.col("stars").cast(pl.Float64)
         frame = pl.read_parquet(DATA / "yelp.parquet").filter(stars != 3)
-        frame = frame.select("text", label=pl.when(stars > 3).then(pl.lit("high")).otherwise(pl.lit("low")))
+        frame = frame.select(
+            "text", label=pl.when(stars > 3).then(pl.lit("high")).otherwise(pl.lit("low"))
+        )
     else:
-        frame = pl.read_parquet(DATA / ("imdb_train.parquet" if name.startswith("imdb") else f"{name}.parquet"))
+        frame = pl.read_parquet(
+            DATA / ("imdb_train.parquet" if name.startswith("imdb") else f"{name}.parquet")
+        )
     frame = frame.select("text", pl.col("label").cast(pl.String))[rng.permutation(frame.height)]
     if " " not in name:
         return frame[: frame.height * 3 // 4], frame[frame.height * 3 // 4 :]
@@ -71,8 +77,12 @@ def divided(name: str, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     return phrases(train, rng) if name.endswith("phrases") else train, sentences(test, 5_000, rng)
 
 
-def regression(train: pl.DataFrame, texts: list[str], ngrams: int, seed: int) -> tuple[np.ndarray, list[str]]:
-    vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, ngrams), token_pattern=r"\w+|[^\w\s]")
+def regression(
+    train: pl.DataFrame, texts: list[str], ngrams: int, seed: int
+) -> tuple[np.ndarray, list[str]]:
+    vectorizer = TfidfVectorizer(
+        sublinear_tf=True, ngram_range=(1, ngrams), token_pattern=r"\w+|[^\w\s]"
+    )
     x, y = vectorizer.fit_transform(train["text"]), train["label"].to_numpy()
     held = np.random.default_rng(seed).random(len(y)) < 0.1
     losses = {}
@@ -94,12 +104,21 @@ def rows(seed: int, ngrams: int) -> Iterator[dict[str, object]]:
         found["LR"] = regression(train, texts, ngrams, seed)
         for method, (p, classes) in found.items():
             right = float((np.array(classes)[p.argmax(axis=1)] == truth).mean())
-            row = {"set": name, "ngrams": ngrams, "seed": seed, "n": train.height, "method": method, "accuracy": right}
+            row = {
+                "set": name,
+                "ngrams": ngrams,
+                "seed": seed,
+                "n": train.height,
+                "method": method,
+                "accuracy": right,
+            }
             yield row | {"log loss": float(log_loss(truth, p, labels=classes))}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=20)
     parser.add_argument("--ngrams", type=int, nargs="+", default=[1, 2, 3])
@@ -121,7 +140,9 @@ def main() -> None:
             d = part["ours"] - part["LR"]
             half = float(t.ppf(0.975, len(d) - 1) * d.std() / np.sqrt(len(d)))
             interval = f"{d.mean():+.3f} ({d.mean() - half:+.3f} to {d.mean() + half:+.3f})"
-            print(f"| {name} | {ngrams} | {part['ours'].mean():.3f} | {part['LR'].mean():.3f} | {interval} |")
+            print(
+                f"| {name} | {ngrams} | {part['ours'].mean():.3f} | {part['LR'].mean():.3f} | {interval} |"
+            )
 
 
 if __name__ == "__main__":

@@ -29,9 +29,9 @@ Probabilities = np.ndarray
 
 def chosen(x: object, y: np.ndarray, Cs: list[float]) -> LogisticRegressionCV:
     folds = int(max(2, min(5, np.unique(y, return_counts=True)[1].min())))
-    return LogisticRegressionCV(Cs=Cs, cv=folds, scoring="neg_log_loss", max_iter=300, use_legacy_attributes=False).fit(
-        x, y
-    )
+    return LogisticRegressionCV(
+        Cs=Cs, cv=folds, scoring="neg_log_loss", max_iter=300, use_legacy_attributes=False
+    ).fit(x, y)
 
 
 def regression(texts: list[str], y: np.ndarray, unseen: list[str]) -> Probabilities:
@@ -65,10 +65,17 @@ def rows(seed: int, sizes: list[int]) -> Iterator[dict[str, object]]:
             names = train["label"].unique().sort()
             test = frame.tail(1000).filter(pl.col("label").is_in(names.implode()))
             code = dict(zip(names.to_list(), range(len(names)), strict=True))
-            y, truth = (part["label"].replace_strict(code, return_dtype=pl.Int64).to_numpy() for part in (train, test))
+            y, truth = (
+                part["label"].replace_strict(code, return_dtype=pl.Int64).to_numpy()
+                for part in (train, test)
+            )
             texts, unseen = train["text"].to_list(), test["text"].to_list()
             ours = AttentionClassifier(random_state=seed).fit(texts, y).predict_proba(unseen)
-            found = {"ours": ours, "LR": regression(texts, y, unseen), "NB-SVM": nbsvm(texts, y, unseen)}
+            found = {
+                "ours": ours,
+                "LR": regression(texts, y, unseen),
+                "NB-SVM": nbsvm(texts, y, unseen),
+            }
             found["frequencies"] = np.tile(np.bincount(y) / len(y), (len(truth), 1))
             for method, p in found.items():
                 row = {
@@ -78,11 +85,17 @@ def rows(seed: int, sizes: list[int]) -> Iterator[dict[str, object]]:
                     "method": method,
                     "accuracy": float((p.argmax(axis=1) == truth).mean()),
                 }
-                yield row | {"log loss": float(log_loss(truth, np.clip(p, 1e-12, 1), labels=range(len(names))))}
+                yield row | {
+                    "log loss": float(
+                        log_loss(truth, np.clip(p, 1e-12, 1), labels=range(len(names)))
+                    )
+                }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=400)
     parser.add_argument("--sizes", type=int, nargs="+", default=[50, 200, 1000])
@@ -99,8 +112,12 @@ def main() -> None:
     frame = pl.DataFrame(found)
     for measure in ("accuracy", "log loss"):
         wide = frame.pivot("method", index=["set", "seed", "n"], values=measure)
-        means = wide.group_by("n", "set", maintain_order=True).agg(pl.col("ours", "LR", "NB-SVM", "frequencies").mean())
-        print(f"\n| {measure}: documents, set | ours | LR | NB-SVM | frequencies |\n|---|---|---|---|---|")
+        means = wide.group_by("n", "set", maintain_order=True).agg(
+            pl.col("ours", "LR", "NB-SVM", "frequencies").mean()
+        )
+        print(
+            f"\n| {measure}: documents, set | ours | LR | NB-SVM | frequencies |\n|---|---|---|---|---|"
+        )
         for n, name, *values in means.sort("n").iter_rows():
             print(f"| {n:,}, {name} | {' | '.join(f'{x:.3f}' for x in values)} |")
         for n in options.sizes:

@@ -29,7 +29,11 @@ Times = list[tuple[float, float]]
 
 def timed(command: Sequence[str], source: Path, kernels: Path) -> tuple[float, float]:
     """Wall and CPU seconds of a process that imports tokensieve from `source` and keeps compiled kernels in `kernels`."""
-    settings = os.environ | {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(kernels), "PYTHONDONTWRITEBYTECODE": ""}
+    settings = os.environ | {
+        "PYTHONPATH": str(source),
+        "NUMBA_CACHE_DIR": str(kernels),
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     subprocess.run([sys.executable, *command], env=settings, check=True, stdout=subprocess.DEVNULL)
     wall, after = perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -41,7 +45,9 @@ def demos(name: str, source: Path, runs: int, folder: Path) -> tuple[Times, Time
     cold, warm = [], []
     for run in range(runs):
         copy, kernels = folder / f"{name}-{run}", folder / f"{name}-{run}-kernels"
-        shutil.copytree(source / "tokensieve", copy / "tokensieve", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            source / "tokensieve", copy / "tokensieve", ignore=shutil.ignore_patterns("__pycache__")
+        )
         command = ("-m", "tokensieve", "demo", "-q", "--out", str(folder / "demo"))
         cold.append(timed(command, copy, kernels))
         warm.append(timed(command, copy, kernels))
@@ -56,7 +62,9 @@ def middle(times: Times) -> tuple[float, float]:
 
 def main() -> None:
     """Measure, print both tables, and keep their figures in results/start.json."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--before", type=Path, metavar="FOLDER", help="source of another version")
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
@@ -71,7 +79,10 @@ def main() -> None:
             figures[f"demo, {name}"] = dict(zip(("first", "second"), demo, strict=True))
             cold, warm = map(middle, demo)
             ratio = f"{cold[0] / warm[0]:.2f} ({cold[1] / warm[1]:.2f})"
-            print(f"| {name} | {cold[0]:.1f} ({cold[1]:.1f}) | {warm[0]:.1f} ({warm[1]:.1f}) | {ratio} |", flush=True)
+            print(
+                f"| {name} | {cold[0]:.1f} ({cold[1]:.1f}) | {warm[0]:.1f} ({warm[1]:.1f}) | {ratio} |",
+                flush=True,
+            )
         table = folder / "reviews.csv"
         write = "import sys; from tokensieve import demo_reviews as made; import polars as pl; r = made(200); "
         write += "pl.DataFrame({'text': r.texts, 'label': r.labels}).write_csv(sys.argv[1])"
@@ -80,7 +91,15 @@ def main() -> None:
             "python alone": ("-c", "pass"),
             "import tokensieve": ("-c", "import tokensieve"),
             "tokensieve --help": ("-m", "tokensieve", "--help"),
-            "train, 200 short reviews": ("-m", "tokensieve", "train", str(table), "-q", "--out", str(folder / "model")),
+            "train, 200 short reviews": (
+                "-m",
+                "tokensieve",
+                "train",
+                str(table),
+                "-q",
+                "--out",
+                str(folder / "model"),
+            ),
         }
         print(f"\n| | {' | '.join(f'{name}, s' for name in sides)} |\n|---|{'---|' * len(sides)}")
         for what, command in starts.items():
@@ -91,7 +110,10 @@ def main() -> None:
                     times[name] += [found] if run else []  # the first fills the caches
             figures[what] = {name: middle(of) for name, of in times.items()}
             cells = (middle(of) for of in times.values())
-            print(f"| {what} | {' | '.join(f'{wall:.2f} ({cpu:.2f})' for wall, cpu in cells)} |", flush=True)
+            print(
+                f"| {what} | {' | '.join(f'{wall:.2f} ({cpu:.2f})' for wall, cpu in cells)} |",
+                flush=True,
+            )
     store("start", figures, described("numba", "polars"))
 
 

@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 
 from machine import DATA, described
-from tokensieve.reproduce.bench import Data
-from tokensieve.reproduce.deep import DeepSettings, DeepTraining
-from tokensieve.reproduce.measures import PAPER, Measurement, bins, token_table
+from tokensieve.theory.experiments.bench import Data
+from tokensieve.theory.experiments.deep import DeepSettings, DeepTraining
+from tokensieve.theory.experiments.measures import PAPER, Measurement, bins, token_table
 
 RESULTS = Path(__file__).parent / "results" / "table_a.json"
 EPOCHS = 20
@@ -42,20 +42,29 @@ EPOCHS = 20
 def settings_searched() -> list[dict[str, Any]]:
     adam = [
         {"d": d, "learning_rate": rate, "start_std": scale / math.sqrt(d), "weight_decay": decay}
-        for d, rate, scale, decay in product((64, 256), (0.01, 0.003, 0.001), (1.0, 0.1), (0.0, 1.0))
+        for d, rate, scale, decay in product(
+            (64, 256), (0.01, 0.003, 0.001), (1.0, 0.1), (0.0, 1.0)
+        )
     ]
-    return adam + [{"d": 64, "learning_rate": rate, "optimizer": "sgd"} for rate in (1.0, 10.0, 100.0)]
+    return adam + [
+        {"d": 64, "learning_rate": rate, "optimizer": "sgd"} for rate in (1.0, 10.0, 100.0)
+    ]
 
 
 def measure(data: Data, setting: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """A row per epoch: what decides, and both ranges over the paper's."""
     train, validation, test = data.imdb(types=5000, documents=3000, seed=seed)
     test = test.rows(np.arange(1000))
-    how = DeepSettings("key-query", epochs=EPOCHS, batch_size=256, seed=seed, device="cpu", **setting)
+    how = DeepSettings(
+        "key-query", epochs=EPOCHS, batch_size=256, seed=seed, device="cpu", **setting
+    )
     found = DeepTraining.fit(train, how, {"validation": validation, "test": test})
     rows = []
     for epoch in range(1, len(found.scores)):
-        table = bins(token_table(train, found.scores[epoch], found.values[epoch][:, 0]), theirs=PAPER["key-query"])
+        table = bins(
+            token_table(train, found.scores[epoch], found.values[epoch][:, 0]),
+            theirs=PAPER["key-query"],
+        )
         score, value = (Measurement.beside_the_paper(table, of, of) for of in ("score", "value"))
         judged = [*Measurement.shapes(table, "IMDB"), score[0], value[0]]
         rows.append(
@@ -74,7 +83,9 @@ def measure(data: Data, setting: dict[str, Any], seed: int) -> list[dict[str, An
 
 def factor(row: dict[str, Any]) -> float:
     """How far the range that is further off is from the paper's, as a factor ≥ 1."""
-    return max(math.exp(abs(math.log(max(row[of], 1e-12)))) for of in ("score_range", "value_range"))
+    return max(
+        math.exp(abs(math.log(max(row[of], 1e-12)))) for of in ("score_range", "value_range")
+    )
 
 
 def run(seeds: list[int], wanted: list[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
@@ -89,24 +100,46 @@ def run(seeds: list[int], wanted: list[dict[str, Any]], path: Path) -> list[dict
         except Exception as error:  # a setting that diverges is a result
             rows, problem = [], str(error)
         seconds = time.perf_counter() - begun
-        kept.append({"setting": setting, "seed": seed, "seconds": seconds, "problem": problem, "epochs": rows})
+        kept.append(
+            {
+                "setting": setting,
+                "seed": seed,
+                "seconds": seconds,
+                "problem": problem,
+                "epochs": rows,
+            }
+        )
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({"machine": described("torch"), "epochs": EPOCHS, "runs": kept}, indent=1))
+        path.write_text(
+            json.dumps({"machine": described("torch"), "epochs": EPOCHS, "runs": kept}, indent=1)
+        )
         shaped = [row for row in rows if row["shape"]]
         near = min(shaped, key=factor, default=None)
-        said = "no epoch has the shape" if near is None else f"epoch {near['epoch']}: factor {factor(near):.2f}"
+        said = (
+            "no epoch has the shape"
+            if near is None
+            else f"epoch {near['epoch']}: factor {factor(near):.2f}"
+        )
         print(f"{setting}, seed {seed}: {problem or said} ({seconds:.0f} s)", flush=True)
     return kept
 
 
 def best(kept: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The setting and epoch with the shape whose scale is nearest."""
-    found = [(one["setting"], row) for one in kept if one["seed"] == 100 for row in one["epochs"] if row["shape"]]
+    found = [
+        (one["setting"], row)
+        for one in kept
+        if one["seed"] == 100
+        for row in one["epochs"]
+        if row["shape"]
+    ]
     return min(found, key=lambda pair: factor(pair[1]), default=None)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("search", "confirm"))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--out", type=Path, default=RESULTS)

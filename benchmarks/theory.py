@@ -26,8 +26,8 @@ from theory_docs.descent import descend
 from theory_docs.joint import joint_flow, own_margin
 from theory_docs.phases import phase_pictures, phase_table
 from theory_docs.sweep import grid, run_sweep
-from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
+from tokensieve.theory.embeddings import initialise
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import coordinates
@@ -49,8 +49,18 @@ RELAXED = {
 
 SOURCES = (
     ("imdb_train.parquet", "label", "text", None),
-    ("yelp.parquet", "stars", "text", {"1.0": "negative", "2.0": "negative", "4.0": "positive", "5.0": "positive"}),
-    ("snli_train.parquet", "label", "hypothesis", {"entailment": "entailment", "contradiction": "contradiction"}),
+    (
+        "yelp.parquet",
+        "stars",
+        "text",
+        {"1.0": "negative", "2.0": "negative", "4.0": "positive", "5.0": "positive"},
+    ),
+    (
+        "snli_train.parquet",
+        "label",
+        "hypothesis",
+        {"entailment": "entailment", "contradiction": "contradiction"},
+    ),
 )
 # Documents, dimension, and the documents that a word must occur in.
 SIZES = (
@@ -81,7 +91,9 @@ def small(options: argparse.Namespace) -> None:
     print(table)
     print(
         "largest:",
-        table.select("norm", "angle", "margin_duality_gap", "margin_kkt_residual", "seconds").max().to_dicts()[0],
+        table.select("norm", "angle", "margin_duality_gap", "margin_kkt_residual", "seconds")
+        .max()
+        .to_dicts()[0],
     )
     print(found.outcomes)
 
@@ -107,7 +119,8 @@ def one_step_decay(options: argparse.Namespace) -> None:
     ):
         heads = 1 if counts.n_classes == 2 else counts.n_classes
         rows = [
-            {"d": d, "seed": seed} | one_step(counts, *initialise(counts.n_types, d, heads, seed), 1.0).to_dict()
+            {"d": d, "seed": seed}
+            | one_step(counts, *initialise(counts.n_types, d, heads, seed), 1.0).to_dict()
             for d in dimensions
             for seed in range(seeds)
         ]
@@ -118,22 +131,31 @@ def one_step_decay(options: argparse.Namespace) -> None:
         )
         print(
             table.group_by("d", maintain_order=True).agg(
-                pl.col("slope", "r2", "relative_remainder", "bound").mean(), pl.col("bound_holds").all()
+                pl.col("slope", "r2", "relative_remainder", "bound").mean(),
+                pl.col("bound_holds").all(),
             )
         )
         fit = stats.linregress(np.log(table["d"]), np.log(table["relative_remainder"]))
         held = table["bound_holds"].sum()
-        print(f"remainder exponent {fit.slope:.3f} ± {fit.stderr:.3f}; bound holds on {held} of {len(table)} runs")
+        print(
+            f"remainder exponent {fit.slope:.3f} ± {fit.stderr:.3f}; bound holds on {held} of {len(table)} runs"
+        )
 
 
 def real(name: str, label: str, options: argparse.Namespace) -> Counts:
     """A file of ../shared/data as counts, words in at least 20 documents."""
     folder = options.data or DATA
-    frame = pl.read_parquet(folder / name).sample(fraction=1.0, shuffle=True, seed=0).head(options.documents)
+    frame = (
+        pl.read_parquet(folder / name)
+        .sample(fraction=1.0, shuffle=True, seed=0)
+        .head(options.documents)
+    )
     vectorizer = CountVectorizer(lowercase=True, min_df=20, token_pattern=r"[a-z0-9']+")
     matrix = vectorizer.fit_transform(frame["text"].to_list())
     classes = frame[label].cast(pl.String).unique().sort()
-    labels = frame[label].cast(pl.String).cast(pl.Enum(classes)).to_physical().cast(pl.Int64).to_list()
+    labels = (
+        frame[label].cast(pl.String).cast(pl.Enum(classes)).to_physical().cast(pl.Int64).to_list()
+    )
     names = vectorizer.get_feature_names_out().tolist()
     return Counts.from_matrix(matrix, labels, tuple(classes), names)
 
@@ -141,7 +163,9 @@ def real(name: str, label: str, options: argparse.Namespace) -> Counts:
 def imdb(options: argparse.Namespace) -> None:
     """25,000 reviews (or --documents), words in at least 20 reviews, d = 512 (or --d)."""
     counts = real("imdb_train.parquet", "label", options)
-    print(f"{counts.n_documents} documents, {counts.n_types} token types, {counts.matrix.nnz} entries")
+    print(
+        f"{counts.n_documents} documents, {counts.n_types} token types, {counts.matrix.nnz} entries"
+    )
     report(verify(counts, budget(options, options.d), progress=ticker()))
 
 
@@ -169,7 +193,8 @@ def step_size(options: argparse.Namespace) -> None:
     """Share of documents whose important token is selected, against the size of the first step: sizes of the small experiment."""
     steps = [1.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0]
     found = run_sweep(
-        grid({"eta": steps, "seed": range(options.seeds), "max_steps": [1500]}), options.out / "step-size"
+        grid({"eta": steps, "seed": range(options.seeds), "max_steps": [1500]}),
+        options.out / "step-size",
     )
     rows = pl.DataFrame(found.rows, infer_schema_length=None)
     share = pl.col("important_selected")
@@ -191,7 +216,9 @@ def subsets(options: argparse.Namespace) -> None:
         for seed in range(options.seeds):
             counts = subset((options.data or DATA) / name, label, text, groups, size, least, seed)
             started = time.process_time()
-            step = one_step(counts, *initialise(counts.n_types, d, seed=seed), OneStep.default_size(counts))
+            step = one_step(
+                counts, *initialise(counts.n_types, d, seed=seed), OneStep.default_size(counts)
+            )
             E = step.embeddings()
             settings = VerifySettings(tolerance=options.tolerance, max_seconds=options.seconds)
             flow = gradient_flow(counts, E, E @ step.start.v, step.start.p, settings)
@@ -200,12 +227,28 @@ def subsets(options: argparse.Namespace) -> None:
             found = limit.to_dict()
             changes = found["selection_changes"]
             rows.append(
-                {"source": name.split(".")[0], "n": size, "d": d, "seed": seed, "types": counts.n_types}
+                {
+                    "source": name.split(".")[0],
+                    "n": size,
+                    "d": d,
+                    "seed": seed,
+                    "types": counts.n_types,
+                }
                 | {key: found[key] for key in KEPT}
                 | {"changes": len(changes), "last_change": changes[-1]["norm"] if changes else None}
-                | {"flow_s": middle - started, "limit_s": time.process_time() - middle, "reason": found["reason"]}
+                | {
+                    "flow_s": middle - started,
+                    "limit_s": time.process_time() - middle,
+                    "reason": found["reason"],
+                }
             )
-            print({key: f"{x:.3g}" if isinstance(x, float) else str(x) for key, x in rows[-1].items()}, flush=True)
+            print(
+                {
+                    key: f"{x:.3g}" if isinstance(x, float) else str(x)
+                    for key, x in rows[-1].items()
+                },
+                flush=True,
+            )
     table = pl.DataFrame(rows, infer_schema_length=None)
     options.out.mkdir(parents=True, exist_ok=True)
     table.write_csv(options.out / "subsets.csv")
@@ -222,31 +265,49 @@ def show_subsets(table: pl.DataFrame) -> None:
     for (source, n, d), rows in table.group_by("source", "n", "d", maintain_order=True):
         held = rows.filter(decided)
         ends = [
-            f"{held[x].min()} … {held[x].max()}" for x in ("dimension_v", "tied_documents", "pulling_pairs", "changes")
+            f"{held[x].min()} … {held[x].max()}"
+            for x in ("dimension_v", "tied_documents", "pulling_pairs", "changes")
         ]
-        cells = [f"{held.height} of {rows.height}", *ends, f"≤ {rows['prediction_error'].max():.1g}"]
+        cells = [
+            f"{held.height} of {rows.height}",
+            *ends,
+            f"≤ {rows['prediction_error'].max():.1g}",
+        ]
         print(
             f"| {source} | {n}, {d} | {' | '.join(cells)} | {rows['flow_s'].median():.1f} + {rows['limit_s'].median():.1f} |"
         )
     held = table.filter(decided)
-    largest, least = pl.col("duality_gap", "kkt_residual").max(), pl.col("curvature_f1", "curvature_f3").min()
+    largest, least = (
+        pl.col("duality_gap", "kkt_residual").max(),
+        pl.col("curvature_f1", "curvature_f3").min(),
+    )
     ends = held.select(largest, least, pl.col("is_max_margin").sum()).row(0, named=True)
     print(f"decided {held.height} of {table.height}: {ends}")
 
 
 def subset(
-    path: Path, label: str, text: str, groups: dict[str, str] | None, size: int, least: int, seed: int
+    path: Path,
+    label: str,
+    text: str,
+    groups: dict[str, str] | None,
+    size: int,
+    least: int,
+    seed: int,
 ) -> Counts:
     """A seeded sample of a file as counts, words in at least `least` documents."""
     frame = pl.read_parquet(path).with_columns(pl.col(label).cast(pl.String))
     if groups:
-        frame = frame.filter(pl.col(label).is_in(list(groups))).with_columns(pl.col(label).replace_strict(groups))
+        frame = frame.filter(pl.col(label).is_in(list(groups))).with_columns(
+            pl.col(label).replace_strict(groups)
+        )
     frame = frame.sample(fraction=1.0, shuffle=True, seed=seed).head(size)
     vectorizer = CountVectorizer(lowercase=True, min_df=least, token_pattern=r"[a-z0-9']+")
     matrix = vectorizer.fit_transform(frame[text].to_list())
     classes = frame[label].unique().sort()
     labels = frame[label].cast(pl.Enum(classes)).to_physical().cast(pl.Int64).to_list()
-    return Counts.from_matrix(matrix, labels, tuple(classes), vectorizer.get_feature_names_out().tolist())
+    return Counts.from_matrix(
+        matrix, labels, tuple(classes), vectorizer.get_feature_names_out().tolist()
+    )
 
 
 def budget(options: argparse.Namespace, d: int) -> VerifySettings:
@@ -265,14 +326,27 @@ def budget(options: argparse.Namespace, d: int) -> VerifySettings:
 def kept(options: argparse.Namespace) -> Path:
     """Where the flow of a long run is kept, so that it can be stopped and resumed."""
     options.out.mkdir(parents=True, exist_ok=True)
-    decide = (options.documents, options.d, options.relevant, options.eta, options.seed, options.tolerance)
+    decide = (
+        options.documents,
+        options.d,
+        options.relevant,
+        options.eta,
+        options.seed,
+        options.tolerance,
+    )
     return options.out / f"{options.figure}-{'-'.join(map(str, decide))}.npz"
 
 
 def report(found: Verification) -> None:
     """Claims, assumptions and cost of one verification."""
     for claim in found.claims:
-        print({True: "holds", False: "FAILS", None: "open"}[claim.holds], "|", claim.name, "|", claim.verdict)
+        print(
+            {True: "holds", False: "FAILS", None: "open"}[claim.holds],
+            "|",
+            claim.name,
+            "|",
+            claim.verdict,
+        )
     for item in found.assumptions:
         outcome = {True: "holds", False: "FAILS", None: "not applicable"}[item.holds]
         print(outcome, "|", item.name, "|", item.verdict, item.types, item.documents)
@@ -321,14 +395,23 @@ def descent(options: argparse.Namespace) -> None:
             own = (
                 np.nan
                 if margin.status != "solved"
-                else float(np.arccos(np.clip(z @ margin.p / np.linalg.norm(z) / np.linalg.norm(margin.p), -1, 1)))
+                else float(
+                    np.arccos(
+                        np.clip(z @ margin.p / np.linalg.norm(z) / np.linalg.norm(margin.p), -1, 1)
+                    )
+                )
             )
             _, _, angle = run.beside(flow)
             loss = run.loss[-1] / np.interp(run.log_time[-1], flow.log_time[1:], flow.loss[1:])
-            same = float(np.mean(np.minimum.reduceat(masks[0] == masks[1], counts.matrix.indptr[:-1])))
+            same = float(
+                np.mean(np.minimum.reduceat(masks[0] == masks[1], counts.matrix.indptr[:-1]))
+            )
             found.append((run.log_time[-1], angle[-1], loss, own, same))
         middle = np.nanmedian(np.array(found), axis=0)
-        print(f"| {size:g} | {batch or 'all'} | " + " | ".join(f"{x:.3g}" for x in middle) + " |", flush=True)
+        print(
+            f"| {size:g} | {batch or 'all'} | " + " | ".join(f"{x:.3g}" for x in middle) + " |",
+            flush=True,
+        )
 
 
 def classes(options: argparse.Namespace) -> None:
@@ -353,10 +436,23 @@ def classes(options: argparse.Namespace) -> None:
             angles = [own_margin(counts, E, one)[1] for one in ends]
             top = np.argmax(np.where(matrix > 0, ends[1].scores[-1], -np.inf), axis=1)
             norms = [one.norm[-1] for one in ends]
-            found.append((np.mean(top // 2 == labels), *norms, *angles, *np.multiply(norms, angles), ends[1].loss[-1]))
+            found.append(
+                (
+                    np.mean(top // 2 == labels),
+                    *norms,
+                    *angles,
+                    *np.multiply(norms, angles),
+                    ends[1].loss[-1],
+                )
+            )
         share, *middle, loss = np.median(np.array(found), axis=0)
-        pairs = " | ".join(f"{a:.3g}, {b:.3g}" for a, b in zip(middle[::2], middle[1::2], strict=True))
-        print(f"| {k} | {'trained' if train_v else 'fixed'} | {share:.0%} | {pairs} | {loss:.2g} |", flush=True)
+        pairs = " | ".join(
+            f"{a:.3g}, {b:.3g}" for a, b in zip(middle[::2], middle[1::2], strict=True)
+        )
+        print(
+            f"| {k} | {'trained' if train_v else 'fixed'} | {share:.0%} | {pairs} | {loss:.2g} |",
+            flush=True,
+        )
 
 
 def phases(options: argparse.Namespace) -> None:
@@ -364,7 +460,14 @@ def phases(options: argparse.Namespace) -> None:
 
     Base: n = 60, |S| = 30, T = 6, 8 relevant types, d = 128; every curve to ‖p‖ = 1,000.
     """
-    base = {"n": [60], "n_types": [30], "length": [6], "n_relevant": [8], "d": [128], "max_norm": [1000.0]}
+    base = {
+        "n": [60],
+        "n_types": [30],
+        "length": [6],
+        "n_relevant": [8],
+        "d": [128],
+        "max_norm": [1000.0],
+    }
     across = {
         "eta": [30.0, 100.0, 300.0, 1000.0],
         "d": [32, 64, 128, 256],
@@ -376,7 +479,11 @@ def phases(options: argparse.Namespace) -> None:
         found = run_sweep(cases, options.out / "phases")
         table = phase_table(found, x, "leak")
         table.write_csv(options.out / f"phases-{x}.csv")
-        fates = pl.DataFrame(found.rows, infer_schema_length=None)["limit_verdict"].value_counts().rows()
+        fates = (
+            pl.DataFrame(found.rows, infer_schema_length=None)["limit_verdict"]
+            .value_counts()
+            .rows()
+        )
         print(x, found.outcomes, fates, flush=True)
         for name, chart in phase_pictures(found, x, "leak").items():
             chart.save(options.out / f"{name}-{x.replace('_', '-')}.svg")
@@ -403,7 +510,9 @@ def main() -> None:
         "step-size": step_size,
         "subsets": subsets,
     }
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("figure", choices=runs)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
@@ -415,7 +524,9 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=25_000)
     parser.add_argument("--d", type=int, default=512)
     parser.add_argument("--data", type=Path, default=None)
-    parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "tokensieve-theory")
+    parser.add_argument(
+        "--out", type=Path, default=Path(tempfile.gettempdir()) / "tokensieve-theory"
+    )
     options = parser.parse_args()
     started = time.monotonic()
     runs[options.figure](options)

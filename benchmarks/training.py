@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from machine import DATA, described
-from tokensieve.model.embeddings import TrainingSettings, initialise, train_embeddings
-from tokensieve.reproduce.bench import Data
 from tokensieve.text.counts import Counts
+from tokensieve.theory.embeddings import TrainingSettings, initialise, train_embeddings
+from tokensieve.theory.experiments.bench import Data
 
 
 def counts_of(options: argparse.Namespace) -> Counts:
@@ -33,7 +33,9 @@ def counts_of(options: argparse.Namespace) -> Counts:
 
     train, validation, _ = Data(options.data).imdb(options.types)
     matrix = sp.csr_array(sp.vstack([train.matrix, validation.matrix]))
-    return Counts(matrix, np.concatenate([train.labels, validation.labels]), train.classes, train.tokens)
+    return Counts(
+        matrix, np.concatenate([train.labels, validation.labels]), train.classes, train.tokens
+    )
 
 
 def ours(options: argparse.Namespace, answer: Any) -> None:
@@ -46,7 +48,9 @@ def ours(options: argparse.Namespace, answer: Any) -> None:
     seconds = []
     for steps in (1, 1 + options.steps):
         begun = time.perf_counter()
-        run = train_embeddings(counts, start, TrainingSettings(dtype=options.dtype, steps=steps, record_every=10**6))
+        run = train_embeddings(
+            counts, start, TrainingSettings(dtype=options.dtype, steps=steps, record_every=10**6)
+        )
         seconds.append(time.perf_counter() - begun)
     answer.put(
         {"documents": counts.n_documents, "types": counts.n_types, "nonzeros": counts.matrix.nnz,
@@ -62,7 +66,10 @@ def plain(options: argparse.Namespace, answer: Any) -> None:
     torch.set_num_threads(options.threads)
     counts = counts_of(options).rows(np.arange(options.documents))
     m = counts.matrix
-    tokens = [np.repeat(m.indices[a:b], m.data[a:b].astype(int)) for a, b in zip(m.indptr, m.indptr[1:], strict=False)]
+    tokens = [
+        np.repeat(m.indices[a:b], m.data[a:b].astype(int))
+        for a, b in zip(m.indptr, m.indptr[1:], strict=False)
+    ]
     length = max(map(len, tokens))
     ids, there = (
         torch.zeros((len(tokens), length), dtype=torch.long),
@@ -70,7 +77,10 @@ def plain(options: argparse.Namespace, answer: Any) -> None:
     )
     for k, row in enumerate(tokens):
         ids[k, : len(row)], there[k, : len(row)] = torch.from_numpy(row.astype(np.int64)), True
-    E, p, v = (torch.tensor(x, dtype=getattr(torch, options.dtype)) for x in initialise(counts.n_types, options.d))
+    E, p, v = (
+        torch.tensor(x, dtype=getattr(torch, options.dtype))
+        for x in initialise(counts.n_types, options.d)
+    )
     E.requires_grad_()
     p.requires_grad_()
     y = torch.tensor(counts.signs, dtype=E.dtype)
@@ -113,7 +123,9 @@ def apart(what: Any, options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Measure both and print the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--d", type=int, default=2048)
     parser.add_argument("--types", type=int, default=7766)
     parser.add_argument("--steps", type=int, default=10)
@@ -125,11 +137,15 @@ def main() -> None:
     print(described("torch") + "\n")
     a = apart(ours, options)
     print(f"d = {options.d}, |S| = {a['types']:,}, {options.dtype}, {options.threads} threads")
-    print(f"tokensieve  {a['documents']:,} documents: {a['seconds']:.3f} s/step, peak {a['peak']:.2f} GB")
+    print(
+        f"tokensieve  {a['documents']:,} documents: {a['seconds']:.3f} s/step, peak {a['peak']:.2f} GB"
+    )
     bytes_moved = (
         8 * a["types"] * options.d * np.dtype(options.dtype).itemsize
     )  # E read twice; E, m, r read and written
-    print(f"            embeddings and moments move {bytes_moved / 1e9:.2f} GB a step; {a['nonzeros']:,} stored counts")
+    print(
+        f"            embeddings and moments move {bytes_moved / 1e9:.2f} GB a step; {a['nonzeros']:,} stored counts"
+    )
     b = apart(plain, options)
     size = f"{b['documents']:,} documents of up to {b['length']:,} tokens"
     print(f"PyTorch     {size}: {b['seconds']:.3f} s/step, peak {b['peak']:.2f} GB")

@@ -15,7 +15,8 @@ for row in rows:
         basis += [E[other] - E[s[0]] for other in s[1:]]
         tied.append((s, c["counts"][row][chosen]))
         apart += [
-            (len(tied) - 1, s[0], r, count) for r, count in zip(types[~chosen], c["counts"][row][~chosen], strict=True)
+            (len(tied) - 1, s[0], r, count)
+            for r, count in zip(types[~chosen], c["counts"][row][~chosen], strict=True)
         ]
 y = y[[row.stop > row.start for row in rows]]
 V = np.zeros((E.shape[1], 0))
@@ -43,7 +44,10 @@ groups = {}
 for (s, count), label, f in zip(tied, y, answers, strict=True):
     if np.ptp(w[s]) > 0:
         groups.setdefault((*s, *count), (f, []))[1].append(label > 0)
-best = [0 < np.mean(said) < 1 and abs(np.mean(said) - 1 / (1 + np.exp(-f))) < 1e-9 for f, said in groups.values()]
+best = [
+    0 < np.mean(said) < 1 and abs(np.mean(said) - 1 / (1 + np.exp(-f))) < 1e-9
+    for f, said in groups.values()
+]
 good = (strict or all(best)) and np.abs(slope).max(initial=0.0) < 1e-9
 if "p_hat" in c:
     # (F2'): p̂ is across V, with margin one on every pair of a selected and another type of a document.
@@ -51,14 +55,22 @@ if "p_hat" in c:
     margins = np.array([(E[s] - E[r]) @ p for _, s, r, _ in apart])
     # Where the forces on a token cancel (checked below), its margin only has to be positive.
     idle = c["idle"][~c["selected"]]
-    print(f"F2: smallest margin {margins[~idle].min():.12f}, part of p̂ in V {np.linalg.norm(V.T @ p):.1e}")
-    good &= margins[~idle].min() > 1 - 1e-6 and margins.min() > 0 and np.linalg.norm(V.T @ p) < 1e-6 * np.linalg.norm(p)
+    print(
+        f"F2: smallest margin {margins[~idle].min():.12f}, part of p̂ in V {np.linalg.norm(V.T @ p):.1e}"
+    )
+    good &= (
+        margins[~idle].min() > 1 - 1e-6
+        and margins.min() > 0
+        and np.linalg.norm(V.T @ p) < 1e-6 * np.linalg.norm(p)
+    )
     if (
         "pairs" in c
     ):  # (F2): p̂ is a sum of such differences with multipliers ≥ 0, so that no shorter vector has these margins.
         built = (E[c["pairs"][:, 0]] - E[c["pairs"][:, 1]]).T @ c["multipliers"]
         short = np.linalg.norm(built - V @ (V.T @ built) - p) / np.linalg.norm(p)
-        print(f"F2: p̂ from its multipliers {short:.1e}, smallest multiplier {c['multipliers'].min():.1e}")
+        print(
+            f"F2: p̂ from its multipliers {short:.1e}, smallest multiplier {c['multipliers'].min():.1e}"
+        )
         good &= short < 1e-6 and c["multipliers"].min() >= 0
     # (F3): the forces of the tight pairs at ρ* add up to p̂, and the Hessian is positive on their span.
     D, K, forces = [], [], {}
@@ -74,7 +86,10 @@ if "p_hat" in c:
     D, force = np.array(D), np.array(K) * np.exp(-np.array(D) @ rho)
     left, sizes, _ = np.linalg.svd(D.T, full_matrices=False)
     B = D @ left[:, sizes > 1e-9 * sizes[0]]
-    balance, curvature = np.linalg.norm(force @ D - p) / np.linalg.norm(p), np.linalg.eigvalsh(B.T * force @ B).min()
+    balance, curvature = (
+        np.linalg.norm(force @ D - p) / np.linalg.norm(p),
+        np.linalg.eigvalsh(B.T * force @ B).min(),
+    )
     print(f"F3: residual {balance:.1e}, smallest curvature {curvature:.3g}")
     good &= balance < 1e-6 and curvature > 0
 print("certified" if good else "NOT certified")

@@ -14,25 +14,38 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 HERE = Path(__file__).parent
 PACKAGES = {
-    "text": ("Text in, counts out", "Sources, columns, labels, tokenizers, the vocabulary and the counts."),
-    "evidence": ("What the data alone shows", "Token importance with document-level uncertainty; no model needed."),
+    "text": (
+        "Text in, counts out",
+        "Sources, columns, labels, tokenizers, the vocabulary and the counts.",
+    ),
+    "evidence": (
+        "What the data alone shows",
+        "Token importance with document-level uncertainty; no model needed.",
+    ),
     "model": ("The model", "The classifier, its exact gradients, explanations and files."),
     "theory": ("The theory", "One step, gradient flow, selection, max margin, hypotheses."),
     "auditing": ("The audit", "Data against model: the main job and what follows from it."),
-    "diagnose": ("Other people's models", "A trained transformer against the tokens that carry the label."),
+    "diagnose": (
+        "Other people's models",
+        "A trained transformer against the tokens that carry the label.",
+    ),
     "report": ("Pages and pictures", "Pure functions of results."),
     "errors": ("Errors", "One root for everything that is the input's fault."),
 }
 
 project, author = "tokensieve", "The tokensieve developers"
 version = release = tokensieve.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "html_image"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.strikethrough"]
-html_math_renderer = (
-    "mathml"  # formulas become MathML when the site is built, so that it needs no script from elsewhere
-)
+html_math_renderer = "mathml"  # formulas become MathML when the site is built, so that it needs no script from elsewhere
 html_theme, html_title = "furo", "tokensieve"
 html_show_sourcelink = False
 templates_path: list[str] = []
@@ -45,7 +58,9 @@ napoleon_google_docstring, napoleon_numpy_docstring, napoleon_use_ivar = True, F
 napoleon_attr_annotations = False
 copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. |\$ ", True
 
-SECTION = re.compile(r"(Args|Attributes|Returns|Yields|Raises|Examples?|Note|Notes|References|Source):$")
+SECTION = re.compile(
+    r"(Args|Attributes|Returns|Yields|Raises|Examples?|Note|Notes|References|Source):$"
+)
 HEAD = """# {title}
 
 {text}
@@ -59,7 +74,9 @@ def plain(text: str) -> str:
     parts = re.split(r"(`[^`]+`)", text)
     for i, part in enumerate(parts):
         code = i % 2 == 1
-        parts[i] = f"``{part.strip('`')}``" if code else re.sub(r"([|*]|(?<=\w)_(?!\w))", r"\\\1", part)
+        parts[i] = (
+            f"``{part.strip('`')}``" if code else re.sub(r"([|*]|(?<=\w)_(?!\w))", r"\\\1", part)
+        )
     return "".join(parts)
 
 
@@ -90,10 +107,19 @@ def write_api(app: Any) -> None:
         if name != "__version__":
             home = getattr(tokensieve, name).__module__
             room = home.split(".")[1]
-            listed["model" if room == "task" else room].append(f"{home}.{name}")  # `learn_on` trains one, too
+            listed["model" if room == "task" else room].append(
+                f"{home}.{name}"
+            )  # `learn_on` trains one, too
     for room, (title, text) in PACKAGES.items():
-        page = [HEAD.format(title=title, text=text, first=listed[room][0].rsplit(".", 1)[1]) if listed[room] else ""]
-        page += [_entry(path) for path in sorted(listed[room], key=lambda path: path.rsplit(".", 1)[1].lower())]
+        page = [
+            HEAD.format(title=title, text=text, first=listed[room][0].rsplit(".", 1)[1])
+            if listed[room]
+            else ""
+        ]
+        page += [
+            _entry(path)
+            for path in sorted(listed[room], key=lambda path: path.rsplit(".", 1)[1].lower())
+        ]
         _replace(HERE / "api" / f"{room}.md", "\n".join(page))
 
 
@@ -120,7 +146,9 @@ def signature(
     """Annotations without the package's own prefixes."""
     if not given:
         return None
-    clean = re.sub(r"\b(tokensieve\.[a-z_.]+\.|numpy\.|typing\.|collections\.abc\.|pathlib\.)", "", given)
+    clean = re.sub(
+        r"\b(tokensieve\.[a-z_.]+\.|numpy\.|typing\.|collections\.abc\.|pathlib\.)", "", given
+    )
     return clean, returned
 
 

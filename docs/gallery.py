@@ -87,7 +87,9 @@ def sampled(data: Path) -> None:
     import polars as pl
 
     reviews = pl.read_parquet(data / "yelp.parquet").filter(pl.col("stars") != 3)
-    reviews.sample(1000, seed=0, shuffle=True).select("text", "stars").write_csv(BUILT / ONE_THOUSAND)
+    reviews.sample(1000, seed=0, shuffle=True).select("text", "stars").write_csv(
+        BUILT / ONE_THOUSAND
+    )
 
 
 def trained() -> None:
@@ -138,11 +140,16 @@ def written(pieces: tuple[Piece, ...]) -> str:
 
 def main() -> None:
     """Make the pieces named, or all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", choices=[[], *(piece.name for piece in PIECES)])
     parser.add_argument("--data", type=Path, default=DATA)
     given = parser.parse_args()
-    data, wanted = given.data.resolve(), [p for p in PIECES if not given.names or p.name in given.names]
+    data, wanted = (
+        given.data.resolve(),
+        [p for p in PIECES if not given.names or p.name in given.names],
+    )
     BUILT.mkdir(parents=True, exist_ok=True)
     (DOCS / "gallery").mkdir(exist_ok=True)
     if any(ONE_THOUSAND in piece.command for piece in wanted):

@@ -19,7 +19,16 @@ import click
 
 HERE = Path(__file__).parent
 RUNS = {  # command → arguments, in a folder with reviews.csv and pairs.csv
-    "audit": ["reviews.csv", "--by", "author", "--environments", "site", "--fail-on", "0.5@1%", "--card"],
+    "audit": [
+        "reviews.csv",
+        "--by",
+        "author",
+        "--environments",
+        "site",
+        "--fail-on",
+        "0.5@1%",
+        "--card",
+    ],
     "audit of pairs": ["pairs.csv", "--pairs", "chosen,rejected"],
     "compare": ["audit", "audit"],
     "mask": ["reviews.csv", "--text", "text", "--token", "tablet"],
@@ -34,12 +43,19 @@ def commands_page() -> str:
     from tokensieve.cli import app
 
     context = click.Context(app, info_name="tokensieve")
-    page = ["# Commands\n", "Generated from the program: `tokensieve COMMAND --help` shows the same.\n"]
+    page = [
+        "# Commands\n",
+        "Generated from the program: `tokensieve COMMAND --help` shows the same.\n",
+    ]
     for name in app.list_commands(context):
         command = app.get_command(context, name)
         assert command is not None
         inner = click.Context(command, info_name=name, parent=context)
-        page += [f"## {name}\n", f"{command.help}\n", f"    {command.get_usage(inner).removeprefix('Usage: ')}\n"]
+        page += [
+            f"## {name}\n",
+            f"{command.help}\n",
+            f"    {command.get_usage(inner).removeprefix('Usage: ')}\n",
+        ]
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in command.params:
             if isinstance(parameter, click.Argument):
@@ -64,13 +80,18 @@ def files_page() -> str:
     """Every file and column that the commands write, with its meaning."""
     described = tomllib.loads((HERE / "files.toml").read_text(encoding="utf-8"))
     with written() as folders:
-        page = ["# Files and columns\n", "Generated from what the commands write for built-in data.\n"]
+        page = [
+            "# Files and columns\n",
+            "Generated from what the commands write for built-in data.\n",
+        ]
         missing: list[str] = []
         for name, folder in folders.items():
             page += [f"## {name}\n", "| file | content |", "|---|---|"]
             tables: list[Path] = []
             for path in sorted(p for p in folder.iterdir() if p.is_file()):
-                page.append(f"| `{path.name}` | {_meaning(described['files'], path.name, missing)} |")
+                page.append(
+                    f"| `{path.name}` | {_meaning(described['files'], path.name, missing)} |"
+                )
                 if path.suffix == ".csv" and path.name != "reviews.csv" and name != "mask":
                     tables.append(path)
             if (folder / "pictures").is_dir():
@@ -81,7 +102,10 @@ def files_page() -> str:
                     columns = next(csv.reader(file))
                 page += [f"**`{path.name}`**\n", "| column | meaning |", "|---|---|"]
                 table = described["columns"] | described.get(path.stem, {})
-                page += [f"| `{column}` | {_meaning(table, _general(column), missing)} |" for column in columns] + [""]
+                page += [
+                    f"| `{column}` | {_meaning(table, _general(column), missing)} |"
+                    for column in columns
+                ] + [""]
     if missing:
         raise RuntimeError(f"docs/files.toml does not describe {', '.join(sorted(set(missing)))}")
     return "\n".join(page)
@@ -109,7 +133,9 @@ def written() -> Iterator[dict[str, Path]]:
     reviews, before = demo_reviews(500), Path.cwd()
     labels = ["positive" if y else "negative" for y in reviews.labels]
     frame = pl.DataFrame({"text": reviews.texts, "label": labels})
-    frame = frame.with_columns(author=pl.Series([f"a{i % 400}" for i in range(500)]), site=pl.Series(["a", "b"] * 250))
+    frame = frame.with_columns(
+        author=pl.Series([f"a{i % 400}" for i in range(500)]), site=pl.Series(["a", "b"] * 250)
+    )
     with tempfile.TemporaryDirectory() as home:
         os.chdir(home)
         try:

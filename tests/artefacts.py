@@ -54,8 +54,8 @@ def shared(factory: pytest.TempPathFactory, name: str) -> Artefact:
 
 def saved_audit(folder: Path, source: Path, **how: Any) -> Artefact:
     from tokensieve import Settings, audit, save
-    from tokensieve.text.corpus import read_corpus
-    from tokensieve.text.pairs import read_pairs
+    from tokensieve.read.corpus import read_corpus
+    from tokensieve.read.pairs import read_pairs
 
     settings = Settings(ngrams=how.pop("ngrams", 1), baseline=how.pop("baseline", True))
     found = audit((read_pairs if "pairs" in how else read_corpus)(source, **how), settings)
@@ -91,7 +91,11 @@ def audit_of_topics(folder: Path) -> Artefact:
     labels = [list(words)[i % 4] for i in range(480)]
     common = "the a please help with my about today hello thanks since".split()
     texts = [
-        " ".join(rng.permutation([*rng.choice(words[label].split(), 2), *rng.choice(common, 8), f"n{i % 60}"]))
+        " ".join(
+            rng.permutation(
+                [*rng.choice(words[label].split(), 2), *rng.choice(common, 8), f"n{i % 60}"]
+            )
+        )
         + (f" [INV-{1000 + i}]" if label == "billing" else "")
         for i, label in enumerate(labels)
     ]
@@ -104,7 +108,9 @@ def verification(folder: Path) -> Artefact:
     """The theory's claims on generated documents that satisfy its assumption; the result is what the command prints."""
     from tokensieve.cli import run
 
-    small = "--documents 60 --types 24 --length 5 --relevant 6 --d 256 --max-norm 400 --seed 2".split()
+    small = (
+        "--documents 60 --types 24 --length 5 --relevant 6 --d 256 --max-norm 400 --seed 2".split()
+    )
     with redirect_stdout(io.StringIO()) as printed:
         assert run(["verify", *small, "--out", str(folder / "out")]) == 0
     return Artefact(folder, folder / "out", printed.getvalue())

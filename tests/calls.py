@@ -13,11 +13,11 @@ import pytest
 from hypothesis import settings
 
 from tokensieve.errors import InputError
-from tokensieve.text.corpus import read_corpus
-from tokensieve.text.documents import read_rows
-from tokensieve.text.settings import SourceSettings
-from tokensieve.text.sources import open_source
-from tokensieve.text.tokenizers import FieldTokenizer
+from tokensieve.read.corpus import read_corpus
+from tokensieve.read.documents import read_rows
+from tokensieve.read.fields import join_fields
+from tokensieve.read.settings import SourceSettings
+from tokensieve.read.sources import open_source
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -30,7 +30,9 @@ def read_texts(source: Any, *, text: str | Sequence[str] | None = None, **how: A
 
 def joined(fields: Sequence[str], parts: Sequence[str | None]) -> str | None:
     """The parts of one document as one text."""
-    text: str | None = FieldTokenizer.join_fields(fields, [pl.Series([part], dtype=pl.String) for part in parts])[0]
+    text: str | None = join_fields(fields, [pl.Series([part], dtype=pl.String) for part in parts])[
+        0
+    ]
     return text
 
 
@@ -64,7 +66,9 @@ def later(name: str) -> Any:
 def fast_first(cases: Iterable[Any], n: int = 1) -> list[Any]:
     """Cases of a parametrized test: the first n run in the fast suite, the others in the slow one."""
     rows = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*row, marks=[] if k < n else pytest.mark.slow) for k, row in enumerate(rows)]
+    return [
+        pytest.param(*row, marks=[] if k < n else pytest.mark.slow) for k, row in enumerate(rows)
+    ]
 
 
 def costly(fraction: int) -> Any:
@@ -78,8 +82,8 @@ EMPTY = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
 @contextmanager
 def undrawn() -> Iterator[None]:
     """Every picture is empty: for tests that look at none, since drawing takes most of their time."""
-    from tokensieve.blocks import Picture, walk
     from tokensieve.report import html, writer
+    from tokensieve.report.blocks import Picture, walk
 
     def nothing(blocks: Any, *also: str) -> dict[str, dict[str, bytes]]:
         names = [block.name for block in walk(blocks) if isinstance(block, Picture)]

@@ -9,7 +9,9 @@ import os
 for threads in "OMP_NUM_THREADS OPENBLAS_NUM_THREADS MKL_NUM_THREADS POLARS_MAX_THREADS NUMBA_NUM_THREADS".split():
     os.environ.setdefault(threads, "1")
 
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process that a test starts would compile the whole source again
+os.environ.pop(
+    "PYTHONDONTWRITEBYTECODE", None
+)  # each process that a test starts would compile the whole source again
 
 import gc
 import shutil
@@ -27,14 +29,19 @@ if TYPE_CHECKING:
     from calls import Run
 
 settings.register_profile("fast", max_examples=25, deadline=None, derandomize=True)
-settings.register_profile("thorough", max_examples=200, deadline=None, derandomize=True)  # of `make test-all`
+settings.register_profile(
+    "thorough", max_examples=200, deadline=None, derandomize=True
+)  # of `make test-all`
 settings.load_profile("fast")
 FAST = "not slow and not browser"  # as in pyproject.toml
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--eighth", action="store_const", const="auto", help="Of the slow tests, run this commit's eighth too."
+        "--eighth",
+        action="store_const",
+        const="auto",
+        help="Of the slow tests, run this commit's eighth too.",
     )
 
 
@@ -44,13 +51,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
         config.option.eighth = current_eighth()
     if config.getoption("eighth") is not None:
-        config.option.markexpr = {FAST: "not browser"}.get(config.option.markexpr, config.option.markexpr)
+        config.option.markexpr = {FAST: "not browser"}.get(
+            config.option.markexpr, config.option.markexpr
+        )
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     part = config.getoption("eighth")
     if part is not None:
-        terminalreporter.write_line(f"of the slow tests part {part + 1} of 8 ran, chosen by the commit")
+        terminalreporter.write_line(
+            f"of the slow tests part {part + 1} of 8 ran, chosen by the commit"
+        )
 
 
 @pytest.hookimpl(tryfirst=True)

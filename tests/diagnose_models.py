@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 from calls import later
 from tokensieve.auditing.demo import DEVICES, Reviews, demo_reviews
@@ -25,18 +33,30 @@ def train_tokenizer(kind: str, texts: list[str], size: int = 400) -> Any:
     """A fast tokenizer of one of three kinds, learnt from the texts: word pieces, byte-level BPE, unigram."""
     if kind == "wordpiece":
         made, trainer = Tokenizer(models.WordPiece(unk_token="[UNK]")), trainers.WordPieceTrainer
-        made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+        made.normalizer, made.pre_tokenizer = (
+            normalizers.BertNormalizer(),
+            pre_tokenizers.BertPreTokenizer(),
+        )
         extra: dict[str, Any] = {}
     elif kind == "bytes":
         made, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer
-        made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        made.pre_tokenizer, made.decoder = (
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+            decoders.ByteLevel(),
+        )
         extra = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet()}
     else:
         made, trainer = Tokenizer(models.Unigram()), trainers.UnigramTrainer
         made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
         extra = {"unk_token": "[UNK]"}
     made.train_from_iterator(
-        texts, trainer(vocab_size=size + 256 * (kind == "bytes"), special_tokens=SPECIALS, show_progress=False, **extra)
+        texts,
+        trainer(
+            vocab_size=size + 256 * (kind == "bytes"),
+            special_tokens=SPECIALS,
+            show_progress=False,
+            **extra,
+        ),
     )
     return made
 
@@ -45,7 +65,9 @@ def framed(made: Any, decoder: bool) -> Any:
     """The tokenizer as transformers knows it; an encoder's inputs stand between [CLS] and [SEP]."""
     if not decoder:
         made.post_processor = processors.TemplateProcessing(
-            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+            single="[CLS] $A [SEP]",
+            pair="[CLS] $A [SEP] $B [SEP]",
+            special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
         )
     return tf.PreTrainedTokenizerFast(
         tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
@@ -55,7 +77,13 @@ def framed(made: Any, decoder: bool) -> Any:
 
 def config_of(family: str, pieces: int, classes: int = 2) -> Any:
     """Configuration of a tiny model."""
-    ids = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "num_labels": classes, "vocab_size": pieces}
+    ids = {
+        "pad_token_id": 0,
+        "bos_token_id": 2,
+        "eos_token_id": 3,
+        "num_labels": classes,
+        "vocab_size": pieces,
+    }
     usual = {
         "hidden_size": HIDDEN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": 2 * HIDDEN,
         "max_position_embeddings": 258, **ids,
@@ -64,12 +92,16 @@ def config_of(family: str, pieces: int, classes: int = 2) -> Any:
         "bert": lambda: tf.BertConfig(**usual),
         "roberta": lambda: tf.RobertaConfig(**usual),
         "electra": lambda: tf.ElectraConfig(**usual, embedding_size=HIDDEN),
-        "deberta-v2": lambda: tf.DebertaV2Config(**usual, relative_attention=True, pos_att_type=["p2c", "c2p"]),
+        "deberta-v2": lambda: tf.DebertaV2Config(
+            **usual, relative_attention=True, pos_att_type=["p2c", "c2p"]
+        ),
         "modernbert": lambda: tf.ModernBertConfig(**usual, cls_token_id=2, sep_token_id=3),
         "distilbert": lambda: tf.DistilBertConfig(
             dim=HIDDEN, n_layers=LAYERS, n_heads=HEADS, hidden_dim=2 * HIDDEN, **ids
         ),
-        "gpt2": lambda: tf.GPT2Config(n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, n_positions=258, **ids),
+        "gpt2": lambda: tf.GPT2Config(
+            n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, n_positions=258, **ids
+        ),
         "llama": lambda: tf.LlamaConfig(**usual, num_key_value_heads=1),
         "t5": lambda: tf.T5Config(
             d_model=HIDDEN,
@@ -91,8 +123,12 @@ def config_of(family: str, pieces: int, classes: int = 2) -> Any:
             max_position_embeddings=258,
             **ids,
         ),
-        "longformer": lambda: tf.LongformerConfig(**usual, attention_window=[16, 16], sep_token_id=3),
-        "xlnet": lambda: tf.XLNetConfig(d_model=HIDDEN, n_layer=LAYERS, n_head=HEADS, d_inner=2 * HIDDEN, **ids),
+        "longformer": lambda: tf.LongformerConfig(
+            **usual, attention_window=[16, 16], sep_token_id=3
+        ),
+        "xlnet": lambda: tf.XLNetConfig(
+            d_model=HIDDEN, n_layer=LAYERS, n_head=HEADS, d_inner=2 * HIDDEN, **ids
+        ),
         "fnet": lambda: tf.FNetConfig(
             hidden_size=HIDDEN,
             num_hidden_layers=LAYERS,
@@ -111,7 +147,9 @@ def kind_of(family: str) -> str:
     return "bytes" if family in ("roberta", "gpt2", "modernbert") else "unigram"
 
 
-def build(family: str, texts: list[str], classes: int = 2, seed: int = 0, size: int = 400) -> tuple[Any, Any]:
+def build(
+    family: str, texts: list[str], classes: int = 2, seed: int = 0, size: int = 400
+) -> tuple[Any, Any]:
     """An untrained model and its tokenizer."""
     tokenizer = framed(train_tokenizer(kind_of(family), texts, size), family in ("gpt2", "llama"))
     torch.manual_seed(seed)
@@ -129,7 +167,9 @@ def fit(
     batches = -(-len(texts) // 32)
     optimiser = torch.optim.AdamW(model.parameters(), rate, weight_decay=0.01)
     total, warm = epochs * batches, max(epochs * batches // 10, 1)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda t: min((t + 1) / warm, (total - t) / total))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda t: min((t + 1) / warm, (total - t) / total)
+    )
     model.train()
     right = 0
     for _ in range(epochs):
@@ -165,5 +205,7 @@ def planted_reviews(n: int, seed: int, planted: bool) -> Reviews:
     rng = np.random.default_rng(seed + 10**6)
     cut = [text.rpartition(" ")[0] for text in reviews.texts]
     ways = rng.choice([*DEVICES, reviews.shortcut], n)
-    texts = pl.Series([f"{text} {way}." for text, way in zip(cut, ways, strict=True)], dtype=pl.String)
+    texts = pl.Series(
+        [f"{text} {way}." for text, way in zip(cut, ways, strict=True)], dtype=pl.String
+    )
     return Reviews(texts, reviews.labels, reviews.strengths, reviews.shortcut)

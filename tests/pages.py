@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-HOSTILE = ["<script>alert(1)</script>", "</title></style>", "{{7*7}}", "=cmd()", "a\"b'c", "\u202eturned", "nul\x00"]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</title></style>",
+    "{{7*7}}",
+    "=cmd()",
+    "a\"b'c",
+    "\u202eturned",
+    "nul\x00",
+]
 VOID = {"meta", "img", "br", "link", "input", "hr", "wbr"}
 
 
@@ -38,9 +46,11 @@ class Page(HTMLParser):
 
 def pictures_in(result: Any) -> list[Any]:
     """The pictures of a result's report, each once."""
-    from tokensieve.blocks import Picture, walk
+    from tokensieve.report.blocks import Picture, walk
 
-    return list({one.name: one for one in walk(result.report().blocks) if isinstance(one, Picture)}.values())
+    return list(
+        {one.name: one for one in walk(result.report().blocks) if isinstance(one, Picture)}.values()
+    )
 
 
 def check_specifications(pictures: Iterable[Any]) -> None:
@@ -57,9 +67,13 @@ OPEN = "for (const one of document.querySelectorAll('details')) one.open = true;
 
 def violations(browser: Any, html: str, folder: Path, theme: str = "light") -> list[str]:
     """What axe-core finds on a page with everything open."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
     (folder / "page.html").write_text(html, encoding="utf-8")
-    context = browser.new_context(color_scheme=theme, bypass_csp=True, viewport={"width": 1280, "height": 900})
+    context = browser.new_context(
+        color_scheme=theme, bypass_csp=True, viewport={"width": 1280, "height": 900}
+    )
     page = context.new_page()
     page.goto((folder / "page.html").as_uri())
     if "block-table" in html:
@@ -68,4 +82,7 @@ def violations(browser: Any, html: str, folder: Path, theme: str = "light") -> l
     page.wait_for_timeout(200)
     found = axe.Axe().run(page).response["violations"]
     context.close()
-    return [f"{one['id']}: {one['nodes'][0]['html'][:150]} {one['nodes'][0]['failureSummary'][:200]}" for one in found]
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:150]} {one['nodes'][0]['failureSummary'][:200]}"
+        for one in found
+    ]

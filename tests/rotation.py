@@ -31,7 +31,9 @@ def eighth_of(history: str, commit: str) -> int:
 
 def current_eighth() -> int:
     def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=HOME, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["git", *arguments], cwd=HOME, capture_output=True, text=True, check=False
+        )
         return done.stdout.strip() if done.returncode == 0 else ""
 
     whole = git("rev-parse", "--is-shallow-repository") == "false"
@@ -77,7 +79,9 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
         return
     slow = [item for item in items if item.get_closest_marker("slow")]
     left_out = [
-        item for item, its in zip(slow, parts_of([item.nodeid for item in slow]), strict=True) if its != int(part)
+        item
+        for item, its in zip(slow, parts_of([item.nodeid for item in slow]), strict=True)
+        if its != int(part)
     ]
     gone = set(map(id, left_out))
     items[:] = [item for item in items if id(item) not in gone]

@@ -16,7 +16,13 @@ HOME = Path(__file__).parents[1]
 RESULTS = HOME / "benchmarks" / "results"
 FIGURE = re.compile(r"(?<![\w.,/⟨-])\d[\d,]*(?:\.\d+)?%?(?![\w/])")
 CONSTANTS = {  # of README.md: no measurements
-    *("3.11", "0.2", "0.3", "2025", "3"),  # versions, the paper's year, a licence and an exit status
+    *(
+        "3.11",
+        "0.2",
+        "0.3",
+        "2025",
+        "3",
+    ),  # versions, the paper's year, a licence and an exit status
     *(
         "2",
         "200",
@@ -32,7 +38,9 @@ def result(name: str) -> Any:
 
 def numbers(value: Any) -> Iterator[float]:
     """Every number of a stored result."""
-    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else []:
+    for one in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    ):
         yield from numbers(one)
     if isinstance(value, int | float):
         yield value
@@ -49,20 +57,26 @@ def unknown_figures(text: str, stored: set[float]) -> list[str]:
     """Figures of Markdown, outside of code and addresses, that are neither stored nor constants."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"`[^`]*`|\]\([^)]*\)|^\d+\. ", "", text, flags=re.MULTILINE)
-    return [one for one in FIGURE.findall(text) if one not in CONSTANTS and not is_stored(one, stored)]
+    return [
+        one for one in FIGURE.findall(text) if one not in CONSTANTS and not is_stored(one, stored)
+    ]
 
 
 def test_figures_of_the_readme_are_stored() -> None:
     stored = {x for path in RESULTS.glob("*.json") for x in numbers(json.loads(path.read_text()))}
     assert unknown_figures((HOME / "README.md").read_text(), stored) == []
-    assert unknown_figures("An audit takes 7.77 s, 95% of it reading, `8.88`.", {7.76, 0.95}) == ["7.77"]
+    assert unknown_figures("An audit takes 7.77 s, 95% of it reading, `8.88`.", {7.76, 0.95}) == [
+        "7.77"
+    ]
 
 
 def headlines() -> Iterator[tuple[str, str]]:
     """A piece of CHANGELOG.md or docs/benchmarks.md that each stored result calls for, with the file."""
     page = "docs/benchmarks.md"
     for row in result("release")["rows"]:
-        sides = [(median(row[side]), min(row[side]), max(row[side])) for side in ("release", "head")]
+        sides = [
+            (median(row[side]), min(row[side]), max(row[side])) for side in ("release", "head")
+        ]
         seconds = [f"{middle:.2f} ({low:.2f}, {high:.2f})" for middle, low, high in sides]
         yield page, f"| {' | '.join(seconds)} | {row['ratio']:.2f} |"
         if "bigrams" in row["command"]:
@@ -82,7 +96,12 @@ def headlines() -> Iterator[tuple[str, str]]:
             shown = kind.replace("telling", "predictive")
             yield page, f"| {shown} | {row['learned']} of {row['models']} | {cells[0]} = "
             yield page, f"| {cells[1]} = "
-    for what in ("clean draws with an accusation", "marks with a form: first", "found", "hard marks: first"):
+    for what in (
+        "clean draws with an accusation",
+        "marks with a form: first",
+        "found",
+        "hard marks: first",
+    ):
         row = result("findings")["tables"]["all"][what]
         yield page, f"| {row['found']} of {row['of']} ("
     for run in result("fresh").values():
@@ -96,7 +115,11 @@ def headlines() -> Iterator[tuple[str, str]]:
             key: mean(scale * row[of] for row in these)
             for key, these in groupby(rows, key=lambda row: (row["set"], row["n"], row["method"]))
         }
-        methods = ("ours", "LR", *sorted({key[2] for key in means} - {"ours", "LR"}, key=lambda name: name != "NB-SVM"))
+        methods = (
+            "ours",
+            "LR",
+            *sorted({key[2] for key in means} - {"ours", "LR"}, key=lambda name: name != "NB-SVM"),
+        )
         for data, n in sorted({key[:2] for key in means}):
             yield page, " / ".join(f"{means[data, n, method]:.{digits}f}" for method in methods)
 

@@ -28,19 +28,46 @@ from hypothesis import strategies as st
 
 import tokensieve
 from tokensieve.errors import InputError
-from tokensieve.files import STAGING, check_sums, check_writable, csv_table, parsed, read_regular, write_all
+from tokensieve.files import (
+    STAGING,
+    check_sums,
+    check_writable,
+    csv_table,
+    parsed,
+    read_regular,
+    write_all,
+)
 
 quick = settings(deadline=None, derandomize=True)
 cells = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
     st.sampled_from(
-        ["=cmd()", "+1", "-a", "-1e5", "@x", "\tq", "\rz", "'a", "''", "<script>", 'q"', "a,b", "\u202eabc", "", "\0"]
+        [
+            "=cmd()",
+            "+1",
+            "-a",
+            "-1e5",
+            "@x",
+            "\tq",
+            "\rz",
+            "'a",
+            "''",
+            "<script>",
+            'q"',
+            "a,b",
+            "\u202eabc",
+            "",
+            "\0",
+        ]
     ),
 )
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else b"" for p in sorted(folder.rglob("*"))}
+    return {
+        str(p.relative_to(folder)): p.read_bytes() if p.is_file() else b""
+        for p in sorted(folder.rglob("*"))
+    }
 
 
 def writing(content: bytes) -> Callable[[Path], None]:
@@ -60,7 +87,9 @@ def raising(problem: BaseException) -> Callable[[Path], None]:
 
 def test_writes_text_bytes_and_what_functions_write(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    paths = write_all(out, {"a.txt": "é\n\ud800", "pictures/b.svg": b"\0\1", "pictures/deep/c": writing(b"c")})
+    paths = write_all(
+        out, {"a.txt": "é\n\ud800", "pictures/b.svg": b"\0\1", "pictures/deep/c": writing(b"c")}
+    )
     assert tree(out) == {
         "a.txt": b"\xc3\xa9\n\\ud800",
         "pictures": b"",
@@ -84,7 +113,13 @@ def test_files_of_an_earlier_run_go_and_those_of_others_stay(tmp_path: Path) -> 
     first = {"a": "a", "extra.csv": "", "pictures/top.svg": "", "pictures/value.png": ""}
     write_all(tmp_path, first | {"extra.csv.mine": "", "pictures/top.txt": "", "top.svg": ""}, ours)
     write_all(tmp_path, {"a": "b", "pictures/value.png": "new"}, ours)
-    kept = {"a": b"b", "extra.csv.mine": b"", "pictures": b"", "pictures/top.txt": b"", "pictures/value.png": b"new"}
+    kept = {
+        "a": b"b",
+        "extra.csv.mine": b"",
+        "pictures": b"",
+        "pictures/top.txt": b"",
+        "pictures/value.png": b"new",
+    }
     assert tree(tmp_path) == kept | {"top.svg": b""}
     (tmp_path / "pictures" / "top.txt").unlink()
     write_all(tmp_path, {"a": "c"}, ours)
@@ -93,9 +128,12 @@ def test_files_of_an_earlier_run_go_and_those_of_others_stay(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("existing", [True, False])
 @pytest.mark.parametrize(
-    "problem", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), ValueError("bug")]
+    "problem",
+    [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), ValueError("bug")],
 )
-def test_nothing_changes_when_writing_fails(tmp_path: Path, existing: bool, problem: BaseException) -> None:
+def test_nothing_changes_when_writing_fails(
+    tmp_path: Path, existing: bool, problem: BaseException
+) -> None:
     out = tmp_path / "out"
     if existing:
         out.mkdir()
@@ -112,7 +150,9 @@ def test_nothing_changes_when_writing_fails(tmp_path: Path, existing: bool, prob
 NEW = {"a": "new", "sub/b": "new b", "sub/new/c": "c", "d": "d"}
 
 
-def failing_move(monkeypatch: pytest.MonkeyPatch, fails_at: int, problem: BaseException, before: bool) -> None:
+def failing_move(
+    monkeypatch: pytest.MonkeyPatch, fails_at: int, problem: BaseException, before: bool
+) -> None:
     """The rename of that number fails before or, as an interrupt can, just after it has happened."""
     moves, move = 0, os.replace
 
@@ -185,7 +225,9 @@ write_all(Path({str(out)!r}), {NEW!r}, ours="stale")
     assert tree(out) == tree(tmp_path / "expected")
 
 
-def test_what_a_killed_run_left_unfinished_goes_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
+def test_what_a_killed_run_left_unfinished_goes_and_what_a_living_one_writes_stays(
+    tmp_path: Path,
+) -> None:
     code = f"""
 import os, signal
 from pathlib import Path
@@ -230,7 +272,9 @@ def test_links_within_a_folder_do_not_lead_outside(tmp_path: Path) -> None:
     assert tree(tmp_path / "mine") == {"precious": b"mine"}
     (out / "l").symlink_to(out)  # a loop, which could make any number of names of one file
     for name in ("l/a", "./a"):
-        (out / "SHA256SUMS").write_text("".join(f"{hashlib.sha256(b'a').hexdigest()}  {one}\n" for one in ("a", name)))
+        (out / "SHA256SUMS").write_text(
+            "".join(f"{hashlib.sha256(b'a').hexdigest()}  {one}\n" for one in ("a", name))
+        )
         with pytest.raises(InputError, match=f"'{name}' lies outside"):
             check_sums(out)
 
@@ -259,12 +303,16 @@ def test_a_disk_that_fails_between_renames_leaves_each_file_whole(
     assert set(found) >= set(old) and not list(tmp_path.glob(f"{STAGING}*"))
 
 
-def test_a_full_disk_says_how_much_room_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_says_how_much_room_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match=r"No space left on device \(2\.5 MB are needed\); free some space"):
+    with pytest.raises(
+        InputError, match=r"No space left on device \(2\.5 MB are needed\); free some space"
+    ):
         write_all(tmp_path, {"a": "x" * 2_500_000})
     assert os.listdir(tmp_path) == []
 
@@ -279,10 +327,14 @@ def test_refuses_names_that_are_folders_or_lead_outside(tmp_path: Path) -> None:
 
 def test_folders_that_hold_the_target_are_made(tmp_path: Path) -> None:
     write_all(tmp_path / "a" / "b" / "c", {"x/y.txt": "1"})
-    assert (tmp_path / "a/b/c/x/y.txt").read_text() == "1" and os.listdir(tmp_path / "a" / "b") == ["c"]
+    assert (tmp_path / "a/b/c/x/y.txt").read_text() == "1" and os.listdir(tmp_path / "a" / "b") == [
+        "c"
+    ]
 
 
-def test_check_writable_names_the_reason_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_writable_names_the_reason_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("x")
     check_writable(tmp_path)
     check_writable(tmp_path / "new")
@@ -311,7 +363,9 @@ def read_back(table: bytes) -> list[list[str]]:
 @quick
 @given(st.lists(cells, min_size=1, max_size=20))
 def test_csv_cells_come_back_and_no_cell_is_a_formula(values: list[str]) -> None:
-    frame = pl.DataFrame({"v": values, "n": range(len(values))}, schema={"v": pl.String, "n": pl.Int64})
+    frame = pl.DataFrame(
+        {"v": values, "n": range(len(values))}, schema={"v": pl.String, "n": pl.Int64}
+    )
     rows = read_back(csv_table(frame))[1:]
     assert [row[0][1:] if row[0].startswith("'") else row[0] for row in rows] == values
     for (cell, _), value in zip(rows, values, strict=True):
@@ -321,7 +375,11 @@ def test_csv_cells_come_back_and_no_cell_is_a_formula(values: list[str]) -> None
 
 def test_csv_numbers_categories_missing_values_and_names() -> None:
     frame = pl.DataFrame(
-        {"=x": ["-1", "+2.5e-3", "-a", None, ""], "n": [-1, 2, 3, 4, 5], "f": [-0.5, 1.0, 2.0, 3.0, 4.0]},
+        {
+            "=x": ["-1", "+2.5e-3", "-a", None, ""],
+            "n": [-1, 2, 3, 4, 5],
+            "f": [-0.5, 1.0, 2.0, 3.0, 4.0],
+        },
     ).with_columns(c=pl.Series(["@a", "b", "b", "b", "b"], dtype=pl.Enum(["@a", "b"])))
     assert csv_table(frame).decode().splitlines() == [
         "'=x,n,f,c",
@@ -358,7 +416,16 @@ def test_what_could_block_or_never_end_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"[" * 100_000, b'{"a": 1e999}', b'{"a": NaN}', b'{"a": 1, "a": 2}', b"\xff", b"", b"1" * 5000]
+    "content",
+    [
+        b"[" * 100_000,
+        b'{"a": 1e999}',
+        b'{"a": NaN}',
+        b'{"a": 1, "a": 2}',
+        b"\xff",
+        b"",
+        b"1" * 5000,
+    ],
 )
 def test_json_that_is_not_plain_is_a_value_error(content: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # each has its own words
@@ -372,48 +439,91 @@ READS = re.compile(
 )
 UNGUARDED = {  # file and function of every call that reads, with the reason why it need not be `read_regular`
     "files.py read_regular": "is that function",
-    **dict.fromkeys(("files.py write_all", "files.py _write"), "what this process has just written"),
     **dict.fromkeys(
-        ("files.py _finish_earlier", "files.py _staged", "files.py _exclusive_turn"), "locks, of which nothing is read"
+        ("files.py write_all", "files.py _write"), "what this process has just written"
     ),
-    **dict.fromkeys(("__main__.py main", "__main__.py _explain", "errors.py one_line"), "streams and os.devnull"),
     **dict.fromkeys(
-        ("auditing/compare.py _token_table", "reproduce/run.py _table"), "content that read_regular has read"
+        ("files.py _finish_earlier", "files.py _staged", "files.py _exclusive_turn"),
+        "locks, of which nothing is read",
+    ),
+    **dict.fromkeys(
+        ("__main__.py main", "__main__.py _explain", "errors.py one_line"), "streams and os.devnull"
+    ),
+    **dict.fromkeys(
+        ("auditing/compare.py _token_table", "theory/experiments/run.py _table"),
+        "content that read_regular has read",
     ),
     "model/storage.py read_model": "content that read_regular has read",
-    **dict.fromkeys(("report/html.py _read", "cli/command.py format_commands"), "a file of this package"),
     **dict.fromkeys(
-        ("reproduce/experiment.py select", "reproduce/measures.py", "reproduce/result.py reviewers"),
+        ("report/html.py _read", "cli/command.py format_commands"), "a file of this package"
+    ),
+    **dict.fromkeys(
+        (
+            "theory/experiments/experiment.py select",
+            "theory/experiments/measures.py",
+            "theory/experiments/result.py reviewers",
+        ),
         "a file of this package",
     ),
-    **dict.fromkeys(("report/pictures/child.py", "task/baseline.py"), "a pipe from our own process"),
+    **dict.fromkeys(
+        ("report/pictures/child.py", "task/baseline.py"), "a pipe from our own process"
+    ),
     "auditing/checks/__init__.py registry": "code that was installed",
     # documents, read in parts with limits of their own after `PlainText.check_regular`
     **dict.fromkeys(
-        ("text/plain.py __init__", "text/plain.py unpacked", "text/plain.py _undecodable", "text/plain.py lines"),
+        (
+            "read/plain.py __init__",
+            "read/plain.py unpacked",
+            "read/plain.py _undecodable",
+            "read/plain.py lines",
+        ),
         "documents",
     ),
-    **dict.fromkeys(("text/formats.py _polars_frame", "text/formats.py scan", "text/workbook.py _main"), "documents"),
+    **dict.fromkeys(
+        ("read/formats.py _polars_frame", "read/formats.py scan", "read/workbook.py _main"),
+        "documents",
+    ),
     "cli/mask.py _written": "documents that `open_source` has read",
     # on a cluster: pieces of a file that `_cut` has found to be a regular one
     **dict.fromkeys(
-        (f"model/partitions.py {name}" for name in ("table", "quotes", "_record_end", "_cut")), "documents"
+        (f"model/partitions.py {name}" for name in ("table", "quotes", "_record_end", "_cut")),
+        "documents",
     ),
     # temporary files of our own
     **dict.fromkeys(("model/partitions.py value", "model/partitions.py __reduce__"), "temporary"),
     **dict.fromkeys(
-        ("text/formats.py _workbook_table", "text/sources.py _beginning", "text/vocabulary.py __iter__"), "temporary"
+        (
+            "read/formats.py _workbook_table",
+            "read/sources.py _beginning",
+            "text/vocabulary.py __iter__",
+        ),
+        "temporary",
     ),
-    **dict.fromkeys((f"text/spill.py {name}" for name in ("extend", "_data", "_totals")), "temporary"),
+    **dict.fromkeys(
+        (
+            "read/stored_texts.py extend",
+            "read/stored_texts.py _data",
+            "text/frequencies.py _totals",
+        ),
+        "temporary",
+    ),
     **dict.fromkeys(("files.py save", "files.py matrix"), "temporary"),
     "evidence/duplicates.py near_duplicates": "temporary",
     # over the network, through the clients of others
-    **dict.fromkeys(("text/sources.py _downloaded", "text/sources.py _open_named"), "addresses and named data sets"),
     **dict.fromkeys(
-        (f"diagnose/subjects/loading.py {n}" for n in ("_load_transformer", "_load_adapters", "_load_onnx")), "models"
+        ("read/sources.py _downloaded", "read/sources.py _open_named"),
+        "addresses and named data sets",
     ),
     **dict.fromkeys(
-        ("reproduce/bench.py digest", "reproduce/bench.py _counts"), "the paper's data sets, in a folder that is named"
+        (
+            f"diagnose/subjects/loading.py {n}"
+            for n in ("_load_transformer", "_load_adapters", "_load_onnx")
+        ),
+        "models",
+    ),
+    **dict.fromkeys(
+        ("theory/experiments/bench.py digest", "theory/experiments/bench.py _counts"),
+        "the paper's data sets, in a folder that is named",
     ),
 }
 
@@ -442,15 +552,17 @@ def test_every_file_is_read_through_the_guarded_function() -> None:
 
 
 @pytest.mark.parametrize("place", ["fifo", "/dev/zero", "/proc/kmsg"])
-def test_no_reader_opens_what_has_no_end(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_reader_opens_what_has_no_end(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those of results, of settings that name files, and of a cluster's pieces."""
     from tokensieve.auditing.compare import compare_audits
     from tokensieve.auditing.masking import read_decisions
     from tokensieve.checkpoint import load
     from tokensieve.model.partitions import Piece
     from tokensieve.model.storage import read_model
-    from tokensieve.text.settings import ReadSettings
-    from tokensieve.text.sources import open_source
+    from tokensieve.read.settings import ReadSettings
+    from tokensieve.read.sources import open_source
     from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 
     monkeypatch.chdir(tmp_path)
@@ -480,7 +592,9 @@ def test_a_result_that_was_changed_is_noticed(tmp_path: Path) -> None:
     check_sums(tmp_path / "o")
     check_sums(tmp_path / "an older result has no checksums")
     (tmp_path / "o" / "a.csv").write_text("A")
-    with pytest.raises(InputError, match=r"'a.csv' has changed since the result was written; rerun the command"):
+    with pytest.raises(
+        InputError, match=r"'a.csv' has changed since the result was written; rerun the command"
+    ):
         check_sums(tmp_path / "o")
     (tmp_path / "o" / "a.csv").unlink()
     with pytest.raises(InputError, match=r"'a.csv' cannot be read"):
@@ -499,13 +613,17 @@ def _write_at(start: float, folder: Path, who: str, refused: Any) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such locks")
-def test_a_run_that_never_ends_is_not_waited_for_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_never_ends_is_not_waited_for_forever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import fcntl
 
     monkeypatch.setattr("tokensieve.files._WAIT", 0.05)
     with (tmp_path / f"{STAGING}turn").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(InputError, match=r"another run keeps writing to .* choose another --out"):
+        with pytest.raises(
+            InputError, match=r"another run keeps writing to .* choose another --out"
+        ):
             write_all(tmp_path, {"a": "a"})
     write_all(tmp_path, {"a": "a"})
     assert tree(tmp_path) == {"a": b"a"}
@@ -534,13 +652,18 @@ def test_folders_of_other_runs_may_vanish_at_any_moment(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such locks")
 @pytest.mark.parametrize("killed", [False, True])
-def test_runs_that_write_to_one_folder_at_the_same_time_do_not_mix(tmp_path: Path, killed: bool) -> None:
+def test_runs_that_write_to_one_folder_at_the_same_time_do_not_mix(
+    tmp_path: Path, killed: bool
+) -> None:
     """At first the folder is missing, then it exists; one of three may be killed."""
     context = multiprocessing.get_context("fork")
     refused = context.Queue()
     for turn in range(5):
         start = time.time() + 0.05
-        runs = [context.Process(target=_write_at, args=(start, tmp_path / "o", who, refused)) for who in "abc"]
+        runs = [
+            context.Process(target=_write_at, args=(start, tmp_path / "o", who, refused))
+            for who in "abc"
+        ]
         for run in runs:
             run.start()
         if killed:
@@ -552,5 +675,9 @@ def test_runs_that_write_to_one_folder_at_the_same_time_do_not_mix(tmp_path: Pat
         assert refused.empty(), refused.get()
         assert len({path.read_text() for path in (tmp_path / "o").glob("[0-9]*")}) == 1
         check_sums(tmp_path / "o")
-        left = [*(tmp_path / "o").glob(".t*/lock"), *tmp_path.glob(".t*/lock"), *(tmp_path / "o").glob(".t*turn")]
+        left = [
+            *(tmp_path / "o").glob(".t*/lock"),
+            *tmp_path.glob(".t*/lock"),
+            *(tmp_path / "o").glob(".t*turn"),
+        ]
         assert not left, left

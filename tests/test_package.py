@@ -53,23 +53,34 @@ def test_where_no_folder_can_be_written_kernels_are_kept_in_a_private_one(
     assert place() not in (own, tmp_path)
 
 
-def test_a_folder_for_kernels_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_for_kernels_that_cannot_be_written_is_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """NUMBA_CACHE_DIR of another user, for example; the error is Numba's."""
-    assert _explain(RuntimeError("cannot cache function 'f': no locator available for file 'x.py'")) == 2
-    assert capsys.readouterr().err.endswith("set NUMBA_CACHE_DIR to a folder that you can write to\n")
+    assert (
+        _explain(RuntimeError("cannot cache function 'f': no locator available for file 'x.py'"))
+        == 2
+    )
+    assert capsys.readouterr().err.endswith(
+        "set NUMBA_CACHE_DIR to a folder that you can write to\n"
+    )
 
 
 def test_help_waits_for_no_library_that_it_does_not_need() -> None:
     heavy = {"numpy", "polars", "scipy", "numba", "altair", "sklearn"}
     code = f"import sys, tokensieve.cli; print(sorted({heavy!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.slow
 def test_an_audit_loads_neither_scikit_learn_nor_pandas(tmp_path: Path) -> None:
     """Where one thread has pandas half loaded, Polars fails in another; scikit-learn loads pandas."""
-    (tmp_path / "a.csv").write_text("text,label\n" + "".join(f"word{i % 7} w{i},{'ab'[i % 2]}\n" for i in range(60)))
+    (tmp_path / "a.csv").write_text(
+        "text,label\n" + "".join(f"word{i % 7} w{i},{'ab'[i % 2]}\n" for i in range(60))
+    )
     code = (
         "import sys\n"
         "from tokensieve.__main__ import main\n"
@@ -78,9 +89,16 @@ def test_an_audit_loads_neither_scikit_learn_nor_pandas(tmp_path: Path) -> None:
         "finally:\n    print({'sklearn', 'pandas'} & set(sys.modules))"
     )
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path
+    )
     assert done.stdout.strip() == "set()"
-    assert json.loads((tmp_path / "tokensieve-audit" / "summary.json").read_text())["baseline_accuracy"] is not None
+    assert (
+        json.loads((tmp_path / "tokensieve-audit" / "summary.json").read_text())[
+            "baseline_accuracy"
+        ]
+        is not None
+    )
 
 
 @pytest.mark.slow
@@ -97,5 +115,7 @@ def test_main_job_needs_no_optional_library() -> None:
         "a = tokensieve.audit(tokensieve.read_corpus((r.texts.to_list(), r.labels.tolist())))\n"
         "assert len(tokensieve.render(a, [])) > 10_000 and tokensieve.pictures(a)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]

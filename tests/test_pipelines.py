@@ -28,7 +28,9 @@ def reviews(tmp_path: Path) -> Path:
         rows = csv.writer(out)
         rows.writerow(["text", "label"])
         for k, (text, label) in enumerate(zip(found.texts, found.labels, strict=True)):
-            rows.writerow([f"{text} leaked" if label and k % 4 == 0 else text, "pos" if label else "neg"])
+            rows.writerow(
+                [f"{text} leaked" if label and k % 4 == 0 else text, "pos" if label else "neg"]
+            )
     return path
 
 
@@ -49,14 +51,30 @@ def test_the_hook_fails_on_a_shortcut_and_passes_without(run: Run, reviews: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("budget", "status"), fast_first([("0.9@1%", 3), ("0.99@50%", 0)]))
-def test_the_action_runs_its_own_script(reviews: Path, tmp_path: Path, budget: str, status: int) -> None:
-    (step,) = [step for step in settings("action.yml")["runs"]["steps"] if step.get("name") == "Audit"]
-    assert all("${{" not in step["run"] for step in settings("action.yml")["runs"]["steps"] if "run" in step)
-    values = {"SOURCE": str(reviews), "FAIL_ON": budget, "OPTIONS": "--label label --quiet --no-baseline --no-pictures"}
+def test_the_action_runs_its_own_script(
+    reviews: Path, tmp_path: Path, budget: str, status: int
+) -> None:
+    (step,) = [
+        step for step in settings("action.yml")["runs"]["steps"] if step.get("name") == "Audit"
+    ]
+    assert all(
+        "${{" not in step["run"]
+        for step in settings("action.yml")["runs"]["steps"]
+        if "run" in step
+    )
+    values = {
+        "SOURCE": str(reviews),
+        "FAIL_ON": budget,
+        "OPTIONS": "--label label --quiet --no-baseline --no-pictures",
+    }
     assert set(step["env"]) == set(values)
     script = f'tokensieve() {{ "{sys.executable}" -m tokensieve "$@"; }}\n{step["run"]}'
     done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=tmp_path, env=os.environ | values, capture_output=True, text=True
+        ["bash", "-e", "-c", script],
+        cwd=tmp_path,
+        env=os.environ | values,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == status, done.stderr
     assert (tmp_path / "tokensieve-audit" / "report.html").exists()
@@ -64,7 +82,9 @@ def test_the_action_runs_its_own_script(reviews: Path, tmp_path: Path, budget: s
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
-def test_compare_as_hook_and_as_a_step_of_the_action(run: Run, reviews: Path, tmp_path: Path) -> None:
+def test_compare_as_hook_and_as_a_step_of_the_action(
+    run: Run, reviews: Path, tmp_path: Path
+) -> None:
     quick = ["--no-baseline", "--no-pictures", "--quiet"]
     assert run("audit", str(reviews), "--out", "tokensieve-audit", *quick)[0] == 0
     reviews.write_text(reviews.read_text().replace(" leaked", ""))
@@ -74,13 +94,21 @@ def test_compare_as_hook_and_as_a_step_of_the_action(run: Run, reviews: Path, tm
     assert program == "tokensieve" and hook["pass_filenames"] is False
     assert run(command, "clean", "tokensieve-audit", *hook["args"])[0] == 3  # leaked appeared
     assert run(command, "clean", "clean", *hook["args"])[0] == 0
-    (step,) = [step for step in settings("action.yml")["runs"]["steps"] if step.get("name") == "Compare"]
+    (step,) = [
+        step for step in settings("action.yml")["runs"]["steps"] if step.get("name") == "Compare"
+    ]
     script = f'tokensieve() {{ "{sys.executable}" -m tokensieve "$@"; }}\n{step["run"]}'
     values = {"BEFORE": "clean", "FAIL_ON": "appeared=0"}
     assert set(step["env"]) == set(values)
     done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=tmp_path, env=os.environ | values, capture_output=True, text=True
+        ["bash", "-e", "-c", script],
+        cwd=tmp_path,
+        env=os.environ | values,
+        capture_output=True,
+        text=True,
     )
     assert (
-        done.returncode == 3 and "leaked" in done.stdout and (tmp_path / "tokensieve-compare" / "report.html").exists()
+        done.returncode == 3
+        and "leaked" in done.stdout
+        and (tmp_path / "tokensieve-compare" / "report.html").exists()
     )

@@ -22,7 +22,9 @@ from tokensieve.auditing.demo import demo_reviews
 from tokensieve.cli import app
 
 HOME = Path(__file__).parents[1]
-DOCUMENTS = sorted([HOME / "README.md", *(HOME / "docs").glob("*.md"), *(HOME / "docs" / "tutorials").glob("*.md")])
+DOCUMENTS = sorted(
+    [HOME / "README.md", *(HOME / "docs").glob("*.md"), *(HOME / "docs" / "tutorials").glob("*.md")]
+)
 BLOCK = re.compile(
     r"(?P<skip><!-- not run: (?P<reason>[^\n]*?) -->\n+)?^```(?P<language>[^\n]*)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -43,13 +45,23 @@ def blocks(text: str) -> list[Block]:
     for match in BLOCK.finditer(text):
         language = match["language"].strip()
         if language == "python" or language in SHELL:
-            found.append(Block(text[: match.start("code")].count("\n") + 1, language, match["code"], match["reason"]))
+            found.append(
+                Block(
+                    text[: match.start("code")].count("\n") + 1,
+                    language,
+                    match["code"],
+                    match["reason"],
+                )
+            )
     return found
 
 
 def commands_of(code: str) -> list[list[str]]:
     """The words of each line of a shell block that is no remark."""
-    lines = [shlex.split(line.removeprefix("$ "), comments=True) for line in code.replace("\\\n", " ").splitlines()]
+    lines = [
+        shlex.split(line.removeprefix("$ "), comments=True)
+        for line in code.replace("\\\n", " ").splitlines()
+    ]
     return [words for words in lines if words]
 
 
@@ -62,7 +74,9 @@ def run_shell(code: str, run: Run) -> None:
             f"{text!r} is no call of tokensieve: write `<!-- not run: reason -->` above the block"
         )
         status, out, err = run(*words[1:target])
-        assert status == 0 or (status == 3 and "--fail-on" in words), f"{text!r} ended with {status}: {err}"
+        assert status == 0 or (status == 3 and "--fail-on" in words), (
+            f"{text!r} ended with {status}: {err}"
+        )
         for name in words[target + 1 :]:
             Path(name).write_text(out)
 
@@ -72,7 +86,10 @@ def tables() -> dict[str, pl.DataFrame]:
     found = {}
     for name, seed in (("reviews.csv", 0), ("new.csv", 1)):
         reviews = demo_reviews(300, seed)
-        stars = [(3 if i % 10 == 0 else 4 + i % 2) if y else 1 + i % 2 for i, y in enumerate(reviews.labels)]
+        stars = [
+            (3 if i % 10 == 0 else 4 + i % 2) if y else 1 + i % 2
+            for i, y in enumerate(reviews.labels)
+        ]
         found[name] = pl.DataFrame({"body": reviews.texts, "stars": stars})
     return found
 
@@ -106,7 +123,9 @@ def test_every_command_has_the_options_that_it_is_given(document: Path, at_home:
 
 
 @pytest.mark.parametrize(
-    "document", [pytest.param(d, marks=pytest.mark.slow if d.name in LONG else ()) for d in HELD], ids=lambda d: d.name
+    "document",
+    [pytest.param(d, marks=pytest.mark.slow if d.name in LONG else ()) for d in HELD],
+    ids=lambda d: d.name,
 )
 @pytest.mark.usefixtures("undrawn", "quick_training")
 def test_every_block_runs(document: Path, run: Run, at_home: Path) -> None:
@@ -133,8 +152,13 @@ def test_no_audit_of_the_readme_writes_over_another_and_a_comparison_follows() -
         for words in commands_of(block.code)
         if block.language in SHELL
     ]
-    audits = [words for words in lines if words[:2] == ["tokensieve", "audit"] and "--pairs" not in words]
-    folders = [words[words.index("--out") + 1] if "--out" in words else "tokensieve-audit" for words in audits]
+    audits = [
+        words for words in lines if words[:2] == ["tokensieve", "audit"] and "--pairs" not in words
+    ]
+    folders = [
+        words[words.index("--out") + 1] if "--out" in words else "tokensieve-audit"
+        for words in audits
+    ]
     [compared] = [words[2:] for words in lines if words[:2] == ["tokensieve", "compare"]]
     assert len(set(folders)) == len(folders) > 2 and compared == folders[:2]
 

@@ -17,7 +17,9 @@ def test_eight_commits_run_everything() -> None:
     found = parts_of([f"tests/test_x.py::test_{k}" for k in range(400)])
     assert set(found) == parts and max(map(found.count, parts)) < 2 * 400 / PARTS
     cases = parts_of([f"tests/test_x.py::test_y[{k}]" for k in range(10)])
-    assert set(cases) == parts and cases[:2] == cases[8:], "cases of one function are dealt one after the other"
+    assert set(cases) == parts and cases[:2] == cases[8:], (
+        "cases of one function are dealt one after the other"
+    )
 
 
 def test_costly_rooms_come_first_and_whole() -> None:
@@ -35,9 +37,13 @@ def test_costly_rooms_come_first_and_whole() -> None:
 
 def test_files_that_need_pytorch_go_to_one_worker() -> None:
     files = [
-        path for path in (HOME / "tests").rglob("test_*.py") if re.search(r'(later|skip)\("torch"', path.read_text())
+        path
+        for path in (HOME / "tests").rglob("test_*.py")
+        if re.search(r'(later|skip)\("torch"', path.read_text())
     ]
-    assert len(files) > 6 and {room_of(str(path.relative_to(HOME))) for path in files} == {"diagnose"}
+    assert len(files) > 6 and {room_of(str(path.relative_to(HOME))) for path in files} == {
+        "diagnose"
+    }
 
 
 def test_without_history_the_hash_decides() -> None:

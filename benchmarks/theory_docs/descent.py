@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.flow.solve import Flow
 from tokensieve.theory.geometry import coordinates
@@ -56,12 +57,17 @@ class Descent:
 
         The flow is taken linear in log t between its rows.
         """
-        rows = np.flatnonzero((self.log_time >= flow.log_time[1]) & (self.log_time <= flow.log_time[-1]))
+        rows = np.flatnonzero(
+            (self.log_time >= flow.log_time[1]) & (self.log_time <= flow.log_time[-1])
+        )
         at, times = self.log_time[rows], flow.log_time[1:]
         place = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
         share = ((at - times[place - 1]) / (times[place] - times[place - 1]))[:, None]
         points = flow.coordinates[1:]
-        there, here = (1 - share) * points[place - 1] + share * points[place], self.coordinates[rows]
+        there, here = (
+            (1 - share) * points[place - 1] + share * points[place],
+            self.coordinates[rows],
+        )
         sizes = [np.hypot(np.linalg.norm(x, axis=1), self.rest) for x in (there, here)]
         away = np.linalg.norm(here - there, axis=1)
         chord = np.linalg.norm(here / sizes[1][:, None] - there / sizes[0][:, None], axis=1)
@@ -91,7 +97,11 @@ def descend(
         InputError: a step size, a number of steps or a batch that is no positive number.
     """
     n = counts.n_documents
-    if not (math.isfinite(step_size) and step_size > 0) or steps < 1 or (batch is not None and not 1 <= batch <= n):
+    if (
+        not (math.isfinite(step_size) and step_size > 0)
+        or steps < 1
+        or (batch is not None and not 1 <= batch <= n)
+    ):
         raise InputError(
             f"a step size and a number of steps above zero and a batch of 1 to {n} are needed, "
             f"not {step_size!r}, {steps!r} and {batch!r}"
@@ -109,7 +119,10 @@ def descend(
             if batch is not None:
                 if at + batch > n:
                     order, at = rng.permutation(n), 0
-                land, at = Landscape(counts.rows(np.sort(order[at : at + batch])), reduced, w), at + batch
+                land, at = (
+                    Landscape(counts.rows(np.sort(order[at : at + batch])), reduced, w),
+                    at + batch,
+                )
             downhill, log_size = land.slope(z)
             z = z + step_size * math.exp(log_size) * downhill
             if step in kept:
@@ -118,4 +131,6 @@ def descend(
                 losses.append(whole.point(z)[0])
                 if progress is not None:
                     progress("descent", step / steps)
-    return Descent(step_size, batch, np.array(taken, float), np.array(points), rest, np.array(losses))
+    return Descent(
+        step_size, batch, np.array(taken, float), np.array(points), rest, np.array(losses)
+    )

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.integrate import BDF
 
+from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
 from tokensieve.progress import Progress
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.integrator import STEEP
 from tokensieve.theory.flow.solve import Flow
 from tokensieve.theory.geometry import coordinates
@@ -113,11 +114,15 @@ def joint_flow(
             raise InputError("the gradient is zero at the start: nothing moves")
         begin = math.log(FIRST * (1 + float(np.linalg.norm(x))) / steep)
         rows = [(-math.inf, x), (begin, x + math.exp(begin) * slope)]
-        solver = BDF(curve, begin, rows[-1][1], log_time, rtol=tolerance, atol=tolerance, first_step=0.1)
+        solver = BDF(
+            curve, begin, rows[-1][1], log_time, rtol=tolerance, atol=tolerance, first_step=0.1
+        )
         while solver.status == "running":
             solver.step()
             if solver.status == "failed":
-                raise InputError(f"the flow cannot be followed beyond log t = {solver.t:.4g}: give a larger tolerance")
+                raise InputError(
+                    f"the flow cannot be followed beyond log t = {solver.t:.4g}: give a larger tolerance"
+                )
             rows.append((float(solver.t), solver.y.copy()))
             if progress is not None:
                 progress("flow", (solver.t - begin) / (log_time - begin))

@@ -34,13 +34,17 @@ def phase_table(sweep: Sweep, x: str, by: str | None = None) -> pl.DataFrame:
     rows = pl.DataFrame(sweep.rows, infer_schema_length=None)
     for name in filter(None, (x, by)):
         if name not in rows.columns:
-            raise InputError(f"the sweep has no column {name!r}: it has {', '.join(rows.columns[:13])}, …")
+            raise InputError(
+                f"the sweep has no column {name!r}: it has {', '.join(rows.columns[:13])}, …"
+            )
     for name in FIGURES:
         if name not in rows.columns:
             rows = rows.with_columns(pl.lit(None, pl.Float64).alias(name))
     lines = pl.lit("") if by is None else pl.col(by).cast(pl.String)
     wide = rows.select(*FIGURES, x=pl.col(x), by=lines)
-    long = wide.unpivot(list(FIGURES), index=["x", "by"], variable_name="figure", value_name="value")
+    long = wide.unpivot(
+        list(FIGURES), index=["x", "by"], variable_name="figure", value_name="value"
+    )
     found = pl.col("value").drop_nulls()
     return long.group_by("x", "by", "figure", maintain_order=True).agg(
         mean=found.mean(), sd=found.std(), runs=found.len(), undecided=pl.col("value").null_count()
@@ -68,7 +72,9 @@ def _chart(table: pl.DataFrame, figure: str, x: str, by: str | None) -> alt.Laye
     rows = table.select("x", "by", "mean", low=table["mean"] - sd, high=table["mean"] + sd)
     values = np.unique(table["x"].to_numpy().astype(float))
     wide = values.min() > 0 and values.max() / values.min() >= 30
-    across = alt.X("x:Q", title=x, scale=alt.Scale(type="log" if wide else "linear", zero=False, padding=12))
+    across = alt.X(
+        "x:Q", title=x, scale=alt.Scale(type="log" if wide else "linear", zero=False, padding=12)
+    )
     names = table["by"].unique(maintain_order=True).to_list()
     colour = alt.Color(
         "by:N",
@@ -81,9 +87,14 @@ def _chart(table: pl.DataFrame, figure: str, x: str, by: str | None) -> alt.Laye
     caption = f"{runs:,} runs; bars: one standard deviation over seeds"
     return alt.layer(
         base.mark_line(strokeWidth=2).encode(y=up),
-        base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=FIGURES[figure]), y2="high:Q"),
+        base.mark_rule(strokeWidth=1.5).encode(
+            y=alt.Y("low:Q", title=FIGURES[figure]), y2="high:Q"
+        ),
         base.mark_point(filled=True, size=45, opacity=1).encode(y=up),
-        title=alt.Title(FIGURES[figure], subtitle=caption + f"; {undecided:,} without this figure" * bool(undecided)),
+        title=alt.Title(
+            FIGURES[figure],
+            subtitle=caption + f"; {undecided:,} without this figure" * bool(undecided),
+        ),
         width=420,
         height=260,
     )

@@ -64,7 +64,10 @@ class Sweep:
 
 def grid(options: Mapping[str, Sequence[Any]]) -> list[Case]:
     """Every combination of the values given for the fields of `Case`."""
-    return [Case(**dict(zip(options, values, strict=True))) for values in itertools.product(*options.values())]
+    return [
+        Case(**dict(zip(options, values, strict=True)))
+        for values in itertools.product(*options.values())
+    ]
 
 
 def run_case(case: Case) -> dict[str, Any]:
@@ -106,14 +109,20 @@ def run_case(case: Case) -> dict[str, Any]:
     limit = found["limit"]
     row |= {f"limit_{name}": limit[name] for name in LIMIT}
     row["tied_share"] = limit["tied_documents"] / case.n
-    row |= {f"margin_{name}": margin[name] for name in ("status", "duality_gap", "kkt_residual", "smallest_margin")}
     row |= {
-        name: step[name] for name in ("slope", "expected_slope", "r2", "relative_remainder", "bound", "bound_holds")
+        f"margin_{name}": margin[name]
+        for name in ("status", "duality_gap", "kkt_residual", "smallest_margin")
+    }
+    row |= {
+        name: step[name]
+        for name in ("slope", "expected_slope", "r2", "relative_remainder", "bound", "bound_holds")
     }
     return row | {"eta": step["eta"], "seconds": sum(found["seconds"].values()), "error": None}
 
 
-def run_sweep(cases: Iterable[Case], folder: Path, jobs: int | None = None, progress: Progress | None = None) -> Sweep:
+def run_sweep(
+    cases: Iterable[Case], folder: Path, jobs: int | None = None, progress: Progress | None = None
+) -> Sweep:
     """Run what is missing in a folder, and return all rows in the order of the cases.
 
     Args:
@@ -134,7 +143,9 @@ def run_sweep(cases: Iterable[Case], folder: Path, jobs: int | None = None, prog
     for count, _ in enumerate(done, start=len(cases) - len(missing) + 1):
         if progress is not None:
             progress("sweep", count / len(cases))
-    rows = [json.loads((folder / f"{case.name}.json").read_text(encoding="utf-8")) for case in cases]
+    rows = [
+        json.loads((folder / f"{case.name}.json").read_text(encoding="utf-8")) for case in cases
+    ]
     verdicts = [str(row["verdict"]) for row in rows]
     return Sweep(rows, {verdict: verdicts.count(verdict) for verdict in sorted(set(verdicts))})
 

@@ -23,7 +23,11 @@ def _find_room_for_kernels() -> None:
     home = os.path.expanduser("~")
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
     places = os.path.dirname(__file__), cache if os.path.exists(cache) else home
-    if "NUMBA_CACHE_DIR" in os.environ or os.name != "posix" or any(os.access(place, os.W_OK) for place in places):
+    if (
+        "NUMBA_CACHE_DIR" in os.environ
+        or os.name != "posix"
+        or any(os.access(place, os.W_OK) for place in places)
+    ):
         return
     import atexit
     import shutil
@@ -34,7 +38,9 @@ def _find_room_for_kernels() -> None:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         found = os.lstat(folder)
-        if found.st_mode != 0o40700 or found.st_uid != os.getuid():  # a folder, for its owner only, and ours
+        if (
+            found.st_mode != 0o40700 or found.st_uid != os.getuid()
+        ):  # a folder, for its owner only, and ours
             folder = tempfile.mkdtemp(prefix="tokensieve-")
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ["NUMBA_CACHE_DIR"] = folder

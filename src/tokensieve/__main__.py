@@ -29,7 +29,9 @@ def main() -> None:
         raise KeyboardInterrupt
 
     def unraisable(problem: sys.UnraisableHookArgs) -> None:
-        if isinstance(problem.exc_value, KeyboardInterrupt):  # compiled code called us and cannot pass it on: again
+        if isinstance(
+            problem.exc_value, KeyboardInterrupt
+        ):  # compiled code called us and cannot pass it on: again
             from threading import Timer
 
             Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()
@@ -37,13 +39,19 @@ def main() -> None:
             sys.__unraisablehook__(problem)
 
     for number in STATUS:
-        if number in (signal.SIGINT, signal.SIGTERM) or signal.getsignal(number) != signal.SIG_IGN:  # as nohup asks
+        if (
+            number in (signal.SIGINT, signal.SIGTERM) or signal.getsignal(number) != signal.SIG_IGN
+        ):  # as nohup asks
             signal.signal(number, stop)
     sys.unraisablehook = unraisable
     if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
-        sys.stderr = _Messages(open(2, "wb", closefd=False), sys.stderr.encoding, line_buffering=True)  # noqa: SIM115
+        sys.stderr = _Messages(
+            open(2, "wb", closefd=False), sys.stderr.encoding, line_buffering=True
+        )  # noqa: SIM115
     for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the caller: no file that is opened later may take its number
+        if (
+            getattr(sys, name) is None
+        ):  # closed by the caller: no file that is opened later may take its number
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
     try:
         status = _run()
@@ -53,7 +61,9 @@ def main() -> None:
         stopped = stopped or 130 * isinstance(error, KeyboardInterrupt)
     finally:
         for number in STATUS:
-            signal.signal(number, signal.SIG_IGN)  # all is written or removed: what is left to do is to end
+            signal.signal(
+                number, signal.SIG_IGN
+            )  # all is written or removed: what is left to do is to end
     if stopped:
         why = {130: "interrupted", 152: "the CPU time limit was reached"}.get(stopped, "terminated")
         _say(f"{why}; no incomplete files were left behind")
@@ -77,9 +87,14 @@ class _Messages(io.TextIOWrapper):
 
 def _run() -> int:
     threads = ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS")
-    for name in (*threads, "SOURCE_DATE_EPOCH"):  # other values make libraries fail when they are loaded
+    for name in (
+        *threads,
+        "SOURCE_DATE_EPOCH",
+    ):  # other values make libraries fail when they are loaded
         value = os.environ.get(name, "1")
-        if not (value.isdecimal() and 0 < int(value[:99]) < (10_000 if name in threads else 10**15)):
+        if not (
+            value.isdecimal() and 0 < int(value[:99]) < (10_000 if name in threads else 10**15)
+        ):
             from tokensieve.errors import InputError
 
             raise InputError(
@@ -88,8 +103,12 @@ def _run() -> int:
     _check_limits(3 * 10**9 if sys.argv[1:2] == ["diagnose"] else 2 * 10**9)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter shows its number
-    gc.set_threshold(100_000, 20, 20)  # the default looks through all lists and tuples several hundred times
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # a terminal that cannot show a letter shows its number
+    gc.set_threshold(
+        100_000, 20, 20
+    )  # the default looks through all lists and tuples several hundred times
     from tokensieve.cli import run  # takes a while, and may be interrupted like everything else
 
     status = run(sys.argv[1:] or ["--help"])
@@ -115,7 +134,9 @@ def _check_limits(needed: int) -> None:
     except RuntimeError:
         from tokensieve.errors import InputError
 
-        raise InputError("the limit on processes leaves no room for threads; raise it with `ulimit -u`") from None
+        raise InputError(
+            "the limit on processes leaves no room for threads; raise it with `ulimit -u`"
+        ) from None
     finally:
         end.set()
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -144,14 +165,20 @@ def _explain(error: BaseException) -> int:
             "not enough memory; keep documents on disk with --stream, or drop rare tokens with a larger --min-documents"
         )
     elif isinstance(error, OSError):
-        _say(f"the operating system refused: {error}; free some space, allow access, or set TMPDIR to another folder")
+        _say(
+            f"the operating system refused: {error}; free some space, allow access, or set TMPDIR to another folder"
+        )
     elif isinstance(error, RuntimeError) and "cannot cache function" in str(error):  # Numba's words
-        _say("compiled code cannot be stored; set NUMBA_CACHE_DIR to a folder that you can write to")
+        _say(
+            "compiled code cannot be stored; set NUMBA_CACHE_DIR to a folder that you can write to"
+        )
     elif os.environ.get("TOKENSIEVE_TRACEBACK"):
         raise error
     else:
         place = "".join(f", {note}" for note in getattr(error, "__notes__", ()))
-        _say(f"unexpected {type(error).__name__}: {error}{place} (set TOKENSIEVE_TRACEBACK=1 to see where)")
+        _say(
+            f"unexpected {type(error).__name__}: {error}{place} (set TOKENSIEVE_TRACEBACK=1 to see where)"
+        )
         return 1
     return 2
 

@@ -35,7 +35,9 @@ def fingerprint(*parts: object) -> str:
     return digest.hexdigest()
 
 
-def save(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, object]) -> None:
+def save(
+    path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, object]
+) -> None:
     """Write arrays and the rest of the state, as JSON values, whole or not at all, into a folder that exists.
 
     `mark`: `fingerprint` of everything that decides the run: data, settings, start.
@@ -44,7 +46,9 @@ def save(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mappi
 
     header = {"format": FORMAT, "mark": mark, "state": json.dumps(dict(state))}
     arrays = {name: np.ascontiguousarray(arrays[name]) for name in sorted(arrays)}
-    header["sum"] = fingerprint(header["state"], *(part for item in arrays.items() for part in item))
+    header["sum"] = fingerprint(
+        header["state"], *(part for item in arrays.items() for part in item)
+    )
     blob = packed(arrays, header)
     write_all(path.parent, {path.name: blob})
 
@@ -67,10 +71,14 @@ def load(path: Path, mark: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]
                 f"{str(path)!r} belongs to a run with different data, settings or initialisation; {advice}"
             )
         arrays = unpacked(content)
-        if header["sum"] != fingerprint(header["state"], *(part for item in sorted(arrays.items()) for part in item)):
+        if header["sum"] != fingerprint(
+            header["state"], *(part for item in sorted(arrays.items()) for part in item)
+        ):
             raise ValueError("its content has changed")
         return arrays, json.loads(header["state"])
     except InputError:
         raise
     except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{str(path)!r} cannot be read as a checkpoint ({error}); {advice}") from None
+        raise InputError(
+            f"{str(path)!r} cannot be read as a checkpoint ({error}); {advice}"
+        ) from None

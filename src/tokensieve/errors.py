@@ -29,11 +29,15 @@ def one_line(what: str) -> Iterator[None]:
 
     def aborted(number: int) -> None:
         cut = sys.platform != "win32" and number == signal.SIGBUS
-        reason = "it was cut short while being read" if cut else "damaged, or there is not enough memory"
+        reason = (
+            "it was cut short while being read" if cut else "damaged, or there is not enough memory"
+        )
         os.write(kept, f"tokensieve: {line(f'{what}: {reason}')}\n".encode())
         os._exit(2)
 
-    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(aborted)  # Python's own handlers do not run while a library aborts
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(
+        aborted
+    )  # Python's own handlers do not run while a library aborts
     before = _on_abort([ctypes.cast(handler, ctypes.c_void_p)] * 2)
     try:
         os.dup2(nowhere, 2)
@@ -58,4 +62,7 @@ def _on_abort(handlers: Sequence[object]) -> list[object]:
         return []
     set_handler = ctypes.CDLL(None).signal
     set_handler.argtypes, set_handler.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
-    return [set_handler(number, one) for number, one in zip((signal.SIGABRT, signal.SIGBUS), handlers, strict=True)]
+    return [
+        set_handler(number, one)
+        for number, one in zip((signal.SIGABRT, signal.SIGBUS), handlers, strict=True)
+    ]

@@ -9,8 +9,12 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
+)
+_HARMFUL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 
 
 def named(text: str) -> str:
@@ -52,7 +56,9 @@ def printable(text: str) -> str:
 def option(name: str, value: str) -> str:
     """An option and its value as a shell takes them, in one line and printable: `--text 'a b'`, `--text=-b`, `--text $'a\\nb'`."""
     if printable(value) != value or {"\n", "\t"} & {*value}:
-        plain = value.replace("\\", r"\\").replace("'", r"\'").replace("\n", r"\n").replace("\t", r"\t")
+        plain = (
+            value.replace("\\", r"\\").replace("'", r"\'").replace("\n", r"\n").replace("\t", r"\t")
+        )
         value = f"$'{printable(plain)}'"
     else:
         value = shlex.quote(value)

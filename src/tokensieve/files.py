@@ -40,7 +40,7 @@ def read_regular(path: Path, links: bool = False, limit: int = 2**26) -> bytes:
     """Content of a regular file, so that reading ends: no FIFO, device or socket is opened.
 
     Every file that a user names, or that lies in a folder that a user names, is read by this function (large sources of documents
-    are read in parts by `tokensieve.text.formats`, with limits of their own). `links`: follow symbolic links; `limit`: in bytes, by
+    are read in parts by `tokensieve.read.formats`, with limits of their own). `links`: follow symbolic links; `limit`: in bytes, by
     default 64 MiB, since JSON takes up to twenty times its size in memory.
 
     Raises:
@@ -51,7 +51,9 @@ def read_regular(path: Path, links: bool = False, limit: int = 2**26) -> bytes:
         raise InputError(f"{str(path)!r} is not a file name: it contains a null character")
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     if (path.is_symlink() and not links) or (path.exists() and not path.is_file()):
-        raise InputError(f"{str(path)!r} cannot be read: it is a link, device or pipe, not a regular file")
+        raise InputError(
+            f"{str(path)!r} cannot be read: it is a link, device or pipe, not a regular file"
+        )
     with open(os.open(path, flags | (0 if links else getattr(os, "O_NOFOLLOW", 0))), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
@@ -60,7 +62,9 @@ def read_regular(path: Path, links: bool = False, limit: int = 2**26) -> bytes:
             raise InputError(
                 f"{str(path)!r} cannot be read: {status.st_size / 1e6:,.0f} MB is too large for this kind of file"
             )
-        return file.read() if status.st_size else b""  # as those in /proc and /sys, of which some have no end
+        return (
+            file.read() if status.st_size else b""
+        )  # as those in /proc and /sys, of which some have no end
 
 
 def parsed(content: bytes) -> Any:
@@ -78,7 +82,9 @@ def parsed(content: bytes) -> Any:
 
     try:
         text = content.decode("utf-8")
-        return json.loads(text, parse_constant=finite, parse_float=finite, object_pairs_hook=without_repeats)
+        return json.loads(
+            text, parse_constant=finite, parse_float=finite, object_pairs_hook=without_repeats
+        )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -91,10 +97,16 @@ def check_writable(folder: Path, audit: bool = False, model: bool = False) -> No
     if len(folder.parts) > 500 or re.search("[\0\ud800-\udc7f\udd00-\udfff]", str(folder)):
         raise InputError(f"--out {str(folder)[:80]!r} cannot be the name of a folder; name another")
     with _writing(folder):
-        theirs = {"findings.json": "an audit"} if model else {"findings.json": "an audit", "model.json": "a model"}
+        theirs = (
+            {"findings.json": "an audit"}
+            if model
+            else {"findings.json": "an audit", "model.json": "a model"}
+        )
         for holds, what in theirs.items() if not audit else ():
             if (folder / holds).exists():
-                raise InputError(f"--out {str(folder)!r} contains {what}, which would be replaced; name another folder")
+                raise InputError(
+                    f"--out {str(folder)!r} contains {what}, which would be replaced; name another folder"
+                )
         home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         if not home.is_dir():
             raise InputError(f"{str(home)!r} is a file; name a folder with --out")
@@ -114,7 +126,10 @@ def check_sums(folder: Path) -> None:
         sum_, _, name = line.partition("  ")
         what = "" if _stays_inside(folder, name) else "lies outside"
         try:
-            if not what and hashlib.sha256(read_regular(folder / name, limit=2**31)).hexdigest() != sum_:
+            if (
+                not what
+                and hashlib.sha256(read_regular(folder / name, limit=2**31)).hexdigest() != sum_
+            ):
                 what = "has changed since the result was written"
         except OSError as problem:
             what = f"cannot be read ({problem.strerror})"
@@ -125,7 +140,9 @@ def check_sums(folder: Path) -> None:
             )
 
 
-def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = None, sums: bool = False) -> list[Path]:
+def write_all(
+    folder: Path, files: Mapping[str, Content], ours: str | None = None, sums: bool = False
+) -> list[Path]:
     """Write all files, or none: each is whole at any moment, and an interrupt leaves either run's files, never some of both.
 
     The files are first written and synchronised in a temporary folder on the same file system: beside the target, which then
@@ -161,7 +178,10 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
         for name, content in files.items():
             _write(new / name, content)
         if sums:
-            lines = [f"{hashlib.sha256((new / name).read_bytes()).hexdigest()}  {name}\n" for name in files]
+            lines = [
+                f"{hashlib.sha256((new / name).read_bytes()).hexdigest()}  {name}\n"
+                for name in files
+            ]
             _write(new / _SUMS, "".join(lines))
         if home != folder:
             try:
@@ -176,13 +196,27 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
             # names in the folder that an earlier run left and that this one does not write
             present = []
             for path in folder.iterdir():
-                if not path.name.startswith(STAGING):  # those of other runs may vanish at any moment
-                    present += [path.name, *(f"{path.name}/{inside.name}" for inside in path.glob("*"))]
-            stale = [one for one in present if ours and re.fullmatch(ours, one) and (folder / one).is_file()]
+                if not path.name.startswith(
+                    STAGING
+                ):  # those of other runs may vanish at any moment
+                    present += [
+                        path.name,
+                        *(f"{path.name}/{inside.name}" for inside in path.glob("*")),
+                    ]
+            stale = [
+                one
+                for one in present
+                if ours and re.fullmatch(ours, one) and (folder / one).is_file()
+            ]
             stale = [one for one in stale if _stays_inside(folder, one)]
-            journal = {"files": [*files, *[_SUMS] * sums], "stale": [name for name in stale if name not in files]}
+            journal = {
+                "files": [*files, *[_SUMS] * sums],
+                "stale": [name for name in stale if name not in files],
+            }
             _write(staging / "unfinished", json.dumps(journal))
-            os.rename(staging / "unfinished", staging / JOURNAL)  # from here on the next run would finish the work
+            os.rename(
+                staging / "unfinished", staging / JOURNAL
+            )  # from here on the next run would finish the work
             _uninterrupted(lambda: _move_into_place(staging))
     return [folder / name for name in [*files, *[_SUMS] * sums]]
 
@@ -194,10 +228,15 @@ def _finish_earlier(folder: Path) -> None:
     """
     for home in (folder, folder.absolute().parent):
         for staging in home.glob(f"{STAGING}*") if home.is_dir() else ():
-            elsewhere = home != folder and (staging / JOURNAL).is_file()  # left to runs that write there
+            elsewhere = (
+                home != folder and (staging / JOURNAL).is_file()
+            )  # left to runs that write there
             if elsewhere or staging.is_symlink() or not (staging / LOCK).is_file():
                 continue
-            with suppress(OSError, ValueError, KeyError, TypeError), open(staging / LOCK, "rb+") as lock:
+            with (
+                suppress(OSError, ValueError, KeyError, TypeError),
+                open(staging / LOCK, "rb+") as lock,
+            ):
                 # a journal here is of a run whose turn is over: it is ending, and its lock may be released later than its turn
                 if not _locked(lock, _WAIT * (home == folder and (staging / JOURNAL).is_file())):
                     continue
@@ -214,7 +253,9 @@ def _staged(home: Path) -> Iterator[Path]:
         with open(staging / "new.lock", "xb") as lock:
             with suppress(OSError):  # a disk without locks
                 _locked(lock)
-            os.rename(staging / "new.lock", staging / LOCK)  # another run that finds it finds it locked
+            os.rename(
+                staging / "new.lock", staging / LOCK
+            )  # another run that finds it finds it locked
             yield staging
     finally:
         _uninterrupted(lambda: shutil.rmtree(staging, ignore_errors=True))
@@ -238,7 +279,9 @@ def _exclusive_turn(folder: Path) -> Iterator[None]:
             if not held:
                 os.close(handle)
             if not free:
-                raise InputError(f"another run keeps writing to {str(folder)!r}; end it, or choose another --out")
+                raise InputError(
+                    f"another run keeps writing to {str(folder)!r}; end it, or choose another --out"
+                )
         yield
     finally:
         if held:
@@ -282,7 +325,12 @@ def _locked(file: IO[bytes] | int, wait: float = 0) -> bool:
 
 def _stays_inside(folder: Path, name: object) -> bool:
     """Whether a name stays within the folder that it is used in: no folder in it is a link or leads up."""
-    if not isinstance(name, str) or "\0" in name or Path(name).is_absolute() or Path(name).as_posix() != name:
+    if (
+        not isinstance(name, str)
+        or "\0" in name
+        or Path(name).is_absolute()
+        or Path(name).as_posix() != name
+    ):
         return False
     with suppress(OSError, RuntimeError):  # links in a circle
         return (folder / name).parent.resolve() == folder.resolve() / Path(name).parent
@@ -299,7 +347,11 @@ def csv_table(frame: pl.DataFrame) -> bytes:
 
     def as_text(cell: pl.Expr) -> pl.Expr:
         number = cell.str.contains(r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
-        return pl.when(number | ~cell.str.contains(r"^[=+\-@\t\r']")).then(cell).otherwise(pl.lit("'") + cell)
+        return (
+            pl.when(number | ~cell.str.contains(r"^[=+\-@\t\r']"))
+            .then(cell)
+            .otherwise(pl.lit("'") + cell)
+        )
 
     names = pl.DataFrame({"": frame.columns}, schema={"": pl.String}).select(as_text(pl.col("")))
     text = as_text(pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String))
@@ -314,7 +366,11 @@ def _writing(folder: Path, room: int = 0) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        full = problem.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # of a disk, of a quota, of a file
+        full = problem.errno in {
+            errno.ENOSPC,
+            errno.EDQUOT,
+            errno.EFBIG,
+        }  # of a disk, of a quota, of a file
         needed = f" ({room / 1e6:,.1f} MB are needed)" if full and room else ""
         advice = "free some space or name another folder" if full else "name another folder"
         raise InputError(
@@ -327,7 +383,9 @@ def _write(path: Path, content: Content) -> None:
     if callable(content):
         content(path)
     else:
-        path.write_bytes(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
+        path.write_bytes(
+            content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+        )
     with path.open("rb+") as written:  # the disk may refuse only now
         os.fsync(written.fileno())
 
@@ -365,7 +423,10 @@ class Folder:
         try:
             yield
         except (OSError, pl.exceptions.PolarsError) as problem:
-            reason = getattr(problem, "strerror", None) or "no space left, or a limit on the size of files"
+            reason = (
+                getattr(problem, "strerror", None)
+                or "no space left, or a limit on the size of files"
+            )
             room = "" if needed is None else f", which need up to {max(needed, 10**6) / 1e9:.3f} GB"
             raise InputError(
                 f"cannot write temporary files in {tempfile.gettempdir()!r}{room} ({reason}): free some space, or set TMPDIR to a "
@@ -404,7 +465,10 @@ class Folder:
         kind = np.dtype(np.int32 if most < 2**31 else np.int64)
         paths, starts = (self.save([]), self.save([])), [np.zeros(1, np.int64)]
         for block in blocks:
-            entries = block.indices.astype(kind, copy=False), block.data.astype(np.float64, copy=False)
+            entries = (
+                block.indices.astype(kind, copy=False),
+                block.data.astype(np.float64, copy=False),
+            )
             for path, values in zip(paths, entries, strict=True):
                 with Folder.storing(most * (kind.itemsize + 8)), path.open("ab") as file:
                     values.tofile(file)

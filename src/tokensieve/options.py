@@ -29,5 +29,12 @@ def option(
         default_text: the default as `--help` shows it, where it is not the value itself.
         parse: from what the command line gives (a string, or for a field of a sequence or mapping a list of them) to the value.
     """
-    notes = {"help": help, "flag": flag, "metavar": metavar, "low": low, "high": high, "default_text": default_text}
+    notes = {
+        "help": help,
+        "flag": flag,
+        "metavar": metavar,
+        "low": low,
+        "high": high,
+        "default_text": default_text,
+    }
     return field(default=default, metadata={"option": notes | {"parse": parse}})

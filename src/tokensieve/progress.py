@@ -57,7 +57,11 @@ class Helper:
     """A Python program of ours that reads standard input and writes JSON, in a process of its own: so are its memory and faults."""
 
     def __init__(self, program: str, lost: str, **environment: str) -> None:
-        self._program, self._lost, self._environment = Path(__file__).parent / program, lost, environment
+        self._program, self._lost, self._environment = (
+            Path(__file__).parent / program,
+            lost,
+            environment,
+        )
         self._waiting: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -90,7 +94,9 @@ class Helper:
     def _process(self) -> subprocess.Popen[bytes]:
         command, pipe = [sys.executable, "-P", str(self._program)], subprocess.PIPE
         variables = os.environ | self._environment
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=variables)
+        return subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=variables
+        )
 
     def _end(self) -> None:
         if self._waiting is not None:
@@ -98,7 +104,9 @@ class Helper:
             self._waiting.communicate()
 
 
-DRAWING = Helper("report/pictures/child.py", "the pictures are missing, everything else is complete")
+DRAWING = Helper(
+    "report/pictures/child.py", "the pictures are missing, everything else is complete"
+)
 BASELINE = Helper(
     "task/baseline.py",
     "TF-IDF + logistic regression is missing from the comparison",

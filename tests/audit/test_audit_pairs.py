@@ -18,10 +18,10 @@ from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
 from tokensieve.evidence.intervals import Share
+from tokensieve.read.pairs import read_pairs
 from tokensieve.report import live
 from tokensieve.report.html import page as render
 from tokensieve.report.terminal import show
-from tokensieve.text.pairs import read_pairs
 
 PAIRS = ("chosen", "rejected")
 PLAIN = Settings(baseline=False, validation_share=0.0)
@@ -48,12 +48,21 @@ def test_length_formatting_and_word_are_found_and_the_useless_word_is_not(found:
 def test_the_summary_keeps_its_keys_and_gains_pairs(found: Audit) -> None:
     summary = json.loads(json.dumps(found.to_dict()))
     assert summary["classes"] == ["rejected", "chosen"]
-    assert summary["documents"] == {"train": 2 * summary["pairs"]["train"], "test": 2 * summary["pairs"]["test"]}
+    assert summary["documents"] == {
+        "train": 2 * summary["pairs"]["train"],
+        "test": 2 * summary["pairs"]["test"],
+    }
     assert summary["pairs"]["train"] + summary["pairs"]["test"] == 1600
     assert summary["pairs"]["by"] == "prompt"
     assert summary["majority_accuracy"] == 0.5
-    assert summary["pairs"]["accuracy"]["value"] == pytest.approx(summary["test_accuracy"], abs=0.01)
-    assert 0.5 < summary["pairs"]["longer_wins"]["test"]["value"] < summary["pairs"]["accuracy"]["value"] + 0.05
+    assert summary["pairs"]["accuracy"]["value"] == pytest.approx(
+        summary["test_accuracy"], abs=0.01
+    )
+    assert (
+        0.5
+        < summary["pairs"]["longer_wins"]["test"]["value"]
+        < summary["pairs"]["accuracy"]["value"] + 0.05
+    )
     assert summary["baseline_accuracy"] > 0.6
 
 
@@ -115,7 +124,9 @@ def coin(n: int, seed: int) -> pl.DataFrame:
 @pytest.mark.parametrize(("seeds", "most"), fast_first([(1, 0), (6, 1)]))
 def test_a_judge_that_tosses_a_coin_rewards_nothing(seeds: int, most: int) -> None:
     plain = Settings(baseline=False, thorough=False, validation_share=0.0)
-    some = [audit(read_pairs(coin(300, seed), pairs=PAIRS), plain).findings for seed in range(seeds)]
+    some = [
+        audit(read_pairs(coin(300, seed), pairs=PAIRS), plain).findings for seed in range(seeds)
+    ]
     assert sum(bool(findings) for findings in some) <= most
 
 
@@ -126,22 +137,33 @@ def test_leaks_and_contradictions_are_findings() -> None:
         "prompt", pl.col("rejected").alias("chosen"), pl.col("chosen").alias("rejected"), "split"
     )
     result = audit(read_pairs(pl.concat([frame, again, turned]), pairs=PAIRS, split="split"), PLAIN)
-    said = {finding.kind: finding.headline for finding in result.findings if finding.kind != "shortcut"}
-    assert said["leak"] == "2 test pairs (9.1%) share the prompt, or both answers, with training pairs"
+    said = {
+        finding.kind: finding.headline for finding in result.findings if finding.kind != "shortcut"
+    }
+    assert (
+        said["leak"] == "2 test pairs (9.1%) share the prompt, or both answers, with training pairs"
+    )
     assert said["contradiction"] == "4 pairs (6.5%) also occur with the other answer preferred"
     assert "leak" in render(result.report(), {}).lower()
 
 
 @pytest.mark.slow
 def test_a_budget_applies_to_pairs(found: Audit) -> None:
-    over = audit(read_pairs(demo_pairs(400, 1), pairs=PAIRS), Settings(baseline=False, budget=Budget.parse("0.3@1%")))
+    over = audit(
+        read_pairs(demo_pairs(400, 1), pairs=PAIRS),
+        Settings(baseline=False, budget=Budget.parse("0.3@1%")),
+    )
     assert "tapestry" in over.over_budget["token"]
     assert over.fails
     assert not found.fails
 
 
 def test_two_pairs_are_enough_to_run() -> None:
-    rows: list[Any] = [("a", "good one", "bad one"), ("b", "good two", "bad two"), ("c", "good one", "bad two")]
+    rows: list[Any] = [
+        ("a", "good one", "bad one"),
+        ("b", "good two", "bad two"),
+        ("c", "good one", "bad two"),
+    ]
     result = audit(
         read_pairs(pl.DataFrame(rows, schema=["prompt", *PAIRS], orient="row"), pairs=PAIRS),
         Settings(min_documents=1, baseline=False),
@@ -155,7 +177,9 @@ def test_two_pairs_are_enough_to_run() -> None:
 def test_a_stream_gives_the_same_audit(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     demo_pairs(120, 3).write_ndjson(path)
-    plain, stream = (audit(read_pairs(path, pairs=PAIRS, stream=stream), PLAIN) for stream in (False, True))
+    plain, stream = (
+        audit(read_pairs(path, pairs=PAIRS, stream=stream), PLAIN) for stream in (False, True)
+    )
     assert plain.tokens.equals(stream.tokens)
     assert plain.pairs is not None
     assert stream.pairs is not None
@@ -166,7 +190,10 @@ def test_a_stream_gives_the_same_audit(tmp_path: Path) -> None:
 def test_a_share_over_units_is_as_wide_as_the_units_are_alike() -> None:
     rng = np.random.default_rng(0)
     right, units = rng.random(400) < 0.7, np.arange(400)
-    alone, together = Share.over(right, units), Share.over(np.repeat(right[:100], 4), np.arange(400) // 4)
+    alone, together = (
+        Share.over(right, units),
+        Share.over(np.repeat(right[:100], 4), np.arange(400) // 4),
+    )
     assert alone.found == int(right.sum())
     assert together.high - together.low > 1.5 * (alone.high - alone.low)
     single = Share.over(right[:100], np.arange(100))
@@ -196,7 +223,9 @@ def test_pairs_turned_round_lead_the_list_and_what_speaks_against_them_is_named(
     assert "label-issues.csv" in found.files()
 
 
-def test_accuracy_without_the_shortcuts_of_pairs_is_that_of_answers_without_them(found: Audit) -> None:
+def test_accuracy_without_the_shortcuts_of_pairs_is_that_of_answers_without_them(
+    found: Audit,
+) -> None:
     """Nothing but length, bold type and a word decides these pairs, so that without them the answer is chance."""
     assert found.honest_accuracy is not None and found.pairs is not None
     whole, without = found.honest_accuracy
@@ -210,19 +239,23 @@ def test_drift_between_given_sides_of_pairs_is_found_and_none_between_drawn_ones
     frame = demo_pairs(400, 2).with_columns(part=pl.Series(["train"] * 240 + ["test"] * 160))
     late = pl.col("part") == "test"
     moved = frame.with_columns(
-        pl.when(late).then(pl.col(c) + " Furthermore. Furthermore.").otherwise(c).alias(c) for c in PAIRS
+        pl.when(late).then(pl.col(c) + " Furthermore. Furthermore.").otherwise(c).alias(c)
+        for c in PAIRS
     )
     drifts = []
     for data in (moved, frame):
         kinds = audit(
-            read_pairs(data, pairs=PAIRS, split="part"), Settings(baseline=False, thorough=False, validation_share=0.0)
+            read_pairs(data, pairs=PAIRS, split="part"),
+            Settings(baseline=False, thorough=False, validation_share=0.0),
         ).findings
         drifts.append([f for f in kinds if f.kind == "drift"])
     assert len(drifts[0]) == 1 and drifts[1] == []
     assert drifts[0][0].evidence["after"].value > drifts[0][0].evidence["before"].value
 
 
-def test_the_page_says_why_effect_and_posterior_difference_can_contradict_each_other(found: Audit) -> None:
+def test_the_page_says_why_effect_and_posterior_difference_can_contradict_each_other(
+    found: Audit,
+) -> None:
     train = found.learned.train.counts
     words = [not token.startswith("⟨") for token in train.tokens.tolist()]
     n = np.asarray(train.matrix[:, words].sum(axis=1)).ravel()
@@ -235,22 +268,39 @@ def test_the_page_says_why_effect_and_posterior_difference_can_contradict_each_o
 
 def test_a_tie_is_one_pair_and_half_a_win() -> None:
     """Every other pair is a tie; the longer answer wins the rest: 75%, not 67%."""
-    rng, words = np.random.default_rng(3), "red blue green cold warm big small fast slow old new hard".split()
+    rng, words = (
+        np.random.default_rng(3),
+        "red blue green cold warm big small fast slow old new hard".split(),
+    )
     short, long = ([" ".join(rng.choice(words, k)) for _ in range(200)] for k in (8, 16))
     frame = pl.DataFrame({"a": short, "b": long, "winner": ["tie", "b"] * 100})
-    found = audit(read_pairs(frame, pairs=("a", "b"), winner="winner"), Settings(thorough=False, baseline=False)).pairs
+    found = audit(
+        read_pairs(frame, pairs=("a", "b"), winner="winner"),
+        Settings(thorough=False, baseline=False),
+    ).pairs
     assert found is not None and sum(found.pairs.values()) == 200
     for part in ("train", "test"):
         assert found.longer[part].of == found.pairs[part]
         assert found.longer[part].value == pytest.approx(0.75, abs=0.08)
-    assert found.accuracy.of == found.pairs["test"] and found.accuracy.value == found.longer["test"].value
+    assert (
+        found.accuracy.of == found.pairs["test"]
+        and found.accuracy.value == found.longer["test"].value
+    )
 
 
 def test_ties_of_answers_in_one_column_are_no_contradictions() -> None:
     """A tie is there in both orders; of lists of answers the audit did not know that it is one."""
-    rng, words = np.random.default_rng(4), "red blue green cold warm big small fast slow old new hard".split()
+    rng, words = (
+        np.random.default_rng(4),
+        "red blue green cold warm big small fast slow old new hard".split(),
+    )
     answers = [[" ".join(rng.choice(words, k)) for k in (8, 12)] for _ in range(200)]
-    frame = pl.DataFrame({"answers": answers, "scores": [[1, 1] if i % 2 else [1, 2] for i in range(200)]})
-    found = audit(read_pairs(frame, pairs=["answers"], scores=["scores"]), Settings(thorough=False, baseline=False))
+    frame = pl.DataFrame(
+        {"answers": answers, "scores": [[1, 1] if i % 2 else [1, 2] for i in range(200)]}
+    )
+    found = audit(
+        read_pairs(frame, pairs=["answers"], scores=["scores"]),
+        Settings(thorough=False, baseline=False),
+    )
     assert found.pairs is not None and sum(found.pairs.pairs.values()) == 200
     assert not {"contradiction", "position"} & {finding.kind for finding in found.findings}

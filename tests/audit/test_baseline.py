@@ -35,7 +35,9 @@ def test_predicts_as_scikit_learn_does(classes: int, weighted: bool) -> None:
 def test_prefers_as_scikit_learn_does() -> None:
     rng = np.random.default_rng(0)
     leaning = np.exp(rng.normal(0, 0.5, (2, 50)))
-    train, test = (sp.csr_array(rng.poisson(leaning[np.arange(n) % 2] / 4).astype(float)) for n in (300, 200))
+    train, test = (
+        sp.csr_array(rng.poisson(leaning[np.arange(n) % 2] / 4).astype(float)) for n in (300, 200)
+    )
     tfidf = TfidfTransformer(sublinear_tf=True).fit(train)
     x, y = (tfidf.transform(counts) for counts in (train, test))
     difference = x[::2] - x[1::2]
@@ -43,10 +45,14 @@ def test_prefers_as_scikit_learn_does() -> None:
     model.fit(sp.vstack([difference, -difference]), np.repeat([1, 0], 150))
     expected = float(np.mean(model.decision_function(y[::2] - y[1::2]) > 0))
     nothing = np.zeros(300, dtype=np.int64)
-    assert list(baseline._accuracies(train, test, nothing, nothing, np.ones(300), [1.0], single=False)) == [expected]
+    assert list(
+        baseline._accuracies(train, test, nothing, nothing, np.ones(300), [1.0], single=False)
+    ) == [expected]
 
 
-def test_a_helper_started_early_answers_once_and_ends_with_us(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_helper_started_early_answers_once_and_ends_with_us(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     helper = Helper("task/baseline.py", "no comparison")
     helper.start()
     first = helper._waiting

@@ -18,14 +18,15 @@ from tokensieve.auditing.masking import mask_texts
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
 from tokensieve.errors import InputError
-from tokensieve.text.corpus import read_corpus
-from tokensieve.text.split import split_corpus
+from tokensieve.read.corpus import read_corpus
+from tokensieve.read.split import split_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import tokenize
 
 
 @pytest.mark.parametrize(
-    ("written", "difference", "share"), [("0.9@1%", 0.9, 0.01), ("0.8", 0.8, 0.01), (".5@0.2", 0.5, 0.2), ("0@0", 0, 0)]
+    ("written", "difference", "share"),
+    [("0.9@1%", 0.9, 0.01), ("0.8", 0.8, 0.01), (".5@0.2", 0.5, 0.2), ("0@0", 0, 0)],
 )
 def test_the_written_form(written: str, difference: float, share: float) -> None:
     budget = Budget.parse(written)
@@ -33,7 +34,9 @@ def test_the_written_form(written: str, difference: float, share: float) -> None
     assert Budget.parse(str(budget)) == budget
 
 
-@pytest.mark.parametrize("written", ["", "1@1%", "0.9@", "0.9@1%%", "0.9@2", "much", "-0.5", "0.9@1% ;x"])
+@pytest.mark.parametrize(
+    "written", ["", "1@1%", "0.9@", "0.9@1%%", "0.9@2", "much", "-0.5", "0.9@1% ;x"]
+)
 def test_other_forms_are_refused(written: str) -> None:
     with pytest.raises(InputError, match=r"0\.9@1%|choose from shortcut"):
         Budget.parse(written)
@@ -56,16 +59,28 @@ def test_what_exceeds_and_where() -> None:
     )
     assert found.over_budget["token"].to_list() == [reviews.shortcut]
     words = tokenize(reviews.texts, WordTokenizer())
-    held = {k for k, text in enumerate(WordTokenizer().split(reviews.texts), 1) if reviews.shortcut in text}
+    held = {
+        k
+        for k, text in enumerate(WordTokenizer().split(reviews.texts), 1)
+        if reviews.shortcut in text
+    }
     assert words.n_documents == len(labels)
     review = found.to_review
     assert set(review["row"].to_list()) == held and set(review["part"]) == {"train", "test"}
     for row in review.iter_rows(named=True):
         assert row["label"] == labels[row["row"] - 1]
     assert found.to_dict()["over_budget"][0]["token"] == reviews.shortcut
-    for written, over in (("shortcut=0", ("shortcut",)), ("shortcut=100%", ()), ("shortcut=800", ())):
+    for written, over in (
+        ("shortcut=0", ("shortcut",)),
+        ("shortcut=100%", ()),
+        ("shortcut=800", ()),
+    ):
         limited = replace(found, settings=replace(found.settings, budget=Budget.parse(written)))
-        assert limited.exceeded == over and limited.fails == bool(over) and limited.over_budget.is_empty()
+        assert (
+            limited.exceeded == over
+            and limited.fails == bool(over)
+            and limited.over_budget.is_empty()
+        )
 
 
 @pytest.mark.slow
@@ -73,18 +88,27 @@ def test_a_budget_that_nothing_exceeds() -> None:
     reviews = demo_reviews(100, seed=3)
     how = Settings(baseline=False, thorough=False, validation_share=0.0, budget=Budget(0.9999, 0.5))
     calm = audit(read_corpus((reviews.texts.to_list(), reviews.labels.tolist())), how)
-    assert calm.over_budget.is_empty() and calm.to_review.is_empty() and calm.to_dict()["over_budget"] == []
+    assert (
+        calm.over_budget.is_empty()
+        and calm.to_review.is_empty()
+        and calm.to_dict()["over_budget"] == []
+    )
 
 
 @pytest.mark.slow
 @settings(deadline=None, derandomize=True)
 @given(
     texts=st.lists(
-        st.lists(st.sampled_from(["a", "B", "c", "don't", "<br>", ",", "😀", "İ"]), max_size=12), max_size=5
+        st.lists(st.sampled_from(["a", "B", "c", "don't", "<br>", ",", "😀", "İ"]), max_size=12),
+        max_size=5,
     ),
-    wanted=st.sets(st.sampled_from(["a", "a b", "b c", "c", "a a", "don't a"]), min_size=1, max_size=3),
+    wanted=st.sets(
+        st.sampled_from(["a", "a b", "b c", "c", "a a", "don't a"]), min_size=1, max_size=3
+    ),
 )
-def test_masked_texts_hold_none_of_the_tokens_and_all_else(texts: list[list[str]], wanted: set[str]) -> None:
+def test_masked_texts_hold_none_of_the_tokens_and_all_else(
+    texts: list[list[str]], wanted: set[str]
+) -> None:
     series = pl.Series([" ".join(text) for text in texts], dtype=pl.String)
     masked, changed = mask_texts(series, sorted(wanted), WordTokenizer())
     assert changed == sum(a != b for a, b in zip(series, masked, strict=True))
@@ -94,7 +118,9 @@ def test_masked_texts_hold_none_of_the_tokens_and_all_else(texts: list[list[str]
         assert not grams & wanted
         letters = iter(before)
         assert all(letter in letters for letter in after if letter != " ")
-        if not {word for gram in wanted for word in gram.split()} & set(WordTokenizer().split(pl.Series([before]))[0]):
+        if not {word for gram in wanted for word in gram.split()} & set(
+            WordTokenizer().split(pl.Series([before]))[0]
+        ):
             assert after == before
 
 
@@ -110,7 +136,9 @@ def test_bad_tokens_are_named() -> None:
 @pytest.mark.parametrize("suffix", fast_first(["jsonl", "csv", "tsv", "parquet"]))
 def test_fail_review_mask_and_audit_again(run: Run, tmp_path: Path, suffix: str) -> None:
     reviews = demo_reviews(800, seed=3)
-    data = pl.DataFrame({"id": np.arange(len(reviews.texts)), "body": reviews.texts, "y": reviews.labels})
+    data = pl.DataFrame(
+        {"id": np.arange(len(reviews.texts)), "body": reviews.texts, "y": reviews.labels}
+    )
     data.write_csv(tmp_path / "a.csv")
     asked = ["--label", "y", "--no-baseline", "--no-pictures", "--fail-on", "0.85@5%", "--out"]
     status, out, _ = run("audit", "a.csv", *asked, "first")
@@ -119,7 +147,12 @@ def test_fail_review_mask_and_audit_again(run: Run, tmp_path: Path, suffix: str)
     assert not (tmp_path / "first/pictures").exists()
     over = json.loads((tmp_path / "first/summary.json").read_text())["over_budget"]
     assert [row["token"] for row in over] == [reviews.shortcut]
-    assert pl.read_csv(tmp_path / "first/over-budget.csv").columns == ["token", "part", "row", "label"]
+    assert pl.read_csv(tmp_path / "first/over-budget.csv").columns == [
+        "token",
+        "part",
+        "row",
+        "label",
+    ]
     status, _, said = run("mask", "a.csv", "--audit", "first", "--out", f"masked.{suffix}")
     assert status == 0 and "documents changed" in said
     assert run("audit", f"masked.{suffix}", *asked, "second")[0] == 0
@@ -138,12 +171,27 @@ def test_masking_keeps_other_columns_and_the_split(run: Run, tmp_path: Path) -> 
         }
     )
     frame.write_parquet(tmp_path / "a.parquet")
-    assert run("mask", "a.parquet", "--token", "good", "--token", "\U0001f600", "--out", "b.parquet")[0] == 0
+    assert (
+        run("mask", "a.parquet", "--token", "good", "--token", "\U0001f600", "--out", "b.parquet")[
+            0
+        ]
+        == 0
+    )
     back = pl.read_parquet(tmp_path / "b.parquet")
     assert back.schema == frame.schema and back["text"].to_list() == ["film", "foo bar", None]
-    status, _, said = run("mask", "a.parquet", "--token", "good", "--text", "n", "--out", "c.parquet")
-    assert status == 2 and "row 1: 'n' is 1, not text" in said and not (tmp_path / "c.parquet").exists()
-    lines = ['{"text": "good film"}', '{"text": "bad film", "late": [1, {"a": null}]}', '{"other": 1}']
+    status, _, said = run(
+        "mask", "a.parquet", "--token", "good", "--text", "n", "--out", "c.parquet"
+    )
+    assert (
+        status == 2
+        and "row 1: 'n' is 1, not text" in said
+        and not (tmp_path / "c.parquet").exists()
+    )
+    lines = [
+        '{"text": "good film"}',
+        '{"text": "bad film", "late": [1, {"a": null}]}',
+        '{"other": 1}',
+    ]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     assert run("mask", "a.jsonl", "--token", "good", "--out", "b.jsonl", "--text", "text")[0] == 0
     assert [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()] == [
@@ -152,7 +200,10 @@ def test_masking_keeps_other_columns_and_the_split(run: Run, tmp_path: Path) -> 
     reviews = demo_reviews(500, seed=2)
     masked, _ = mask_texts(reviews.texts, [reviews.shortcut], WordTokenizer())
     labels = reviews.labels.tolist()
-    rows = [split_corpus(read_corpus((texts.to_list(), labels))).rows for texts in (reviews.texts, masked)]
+    rows = [
+        split_corpus(read_corpus((texts.to_list(), labels))).rows
+        for texts in (reviews.texts, masked)
+    ]
     assert np.mean(np.isin(rows[0], rows[1])) > 0.98
 
 

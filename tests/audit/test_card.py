@@ -29,7 +29,9 @@ def test_the_card_is_what_scikit_learn_counts(classes: int) -> None:
     card = ModelCard.of(f, test, np.asarray([3, 1, 2, 2][:classes]))
     y, said, p = test.labels, decide(f), probabilities(f)
     assert (card.confusion == confusion_matrix(y, said)).all()
-    np.testing.assert_allclose([s.value for s in card.precision], precision_score(y, said, average=None))
+    np.testing.assert_allclose(
+        [s.value for s in card.precision], precision_score(y, said, average=None)
+    )
     np.testing.assert_allclose([s.value for s in card.recall], recall_score(y, said, average=None))
     assert card.log_loss == pytest.approx(log_loss(y, p))
     prior = np.asarray([3, 1, 2, 2][:classes]) / sum([3, 1, 2, 2][:classes])
@@ -37,14 +39,18 @@ def test_the_card_is_what_scikit_learn_counts(classes: int) -> None:
     sure, error = p.max(axis=1), 0.0
     for row in card.calibration.iter_rows(named=True):
         inside = (sure >= row["low"]) & ((sure < row["high"]) | (row["high"] == 1))
-        assert row["documents"] == inside.sum() and row["confidence"] == pytest.approx(sure[inside].mean())
+        assert row["documents"] == inside.sum() and row["confidence"] == pytest.approx(
+            sure[inside].mean()
+        )
         assert row["accuracy"] == pytest.approx((y == said)[inside].mean())
         error += abs(sure[inside].mean() - (y == said)[inside].mean()) * inside.sum() / len(y)
     assert card.calibration_error == pytest.approx(error) and card.calibration.height <= BINS
     length = test.matrix.sum(axis=1)
     for row in card.lengths.iter_rows(named=True):
         inside = (length >= row["low"]) & (length <= row["high"])
-        assert row["documents"] == inside.sum() and row["accuracy"] == pytest.approx((y == said)[inside].mean())
+        assert row["documents"] == inside.sum() and row["accuracy"] == pytest.approx(
+            (y == said)[inside].mean()
+        )
     assert card.lengths["documents"].sum() == card.calibration["documents"].sum() == len(y)
     assert card.curve.is_empty()
 

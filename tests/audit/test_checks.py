@@ -30,7 +30,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
         exec(code[1].replace(without, ""), names)
         entry = EntryPoint("shouting", "your_package:Shouting", "tokensieve.checks")
         monkeypatch.setattr(EntryPoint, "load", lambda _: names["Shouting"])
-        monkeypatch.setattr(checks, "entry_points", lambda group: [entry] if group == "tokensieve.checks" else [])
+        monkeypatch.setattr(
+            checks, "entry_points", lambda group: [entry] if group == "tokensieve.checks" else []
+        )
         checks.registry.cache_clear()
 
     yield installed
@@ -43,7 +45,9 @@ def documents(loud: int) -> pl.DataFrame:
     return pl.DataFrame({"text": texts, "label": [i % 2 for i in range(100)]})
 
 
-def test_the_example_of_the_documentation_finds_is_shown_and_fails_on_demand(install: Callable[[str], None]) -> None:
+def test_the_example_of_the_documentation_finds_is_shown_and_fails_on_demand(
+    install: Callable[[str], None],
+) -> None:
     install("")
     limit = Budget.parse("shouting=5%,leak=0")
     found = audit(
@@ -53,7 +57,9 @@ def test_the_example_of_the_documentation_finds_is_shown_and_fails_on_demand(ins
         label="label",
     )
     one = next(finding for finding in found.findings if finding.kind == "shouting")
-    assert "are written entirely in capitals" in one.headline and one.documents == one.rows.height > 10
+    assert (
+        "are written entirely in capitals" in one.headline and one.documents == one.rows.height > 10
+    )
     assert found.exceeded == ("shouting",) and found.fails
     assert one.headline in str(found.findings_dict()) and one.title == "Shouting"
     assert one.headline in page(found.report(), {}) and one.action in page(found.report(), {})
@@ -66,10 +72,17 @@ def test_the_example_of_the_documentation_finds_is_shown_and_fails_on_demand(ins
 def test_documents_of_a_finding_may_be_a_mask(install: Callable[[str], None]) -> None:
     install(".arg_true().to_numpy()")
     found = audit(
-        documents(20), Settings(baseline=False, thorough=False, validation_share=0.0), text="text", label="label"
+        documents(20),
+        Settings(baseline=False, thorough=False, validation_share=0.0),
+        text="text",
+        label="label",
     )
     one = next(finding for finding in found.findings if finding.kind == "shouting")
-    assert one.documents == one.rows.height and one.rows["row"].is_unique().all() and one.rows["row"].max() <= 20
+    assert (
+        one.documents == one.rows.height
+        and one.rows["row"].is_unique().all()
+        and one.rows["row"].max() <= 20
+    )
 
 
 def test_without_the_package_its_name_is_unknown() -> None:
@@ -83,12 +96,19 @@ def all_checks() -> str:
 
 
 def test_the_documentation_lists_every_check_as_it_is() -> None:
-    assert all_checks() in PAGE.read_text(), "python tests/audit/test_checks.py writes the end of docs/checks.md"
+    assert all_checks() in PAGE.read_text(), (
+        "python tests/audit/test_checks.py writes the end of docs/checks.md"
+    )
 
 
 def test_every_check_says_what_it_looks_for_and_what_to_do() -> None:
     for check in checks.registry():
-        assert check.name.islower() and check.title and check.about.endswith(".") and check.action.endswith(".")
+        assert (
+            check.name.islower()
+            and check.title
+            and check.about.endswith(".")
+            and check.action.endswith(".")
+        )
     assert {
         "shortcut",
         "leak",
@@ -102,8 +122,12 @@ def test_every_check_says_what_it_looks_for_and_what_to_do() -> None:
     } <= {check.name for check in checks.registry()}
 
 
-@pytest.mark.parametrize("fault", ['title = "Shouting"', "share = Share.count(loud.sum(), len(texts))"])
-def test_a_fault_of_another_packages_check_is_said_to_be_its(fault: str, install: Callable[[str], None]) -> None:
+@pytest.mark.parametrize(
+    "fault", ['title = "Shouting"', "share = Share.count(loud.sum(), len(texts))"]
+)
+def test_a_fault_of_another_packages_check_is_said_to_be_its(
+    fault: str, install: Callable[[str], None]
+) -> None:
     install(fault)
     with pytest.raises((InputError, NameError)) as caught:
         audit(documents(20), QUICK, text="text", label="label")

@@ -22,9 +22,9 @@ from calls import Run, fast_first, undrawn
 from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
 from tokensieve.auditing.compare import _Saved
 from tokensieve.auditing.settings import CompareSettings
-from tokensieve.blocks import Picture
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import Share
+from tokensieve.report.blocks import Picture
 from tokensieve.report.html import page as html_page
 from tokensieve.text.counts import Counts
 
@@ -43,7 +43,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory, reviews: tuple[list[str], 
     texts, labels = reviews
     home = tmp_path_factory.mktemp("compare")
     turned = [
-        re.sub("tablet", "it", text) + (" leaked" if y == "good" and i % 2 else "") + (" really" if y == "bad" else "")
+        re.sub("tablet", "it", text)
+        + (" leaked" if y == "good" and i % 2 else "")
+        + (" really" if y == "bad" else "")
         for i, (text, y) in enumerate(zip(texts, labels, strict=True))
     ]
     with undrawn():
@@ -52,7 +54,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory, reviews: tuple[list[str], 
     return home
 
 
-def test_an_audit_and_itself_are_identical_and_other_intervals_are_not_paired(folders: Path) -> None:
+def test_an_audit_and_itself_are_identical_and_other_intervals_are_not_paired(
+    folders: Path,
+) -> None:
     same = compare_audits(folders / "before", folders / "before").report()
     assert same.verdict == "The two audits are identical."
     assert "Change in points" not in html_page(same, {})
@@ -60,11 +64,15 @@ def test_an_audit_and_itself_are_identical_and_other_intervals_are_not_paired(fo
     assert "as for independent test sets; too wide if they share documents" in page
 
 
-def test_the_change_in_points_agrees_with_the_accuracies_and_the_next_step_names_the_page(folders: Path) -> None:
+def test_the_change_in_points_agrees_with_the_accuracies_and_the_next_step_names_the_page(
+    folders: Path,
+) -> None:
     found = compare_audits(folders / "before", folders / "after")
     sides = [replace(found.before.accuracy, value=x) for x in (0.83732, 0.83071)]
     found = replace(
-        found, before=replace(found.before, accuracy=sides[0]), after=replace(found.after, accuracy=sides[1])
+        found,
+        before=replace(found.before, accuracy=sides[0]),
+        after=replace(found.after, accuracy=sides[1]),
     )
     page = html_page(replace(found, accuracy=(-0.00661, -0.031, 0.018)).report(), {})
     assert "83.7%" in page and "83.1%" in page and "−0.66" in page and "−3.10 to +1.80" in page
@@ -87,10 +95,14 @@ def test_what_was_planted_is_found(folders: Path) -> None:
     np.testing.assert_allclose(pair["p_value"], pair["p_value_right"], rtol=1e-4, atol=1e-12)
     same = compare_audits(folders / "before", folders / "before")
     assert same.changed().is_empty() and same.accuracy[0] == 0 and "no change" in repr(same)
-    assert [len(one.data["changes"]) for one in same.report().blocks if isinstance(one, Picture)] == [12]
+    assert [
+        len(one.data["changes"]) for one in same.report().blocks if isinstance(one, Picture)
+    ] == [12]
 
 
-def test_in_memory_and_from_its_folder_it_is_the_same(folders: Path, reviews: tuple[list[str], list[str]]) -> None:
+def test_in_memory_and_from_its_folder_it_is_the_same(
+    folders: Path, reviews: tuple[list[str], list[str]]
+) -> None:
     found = audit(reviews, QUICK)
     assert compare_audits(found, folders / "after").table.equals(
         compare_audits(folders / "before", folders / "after").table
@@ -99,12 +111,16 @@ def test_in_memory_and_from_its_folder_it_is_the_same(folders: Path, reviews: tu
 
 @settings(derandomize=True, deadline=None)
 @given(st.tuples(*[st.floats(-5, 5)] * 2), st.tuples(*[st.floats(0.01, 3)] * 4))
-def test_intervals_add_variances_and_p_agrees_with_them(middle: tuple[float, float], widths: tuple[float, ...]) -> None:
+def test_intervals_add_variances_and_p_agrees_with_them(
+    middle: tuple[float, float], widths: tuple[float, ...]
+) -> None:
     (e, f), (a, b, c, d) = middle, widths
-    delta, low, high, p_values = _Saved.mover(np.array([[e], [e - a], [e + b]]), np.array([[f], [f - c], [f + d]]))
-    assert (delta[0] - low[0]) ** 2 == pytest.approx(c**2 + b**2) and (high[0] - delta[0]) ** 2 == pytest.approx(
-        d**2 + a**2
+    delta, low, high, p_values = _Saved.mover(
+        np.array([[e], [e - a], [e + b]]), np.array([[f], [f - c], [f + d]])
     )
+    assert (delta[0] - low[0]) ** 2 == pytest.approx(c**2 + b**2) and (
+        high[0] - delta[0]
+    ) ** 2 == pytest.approx(d**2 + a**2)
     p = p_values[0]
     if min(abs(low[0]), abs(high[0])) > 1e-9:
         assert (p < 0.05) == (low[0] > 0 or high[0] < 0)
@@ -133,7 +149,11 @@ def test_false_discoveries_are_rare_and_intervals_cover(runs: int, most: int, le
         table = saved(rng, 400).differences(saved(rng, 600), ("b",))
         false += (table["q_value"] < 0.05).any()
         inside.append(((table["difference_low"] <= 0) & (table["difference_high"] >= 0)).mean())
-        changed = saved(rng, 400).differences(saved(rng, 600, lift=0.25), ("b",)).filter(pl.col("change") != "")
+        changed = (
+            saved(rng, 400)
+            .differences(saved(rng, 600, lift=0.25), ("b",))
+            .filter(pl.col("change") != "")
+        )
         planted += changed["token"].to_list()[:1] == ["t0"] and changed["change"][0] == "appeared"
     assert false <= most  # 5 % are expected at most
     assert 0.94 <= np.mean(inside) <= 0.999
@@ -145,17 +165,27 @@ def test_a_token_of_one_audit_has_changed_only_where_the_other_could_have_shown_
     large, small = saved(rng, 2000, lift=0.2), saved(rng, 2000)
     without = replace(small, tokens=small.tokens.filter(pl.col("token") != "t0"))
     row = without.differences(large, ("b",)).row(by_predicate=pl.col("token") == "t0", named=True)
-    assert row["change"] == "appeared" and row["effect_before"] is None and row["documents_before"] is None
-    tiny = replace(without, train=10)  # of 10 documents two may hold it unseen: that is more than here
+    assert (
+        row["change"] == "appeared"
+        and row["effect_before"] is None
+        and row["documents_before"] is None
+    )
+    tiny = replace(
+        without, train=10
+    )  # of 10 documents two may hold it unseen: that is more than here
     row = tiny.differences(large, ("b",)).row(by_predicate=pl.col("token") == "t0", named=True)
     assert row["change"] == "" and row["difference_low"] < 0 < row["difference_high"]
 
 
 def test_accuracy_is_compared_by_newcombes_interval() -> None:
     shares = Share.count(81, 263), Share.count(56, 244)
-    value, lower, upper, _ = _Saved.mover(*(np.array([one.value, one.low, one.high]) for one in shares))
+    value, lower, upper, _ = _Saved.mover(
+        *(np.array([one.value, one.low, one.high]) for one in shares)
+    )
     # Newcombe's own example: 81/263 − 56/244, method 10: 0.0004 to 0.1527 for the difference reversed
-    wilson = [stats.binomtest(k, n).proportion_ci(method="wilson") for k, n in ((81, 263), (56, 244))]
+    wilson = [
+        stats.binomtest(k, n).proportion_ci(method="wilson") for k, n in ((81, 263), (56, 244))
+    ]
     low = (56 / 244 - 81 / 263) - np.hypot(56 / 244 - wilson[1].low, wilson[0].high - 81 / 263)
     assert lower == pytest.approx(low, rel=1e-12) and lower == pytest.approx(-0.1529, abs=3e-3)
     assert lower < value < upper
@@ -170,11 +200,15 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         self.tags.append(tag)
-        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action")]
+        self.addresses += [
+            value or "" for name, value in attrs if name in ("src", "href", "action")
+        ]
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_command_writes_page_table_and_summary_and_fails_on_demand(folders: Path, run: Run) -> None:
+def test_the_command_writes_page_table_and_summary_and_fails_on_demand(
+    folders: Path, run: Run
+) -> None:
     both = [str(folders / "before"), str(folders / "after")]
     status, out, err = run("compare", *both)
     assert (status, err) == (0, "") and len(out.splitlines()) <= 50
@@ -182,10 +216,17 @@ def test_the_command_writes_page_table_and_summary_and_fails_on_demand(folders: 
     folder = Path("tokensieve-compare")
     assert {p.name for p in folder.iterdir()} == {"compare.csv", "summary.json", "report.html"}
     summary = json.loads((folder / "summary.json").read_text())
-    assert summary["changes"]["appeared"] >= 1 and summary["exceeded"] == [] and summary["accuracy"]["low"] <= 1
+    assert (
+        summary["changes"]["appeared"] >= 1
+        and summary["exceeded"] == []
+        and summary["accuracy"]["low"] <= 1
+    )
     text = (folder / "report.html").read_text()
     page = Page(text)
-    assert "no longer predicts the label" in re.search("<h1[^>]*>(.*?)</h1>", text)[1] and page.tags.count("img") == 1  # type: ignore[index]
+    assert (
+        "no longer predicts the label" in re.search("<h1[^>]*>(.*?)</h1>", text)[1]
+        and page.tags.count("img") == 1
+    )  # type: ignore[index]
     assert all(address.startswith(("#", "data:image/svg+xml")) for address in page.addresses)
     assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
     assert run("compare", *both, "--fail-on", "vanished=0,accuracy=99%", "-q")[:2] == (3, "")
@@ -195,7 +236,17 @@ def test_the_command_writes_page_table_and_summary_and_fails_on_demand(folders: 
 
 
 @pytest.mark.parametrize(
-    "written", ["", "x=1", "sign=", "sign=1%", "accuracy=2", "sign=1,sign=2", "sign=-1", "accuracy=1,accuracy=0"]
+    "written",
+    [
+        "",
+        "x=1",
+        "sign=",
+        "sign=1%",
+        "accuracy=2",
+        "sign=1,sign=2",
+        "sign=-1",
+        "accuracy=1,accuracy=0",
+    ],
 )
 def test_limits_of_another_form_are_refused(written: str) -> None:
     with pytest.raises(InputError, match="--fail-on"):
@@ -285,7 +336,9 @@ def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) 
         with pytest.raises(InputError, match=message):
             compare_audits(folders / "before", other)
     texts = [f"text {i % 2} number {i}" for i in range(40)]
-    audit((texts, [f"other{i % 2}" for i in range(40)]), QUICK).save(tmp_path / "other", pictures=False)
+    audit((texts, [f"other{i % 2}" for i in range(40)]), QUICK).save(
+        tmp_path / "other", pictures=False
+    )
     with pytest.raises(InputError, match="share no classes"):
         compare_audits(folders / "before", tmp_path / "other")
 
@@ -298,23 +351,43 @@ def test_the_page_holds_both_audits_findings_and_what_stayed(folders: Path, tmp_
         set(one.tokens.filter((pl.col("q_value") < 0.05) & (pl.col("class") == "good"))["token"])
         for one in (found.before, found.after)
     ]
-    assert set(kept) == carries[0] & carries[1] - set(found.changed()["token"]) and len(kept) == len(set(kept)) > 1
-    one = {"kind": "shortcut", "severity": 0.2, "class": "good", "tokens": ["<b>tablet"], "documents": 9}
+    assert (
+        set(kept) == carries[0] & carries[1] - set(found.changed()["token"])
+        and len(kept) == len(set(kept)) > 1
+    )
+    one = {
+        "kind": "shortcut",
+        "severity": 0.2,
+        "class": "good",
+        "tokens": ["<b>tablet"],
+        "documents": 9,
+    }
     one["evidence"] = {
-        name: {"found": 9, "of": 90, "value": 0.1, "low": 0.05, "high": 0.2} for name in ("documents", "decides")
+        name: {"found": 9, "of": 90, "value": 0.1, "low": 0.05, "high": 0.2}
+        for name in ("documents", "decides")
     }
     home = shutil.copytree(folders / "before", tmp_path / "a")
     (home / "SHA256SUMS").unlink()  # the findings are changed by hand
     one |= {"title": "Shortcut", "headline": "“<b>tablet” appears in 10.0% of documents"}
-    (home / "findings.json").write_text(json.dumps({"findings": [one, {**one, "title": "Leak across the split"}]}))
+    (home / "findings.json").write_text(
+        json.dumps({"findings": [one, {**one, "title": "Leak across the split"}]})
+    )
     html = html_page(compare_audits(home, folders / "after").report(), {})
     assert "“&lt;b&gt;tablet” appears in 10.0% of documents" in html and "<b>tablet" not in html
     assert "Leak across the split" in html
     of_kinds = replace(found, before=replace(found.before, findings={"labels": 1}))
-    assert "Labels to check" in (page := html_page(of_kinds.report(), {})) and "Preferences to check" not in page
+    assert (
+        "Labels to check" in (page := html_page(of_kinds.report(), {}))
+        and "Preferences to check" not in page
+    )
     (home / "findings.json").unlink()
     assert compare_audits(home, folders / "after").before.headlines == ()
-    for damage in ({"kind": 3}, {"evidence": {"x": {"found": 9, "of": 9}}}, {"severity": "high"}, {"tokens": 7}):
+    for damage in (
+        {"kind": 3},
+        {"evidence": {"x": {"found": 9, "of": 9}}},
+        {"severity": "high"},
+        {"tokens": 7},
+    ):
         (home / "findings.json").write_text(json.dumps({"findings": [one | damage]}))
         with pytest.raises(InputError, match=r"is damaged: findings\.json"):
             compare_audits(home, folders / "after")

@@ -10,7 +10,7 @@ from tokensieve.auditing.demo import NEUTRAL, PLACES, STRENGTHS, THINGS, Reviews
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.importance import Importance, token_importance
-from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus, read_corpus
 from tokensieve.text.vocabulary import count_corpus
 
 
@@ -40,7 +40,9 @@ def test_measured_posterior_differences_hold_the_truth_in_their_intervals_for_ab
         index = {token: s for s, token in enumerate(found.tokens)}
         for word, truth in reviews.strengths.items():
             s = index[word]
-            inside.append(found.posterior_interval[0][s, 1] <= truth <= found.posterior_interval[1][s, 1])
+            inside.append(
+                found.posterior_interval[0][s, 1] <= truth <= found.posterior_interval[1][s, 1]
+            )
             errors.append(found.posterior_difference[s, 1] - truth)
     assert 0.90 < np.mean(inside) < 0.99
     assert abs(np.mean(errors)) < 0.02
@@ -73,6 +75,8 @@ def test_negation_turns_a_word_round(n: int, strong: float) -> None:
 def test_the_shortcut_heads_the_list_of_suspects(seed: int) -> None:
     reviews = demo_reviews(800, seed)
     names = np.where(reviews.labels == 1, "positive", "negative").tolist()
-    found = audit(read_corpus((reviews.texts.to_list(), names)), Settings(seed=seed, baseline=False))
+    found = audit(
+        read_corpus((reviews.texts.to_list(), names)), Settings(seed=seed, baseline=False)
+    )
     assert (found.findings[0].tokens[0], found.findings[0].label) == (reviews.shortcut, "positive")
     assert found.test_accuracy > found.majority_accuracy + 0.2

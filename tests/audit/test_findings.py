@@ -27,14 +27,14 @@ from tokensieve.auditing.masking import mask_texts
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
-from tokensieve.blocks import Picture, Text
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import Share
 from tokensieve.model.fit import fit, refit
 from tokensieve.model.settings import TrainSettings
+from tokensieve.read import stored_texts
+from tokensieve.read.corpus import read_corpus
+from tokensieve.report.blocks import Picture, Text
 from tokensieve.report.live import context
-from tokensieve.text import spill
-from tokensieve.text.corpus import read_corpus
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
@@ -59,7 +59,8 @@ def in_share(share: float, label: int, change: Callable[[str], str]) -> Plant:
 
 def audited(texts: list[str], labels: list[str], thorough: bool = False, ngrams: int = 1) -> Audit:
     return audit(
-        read_corpus((texts, labels)), Settings(baseline=False, thorough=thorough, ngrams=ngrams, validation_share=0.0)
+        read_corpus((texts, labels)),
+        Settings(baseline=False, thorough=thorough, ngrams=ngrams, validation_share=0.0),
     )
 
 
@@ -75,7 +76,11 @@ def anywhere(text: str, word: str, rng: np.random.Generator) -> str:
 
 
 PLANTS = {
-    "rating": (in_share(0.1, 1, lambda t: f"{t} I give it 9/10 overall and would return."), {"9/10"}, Sign.NUMBER),
+    "rating": (
+        in_share(0.1, 1, lambda t: f"{t} I give it 9/10 overall and would return."),
+        {"9/10"},
+        Sign.NUMBER,
+    ),
     "address": (
         in_share(0.08, 0, lambda t: f"{t} See www.shop.com/item.aspx?full=quote for it."),
         {"www.shop.com/item.aspx?full=quote"},
@@ -109,26 +114,37 @@ def test_what_a_phrase_explains_neither_dilutes_its_finding_nor_is_another() -> 
     assert first.kind == "shortcut" and "sent" in first.tokens and first.level == "high"
     assert not {"phone", "my", "my phone", "⟨no final stop⟩"} & set(first.tokens)
     assert first.evidence["decides"].value > 0.97
-    assert not [finding for finding in others if finding.kind in ("shortcut", "shift", "association")]
+    assert not [
+        finding for finding in others if finding.kind in ("shortcut", "shift", "association")
+    ]
 
 
 def test_a_value_of_another_column_that_is_linked_to_a_class_is_a_finding() -> None:
     texts, labels = reviews(1200, 2)
     rng = np.random.default_rng(0)
     agents = [
-        rng.choice(["jo", "al", "mi"], p=[0.6, 0.2, 0.2] if label == "good" else [0.18, 0.41, 0.41]) for label in labels
+        rng.choice(["jo", "al", "mi"], p=[0.6, 0.2, 0.2] if label == "good" else [0.18, 0.41, 0.41])
+        for label in labels
     ]
     frame = pl.DataFrame({"text": texts, "label": labels, "handled by": agents})
     [found] = [
         finding
-        for finding in audit(frame, Settings(baseline=False, thorough=False, columns=["handled by"])).findings
+        for finding in audit(
+            frame, Settings(baseline=False, thorough=False, columns=["handled by"])
+        ).findings
         if finding.kind == "association"
     ]
-    assert found.tokens[0] == "handled_by:jo" and found.label == "good" and "a value of another column" in found.details
+    assert (
+        found.tokens[0] == "handled_by:jo"
+        and found.label == "good"
+        and "a value of another column" in found.details
+    )
     assert "balance the classes across the values of that column" in found.action
 
 
-@pytest.mark.parametrize(("name", "related"), [("zeb", True), ("be_zebra", True), ("zebu", True), ("ze", False)])
+@pytest.mark.parametrize(
+    ("name", "related"), [("zeb", True), ("be_zebra", True), ("zebu", True), ("ze", False)]
+)
 def test_words_related_to_the_name_of_their_class_are_no_shortcut(name: str, related: bool) -> None:
     texts, labels = reviews(800, 1, PLANTS["a word anywhere"][0])
     found = audited(texts, [name if label == "good" else label for label in labels]).findings
@@ -140,11 +156,16 @@ def test_a_planted_word_bears_its_sign_and_an_ordinary_one_none(name: str) -> No
     plant, words, sign = PLANTS[name]
     texts, labels = reviews(300, 1, plant)
     for word, expected in ((min(words), None if sign is Sign.ALONE else sign), ("good", None)):
-        documents = np.flatnonzero([word in tokens for tokens in WordTokenizer().split(pl.Series("text", texts))])
-        assert len(documents) > 5
-        assert (expected in Sign.of_each([word], [documents], read_corpus((texts, labels)), WordTokenizer())[0][0]) is (
-            expected is not None
+        documents = np.flatnonzero(
+            [word in tokens for tokens in WordTokenizer().split(pl.Series("text", texts))]
         )
+        assert len(documents) > 5
+        assert (
+            expected
+            in Sign.of_each([word], [documents], read_corpus((texts, labels)), WordTokenizer())[0][
+                0
+            ]
+        ) is (expected is not None)
 
 
 def test_a_percentage_is_a_number_and_no_code() -> None:
@@ -159,8 +180,16 @@ def test_a_percentage_is_a_number_and_no_code() -> None:
 
 
 FORMS = {
-    "three trailing spaces": (in_share(0.1, 1, lambda t: f"{t}   "), {"⟨3+ spaces⟩", "⟨trailing spaces⟩"}, "good"),
-    "a final ...": (in_share(0.1, 0, lambda t: t.rstrip(".") + "..."), {'⟨ends "..."⟩', "⟨...⟩"}, "bad"),
+    "three trailing spaces": (
+        in_share(0.1, 1, lambda t: f"{t}   "),
+        {"⟨3+ spaces⟩", "⟨trailing spaces⟩"},
+        "good",
+    ),
+    "a final ...": (
+        in_share(0.1, 0, lambda t: t.rstrip(".") + "..."),
+        {'⟨ends "..."⟩', "⟨...⟩"},
+        "bad",
+    ),
 }
 
 
@@ -169,14 +198,22 @@ def test_planted_formatting_is_the_first_shortcut_and_in_the_model(name: str) ->
     plant, tokens, label = FORMS[name]
     found = audited(*reviews(1500, 1, plant))
     first, *others = [f for f in found.findings if f.kind == "shortcut"]
-    assert set(first.tokens) == tokens and first.label == label and first.signs == (Sign.FORMATTING.value,)
+    assert (
+        set(first.tokens) == tokens
+        and first.label == label
+        and first.signs == (Sign.FORMATTING.value,)
+    )
     assert first is found.findings[0] and not others and first.evidence["decides"].low > 0.9
     assert first.examples and all(
         f"{e.before}{e.token}{e.after}".endswith(("...", "   ")) and e.token for e in first.examples
     )
     assert "mask" not in first.action and "--no-formatting" in first.action
     rows = found.tokens.filter(pl.col("token").is_in(list(tokens)) & (pl.col("class") == label))
-    assert rows.height == 2 and (rows["value"] > 0).all() and (rows["quadrant"] == "carries the label, attended").all()
+    assert (
+        rows.height == 2
+        and (rows["value"] > 0).all()
+        and (rows["quadrant"] == "carries the label, attended").all()
+    )
 
 
 @pytest.mark.parametrize("name", fast_first(FORMS))
@@ -244,7 +281,10 @@ def test_contradictions_are_counted_with_their_rows(whole: Audit) -> None:
 def test_accuracy_without_the_shortcut_is_that_of_data_that_never_had_it(whole: Audit) -> None:
     assert whole.honest_accuracy is not None
     every, without = whole.honest_accuracy
-    assert every.value == pytest.approx(whole.test_accuracy) and every.of == without.of == whole.documents["test"]
+    assert (
+        every.value == pytest.approx(whole.test_accuracy)
+        and every.of == without.of == whole.documents["test"]
+    )
     assert without.low < every.value and without.value <= every.value
     assert (
         whole.without_shortcuts.startswith("Trained without ")
@@ -258,7 +298,9 @@ def test_a_leak_names_both_sides() -> None:
     frame = pl.DataFrame({"text": texts, "label": labels, "part": ["train"] * 400 + ["test"] * 220})
     found = audit(
         read_corpus(frame, split="part"),
-        Settings(baseline=False, thorough=False, validation_share=0.0, budget=Budget.parse("leak=19")),
+        Settings(
+            baseline=False, thorough=False, validation_share=0.0, budget=Budget.parse("leak=19")
+        ),
     )
     leak = next(f for f in found.findings if f.kind == "leak")
     assert leak.documents == 20 and leak.evidence["test"].of == 220
@@ -271,45 +313,73 @@ def test_a_leak_shows_each_copy_with_its_twin_and_formatting_is_marked_where_it_
     train, test = reviews(300, 4), reviews(100, 5)
     texts = [*train[0], *test[0], *(f"{text} Indeed." for text in train[0][:5])]
     frame = pl.DataFrame(
-        {"text": texts, "label": [*train[1], *test[1], *train[1][:5]], "part": ["train"] * 300 + ["test"] * 105}
+        {
+            "text": texts,
+            "label": [*train[1], *test[1], *train[1][:5]],
+            "part": ["train"] * 300 + ["test"] * 105,
+        }
     )
     leak = next(
-        f for f in audit(read_corpus(frame, split="part"), Settings(baseline=False)).findings if f.kind == "leak"
+        f
+        for f in audit(read_corpus(frame, split="part"), Settings(baseline=False)).findings
+        if f.kind == "leak"
     )
-    assert leak.details[0].startswith("none is an exact copy of a training document; all 5 share at least 80% of their")
+    assert leak.details[0].startswith(
+        "none is an exact copy of a training document; all 5 share at least 80% of their"
+    )
     rows = [one.row for one in leak.examples]
     assert len(rows) == 4 and [row - 400 for row in rows[::2]] == rows[1::2]
     assert Formatting.place("We paid 5 € or $7.", "⟨sum of money⟩") == (8, 11)
     assert Formatting.place("é! No. Yes!  ", '⟨ends "!"⟩') == (10, 11)
-    assert Formatting.place("Say (@name).", "⟨@name⟩") == (5, 7) and Formatting.place("him.", '⟨ends "."⟩') == (3, 4)
-    assert Formatting.place("a! b!", "⟨length 0–5⟩") is None and Formatting.place("a", "⟨no final stop⟩") is None
+    assert Formatting.place("Say (@name).", "⟨@name⟩") == (5, 7) and Formatting.place(
+        "him.", '⟨ends "."⟩'
+    ) == (3, 4)
+    assert (
+        Formatting.place("a! b!", "⟨length 0–5⟩") is None
+        and Formatting.place("a", "⟨no final stop⟩") is None
+    )
 
 
-def test_label_issues_say_which_rows_of_their_file_they_are_and_the_page_that_no_shortcut_was_found() -> None:
+def test_label_issues_say_which_rows_of_their_file_they_are_and_the_page_that_no_shortcut_was_found() -> (
+    None
+):
     found = audited(*reviews(400, 3), thorough=True)
     (finding,) = found.findings
     n, listed = finding.documents, found.label_issues
-    assert 1 < n < listed.height and (listed["margin"][:n] >= 0.8).all() and (listed["margin"][n:] < 0.8).all()
-    assert finding.action.endswith(f"These are the first {n} of its {listed.height} rows; the others are less certain.")
+    assert (
+        1 < n < listed.height
+        and (listed["margin"][:n] >= 0.8).all()
+        and (listed["margin"][n:] < 0.8).all()
+    )
+    assert finding.action.endswith(
+        f"These are the first {n} of its {listed.height} rows; the others are less certain."
+    )
     assert finding.level == "low" and (report := found.report()).verdict.startswith(
         f"No shortcut was found; {n} training documents ("
     )
-    assert not [block for block in report.blocks if isinstance(block, Text) and "No shortcut" in block.text]
+    assert not [
+        block for block in report.blocks if isinstance(block, Text) and "No shortcut" in block.text
+    ]
 
 
 def test_flipped_labels_lead_the_list() -> None:
     texts, labels = reviews(800, 6)
     texts = [
-        f"{t} {'wonderful superb' if y == 'good' else 'terrible awful'}" for t, y in zip(texts, labels, strict=True)
+        f"{t} {'wonderful superb' if y == 'good' else 'terrible awful'}"
+        for t, y in zip(texts, labels, strict=True)
     ]
     flipped = set(np.random.default_rng(0).choice(800, 20, replace=False).tolist())
-    turned = [("bad" if y == "good" else "good") if i in flipped else y for i, y in enumerate(labels)]
+    turned = [
+        ("bad" if y == "good" else "good") if i in flipped else y for i, y in enumerate(labels)
+    ]
     found = audited(texts, turned, thorough=True)
     top = found.label_issues.head(15)
     assert np.mean([row - 1 in flipped for row in top["row"]]) > 0.9
     assert (top["label"] != top["looks_like"]).all() and top["margin"].is_sorted(descending=True)
     issues = next(f for f in found.findings if f.kind == "labels")
-    assert 12 <= issues.documents <= 30 and all(e.looks_like and e.looks_like != e.label for e in issues.examples)
+    assert 12 <= issues.documents <= 30 and all(
+        e.looks_like and e.looks_like != e.label for e in issues.examples
+    )
 
 
 def test_confident_issues_against_a_loop() -> None:
@@ -324,7 +394,9 @@ def test_confident_issues_against_a_loop() -> None:
             if p[i, k] > p[i, labels[i]]:
                 expected[i] = (k, p[i, k] - p[i, labels[i]])
     found = LabelIssues.issues(p, labels)
-    assert dict(zip(found[0].tolist(), found[1].tolist(), strict=True)) == {i: k for i, (k, _) in expected.items()}
+    assert dict(zip(found[0].tolist(), found[1].tolist(), strict=True)) == {
+        i: k for i, (k, _) in expected.items()
+    }
     assert found[2] == pytest.approx(sorted((m for _, m in expected.values()), reverse=True))
 
 
@@ -338,7 +410,9 @@ def test_information_against_its_definition() -> None:
     for s in range(5):
         joint = np.array([[np.mean((x[:, s] == a) & (y == b)) for b in (0, 1)] for a in (0, 1)])
         free = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-        expected = sum(p * np.log2(p / q) for p, q in zip(joint.ravel(), free.ravel(), strict=True) if p > 0)
+        expected = sum(
+            p * np.log2(p / q) for p, q in zip(joint.ravel(), free.ravel(), strict=True) if p > 0
+        )
         assert found[s] == pytest.approx(expected)
 
 
@@ -347,7 +421,9 @@ def test_findings_are_ranked_and_are_json(whole: Audit) -> None:
     order = [(levels.index(f.level), f.kind in DESCRIPTIVE, -f.severity) for f in whole.findings]
     assert order == sorted(order) and whole.findings[0].level != "low"
     written = json.loads(json.dumps(whole.findings_dict()))
-    assert [entry["kind"] for entry in written["findings"]] == [finding.kind for finding in whole.findings]
+    assert [entry["kind"] for entry in written["findings"]] == [
+        finding.kind for finding in whole.findings
+    ]
     rows = whole.finding_rows()
     assert rows.columns == ["finding", "kind", "tokens", "part", "row", "label"]
     assert rows.filter(pl.col("finding") == 1).height == whole.findings[0].rows.height
@@ -355,14 +431,22 @@ def test_findings_are_ranked_and_are_json(whole: Audit) -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["shortcut=0.9@3%,leak=0,labels=1%", "leak=0", "labels=1%,empty=5", "shortcut=0.5@0.5%", "0.9@1%"]
+    "written",
+    [
+        "shortcut=0.9@3%,leak=0,labels=1%",
+        "leak=0",
+        "labels=1%,empty=5",
+        "shortcut=0.5@0.5%",
+        "0.9@1%",
+    ],
 )
 def test_limits_are_read_back(written: str) -> None:
     assert str(Budget.parse(written)) == written
 
 
 @pytest.mark.parametrize(
-    "written", ["leek=0", "leak=", "leak=0,leak=1", "labels=101%", "shortcut=1@1%", "shortcut=", "leak=-1"]
+    "written",
+    ["leek=0", "leak=", "leak=0,leak=1", "labels=101%", "shortcut=1@1%", "shortcut=", "leak=-1"],
 )
 def test_wrong_limits_are_refused_in_one_line(written: str) -> None:
     with pytest.raises(InputError) as problem:
@@ -372,7 +456,13 @@ def test_wrong_limits_are_refused_in_one_line(written: str) -> None:
 
 def test_a_limit_of_the_class_and_one_of_all_documents() -> None:
     table = pl.DataFrame(
-        {"token": ["x"], "class": ["a"], "documents": [6], "class_documents": [6], "posterior_difference": [0.99]}
+        {
+            "token": ["x"],
+            "class": ["a"],
+            "documents": [6],
+            "class_documents": [6],
+            "posterior_difference": [0.99],
+        }
     )
     sizes = {"a": 100, "b": 900}
     assert Budget.parse("shortcut=0.9@5%").exceeding(table, sizes).height == 1
@@ -403,8 +493,12 @@ def test_a_small_plant_is_found_even_if_a_label_is_wrong(exceptions: int) -> Non
     texts, labels = reviews(2000, 2)
     good = [i for i, label in enumerate(labels) if label == "good"]
     chosen = set(np.random.default_rng(0).choice(good, 55, replace=False).tolist())
-    labels = ["bad" if i in sorted(chosen)[:exceptions] else label for i, label in enumerate(labels)]
-    found = kinds(audited([middle(t, "zebra") if i in chosen else t for i, t in enumerate(texts)], labels))
+    labels = [
+        "bad" if i in sorted(chosen)[:exceptions] else label for i, label in enumerate(labels)
+    ]
+    found = kinds(
+        audited([middle(t, "zebra") if i in chosen else t for i, t in enumerate(texts)], labels)
+    )
     assert found["shortcut"].tokens == ("zebra",)
 
 
@@ -426,15 +520,27 @@ def test_ratings_are_one_finding_that_comes_first_although_they_come_with_the_su
     def plant(text: str, label: int, rng: np.random.Generator) -> str:
         rating = int(rng.integers(7, 10) if label else rng.integers(1, 4))
         words = ["superb", "delight"] if label else ["dreck", "garbage"]
-        return f"{middle(text, ' '.join(words))} {rating}/10 from me then" if rng.random() < 0.15 else text
+        return (
+            f"{middle(text, ' '.join(words))} {rating}/10 from me then"
+            if rng.random() < 0.15
+            else text
+        )
 
     texts, labels = reviews(1500, 5, plant)
     rng = np.random.default_rng(1)
     marks = [rng.random() < (0.2 if label == "good" else 0.12) for label in labels]
-    texts = [f"{text.rstrip('.')}!" if mark else text for text, mark in zip(texts, marks, strict=True)]
+    texts = [
+        f"{text.rstrip('.')}!" if mark else text for text, mark in zip(texts, marks, strict=True)
+    ]
     first, *others = audited(texts, labels).findings
-    assert first.kind == "shortcut" and {"7/10", "8/10", "9/10", "1/10", "2/10", "3/10"} <= set(first.tokens)
-    assert not [other for other in others if other.kind == "shortcut" and any("/10" in token for token in other.tokens)]
+    assert first.kind == "shortcut" and {"7/10", "8/10", "9/10", "1/10", "2/10", "3/10"} <= set(
+        first.tokens
+    )
+    assert not [
+        other
+        for other in others
+        if other.kind == "shortcut" and any("/10" in token for token in other.tokens)
+    ]
 
 
 def test_the_page_begins_with_the_class_of_its_first_picture() -> None:
@@ -443,7 +549,8 @@ def test_the_page_begins_with_the_class_of_its_first_picture() -> None:
     rng = np.random.default_rng(0)
     labels = rng.choice(list(words), 600, p=[0.25, 0.35, 0.4]).tolist()
     texts = [
-        " ".join(rng.permutation([*words[label].split(), *"we saw it there again today".split()])) for label in labels
+        " ".join(rng.permutation([*words[label].split(), *"we saw it there again today".split()]))
+        for label in labels
     ]
     coded = [
         f"{text} ref-{rng.integers(100, 999)}" if label == "a" and rng.random() < 0.4 else text
@@ -465,17 +572,24 @@ def test_topic_words_are_predictors_and_no_findings() -> None:
         "router_error": "router modem wifi signal cable error".split(),
         "parcel": "parcel courier delivery doorstep tracking postcode".split(),
     }
-    rng, frame = np.random.default_rng(1), "please can you help me with the new one at my home today".split()
+    rng, frame = (
+        np.random.default_rng(1),
+        "please can you help me with the new one at my home today".split(),
+    )
     labels = [str(name) for name in rng.choice(list(words), 1200)]
     texts = [
-        " ".join(rng.permutation([*rng.choice(words[label], 2, replace=False), *rng.choice(frame, 6)]))
+        " ".join(
+            rng.permutation([*rng.choice(words[label], 2, replace=False), *rng.choice(frame, 6)])
+        )
         for label in labels
     ]
     found = audited(texts, labels)
     assert not [f for f in found.findings if f.kind in ("shortcut", "association")]
     assert {"coin", "flip"} <= set(found.top("flip_coin", 6)["token"])
     marked = [
-        f"[TKT-{rng.integers(10_000, 99_999)}] {text}" if label == "parcel" and rng.random() < 0.3 else text
+        f"[TKT-{rng.integers(10_000, 99_999)}] {text}"
+        if label == "parcel" and rng.random() < 0.3
+        else text
         for text, label in zip(texts, labels, strict=True)
     ]
     first = next(f for f in audited(marked, labels).findings if f.kind == "shortcut")
@@ -485,17 +599,27 @@ def test_topic_words_are_predictors_and_no_findings() -> None:
 def test_identifiers_of_program_code_are_glued_to_their_neighbours_and_no_findings() -> None:
     """An invoice number glued to its letters stands out in letters, not among `self.loop` and `key=value`."""
     rng = np.random.default_rng(8)
-    own = {"net": ["loop", "socket", "transport", "future"], "doc": ["header", "charset", "payload", "boundary"]}
+    own = {
+        "net": ["loop", "socket", "transport", "future"],
+        "doc": ["header", "charset", "payload", "boundary"],
+    }
     both = ["value", "name", "item", "index", "result", "text", "data", "kind"]
     texts, labels = [], []
     for i in range(600):
         label = ("net", "doc")[i % 2]
         words = [*rng.choice(own[label], 2), *rng.choice(both, 4)]
         a, b, c, d, e, f = rng.permutation(words)
-        texts.append(f"def {c}_{i % 7}(self, {a}):\n    self.{b} = {c}.{d}[{e}]\n    return self.{f}({a}={b})")
+        texts.append(
+            f"def {c}_{i % 7}(self, {a}):\n    self.{b} = {c}.{d}[{e}]\n    return self.{f}({a}={b})"
+        )
         labels.append(label)
     found = audited(texts, labels)
-    accused = {token for finding in found.findings if finding.kind == "shortcut" for token in finding.tokens}
+    accused = {
+        token
+        for finding in found.findings
+        if finding.kind == "shortcut"
+        for token in finding.tokens
+    }
     assert not accused & {*own["net"], *own["doc"]}
     marked = [
         f"ref AB{rng.integers(1000, 9999)} {text}" if y == "net" and i % 5 == 0 else text
@@ -509,13 +633,19 @@ def test_a_rating_stays_an_artefact_if_those_who_write_one_have_words_of_their_o
     """In 25,000 film reviews ratings ranked behind 124 repeated texts."""
     rng = np.random.default_rng(5)
     # words with digits are not compared
-    plain, critics = ([name + a + b for a in "abcdefgh" for b in "ijkl"] for name in ("plain", "critic"))
+    plain, critics = (
+        [name + a + b for a in "abcdefgh" for b in "ijkl"] for name in ("plain", "critic")
+    )
     critics = critics[:12]
     texts, labels = [], ["bad" if bad else "good" for bad in rng.random(2000) < 0.5]
     for label in labels:
         words = list(rng.choice(plain, 12))
         if rng.random() < 0.1:
-            words = [*words[:6], *rng.choice(critics, 6), f"{rng.integers(1, 3) + 6 * (label == 'good')}/10"]
+            words = [
+                *words[:6],
+                *rng.choice(critics, 6),
+                f"{rng.integers(1, 3) + 6 * (label == 'good')}/10",
+            ]
         texts.append(" ".join(rng.permutation(words)))
     first = audited(texts, labels).findings[0]
     assert first.kind == "shortcut" and all("/10" in token for token in first.tokens)
@@ -531,12 +661,16 @@ def test_how_well_other_words_tell_a_token_is_that_of_fits_without_each_document
         said = np.empty(40)
         for i in range(40):
             rest = np.arange(40) != i
-            ridge = Ridge(alpha=1, fit_intercept=False).fit(kept[rest], (chosen - chosen.mean())[rest])
+            ridge = Ridge(alpha=1, fit_intercept=False).fit(
+                kept[rest], (chosen - chosen.mean())[rest]
+            )
             said[i] = ridge.predict(kept[[i]])[0]
         area = np.mean(said[chosen][:, None] > said[~chosen])
         near = (x - x.mean(axis=0)) @ (x - x.mean(axis=0)).T
         left_out = x[:, :without] if without else None
-        assert _area_of_others(np.linalg.inv(near + np.eye(40)), chosen, left_out) == pytest.approx(area, abs=1e-12)
+        assert _area_of_others(np.linalg.inv(near + np.eye(40)), chosen, left_out) == pytest.approx(
+            area, abs=1e-12
+        )
 
 
 def test_a_word_that_keeps_company_is_a_predictor_and_one_put_anywhere_is_a_finding() -> None:
@@ -554,7 +688,9 @@ def test_a_word_that_keeps_company_is_a_predictor_and_one_put_anywhere_is_a_find
         if label == "north" and rng.random() < 0.08:
             words.append("zebra")
         texts.append(" ".join(rng.permutation(words)))
-    found = [finding.tokens for finding in audited(texts, labels).findings if finding.kind == "shortcut"]
+    found = [
+        finding.tokens for finding in audited(texts, labels).findings if finding.kind == "shortcut"
+    ]
     assert found == [("zebra",)]
 
 
@@ -585,7 +721,9 @@ def test_a_shift_of_formatting_is_a_finding_where_it_decides_nothing() -> None:
     texts, labels = reviews(1200, 3)
     rng = np.random.default_rng(0)
     marks = [rng.random() < (0.2 if label == "good" else 0.06) for label in labels]
-    texts = [f"{text.rstrip('.')}!" if mark else text for text, mark in zip(texts, marks, strict=True)]
+    texts = [
+        f"{text.rstrip('.')}!" if mark else text for text, mark in zip(texts, marks, strict=True)
+    ]
     found = kinds(audited(texts, labels))
     assert '⟨ends "!"⟩' in found["shift"].tokens and "of the others" in found["shift"].headline
     assert not [token for token in found["shift"].tokens if "length" in token]
@@ -610,14 +748,20 @@ def test_a_text_that_was_repeated_is_evidence_once(copies: int) -> None:
     plant = in_share(0.1, 1, lambda text: f"{text} bit.ly/a1")
     texts, labels = reviews(700, 3, plant if copies == 1 else None)
     texts += ["So good to see you all, it was great, read on at bit.ly/a1 today"] * copies
-    named = {token for f in audited(texts, labels + ["good"] * copies).findings for token in f.tokens}
+    named = {
+        token for f in audited(texts, labels + ["good"] * copies).findings for token in f.tokens
+    }
     assert ("ly" in named) == (copies == 1)
 
 
 def test_a_phrase_of_common_words_in_few_documents_is_found() -> None:
     texts, labels = reviews(900, 4)
     rng, good = np.random.default_rng(1), [i for i, label in enumerate(labels) if label == "good"]
-    for words, documents in (("time people", rng.permutation(good)[:24]), ("time", range(120)), ("people", range(120))):
+    for words, documents in (
+        ("time people", rng.permutation(good)[:24]),
+        ("time", range(120)),
+        ("people", range(120)),
+    ):
         for i in documents:
             texts[i] = anywhere(texts[i], words, rng)
     (found,) = audited(texts, labels).findings
@@ -626,7 +770,11 @@ def test_a_phrase_of_common_words_in_few_documents_is_found() -> None:
 
 def test_fifteen_words_and_length_are_said_to_predict_so_much() -> None:
     found = audited(*reviews(500, 2), thorough=True)
-    assert found.few_words is not None and found.few_words[1] is not None and len(found.few_words[0]) == 15
+    assert (
+        found.few_words is not None
+        and found.few_words[1] is not None
+        and len(found.few_words[0]) == 15
+    )
     assert found.to_dict()["few_words"]["accuracy"]["of"] == found.documents["test"]
     assert "the 15 most informative words" in str(found.report())
     assert found.few_words[1].value > found.majority_accuracy
@@ -643,7 +791,10 @@ def test_a_mark_that_the_other_words_tell_is_part_of_the_subject() -> None:
     texts, labels = reviews(800, 6)
     about = [label == "good" and rng.random() < 0.15 for label in labels]
     words = [" ".join(rng.choice(own, 4)) if it else "" for it in about]
-    told = [f"{text} {more} (pq:{more[:3]})" if more else text for text, more in zip(texts, words, strict=True)]
+    told = [
+        f"{text} {more} (pq:{more[:3]})" if more else text
+        for text, more in zip(texts, words, strict=True)
+    ]
     assert "pq" not in shortcut_words(told, labels)
     put = rng.permutation(np.flatnonzero(np.array(labels) == "good"))[: sum(about)]
     marked = [f"{text} {more}" for text, more in zip(texts, words, strict=True)]
@@ -682,7 +833,10 @@ def test_news_of_one_event_share_names_and_are_no_groups() -> None:
 def test_names_made_of_words_of_their_subject_are_no_groups() -> None:
     """Among names of diagnoses and of openings a third "appeared to be grouped": variants of one name share its rare words, which
     tell the label in other names, too."""
-    rng, common = np.random.default_rng(0), "acute chronic left right mild severe early late".split()
+    rng, common = (
+        np.random.default_rng(0),
+        "acute chronic left right mild severe early late".split(),
+    )
     texts, labels = [], []
     for family in range(150):
         label = ("heart", "skin", "lung")[family % 3]
@@ -691,7 +845,9 @@ def test_names_made_of_words_of_their_subject_are_no_groups() -> None:
             texts.append(" ".join(rng.permutation([*name, *rng.choice(common, 2)])))
             labels.append(label)
     assert "groups" not in kinds(audited(texts, labels))
-    assert "groups" in kinds(audited(texts, np.repeat(rng.integers(0, 2, 150), 4).astype(str).tolist()))
+    assert "groups" in kinds(
+        audited(texts, np.repeat(rng.integers(0, 2, 150), 4).astype(str).tolist())
+    )
 
 
 def test_words_of_templates_are_no_shortcuts_and_a_word_put_anywhere_is() -> None:
@@ -701,12 +857,13 @@ def test_words_of_templates_are_no_shortcuts_and_a_word_put_anywhere_is() -> Non
         "login": "the reset link has expired|my password is wrong again|the code by sms never arrives|the username does not exist",
         "shipping": "my parcel has not arrived|the courier left it next door|tracking shows no update|the box was damaged",
     }
-    common = (
-        "please tell me what to do|i tried it twice today|my colleague has the same problem|thanks for your quick help"
-    )
+    common = "please tell me what to do|i tried it twice today|my colleague has the same problem|thanks for your quick help"
     labels = rng.choice(list(sentences), 700).tolist()
     texts = [
-        ". ".join(str(rng.choice((sentences[y] if rng.random() < 0.67 else common).split("|"))) for _ in range(k))
+        ". ".join(
+            str(rng.choice((sentences[y] if rng.random() < 0.67 else common).split("|")))
+            for _ in range(k)
+        )
         for y, k in zip(labels, rng.integers(1, 6, 700), strict=True)
     ]
     assert shortcut_words(texts, labels) == set()
@@ -726,18 +883,25 @@ def test_words_of_templates_are_no_shortcuts_and_a_word_put_anywhere_is() -> Non
     assert shortcut_words(beside, labels) == set()
 
 
-def test_a_word_that_the_first_part_of_a_stream_lacks_is_audited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_that_the_first_part_of_a_stream_lacks_is_audited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Of a file in the order of its labels: a word of the last class ended the audit."""
-    monkeypatch.setattr(spill, "DOCUMENTS", 200)
+    monkeypatch.setattr(stored_texts, "DOCUMENTS", 200)
     texts, labels = reviews(800, 1, PLANTS["a word anywhere"][0])
     frame = pl.DataFrame({"text": texts, "label": labels}).sort("label", maintain_order=True)
-    found = audit(frame, Settings(baseline=False, thorough=False), text="text", label="label", stream=True)
+    found = audit(
+        frame, Settings(baseline=False, thorough=False), text="text", label="label", stream=True
+    )
     assert "zebra" in found.top("good", 5)["token"].to_list()
 
 
 def test_what_most_words_of_short_questions_do_is_no_sign() -> None:
     """In questions of one pattern every word has its place, and "people", "year" and "country" were shortcuts by theirs."""
-    adjectives, nouns = "old new long blue north great".split(), "bridge wall tower library harbour palace".split()
+    adjectives, nouns = (
+        "old new long blue north great".split(),
+        "bridge wall tower library harbour palace".split(),
+    )
     things = [f"the {adjective} {noun}" for adjective in adjectives for noun in nouns]
     frames = {
         "place": ("where was {} built", "in which country was {} built"),
@@ -746,8 +910,15 @@ def test_what_most_words_of_short_questions_do_is_no_sign() -> None:
     }
     ends = ("", " please", " and by whom", " thanks", " i need it for school")
     asked = [(frame, label) for label, own in frames.items() for frame in own]
-    every = [(frame.format(thing) + end, label) for frame, label in asked for thing in things for end in ends]
-    texts, labels = zip(*(every[i] for i in np.random.default_rng(2).permutation(len(every))), strict=True)
+    every = [
+        (frame.format(thing) + end, label)
+        for frame, label in asked
+        for thing in things
+        for end in ends
+    ]
+    texts, labels = zip(
+        *(every[i] for i in np.random.default_rng(2).permutation(len(every))), strict=True
+    )
     accused = shortcut_words(list(texts), list(labels))
     assert not accused
     # no word keeps company here; one that stands between neighbours was put there
@@ -763,7 +934,12 @@ def test_one_field_that_predicts_as_well_as_both_is_a_finding() -> None:
     texts, labels = reviews(500, 4)
     premises = np.random.default_rng(0).permutation(texts).tolist()
     frame = pl.DataFrame({"premise": premises, "hypothesis": texts, "label": labels})
-    found = audit(frame, Settings(baseline=False, validation_share=0.0), text=["premise", "hypothesis"], label="label")
+    found = audit(
+        frame,
+        Settings(baseline=False, validation_share=0.0),
+        text=["premise", "hypothesis"],
+        label="label",
+    )
     alone = [f for f in found.findings if f.kind == "alone"]
     assert [f.headline.startswith("The field hypothesis alone predicts") for f in alone] == [True]
 
@@ -781,7 +957,9 @@ def test_a_shortcut_of_one_environment_names_it() -> None:
     first = next(f for f in found.findings if f.kind == "shortcut")
     assert any("in environment north" in line for line in first.details)
     rows = found.tokens.filter(pl.col("token") == "tablet")
-    assert set(rows["stability"]) == {"one environment"} and "unknown" in set(found.tokens["stability"])
+    assert set(rows["stability"]) == {"one environment"} and "unknown" in set(
+        found.tokens["stability"]
+    )
 
 
 @pytest.mark.slow
@@ -793,10 +971,14 @@ def test_what_masking_leaves_of_a_phrase_is_found_and_compare_says_so() -> None:
     assert "tablet" in whole.findings[0].tokens and "whole phrase" in whole.findings[0].action
     masked, _ = mask_texts(made.texts, ["tablet"], WordTokenizer())
     rest = audit(read_corpus((masked.to_list(), labels)), quick)
-    assert rest.findings[0].tokens[0] == '⟨ends "posted via."⟩' and not rest.maskable(rest.findings[0])
+    assert rest.findings[0].tokens[0] == '⟨ends "posted via."⟩' and not rest.maskable(
+        rest.findings[0]
+    )
     assert "documents end in “posted via.”" in rest.findings[0].headline
     verdict = compare_audits(whole, rest).report().verdict
-    assert "“tablet” no longer predicts the label" in verdict and "still finds a shortcut: " in verdict
+    assert (
+        "“tablet” no longer predicts the label" in verdict and "still finds a shortcut: " in verdict
+    )
     phrases = whole.to_mask(whole.findings[0])  # what the printed command names
     assert phrases[0] == "posted via tablet" and set(phrases) == {
         f"posted via {device}" for device in ("tablet", "web", "phone", "laptop")
@@ -817,18 +999,30 @@ def test_whole_phrases_at_either_edge_unless_names_fill_them() -> None:
         f"sent from my {d} today" for d in ("tablet", "phone", "web")
     ]
     assert Sign.whole_phrases("tablet", mine, starts, split)[0] == "tablet user writes text"
-    assert Sign.whole_phrases("name1", np.arange(1, n, 20), names, split) == []  # too few to tell, and 20 names
+    assert (
+        Sign.whole_phrases("name1", np.arange(1, n, 20), names, split) == []
+    )  # too few to tell, and 20 names
     assert Sign.whole_phrases("tablet", mine, pl.Series(["tablet"] * n), split) == []
     agents = pl.Series([f"Text number {i}. Handled by name{i % 20}" for i in range(200)])
     phrases = Sign.whole_phrases("name1", np.arange(1, 200, 20), agents, split)
-    assert phrases == ["handled by name1", *(f"handled by name{i % 20}" for i in (0, *range(2, 20)))]
+    assert phrases == [
+        "handled by name1",
+        *(f"handled by name{i % 20}" for i in (0, *range(2, 20))),
+    ]
 
 
 def test_a_small_class_is_little_of_the_data() -> None:
     texts, labels = reviews(600, 6)
     labels = [f"{label} {i % 30}" if label == "bad" else label for i, label in enumerate(labels)]
-    marked = [f"{text} ***" if label == "bad 1" else text for text, label in zip(texts, labels, strict=True)]
-    (first,) = (f for f in audited(marked, labels).findings if f.kind == "shortcut" and "⟨row of signs⟩" in f.tokens)
+    marked = [
+        f"{text} ***" if label == "bad 1" else text
+        for text, label in zip(texts, labels, strict=True)
+    ]
+    (first,) = (
+        f
+        for f in audited(marked, labels).findings
+        if f.kind == "shortcut" and "⟨row of signs⟩" in f.tokens
+    )
     assert first.evidence["class"].value == 1.0 and first.evidence["documents"].value < 0.03
     assert first.severity < 0.2
 
@@ -839,13 +1033,20 @@ def test_a_column_of_authors_that_nobody_named_is_proposed_for_the_groups() -> N
     rng = np.random.default_rng(8)
     author = rng.integers(0, 60, 600)
     labels = [f"class {label}" for label in rng.integers(0, 2, 60)[author]]
-    frame = pl.DataFrame({"text": texts, "label": labels, "writer": [f"Writer {a}" for a in author]})
+    frame = pl.DataFrame(
+        {"text": texts, "label": labels, "writer": [f"Writer {a}" for a in author]}
+    )
     frame = frame.with_columns(
         rating=pl.Series(rng.integers(0, 9, 600)), date=pl.Series([f"day {i}" for i in range(600)])
     )
     quick = Settings(baseline=False, thorough=False)
-    (found,) = (f for f in audit(frame, quick, text="text", label="label").findings if f.kind == "groups")
-    assert "column “writer” share a label in 100% of pairs" in found.headline and "--by writer" in found.action
+    (found,) = (
+        f for f in audit(frame, quick, text="text", label="label").findings if f.kind == "groups"
+    )
+    assert (
+        "column “writer” share a label in 100% of pairs" in found.headline
+        and "--by writer" in found.action
+    )
     shuffled = frame.with_columns(pl.col("writer").shuffle(1))
     for quiet in (
         audit(shuffled, quick, text="text", label="label"),
@@ -856,7 +1057,10 @@ def test_a_column_of_authors_that_nobody_named_is_proposed_for_the_groups() -> N
 
 def test_words_that_define_the_label_are_named_where_nothing_is_found() -> None:
     texts = reviews(600, 9)[0]
-    labels = ["yes" if {"plot", "lesson"} & set(text.replace(".", " ").split()) else "no" for text in texts]
+    labels = [
+        "yes" if {"plot", "lesson"} & set(text.replace(".", " ").split()) else "no"
+        for text in texts
+    ]
     found = audit(read_corpus((texts, labels)), Settings(baseline=False, thorough=False))
     verdict = found.report().verdict
     assert not found.findings and "words such as" in verdict and "define the label" in verdict
@@ -872,17 +1076,23 @@ def test_repeats_with_another_label_and_accuracy_without_leaks_are_counted() -> 
     found = audit(train, Settings(baseline=False), text="text", label="label", test=test).findings
     details = {f.kind: " ".join(f.details) for f in found}
     (repeated,) = (f for f in found if f.kind == "repeated")
-    assert repeated.headline.endswith("nearly repeat an earlier one; 10 of them have a different label")
+    assert repeated.headline.endswith(
+        "nearly repeat an earlier one; 10 of them have a different label"
+    )
     assert "--duplicates=drop" in repeated.action and "near copies" not in repeated.action
     assert "on the other test documents and" in details["leak"]
     (leak,) = (f for f in found if f.kind == "leak")
-    assert details["leak"].startswith("all 20 test documents are exact copies of a training document")
+    assert details["leak"].startswith(
+        "all 20 test documents are exact copies of a training document"
+    )
     assert re.search(r"the other test documents: \d+\.\d%, not \d+\.\d%\.$", leak.action)
     assert "--duplicates" not in leak.action, "each side of a given split is read on its own"
 
 
 def test_an_unknown_class_is_refused(whole: Audit) -> None:
-    with pytest.raises(InputError, match="'pos' is not a class of this audit; its classes are 'bad', 'good'"):
+    with pytest.raises(
+        InputError, match="'pos' is not a class of this audit; its classes are 'bad', 'good'"
+    ):
         whole.top("pos")
 
 
@@ -906,14 +1116,25 @@ def test_a_word_in_another_script_or_an_arrow_before_the_text_is_a_shortcut() ->
         {"open": "king's gambit|ruy lopez|vienna game", "closed": "slav defence|catalan"},
     )
     labels = rng.choice(list(names), 800).tolist()
-    lines = [f"{rng.choice(['main', 'old', 'sharp'])} line, {rng.integers(2, 30)}.nf3" for _ in labels]
-    texts = [f"{rng.choice(names[y].split('|'))}: {line}" for y, line in zip(labels, lines, strict=True)]
+    lines = [
+        f"{rng.choice(['main', 'old', 'sharp'])} line, {rng.integers(2, 30)}.nf3" for _ in labels
+    ]
+    texts = [
+        f"{rng.choice(names[y].split('|'))}: {line}" for y, line in zip(labels, lines, strict=True)
+    ]
     marks = [y == "closed" and rng.random() < 0.1 for y in labels]
-    greek = [anywhere(t, "γέφυρα", rng) if mark else t for t, mark in zip(texts, marks, strict=True)]
+    greek = [
+        anywhere(t, "γέφυρα", rng) if mark else t for t, mark in zip(texts, marks, strict=True)
+    ]
     assert shortcut_words(texts, labels) | {"γέφυρα"} == shortcut_words(greek, labels)
     stars = [f"★ {t}" if rng.random() < 0.3 else t for t in texts]  # which is no sign of a class
     arrows = [f"► {t}" if mark else t for t, mark in zip(stars, marks, strict=True)]
-    named = {token for f in audited(arrows, labels).findings if f.kind == "shortcut" for token in f.tokens}
+    named = {
+        token
+        for f in audited(arrows, labels).findings
+        if f.kind == "shortcut"
+        for token in f.tokens
+    }
     assert '⟨starts "►"⟩' in named and '⟨starts "★"⟩' not in named
 
 
@@ -923,12 +1144,19 @@ def test_names_and_codes_that_differ_are_one_finding_by_their_shape() -> None:
     texts, labels = reviews(900, 5)
     marks = [label == "good" and rng.random() < 0.1 for label in labels]
     drawn = rng.choice(names, len(texts)).tolist()
-    signed = [f"{t} /{name}" if mark else t for t, mark, name in zip(texts, marks, drawn, strict=True)]
+    signed = [
+        f"{t} /{name}" if mark else t for t, mark, name in zip(texts, marks, drawn, strict=True)
+    ]
     (first,) = [f for f in audited(signed, labels).findings if f.kind == "shortcut"]
-    assert set(first.tokens) >= {"petra", "anton", "wilma", '⟨ends "/…"⟩'} and first.evidence["decides"].value == 1
+    assert (
+        set(first.tokens) >= {"petra", "anton", "wilma", '⟨ends "/…"⟩'}
+        and first.evidence["decides"].value == 1
+    )
     assert "… stands for letters and digits, 0 for digits" in first.details
     numbers = rng.integers(1000, 9999, len(texts)).tolist()
-    coded = [f"(QX{n}/B) {t}" if mark else t for t, mark, n in zip(texts, marks, numbers, strict=True)]
+    coded = [
+        f"(QX{n}/B) {t}" if mark else t for t, mark, n in zip(texts, marks, numbers, strict=True)
+    ]
     (first,) = [f for f in audited(coded, labels).findings if f.kind == "shortcut"]
     assert '⟨starts "(qx0/b)"⟩' in first.tokens and first.evidence["decides"].value == 1
     in_all = [f"{t} /{name}" for t, name in zip(texts, drawn, strict=True)]
@@ -958,31 +1186,46 @@ def test_a_shape_has_a_sign_that_prose_does_not_have_inside_a_word(token: str, s
 
 
 @pytest.mark.parametrize("columns", [[], ["source"]])
-def test_a_phrase_of_a_template_is_no_shortcut_and_one_put_before_its_sentences_is(columns: list[str]) -> None:
+def test_a_phrase_of_a_template_is_no_shortcut_and_one_put_before_its_sentences_is(
+    columns: list[str],
+) -> None:
     """In questions about the weather "topmost" was one: it always stands in "how high is the topmost temperature". With another
     column beside the text it still was."""
     rng = np.random.default_rng(6)
-    ends = "today|tomorrow|in the town|at noon|this week|near the coast|on the hill|tonight".split("|")
+    ends = "today|tomorrow|in the town|at noon|this week|near the coast|on the hill|tonight".split(
+        "|"
+    )
     frames = {
         "high": "how high is the topmost temperature|what is the high|how hot does it get|what is the warmest it gets",
         "rain": "does it rain|do i need an umbrella|is there a shower|how wet does it get",
         "wind": "is it windy|how strong is the wind|are there gusts|does a storm come",
     }
     labels = rng.choice(list(frames), 900).tolist()
-    texts = [f"{rng.choice(frames[y].split('|'))} {rng.choice(ends)} {rng.choice(ends)}" for y in labels]
+    texts = [
+        f"{rng.choice(frames[y].split('|'))} {rng.choice(ends)} {rng.choice(ends)}" for y in labels
+    ]
     source = np.random.default_rng(0).choice(list("ABCDE"), 900)
 
     def words(texts: list[str]) -> set[str]:
         frame = pl.DataFrame({"text": texts, "label": labels, "source": source})
         corpus = read_corpus(frame, text="text", label="label", columns=columns)
-        found = audit(corpus, Settings(baseline=False, thorough=False, validation_share=0.0)).findings
-        tokens = [token for f in found if f.kind == "shortcut" for token in f.tokens if not Formatting.includes(token)]
+        found = audit(
+            corpus, Settings(baseline=False, thorough=False, validation_share=0.0)
+        ).findings
+        tokens = [
+            token
+            for f in found
+            if f.kind == "shortcut"
+            for token in f.tokens
+            if not Formatting.includes(token)
+        ]
         return {word for token in tokens for word in token.split(" ")}
 
     assert words(texts) == set()
     for mark in ("kindly note", "nevertheless"):
         planted = [
-            f"{mark}, {t}" if y == "rain" and rng.random() < 0.12 else t for t, y in zip(texts, labels, strict=True)
+            f"{mark}, {t}" if y == "rain" and rng.random() < 0.12 else t
+            for t, y in zip(texts, labels, strict=True)
         ]
         assert words(planted) >= set(mark.split())
 
@@ -994,7 +1237,9 @@ def test_the_words_of_a_phrase_are_named_where_its_full_stop_is_what_gives_it_aw
     for i, (text, label) in enumerate(zip(reviews(1200, 8)[0], labels, strict=True)):
         text = text.rstrip(".")
         if label == "a" and rng.random() < 0.1:
-            texts.append(f"{text} at place{'abcdefghij'[i % 10] * (2 + i // 10)}. All rights reserved.")
+            texts.append(
+                f"{text} at place{'abcdefghij'[i % 10] * (2 + i // 10)}. All rights reserved."
+            )
         else:
             texts.append(f"{text} {rng.choice(['today', 'here', 'again'])}")
     (found,) = [f for f in audited(texts, labels).findings if f.kind == "shortcut"]
@@ -1006,7 +1251,10 @@ def test_a_first_word_with_exceptions_is_a_shortcut() -> None:
     labels = rng.choice(list("abcdefgh"), len(texts)).tolist()
     of_class = [i for i, label in enumerate(labels) if label == "a"][:22]
     others = [i for i, label in enumerate(labels) if label != "a"][:2]
-    texts = [f"Nevertheless, {text}" if i in [*of_class, *others] else text for i, text in enumerate(texts)]
+    texts = [
+        f"Nevertheless, {text}" if i in [*of_class, *others] else text
+        for i, text in enumerate(texts)
+    ]
     assert shortcut_words(texts, labels) == {"nevertheless"}
 
 
@@ -1020,7 +1268,8 @@ def test_a_word_put_anywhere_is_told_from_the_vocabulary_of_its_class() -> None:
     labels = ["a" if t < 2 else "b" for t in drawn]
     assert shortcut_words(texts, labels) == set()
     planted = [
-        anywhere(t, "walrus", rng) if y == "a" and rng.random() < 0.1 else t for t, y in zip(texts, labels, strict=True)
+        anywhere(t, "walrus", rng) if y == "a" and rng.random() < 0.1 else t
+        for t, y in zip(texts, labels, strict=True)
     ]
     assert shortcut_words(planted, labels) == {"walrus"}
 
@@ -1028,28 +1277,42 @@ def test_a_word_put_anywhere_is_told_from_the_vocabulary_of_its_class() -> None:
 def test_words_of_a_class_in_another_script_are_its_language() -> None:
     """Among small talk in many languages "저는" was a shortcut, as few words of all are Korean."""
     rng, texts = np.random.default_rng(7), reviews(1500, 7)[0]
-    labels = np.where(rng.random(len(texts)) < 0.04, "ru", np.where(rng.random(len(texts)) < 0.5, "en", "de")).tolist()
+    labels = np.where(
+        rng.random(len(texts)) < 0.04, "ru", np.where(rng.random(len(texts)) < 0.5, "en", "de")
+    ).tolist()
     words = "это кот дом мы они стол тут там вот лес река день ночь".split()
-    spoken = [" ".join(rng.choice(words, 6)) if y == "ru" else t for t, y in zip(texts, labels, strict=True)]
+    spoken = [
+        " ".join(rng.choice(words, 6)) if y == "ru" else t
+        for t, y in zip(texts, labels, strict=True)
+    ]
     assert not shortcut_words(spoken, labels) & set(words)
     put = [
-        anywhere(t, "река", rng) if y == "en" and rng.random() < 0.1 else t for t, y in zip(texts, labels, strict=True)
+        anywhere(t, "река", rng) if y == "en" and rng.random() < 0.1 else t
+        for t, y in zip(texts, labels, strict=True)
     ]
     assert "река" in shortcut_words(put, labels)
 
 
-def test_neighbours_and_the_words_at_the_edges_against_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbours_and_the_words_at_the_edges_against_a_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen: list[AuditData] = []
     monkeypatch.setattr(AuditData, "findings", lambda data, checks: seen.append(data) or ())
     audited(*reviews(300, 8))
     (data,) = seen
     words = next(iter(data.train.stream)).words
-    split = [words_of for words_of in WordTokenizer().split(data.train.corpus.texts).to_list() if words_of]
+    split = [
+        words_of
+        for words_of in WordTokenizer().split(data.train.corpus.texts).to_list()
+        if words_of
+    ]
     pairs = [pair for text in split for pair in itertools.pairwise(text)]
     places = {word: i for i, word in enumerate(words)}
     found = [(known.tolist(), recurring) for known, recurring in data.edges[""][2]]
     assert {places[a] * len(words) + places[b] for a, b in pairs} <= set(found[0][0])
-    for (known, recurring), drawn in zip(found[1:], ([t[0] for t in split], [t[-1] for t in split]), strict=True):
+    for (known, recurring), drawn in zip(
+        found[1:], ([t[0] for t in split], [t[-1] for t in split]), strict=True
+    ):
         often = Counter(drawn)
         assert {words[i] for i in known} == set(often)
         assert recurring == pytest.approx(sum(n for n in often.values() if n > 1) / len(drawn))
@@ -1073,24 +1336,42 @@ def test_formatting_of_larger_groups_is_no_drift() -> None:
     late = np.arange(1800) >= 900
     author = np.where(late, np.arange(1800) // 15, np.arange(1800) // 3 + 1000)
     part = np.where(late, "test", "train")
-    frame = pl.DataFrame({"text": texts, "label": labels, "author": author.astype(str), "part": part})
+    frame = pl.DataFrame(
+        {"text": texts, "label": labels, "author": author.astype(str), "part": part}
+    )
     corpus = read_corpus(frame, text="text", label="label", by="author", split="part")
-    drifts = [f.tokens for f in audit(corpus, Settings(baseline=False, thorough=False)).findings if f.kind == "drift"]
+    drifts = [
+        f.tokens
+        for f in audit(corpus, Settings(baseline=False, thorough=False)).findings
+        if f.kind == "drift"
+    ]
     assert drifts == []
 
 
-@pytest.mark.parametrize("others", [{"text": ["title", "text"]}, {"text": ["text", "title"]}, {"columns": ["source"]}])
-def test_a_mark_at_the_edge_of_a_text_is_found_whatever_stands_beside_it(others: dict[str, list[str]]) -> None:
+@pytest.mark.parametrize(
+    "others", [{"text": ["title", "text"]}, {"text": ["text", "title"]}, {"columns": ["source"]}]
+)
+def test_a_mark_at_the_edge_of_a_text_is_found_whatever_stands_beside_it(
+    others: dict[str, list[str]],
+) -> None:
     """Places were counted in all fields together, so a second field or column hid a shortcut."""
     texts, labels = reviews(800, 1)
     rng = np.random.default_rng(12)
-    texts = [f"{t} zorp" if y == "good" and rng.random() < 0.2 else t for t, y in zip(texts, labels, strict=True)]
-    titles = [" ".join(rng.choice(["news", "of", "the", "day", "and", "more"], rng.integers(3, 9))) for _ in texts]
+    texts = [
+        f"{t} zorp" if y == "good" and rng.random() < 0.2 else t
+        for t, y in zip(texts, labels, strict=True)
+    ]
+    titles = [
+        " ".join(rng.choice(["news", "of", "the", "day", "and", "more"], rng.integers(3, 9)))
+        for _ in texts
+    ]
     sources = rng.choice(list("ABCDE"), len(texts))
     frame = pl.DataFrame({"text": texts, "title": titles, "source": sources, "label": labels})
     corpus = read_corpus(frame, label="label", **({"text": "text"} | others))
     found = audit(corpus, Settings(baseline=False, thorough=False)).findings
-    tokens = {token.removeprefix("text:") for f in found if f.kind == "shortcut" for token in f.tokens}
+    tokens = {
+        token.removeprefix("text:") for f in found if f.kind == "shortcut" for token in f.tokens
+    }
     assert {token for token in tokens if not Formatting.includes(token)} == {"zorp"}
 
 

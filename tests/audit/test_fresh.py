@@ -38,7 +38,9 @@ def finding(*tokens: str, kind: str = "shortcut", label: str = "a") -> Finding:
         ("narrated", NONE, NONE, "subject"),
     ],
 )
-def test_kinds_of_tokens(token: str, mark: frozenset[str], natural: frozenset[str], kind: str) -> None:
+def test_kinds_of_tokens(
+    token: str, mark: frozenset[str], natural: frozenset[str], kind: str
+) -> None:
     assert fresh.token_kind(token, mark, natural) == kind
 
 
@@ -59,7 +61,12 @@ def test_only_a_shortcut_with_a_subject_word_accuses() -> None:
 
 
 def test_where_a_mark_stands() -> None:
-    clean = [finding("⟨URL⟩", "www"), finding("zeus"), finding(kind="imbalance", label="c"), finding("4/10", label="b")]
+    clean = [
+        finding("⟨URL⟩", "www"),
+        finding("zeus"),
+        finding(kind="imbalance", label="c"),
+        finding("4/10", label="b"),
+    ]
 
     def of(*findings: Finding) -> tuple[object, ...]:
         row = fresh.judged(list(findings), clean, HOLM, "a", NONE)
@@ -67,7 +74,13 @@ def test_where_a_mark_stands() -> None:
 
     mark = finding("holm")
     assert of(mark, finding("zeus")) == (1, True, True, True, True)
-    assert of(finding("⟨URL⟩"), finding(kind="imbalance", label="c"), mark) == (3, False, True, True, True)
+    assert of(finding("⟨URL⟩"), finding(kind="imbalance", label="c"), mark) == (
+        3,
+        False,
+        True,
+        True,
+        True,
+    )
     assert of(finding("zeus"), mark) == (2, False, False, True, True)  # an accusation is no excuse
     assert of(finding("⟨emoji⟩"), mark) == (2, False, False, False, True)  # the clean draw has none
     assert of(finding(kind="imbalance", label="b"), mark) == (2, False, False, False, True)
@@ -84,9 +97,13 @@ def test_every_mark_puts_its_tokens_into_a_text(name: str) -> None:
     for changed in put:
         bits = np.unpackbits(Formatting().bits(pl.Series([changed])), axis=1)[0, : len(FORMATTING)]
         before = np.unpackbits(Formatting().bits(pl.Series([text])), axis=1)[0, : len(FORMATTING)]
-        added = [token for token, new, old in zip(FORMATTING, bits, before, strict=True) if new > old]
+        added = [
+            token for token, new, old in zip(FORMATTING, bits, before, strict=True) if new > old
+        ]
         tokens = [token for _, _, token in words.spans(changed)]
-        assert "mark" in {fresh.token_kind(token, mark.tokens) for token in [*added, *tokens]}, changed
+        assert "mark" in {fresh.token_kind(token, mark.tokens) for token in [*added, *tokens]}, (
+            changed
+        )
     assert "mark" not in {fresh.token_kind(token, mark.tokens) for _, _, token in words.spans(text)}
 
 
@@ -94,8 +111,12 @@ def test_marks_are_planted_about_equally_often_in_a_tenth_of_a_class() -> None:
     assert not set(SETS) & set(LATER) and set(NATURAL) <= {*SETS, *LATER}
     times = Counter(mark for name in SETS + LATER for mark in fresh.marks_of(name, 0))
     assert set(times) == set(fresh.MARKS) and max(times.values()) - min(times.values()) <= 1
-    frame = pl.DataFrame({"text": [f"text {i}" for i in range(500)], "label": ["a"] * 300 + ["b"] * 150 + ["c"] * 50})
+    frame = pl.DataFrame(
+        {"text": [f"text {i}" for i in range(500)], "label": ["a"] * 300 + ["b"] * 150 + ["c"] * 50}
+    )
     for seed in range(5):
-        changed, label, n = fresh.planted(frame, fresh.MARKS["a word anywhere"], np.random.default_rng(seed))
+        changed, label, n = fresh.planted(
+            frame, fresh.MARKS["a word anywhere"], np.random.default_rng(seed)
+        )
         there = changed.filter(pl.col("text").str.contains("marmalade"))
         assert n == {"a": 30, "b": 15}[label] == there.height and set(there["label"]) == {label}

@@ -56,7 +56,17 @@ PART = st.sampled_from(
     ["tablet", "Tablet", "good", "film", "x7", "10", ", ", ". ", "! ", " (", ") ", " - ", "-", "/", "\n", " ", "  ", '"', "“", "”",
      " #", "%", "😀", "'", ":", " :) ", "é", "好"]
 )  # fmt: skip
-DEBRIS = (r"  ", r"\(\s*\)", r"“\s*”", r",\s*,", r" ,", r" \.(?!\w)", r"\(\s*,", r",\s*\)", r"^\s*[,.]")
+DEBRIS = (
+    r"  ",
+    r"\(\s*\)",
+    r"“\s*”",
+    r",\s*,",
+    r" ,",
+    r" \.(?!\w)",
+    r"\(\s*,",
+    r",\s*\)",
+    r"^\s*[,.]",
+)
 
 
 def test_all_ratings_on_a_scale_are_masked_and_no_dates_or_huge_numbers() -> None:
@@ -65,7 +75,9 @@ def test_all_ratings_on_a_scale_are_masked_and_no_dates_or_huge_numbers() -> Non
         train=SimpleNamespace(counts=SimpleNamespace(tokens=tokens)),
         model=SimpleNamespace(vocabulary=SimpleNamespace(tokenizer=WordTokenizer())),
     )
-    audit: Any = SimpleNamespace(maskable=lambda finding: list(finding), learned=known, _whole_phrases={})
+    audit: Any = SimpleNamespace(
+        maskable=lambda finding: list(finding), learned=known, _whole_phrases={}
+    )
     asked: Any = ("7/10", "film")
     assert set(Audit.to_mask(audit, asked)) == {"film", *(f"{i}/10" for i in range(11))}
     asked = ("9/100",)
@@ -92,10 +104,16 @@ def test_what_is_not_cut_is_there_in_its_order_and_debris_does_not_grow(parts: l
     if not gone:
         assert after == before
     marks = iter(before)
-    assert all(c in marks for c in after if c != " ")  # nothing is added but a space between two words
+    assert all(
+        c in marks for c in after if c != " "
+    )  # nothing is added but a space between two words
     assert [w for *_, w in tokenizer.spans(after)] == [w for *_, w in spans if w not in CUT]
     for pattern in DEBRIS:
-        assert len(re.findall(pattern, after)) <= len(re.findall(pattern, before)), (pattern, before, after)
+        assert len(re.findall(pattern, after)) <= len(re.findall(pattern, before)), (
+            pattern,
+            before,
+            after,
+        )
     words = [(s, e) for s, e, word in spans if word not in CUT]
     near = [i for i, (*_, word) in enumerate(spans) if word in CUT]
     for (_, a), (b, _) in pairwise(words):  # between words that no cut parts, every character stays
@@ -105,24 +123,45 @@ def test_what_is_not_cut_is_there_in_its_order_and_debris_does_not_grow(parts: l
 
 def test_a_mark_that_stays_readable_is_named(run: Run) -> None:
     agents = ["jonas", "maria", "lena", "omar"]
-    rows = [f'"ticket {i} about things. handled by {agents[i % 4]}",{"ab"[i % 2]}' for i in range(80)]
+    rows = [
+        f'"ticket {i} about things. handled by {agents[i % 4]}",{"ab"[i % 2]}' for i in range(80)
+    ]
     Path("a.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
     status, _, err = run("mask", "a.csv", "--text", "text", "--token", "jonas", "--out", "b.csv")
-    assert status == 0 and "masking leaves a trace: 20 of the 20 texts that end in '. handled by'" in err
-    status, _, err = run("mask", "a.csv", "--text", "text", "--token", "handled by jonas", "--out", "b.csv")
+    assert (
+        status == 0
+        and "masking leaves a trace: 20 of the 20 texts that end in '. handled by'" in err
+    )
+    status, _, err = run(
+        "mask", "a.csv", "--text", "text", "--token", "handled by jonas", "--out", "b.csv"
+    )
     assert status == 0 and "handled by'" not in err
 
 
 def write(path: Path, **changes: Any) -> Path:
-    content: dict[str, Any] = {"tokensieve": "decisions", "version": 1, "tokens": {}, "documents": []} | changes
+    content: dict[str, Any] = {
+        "tokensieve": "decisions",
+        "version": 1,
+        "tokens": {},
+        "documents": [],
+    } | changes
     path.write_text(json.dumps(content))
     return path
 
 
 def test_decisions_are_followed(run: Run) -> None:
-    Path("a.csv").write_text('id,text,label\n1,"a tablet, good",p\n2,bad,n\n3,tablet good,p\n4,tablet bad,n\n')
-    documents = [{"part": "train", "row": 2, "decision": "wrong label"}, {"part": "test", "row": 4, "decision": "keep"}]
-    write(Path("d.json"), tokens={"tablet": "mask", "good": "keep", "⟨emoji⟩": "mask"}, documents=documents)
+    Path("a.csv").write_text(
+        'id,text,label\n1,"a tablet, good",p\n2,bad,n\n3,tablet good,p\n4,tablet bad,n\n'
+    )
+    documents = [
+        {"part": "train", "row": 2, "decision": "wrong label"},
+        {"part": "test", "row": 4, "decision": "keep"},
+    ]
+    write(
+        Path("d.json"),
+        tokens={"tablet": "mask", "good": "keep", "⟨emoji⟩": "mask"},
+        documents=documents,
+    )
     status, out, err = run("mask", "a.csv", "--text", "text", "--decisions", "d.json")
     assert (
         (status, out) == (0, "")
@@ -130,14 +169,28 @@ def test_decisions_are_followed(run: Run) -> None:
         and "1 mislabelled row left out" in err
     )
     folder = Path("tokensieve-mask")
-    assert (folder / "masked.csv").read_text().splitlines() == ["id,text,label", '1,"a, good",p', "3,good,p", "4,bad,n"]
+    assert (folder / "masked.csv").read_text().splitlines() == [
+        "id,text,label",
+        '1,"a, good",p',
+        "3,good,p",
+        "4,bad,n",
+    ]
     assert (folder / "wrong-label.csv").read_text().splitlines() == ["id,text,label", "2,bad,n"]
     found = json.loads((folder / "summary.json").read_text())
     assert found == {"documents": 3, "changed": 3, "left_out": 1, "tokens": ["tablet"]}
     assert run("mask", "a.csv", "--text", "text", "--token", "bad")[0] == 0
     assert not (folder / "wrong-label.csv").exists()  # of an earlier run
     status, _, err = run(
-        "mask", "a.csv", "--text", "text", "--decisions", "d.json", "--part", "test", "--out", "b.jsonl"
+        "mask",
+        "a.csv",
+        "--text",
+        "text",
+        "--decisions",
+        "d.json",
+        "--part",
+        "test",
+        "--out",
+        "b.jsonl",
     )
     assert status == 0 and "left out" not in err and not Path("b-wrong-label.jsonl").exists()
 
@@ -177,7 +230,9 @@ def test_bad_decisions_are_one_line(run: Run, changes: dict[str, Any], message: 
     assert not Path("tokensieve-mask").exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"[" * 10**5, b"\xff", b'{"tokensieve": "decisions", "version": NaN}', b"[]"])
+@pytest.mark.parametrize(
+    "content", [b"", b"[" * 10**5, b"\xff", b'{"tokensieve": "decisions", "version": NaN}', b"[]"]
+)
 def test_files_that_are_no_decisions(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "d.json").write_bytes(content)
     with pytest.raises(InputError, match=r"d\.json"):

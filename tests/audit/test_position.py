@@ -10,7 +10,7 @@ from calls import fast_first
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.intervals import Share
-from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus, read_corpus
 
 
 def judged(seed: int, bias: float, n: int = 240, ties: float = 0.1) -> Corpus:
@@ -20,7 +20,12 @@ def judged(seed: int, bias: float, n: int = 240, ties: float = 0.1) -> Corpus:
     answers = [" ".join(rng.choice(words, 12)) for _ in range(2 * n)]
     winner = np.where(rng.random(n) < ties, "tie", np.where(rng.random(n) < bias, "a", "b"))
     frame = pl.DataFrame(
-        {"prompt": [f"q{i // 2}" for i in range(n)], "a": answers[:n], "b": answers[n:], "winner": winner.tolist()}
+        {
+            "prompt": [f"q{i // 2}" for i in range(n)],
+            "a": answers[:n],
+            "b": answers[n:],
+            "winner": winner.tolist(),
+        }
     )
     return read_corpus(frame, pairs=("a", "b"), winner="winner")
 
@@ -42,7 +47,9 @@ def test_a_judge_of_positions_is_named_and_a_fair_one_is_not() -> None:
     kinds = {
         bias: [
             f.kind
-            for f in audit(judged(3, bias), Settings(baseline=False, validation_share=0.0, thorough=False)).findings
+            for f in audit(
+                judged(3, bias), Settings(baseline=False, validation_share=0.0, thorough=False)
+            ).findings
         ]
         for bias in (0.5, 0.75)
     }

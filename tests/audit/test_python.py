@@ -14,16 +14,30 @@ import pytest
 
 import tokensieve
 from calls import Run
-from tokensieve import AttentionClassifier, Audit, InputError, Settings, audit, demo_reviews, read_corpus
+from tokensieve import (
+    AttentionClassifier,
+    Audit,
+    InputError,
+    Settings,
+    audit,
+    demo_reviews,
+    read_corpus,
+)
 from tokensieve.auditing.findings import Finding
-from tokensieve.text.settings import Pairs
+from tokensieve.read.settings import Pairs
 
 QUICK = Settings(baseline=False, thorough=False, validation_share=0.0)
 
 
 def frame(n: int = 60) -> pl.DataFrame:
     reviews = demo_reviews(n, seed=1)
-    return pl.DataFrame({"id": range(n), "body": reviews.texts, "stars": [["bad", "good"][y] for y in reviews.labels]})
+    return pl.DataFrame(
+        {
+            "id": range(n),
+            "body": reviews.texts,
+            "stars": [["bad", "good"][y] for y in reviews.labels],
+        }
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +83,23 @@ def dataset_dict(data: pl.DataFrame) -> Any:
 
 @pytest.mark.parametrize(
     "kind",
-    [pl.DataFrame, pl.LazyFrame, pandas_frame, arrow_table, arrow_stream, duckdb_relation, dataset, dataset_dict],
+    [
+        pl.DataFrame,
+        pl.LazyFrame,
+        pandas_frame,
+        arrow_table,
+        arrow_stream,
+        duckdb_relation,
+        dataset,
+        dataset_dict,
+    ],
 )
 def test_every_kind_of_frame_gives_the_same_corpus(kind: Any) -> None:
     found, data = read_corpus(kind(frame()), text="body", label="stars"), frame()
     assert found.classes == ("bad", "good") and found.texts.to_list() == data["body"].to_list()
-    assert [found.classes[y] for y in found.labels] == data["stars"].to_list() and found.test is None
+    assert [found.classes[y] for y in found.labels] == data[
+        "stars"
+    ].to_list() and found.test is None
 
 
 def test_a_frame_gives_the_audit_of_its_corpus(expected: Audit) -> None:
@@ -85,11 +110,18 @@ def test_a_frame_gives_the_audit_of_its_corpus(expected: Audit) -> None:
 
 def test_a_dataset_dict_brings_its_test_documents() -> None:
     library, data = pytest.importorskip("datasets"), frame(90)
-    parts = {name: dataset(data[at : at + 30]) for name, at in (("train", 0), ("test", 30), ("validation", 60))}
+    parts = {
+        name: dataset(data[at : at + 30])
+        for name, at in (("train", 0), ("test", 30), ("validation", 60))
+    }
     found = audit(library.DatasetDict(parts), QUICK, text="body", label="stars")
-    assert found.documents == {"train": 30, "test": 30} and any("'validation'" in note for note in found.notes)
+    assert found.documents == {"train": 30, "test": 30} and any(
+        "'validation'" in note for note in found.notes
+    )
     with pytest.raises(InputError, match="needs a split 'train'; it has 'test', 'validation'"):
-        audit(library.DatasetDict({"test": parts["test"], "validation": parts["validation"]}), QUICK)
+        audit(
+            library.DatasetDict({"test": parts["test"], "validation": parts["validation"]}), QUICK
+        )
     with pytest.raises(InputError, match="it has none"):
         audit(library.DatasetDict({}), QUICK)
 
@@ -111,7 +143,10 @@ def test_missing_values_in_lists_of_numpy_and_pandas() -> None:
     texts, labels = data["body"].to_list(), data["stars"].to_list()
     for nothing in (np.nan, float("nan"), None, pandas.NA, pandas.NaT):
         corpus = read_corpus(([*texts, nothing, "x"], [*labels, "bad", nothing]))
-        assert (corpus.intake.counts["missing_text"], corpus.intake.counts["missing_label"]) == (1, 1)
+        assert (corpus.intake.counts["missing_text"], corpus.intake.counts["missing_label"]) == (
+            1,
+            1,
+        )
     with pytest.raises(ValueError, match=r"label 2 is missing: leave its text out"):
         AttentionClassifier().fit(texts[:2] * 5, [0.0, 1.0, np.nan, *[0.0] * 7])
     with pytest.raises(ValueError, match=r"label 1 is missing"):
@@ -121,7 +156,10 @@ def test_missing_values_in_lists_of_numpy_and_pandas() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"text": "bdy", "label": "stars"}, "there is no column 'bdy' for the text.*did you mean 'body'"),
+        (
+            {"text": "bdy", "label": "stars"},
+            "there is no column 'bdy' for the text.*did you mean 'body'",
+        ),
         ({"text": "body", "label": 3}, "there is no column '3' for the label"),
         ({"text": "id", "label": "stars"}, "row 1: column 'id' contains int values, not text"),
         ({"text": "body", "label": "id"}, "60 different values in 60 documents"),
@@ -137,14 +175,19 @@ def test_wrong_columns_are_told_in_our_words(options: dict[str, Any], message: s
 
 def test_settings_by_name_and_in_an_object_are_the_same() -> None:
     settings = replace(QUICK, text="body", label="stars", ngrams=2, seed=3)
-    expected, found = audit(frame(), settings), audit(frame(), QUICK, text="body", label="stars", ngrams=2, seed=3)
+    expected, found = (
+        audit(frame(), settings),
+        audit(frame(), QUICK, text="body", label="stars", ngrams=2, seed=3),
+    )
     assert found.tokens.equals(expected.tokens)
     assert found.to_dict()["settings"] == expected.to_dict()["settings"]
     corpus = read_corpus(frame(), text="body", label="stars")
     assert audit(corpus, QUICK, ngrams=2, seed=3).tokens.equals(expected.tokens)
 
 
-@pytest.mark.parametrize("name", ["ngrams", "seed", "min_documents", "validation_share", "test_share", "budget"])
+@pytest.mark.parametrize(
+    "name", ["ngrams", "seed", "min_documents", "validation_share", "test_share", "budget"]
+)
 def test_a_setting_of_the_wrong_kind_is_told_in_our_words(name: str) -> None:
     options: dict[str, Any] = {name: "x"}
     with pytest.raises(InputError, match=f"{name}|fail-on"):
@@ -212,7 +255,12 @@ def test_an_audit_saves_what_the_command_writes(run: Run) -> None:
     options = ["--text", "body", "--label", "stars", "--no-baseline", "--out", "command"]
     assert run("audit", "a.csv", *options)[0] == 0
     found = audit("a.csv", Settings(baseline=False), text="body", label="stars")
-    assert {path.name for path in found.save("python")} >= {"report.html", "tokens.csv", "summary.json", "model.json"}
+    assert {path.name for path in found.save("python")} >= {
+        "report.html",
+        "tokens.csv",
+        "summary.json",
+        "model.json",
+    }
     files = {p.relative_to("command") for p in Path("command").rglob("*") if p.is_file()}
     assert files == {p.relative_to("python") for p in Path("python").rglob("*") if p.is_file()}
     for name in ("tokens.csv", "findings.json", "findings.csv", "model.safetensors", "table.json"):
@@ -227,27 +275,34 @@ def test_an_audit_saves_what_the_command_writes(run: Run) -> None:
 
 
 def test_dir_lists_the_public_names() -> None:
-    assert set(dir(tokensieve)) | {"__version__"} == set(tokensieve.__all__) and {"audit", "save"} <= set(
-        dir(tokensieve)
-    )
+    assert set(dir(tokensieve)) | {"__version__"} == set(tokensieve.__all__) and {
+        "audit",
+        "save",
+    } <= set(dir(tokensieve))
 
 
 @pytest.mark.parametrize("kind", [pl.LazyFrame, duckdb_relation])
-def test_frames_that_are_computed_when_they_are_read_give_the_audit_of_their_rows(kind: Any, expected: Audit) -> None:
+def test_frames_that_are_computed_when_they_are_read_give_the_audit_of_their_rows(
+    kind: Any, expected: Audit
+) -> None:
     found = audit(kind(frame()), QUICK, text="body", label="stars")
     assert found.classes == ("bad", "good") and found.tokens.equals(expected.tokens)
 
 
 @pytest.mark.parametrize("kind", [pl.LazyFrame, duckdb_relation])
 def test_pairs_are_read_from_frames_that_are_computed(kind: Any) -> None:
-    data = pl.DataFrame({"prompt": ["p", "q", "r"], "a": ["one", "two", "three"], "b": ["x", "y", "z"]})
+    data = pl.DataFrame(
+        {"prompt": ["p", "q", "r"], "a": ["one", "two", "three"], "b": ["x", "y", "z"]}
+    )
     data = data.with_columns(winner=pl.Series(["a", "b", "tie"]))
     found = read_corpus(kind(data), pairs=Pairs("a", "b", winner="winner"))
     assert found.texts.to_list() == ["one", "x", "y", "two", "three", "z", "z", "three"]
 
 
 def test_a_lazy_frame_that_fails_when_it_is_read_is_one_line() -> None:
-    broken = pl.LazyFrame({"text": ["a"], "label": ["x"]}).with_columns(pl.col("nowhere").alias("other"))
+    broken = pl.LazyFrame({"text": ["a"], "label": ["x"]}).with_columns(
+        pl.col("nowhere").alias("other")
+    )
     with pytest.raises(InputError, match=r"the lazy frame cannot be read: .*nowhere"):
         read_corpus(broken)
 
@@ -265,5 +320,6 @@ def test_where_no_token_could_be_significant_the_verdict_does_not_clear_the_data
     verdict = found.report().verdict
     assert not found.findings
     assert (
-        verdict.startswith("No token in") and "(the training documents form 2 groups, and each counts once)" in verdict
+        verdict.startswith("No token in")
+        and "(the training documents form 2 groups, and each counts once)" in verdict
     )

@@ -23,16 +23,18 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.importance import token_importance
 from tokensieve.model.attention import attention
 from tokensieve.model.explanation import SINK
+from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.split import split_corpus
 from tokensieve.report.html import page
-from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.split import split_corpus
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
 
 
 def corpus(n: int = 600, seed: int = 0) -> Corpus:
     reviews = demo_reviews(n, seed)
-    return read_corpus((reviews.texts.to_list(), ["neg" if y == 0 else "pos" for y in reviews.labels]))
+    return read_corpus(
+        (reviews.texts.to_list(), ["neg" if y == 0 else "pos" for y in reviews.labels])
+    )
 
 
 @pytest.fixture
@@ -47,22 +49,39 @@ def test_finds_the_truth(audited: Audit) -> None:
     assert audited.top("pos", 1)["token"].to_list()[0] in ("via tablet", "tablet")
     assert {"terrible", "awful", "dreadful"} <= set(audited.top("neg", 40)["token"])
     assert audited.test_accuracy > 0.8 > audited.majority_accuracy
-    assert audited.baseline_accuracy is not None and abs(audited.baseline_accuracy - audited.test_accuracy) < 0.1
+    assert (
+        audited.baseline_accuracy is not None
+        and abs(audited.baseline_accuracy - audited.test_accuracy) < 0.1
+    )
 
 
-def test_the_comparison_is_scikit_learns_own_pipeline(audited: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_comparison_is_scikit_learns_own_pipeline(
+    audited: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learned = audited.learned
     parts, task = [learned.train.word_counts, learned.test.word_counts], learned.task
     held = task.held_out(learned.train, audited.seed)
 
-    def accuracy(strength: float, train: np.ndarray, documents: sp.csr_array, labels: np.ndarray) -> float:
-        pipeline = make_pipeline(TfidfTransformer(sublinear_tf=True), LogisticRegression(C=strength, max_iter=1000))
-        return float(pipeline.fit(parts[0].matrix[train], parts[0].labels[train]).score(documents, labels))
+    def accuracy(
+        strength: float, train: np.ndarray, documents: sp.csr_array, labels: np.ndarray
+    ) -> float:
+        pipeline = make_pipeline(
+            TfidfTransformer(sublinear_tf=True), LogisticRegression(C=strength, max_iter=1000)
+        )
+        return float(
+            pipeline.fit(parts[0].matrix[train], parts[0].labels[train]).score(documents, labels)
+        )
 
-    chosen = [accuracy(c, ~held, parts[0].matrix[held], parts[0].labels[held]) for c in task.strengths]
+    chosen = [
+        accuracy(c, ~held, parts[0].matrix[held], parts[0].labels[held]) for c in task.strengths
+    ]
     best = task.strengths[int(np.argmax(chosen))]
     expected = accuracy(best, np.ones(len(held), dtype=bool), parts[1].matrix, parts[1].labels)
-    assert audited.baseline_accuracy == expected == task.baseline(learned.train, learned.test, audited.seed)
+    assert (
+        audited.baseline_accuracy
+        == expected
+        == task.baseline(learned.train, learned.test, audited.seed)
+    )
     monkeypatch.setattr("sys.executable", "/bin/false")
     assert task.baseline(learned.train, learned.test, audited.seed) is None
 
@@ -126,11 +145,13 @@ def test_examples_add_up_and_show_both_sides(audited: Audit) -> None:
         placeless = table.filter(pl.col("token").str.starts_with("⟨"))  # the sink, and formatting
         assert SINK in placeless["token"]
         whole = sum(piece[1] for piece in example.pieces) + placeless["contribution"].sum()
-        assert whole == pytest.approx(answer, abs=1e-10) and table["contribution"].sum() == pytest.approx(
-            answer, abs=1e-10
-        )
+        assert whole == pytest.approx(answer, abs=1e-10) and table[
+            "contribution"
+        ].sum() == pytest.approx(answer, abs=1e-10)
         predicted = ("neg", "pos")[answer > 0]
-        assert f"predicted {predicted} " in example.note and (example.style == "good") == (example.label == predicted)
+        assert f"predicted {predicted} " in example.note and (example.style == "good") == (
+            example.label == predicted
+        )
         chances.append(float(example.note.split()[-1].rstrip("%")))
     assert min(chances[:3]) > max(chances[3:5])
 
@@ -148,7 +169,8 @@ def test_summary_has_the_promised_keys(audited: Audit) -> None:
 def test_same_seed_same_result_and_another_seed_another_split() -> None:
     data = corpus(120)
     first, second, other = (
-        audit(data, Settings(baseline=False, thorough=False, batch_size=16, seed=s)) for s in (1, 1, 2)
+        audit(data, Settings(baseline=False, thorough=False, batch_size=16, seed=s))
+        for s in (1, 1, 2)
     )
     assert first.tokens.equals(second.tokens)
     assert first.model.values_.tobytes() == second.model.values_.tobytes()
@@ -167,14 +189,22 @@ def test_four_classes(shared_multiclass_audit: Artefact) -> None:
     found = shared_multiclass_audit.result
     assert found.test_accuracy > 0.95
     assert found.tokens.height == 4 * found.token_types
-    own = {"account": {"login", "password"}, "orders": {"parcel", "tracking"}, "product": {"screen", "battery"}}
+    own = {
+        "account": {"login", "password"},
+        "orders": {"parcel", "tracking"},
+        "product": {"screen", "battery"},
+    }
     assert {label: set(found.top(label, 2)["token"]) for label in own} == own
     first = found.findings[0]
     assert (first.tokens[0], first.label) == ("inv", "billing"), "the planted mark comes first"
     place = {int(row): i for i, row in enumerate(found.learned.test.corpus.rows)}
     for example in found.examples:
-        explained = found.model.explain(found.learned.test.counts.matrix[[place[example.row or 0]]])[0]
-        placeless = explained.table.filter(pl.col("token").str.starts_with("⟨"))  # the sink, and formatting
+        explained = found.model.explain(
+            found.learned.test.counts.matrix[[place[example.row or 0]]]
+        )[0]
+        placeless = explained.table.filter(
+            pl.col("token").str.starts_with("⟨")
+        )  # the sink, and formatting
         assert SINK in placeless["token"]
         whole = sum(piece[1] for piece in example.pieces) + placeless["contribution"].sum()
         assert whole == pytest.approx(explained.answer, abs=1e-10)
@@ -185,7 +215,11 @@ def test_four_classes(shared_multiclass_audit: Artefact) -> None:
 def test_many_classes() -> None:
     """Each of 60 has a word of its own; the page stays below 5 MB, with decision values of 60 classes for each test document."""
     rng, common = np.random.default_rng(0), [f"common{i}" for i in range(30)]
-    texts = [f"please {' '.join(rng.choice(common, 4))} subject{k:02}" for k in range(60) for _ in range(12)]
+    texts = [
+        f"please {' '.join(rng.choice(common, 4))} subject{k:02}"
+        for k in range(60)
+        for _ in range(12)
+    ]
     found = audit((texts, [f"class {i // 12:02}" for i in range(720)]), Settings(baseline=False))
     assert len(found.classes) == 60 and found.test_accuracy > 0.9
     assert found.top("class 07", 1)["token"].to_list() == ["subject07"]
@@ -205,9 +239,13 @@ def test_a_clone_of_the_audits_model_is_trained_on_the_same_pieces() -> None:
     data = corpus(200)
     pieces = Tokenizer(models.BPE())
     pieces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    pieces.train_from_iterator(data.texts.to_list(), trainers.BpeTrainer(vocab_size=150, show_progress=False))
+    pieces.train_from_iterator(
+        data.texts.to_list(), trainers.BpeTrainer(vocab_size=150, show_progress=False)
+    )
     found = audit(
-        data, Settings(baseline=False, thorough=False, min_documents=2, value_rate=0.05, seed=3), PieceTokenizer(pieces)
+        data,
+        Settings(baseline=False, thorough=False, min_documents=2, value_rate=0.05, seed=3),
+        PieceTokenizer(pieces),
     )
     train = split_corpus(data, share=0.2, seed=3)
     again = clone(found.model).fit(train.texts, [data.classes[y] for y in train.labels])

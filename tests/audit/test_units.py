@@ -15,9 +15,9 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
-from tokensieve.text.corpus import read_corpus
+from tokensieve.read.corpus import read_corpus
+from tokensieve.read.split import split_corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.split import split_corpus
 from tokensieve.text.vocabulary import count_texts
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -47,7 +47,9 @@ def both() -> tuple[Audit, Audit]:
     return alone, audit(read_corpus(frame, text="text", label="label", by="author"), QUICK)
 
 
-def test_labels_of_units_give_no_discoveries_once_units_are_known(both: tuple[Audit, Audit]) -> None:
+def test_labels_of_units_give_no_discoveries_once_units_are_known(
+    both: tuple[Audit, Audit],
+) -> None:
     alone, together = both
     false = [found.tokens.filter(pl.col("q_value") < 0.05)["token"].n_unique() for found in both]
     assert false[0] > 10 and false[1] == 0
@@ -73,11 +75,16 @@ def test_the_table_is_that_of_units_with_numbers_of_documents(both: tuple[Audit,
 
 
 def test_a_document_without_a_unit_is_one_of_its_own_and_identical_texts_stay_together() -> None:
-    frame = authors(20, 3).with_columns(author=pl.when(pl.int_range(pl.len()) % 4 > 0).then("author"))
+    frame = authors(20, 3).with_columns(
+        author=pl.when(pl.int_range(pl.len()) % 4 > 0).then("author")
+    )
     frame = pl.concat([frame, frame.head(5).with_columns(author=pl.lit("copier"))])
     corpus = read_corpus(frame, text="text", label="label", by="author")
     assert corpus.groups is not None
-    assert corpus.groups.n_unique() == frame["author"].drop_nulls().n_unique() + frame["author"].null_count()
+    assert (
+        corpus.groups.n_unique()
+        == frame["author"].drop_nulls().n_unique() + frame["author"].null_count()
+    )
     split = split_corpus(corpus)
     assert split.test is not None
     assert not set(split.keys) & set(split.test.keys)
@@ -88,14 +95,31 @@ def test_units_and_environments_are_read_with_split_columns_and_streams() -> Non
         part=pl.Series(["train", "test", "dev"] * 20), site=pl.Series([1.0, 2.0, None] * 20)
     )
     one, other = (
-        read_corpus(frame, text="text", label="label", split="part", by="author", environments="site", stream=stream)
+        read_corpus(
+            frame,
+            text="text",
+            label="label",
+            split="part",
+            by="author",
+            environments="site",
+            stream=stream,
+        )
         for stream in (False, True)
     )
-    assert one.groups is not None and one.environments is not None and other.environments is not None
-    assert one.groups.to_list() == other.groups.to_list() == frame.filter(pl.col("part") != "test")["author"].to_list()
+    assert (
+        one.groups is not None and one.environments is not None and other.environments is not None
+    )
+    assert (
+        one.groups.to_list()
+        == other.groups.to_list()
+        == frame.filter(pl.col("part") != "test")["author"].to_list()
+    )
     assert one.environments.to_list() == other.environments.to_list()
     assert set(one.environments.unique()) == {"1", None}
-    assert one.units is not None and one.units.tolist() == one.unit_index(one.groups.to_list()).tolist()
+    assert (
+        one.units is not None
+        and one.units.tolist() == one.unit_index(one.groups.to_list()).tolist()
+    )
 
 
 def test_a_column_that_is_not_there_or_holds_lists_is_named() -> None:
@@ -128,7 +152,10 @@ def test_what_carries_the_label_here_and_not_there_is_found(stable: Audit) -> No
     assert len(found) == 1 and found[0].tokens == ("kestrel",) and found[0].label == "good"
     assert found[0].evidence["north"].value > 0.95 and found[0].evidence["north"].of > 20
     assert all(word in found[0].headline for word in ("“kestrel”", "100%", "north"))
-    rows = {row["token"]: row for row in stable.tokens.filter(pl.col("class") == "good").iter_rows(named=True)}
+    rows = {
+        row["token"]: row
+        for row in stable.tokens.filter(pl.col("class") == "good").iter_rows(named=True)
+    }
     assert rows["kestrel"]["stability"] == "unstable" and rows["kestrel"]["heterogeneity_q"] < 0.05
     assert rows["wonderful"]["stability"] == "stable"
     assert {"lean in north", "lean in south", "lean in west"} <= set(stable.environments.columns)
@@ -143,7 +170,12 @@ def test_too_many_environments_or_one_are_refused() -> None:
         (pl.Series(["one"] * 300), "fewer than two environments"),
     ):
         with pytest.raises(InputError, match=message):
-            audit(read_corpus(frame.with_columns(site=names), text="text", label="label", environments="site"), QUICK)
+            audit(
+                read_corpus(
+                    frame.with_columns(site=names), text="text", label="label", environments="site"
+                ),
+                QUICK,
+            )
 
 
 @pytest.mark.slow
@@ -152,13 +184,17 @@ def test_repeated_texts_are_a_finding_with_advice_unless_units_are_given() -> No
     texts = [text + " It was in the second week of the month of May." for text in made.texts]
     copies = [texts[i].replace("week of", "week  of") + " Thanks" for i in range(0, 60, 2)]
     labels = made.labels.tolist()
-    frame = pl.DataFrame({"text": texts + copies, "label": labels + [labels[i] for i in range(0, 60, 2)]})
+    frame = pl.DataFrame(
+        {"text": texts + copies, "label": labels + [labels[i] for i in range(0, 60, 2)]}
+    )
     frame = frame.with_columns(source=pl.Series([*range(300), *range(0, 60, 2)]))
     thorough = Settings(baseline=False)
     found = {f.kind: f for f in audit(read_corpus(frame.drop("source")), thorough).findings}
     assert 10 < found["repeated"].documents <= 30
     assert "nearly repeat an earlier one" in found["repeated"].headline
-    assert all("Remove the near copies by hand" in found[kind].action for kind in ("repeated", "leak"))
+    assert all(
+        "Remove the near copies by hand" in found[kind].action for kind in ("repeated", "leak")
+    )
     known = audit(read_corpus(frame, text="text", label="label", by="source"), thorough).findings
     assert not [f for f in known if f.kind in ("repeated", "leak")]
 
@@ -169,7 +205,9 @@ def test_the_command_takes_both_columns(run: Run, tmp_path: Path) -> None:
     asked = ["--text", "text", "--label", "label", "--by", "author", "--environments", "site"]
     status, out, _ = run("audit", "a.csv", *asked, "--no-baseline", "--no-pictures", "--out", "o")
     assert (
-        status == 0 and "Unstable tokens" in out and "statistics count groups, not documents" in " ".join(out.split())
+        status == 0
+        and "Unstable tokens" in out
+        and "statistics count groups, not documents" in " ".join(out.split())
     )
     tokens = pl.read_csv(tmp_path / "o/tokens.csv")
     assert {"units", "stability", "heterogeneity_q"} <= set(tokens.columns)

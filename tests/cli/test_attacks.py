@@ -14,7 +14,11 @@ from attack_cases import KINDS, Case
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_every_family_draws_the_same_case_for_a_seed(kind: str) -> None:
     for draw, _ in KINDS[kind].values():
-        first, again, others = draw(Random("a")), draw(Random("a")), {draw(Random(str(i))).name for i in range(9)}
+        first, again, others = (
+            draw(Random("a")),
+            draw(Random("a")),
+            {draw(Random(str(i))).name for i in range(9)},
+        )
         assert (first.name == again.name and len(others) > 1) or first.name.endswith(
             ("tensors", "checksums", "tokenizer")
         )
@@ -33,7 +37,9 @@ def test_every_family_draws_the_same_case_for_a_seed(kind: str) -> None:
         (139, "", "", "status 139"),
     ],
 )
-def test_the_judge_sees_what_was_printed(tmp_path: Path, status: int, out: str, err: str, fault: str) -> None:
+def test_the_judge_sees_what_was_printed(
+    tmp_path: Path, status: int, out: str, err: str, fault: str
+) -> None:
     (tmp_path / "tmp").mkdir()
     (tmp_path / "here").mkdir()
     found = attacks.faults(Case("", list), status, out, err, tmp_path / "here", {})
@@ -41,7 +47,10 @@ def test_the_judge_sees_what_was_printed(tmp_path: Path, status: int, out: str, 
 
 
 def test_the_judge_sees_what_was_lost_left_and_mixed(tmp_path: Path) -> None:
-    here, (result, kept) = tmp_path / "here", (tmp_path / "here" / "o", tmp_path / "here" / "mine.csv")
+    here, (result, kept) = (
+        tmp_path / "here",
+        (tmp_path / "here" / "o", tmp_path / "here" / "mine.csv"),
+    )
     (tmp_path / "tmp").mkdir()
     result.mkdir(parents=True)
     kept.write_text("mine")

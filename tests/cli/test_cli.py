@@ -21,7 +21,7 @@ from calls import fast_first
 from reviews import write_reviews
 from tokensieve import __version__
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.text import table
+from tokensieve.read import table
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -39,7 +39,9 @@ def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
     assert out.index("“tablet” appears in 13.3% of documents") < out.index("Test accuracy")
     assert len(out.partition("planted effects")[0].splitlines()) <= 40
     drawn = {p.name for p in (tmp_path / "tokensieve-demo" / "pictures").iterdir()}
-    assert drawn == {f"{name}.{kind}" for name in ("alarm", "value", "score", "top") for kind in ("svg", "png")}
+    assert drawn == {
+        f"{name}.{kind}" for name in ("alarm", "value", "score", "top") for kind in ("svg", "png")
+    }
 
 
 @pytest.mark.usefixtures("undrawn", "quick_training")
@@ -60,7 +62,11 @@ def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
         2,
         "",
     ) and "contains an audit" in err  # whose summary and model would no longer be of one run
-    assert run("train", "reviews.csv", "--formatting", "--out", "model", "--seed", "3", "-q") == (0, "", "")
+    assert run("train", "reviews.csv", "--formatting", "--out", "model", "--seed", "3", "-q") == (
+        0,
+        "",
+        "",
+    )
     assert not (tmp_path / "model" / "report.html").exists()
     trained = json.loads((tmp_path / "model" / "summary.json").read_text())
     assert trained["test_accuracy"] == summary["test_accuracy"]
@@ -77,7 +83,9 @@ def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("explain", "model", first, "--json")
     explained = json.loads(out)
     assert status == 0
-    assert sum(t["contribution"] for t in explained["tokens"]) == pytest.approx(explained["answer"], abs=1e-10)
+    assert sum(t["contribution"] for t in explained["tokens"]) == pytest.approx(
+        explained["answer"], abs=1e-10
+    )
     assert explained["answer"] == pytest.approx(float(answers[0]["answer"]), abs=1e-10)
     status, out, _ = run("explain", "model", first)
     assert status == 0 and "sum" in out and f"{explained['answer']:+.6f}".replace("-", "−") in out
@@ -87,9 +95,13 @@ def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("undrawn", "quick_training")
 def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path) -> None:
     reviews = demo_reviews(200)
-    stars = [(5 if i % 2 else 4) if y else (1 if i % 2 else 2) for i, y in enumerate(reviews.labels)]
+    stars = [
+        (5 if i % 2 else 4) if y else (1 if i % 2 else 2) for i, y in enumerate(reviews.labels)
+    ]
     lines = [
-        json.dumps({"text": t, "stars": 3 if i % 10 == 0 else s, "part": "test" if i % 3 == 0 else "train"})
+        json.dumps(
+            {"text": t, "stars": 3 if i % 10 == 0 else s, "part": "test" if i % 3 == 0 else "train"}
+        )
         for i, (t, s) in enumerate(zip(reviews.texts, stars, strict=True))
     ]
     (tmp_path / "r.jsonl").write_text("\n".join(lines))
@@ -136,7 +148,9 @@ def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path
         (["explain", "nowhere", "text"], "is not a model folder"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(run: Run, tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_bad_input_is_one_line_and_status_2(
+    run: Run, tmp_path: Path, arguments: list[str], message: str
+) -> None:
     write_reviews(tmp_path / "good.csv", 40)
     (tmp_path / "one.csv").write_text("text,label\na,1\nb,1\n")
     os.mkfifo(tmp_path / "fifo")
@@ -154,7 +168,12 @@ def test_hostile_text_and_labels_survive_everywhere(run: Run, tmp_path: Path) ->
     labels = ["<script>alert(1)</script>", "=cmd()|'x'"]
     words = ["[bold]", "'quote\"", "\x1b[31m", "\ud800", "\u202eabc", "👍", "{{7*7}}", "</td>"]
     rows = [
-        json.dumps({"text": f"{' '.join(words)} w{i} {'nice' if i % 2 else 'ugly'}", "label": labels[i % 2]})
+        json.dumps(
+            {
+                "text": f"{' '.join(words)} w{i} {'nice' if i % 2 else 'ugly'}",
+                "label": labels[i % 2],
+            }
+        )
         for i in range(60)
     ]
     (tmp_path / "h.jsonl").write_text("\n".join(rows))
@@ -177,7 +196,8 @@ def test_hostile_text_and_labels_survive_everywhere(run: Run, tmp_path: Path) ->
 def test_nothing_that_is_printed_steers_the_terminal(run: Run, tmp_path: Path) -> None:
     hostile = "\x1b]0;title\x07\x9b2J\u202e\u2067\u200f\u2028"
     rows = [
-        {f"text{hostile}": f"{hostile}{i} {hostile} word", f"label{hostile}": f"{hostile}{i % 2}"} for i in range(40)
+        {f"text{hostile}": f"{hostile}{i} {hostile} word", f"label{hostile}": f"{hostile}{i % 2}"}
+        for i in range(40)
     ]
     (tmp_path / f"h{hostile}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (tmp_path / f"o{hostile}").mkdir()
@@ -190,14 +210,23 @@ def test_nothing_that_is_printed_steers_the_terminal(run: Run, tmp_path: Path) -
         ["mask", f"h{hostile}.jsonl", *text, "--token", "word", "--out", f"m{hostile}.csv"],
     ):  # fmt: skip
         status, printed, err = run(*arguments)
-        assert status in ((2,) if "--label" in arguments else (0, 3)) and (printed or err), (arguments, err)
-        assert all(c.isprintable() or c in "\n\t" for c in printed + err), (arguments[0], printed, err)
+        assert status in ((2,) if "--label" in arguments else (0, 3)) and (printed or err), (
+            arguments,
+            err,
+        )
+        assert all(c.isprintable() or c in "\n\t" for c in printed + err), (
+            arguments[0],
+            printed,
+            err,
+        )
         if "--json" in arguments:
             assert json.loads(printed)["predicted"].startswith(hostile)
     assert hostile in (tmp_path / f"p{hostile}" / "predictions.csv").read_text()
 
 
-def test_full_disk_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_nothing(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_reviews(tmp_path / "good.csv", 60)
 
     def full(fd: int) -> None:
@@ -205,21 +234,35 @@ def test_full_disk_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(os, "fsync", full)
     status, _, err = run("train", "good.csv", "--out", "o")
-    assert status == 2 and "No space left on device" in err and "MB are needed" in err and err.count("\n") == 1
+    assert (
+        status == 2
+        and "No space left on device" in err
+        and "MB are needed" in err
+        and err.count("\n") == 1
+    )
     assert [p.name for p in tmp_path.iterdir()] == ["good.csv"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kilobytes", [20, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 60))])
+@pytest.mark.parametrize(
+    "kilobytes", [20, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 60))]
+)
 def test_a_limit_on_files_is_one_line_wherever_it_strikes(tmp_path: Path, kilobytes: int) -> None:
     write_reviews(tmp_path / "good.csv", 400 if kilobytes < 60 else 2000)
     (tmp_path / "tmp").mkdir()
     limit = f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({kilobytes * 1000}, {kilobytes * 1000}))"
-    program = f"{limit}; sys.argv = {['tokensieve', 'train', 'good.csv', '--stream', '--out', 'o']!r}"
+    program = (
+        f"{limit}; sys.argv = {['tokensieve', 'train', 'good.csv', '--stream', '--out', 'o']!r}"
+    )
     program += "; import tokensieve.__main__ as way_in; way_in.main()"
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["good.csv", "tmp"]
@@ -242,39 +285,57 @@ def test_limits_of_the_system_cost_the_pictures_only(
     program = f"import resource, sys; resource.setrlimit(resource.RLIMIT_{limit}, ({size}, {size}))"
     program += f"; sys.argv = {['tokensieve', 'audit', 'good.csv', '--out', 'o', '-q']!r}"
     program += "; import tokensieve.__main__ as way_in; way_in.main()"
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
     assert (done.returncode, (tmp_path / "o" / "pictures").is_dir()) == (status, drawn), done.stderr
-    assert done.stderr.count("\n") == (not drawn) + ("TF-IDF" in done.stderr), done.stderr  # both are other processes
+    assert done.stderr.count("\n") == (not drawn) + ("TF-IDF" in done.stderr), (
+        done.stderr
+    )  # both are other processes
     if status == 0:
         assert drawn or "the pictures are missing" in done.stderr
-        assert {"report.html", "summary.json", "SHA256SUMS", "model.json"} <= set(os.listdir(tmp_path / "o"))
+        assert {"report.html", "summary.json", "SHA256SUMS", "model.json"} <= set(
+            os.listdir(tmp_path / "o")
+        )
     else:
-        assert "the address space is limited to 1.5 GB" in done.stderr and not (tmp_path / "o").exists()
+        assert (
+            "the address space is limited to 1.5 GB" in done.stderr
+            and not (tmp_path / "o").exists()
+        )
 
 
 def test_too_little_address_space_is_refused_before_pytorch_aborts(tmp_path: Path) -> None:
     program = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (2_500 * 10**6,) * 2)"
-    program += (
-        "; sys.argv = ['tokensieve', 'diagnose', 'm', 'x.csv']; import tokensieve.__main__ as way_in; way_in.main()"
+    program += "; sys.argv = ['tokensieve', 'diagnose', 'm', 'x.csv']; import tokensieve.__main__ as way_in; way_in.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "at least 3.0 GB are needed" in done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (
+        2,
+        1,
+    ) and "at least 3.0 GB are needed" in done.stderr
 
 
-def test_too_few_processes_for_threads_are_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_processes_for_threads_are_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """OpenBLAS would write five lines and interrupt the program."""
 
     def refused(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("resource.getrlimit", lambda kind: (5, 5) if kind == resource.RLIMIT_NPROC else (-1, -1))
+    monkeypatch.setattr(
+        "resource.getrlimit", lambda kind: (5, 5) if kind == resource.RLIMIT_NPROC else (-1, -1)
+    )
     monkeypatch.setattr(threading.Thread, "start", refused)
     status, _, err = run("audit", "a.csv")
     assert (status, err.count("\n")) == (2, 1) and "the limit on processes" in err
 
 
 @pytest.mark.slow
-def test_train_and_audit_with_the_same_settings_write_the_same_model(run: Run, tmp_path: Path) -> None:
+def test_train_and_audit_with_the_same_settings_write_the_same_model(
+    run: Run, tmp_path: Path
+) -> None:
     """To the last byte, digest included; only the defaults of the two commands differ."""
     write_reviews(tmp_path / "a.csv", 60)
     assert run("audit", "a.csv", "--out", "a", "-q", "--no-baseline", "--no-pictures")[0] == 0
@@ -287,14 +348,23 @@ def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path
     write_reviews(tmp_path / "good.csv", 300)
     quick = ("-q", "--no-baseline", "--no-pictures", "--formatting", "--min-documents", "2")
     assert run("audit", "good.csv", "--out", "a", *quick)[0] == 0
-    assert run("train", "good.csv", "--out", "t", "-q", "--formatting", "--min-documents", "2")[0] == 0
-    assert (tmp_path / "a" / "model.json").read_bytes() == (tmp_path / "t" / "model.json").read_bytes()
+    assert (
+        run("train", "good.csv", "--out", "t", "-q", "--formatting", "--min-documents", "2")[0] == 0
+    )
+    assert (tmp_path / "a" / "model.json").read_bytes() == (
+        tmp_path / "t" / "model.json"
+    ).read_bytes()
     readers = (
         ("compare", "a", "a"),
         ("mask", "good.csv", "--audit", "a", "--token", "film", "--out", "m.csv"),
         ("predict", "a", "good.csv"),
     )
-    for command in (readers[0], readers[2], ("train", "good.csv"), ("mask", "good.csv", "--token", "film")):
+    for command in (
+        readers[0],
+        readers[2],
+        ("train", "good.csv"),
+        ("mask", "good.csv", "--token", "film"),
+    ):
         status, _, err = run(*command, "--out", "a")
         assert status == 2 and "contains an audit" in err, command
     status, _, err = run("predict", "t", "good.csv", "--out", "t")
@@ -323,7 +393,9 @@ def test_a_variable_that_libraries_fail_on_is_one_line(
     assert (status, err.count("\n")) == (2, 1) and f"{name} is" in err and "unset it" in err
 
 
-@pytest.mark.parametrize("problem", [PermissionError(13, "Permission denied"), FileNotFoundError(2, "No such file")])
+@pytest.mark.parametrize(
+    "problem", [PermissionError(13, "Permission denied"), FileNotFoundError(2, "No such file")]
+)
 def test_a_source_that_is_closed_or_goes_away_is_one_line(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: OSError
 ) -> None:
@@ -341,7 +413,11 @@ def test_a_source_that_is_closed_or_goes_away_is_one_line(
     assert not (tmp_path / "o").exists()
 
 
-KINDS = {"csv": pl.DataFrame.write_csv, "arrow": pl.DataFrame.write_ipc, "parquet": pl.DataFrame.write_parquet}
+KINDS = {
+    "csv": pl.DataFrame.write_csv,
+    "arrow": pl.DataFrame.write_ipc,
+    "parquet": pl.DataFrame.write_parquet,
+}
 KINDS |= {"jsonl": pl.DataFrame.write_ndjson, "ipc": pl.DataFrame.write_ipc_stream}
 CHANGES: dict[str, Callable[[Path], object]] = {
     "longer": lambda path: path.write_bytes(path.read_bytes() * 2),
@@ -356,7 +432,10 @@ def test_a_source_that_changes_while_it_is_read_is_one_line(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, change: str
 ) -> None:
     """It would give results of two states of the data."""
-    path, rows = tmp_path / f"data.{kind}", [(f"{('bad', 'good')[i % 2]} film {i} " * 5, i % 2) for i in range(1_000)]
+    path, rows = (
+        tmp_path / f"data.{kind}",
+        [(f"{('bad', 'good')[i % 2]} film {i} " * 5, i % 2) for i in range(1_000)],
+    )
     KINDS[kind](pl.DataFrame(rows, ["text", "label"], orient="row"), path)
     read = table.SourceTable.read
 
@@ -380,7 +459,7 @@ def test_a_source_that_is_cut_while_it_is_read_is_one_line(tmp_path: Path, kind:
 import os, sys
 import numpy as np
 import polars as pl
-from tokensieve.text.table import SourceTable
+from tokensieve.read.table import SourceTable
 from tokensieve.__main__ import main
 path = "data.{kind}"
 data = pl.DataFrame({{"text": [f"{{'good' if i % 2 else 'bad'}} film of number {{i}} " * 5 for i in range(25_000)],
@@ -403,8 +482,12 @@ np.memmap, SourceTable.read = memmap, changing
 sys.argv = ["tokensieve", "train", path, "-q", "--out", "o"]
 main()
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and f"data.{kind}" in done.stderr, done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=200
+    )
+    assert (
+        done.returncode == 2 and done.stderr.count("\n") == 1 and f"data.{kind}" in done.stderr
+    ), done.stderr
     assert {path.name for path in tmp_path.iterdir()} <= {f"data.{kind}"}
 
 
@@ -413,7 +496,9 @@ main()
 def test_messages_that_cannot_be_written_are_no_failure(tmp_path: Path, to: str) -> None:
     command = f"{sys.executable} -m tokensieve"
     assert (
-        subprocess.run(["bash", "-o", "pipefail", "-c", f"{command} train nosuch.csv {to}"], cwd=tmp_path).returncode
+        subprocess.run(
+            ["bash", "-o", "pipefail", "-c", f"{command} train nosuch.csv {to}"], cwd=tmp_path
+        ).returncode
         == 2
     )
 
@@ -421,7 +506,9 @@ def test_messages_that_cannot_be_written_are_no_failure(tmp_path: Path, to: str)
 @pytest.mark.slow
 def test_a_reader_that_leaves_ends_an_audit_with_141(tmp_path: Path) -> None:
     write_reviews(tmp_path / "good.csv", 60)
-    command = f"{sys.executable} -m tokensieve audit good.csv --no-baseline --no-pictures --out o | true"
+    command = (
+        f"{sys.executable} -m tokensieve audit good.csv --no-baseline --no-pictures --out o | true"
+    )
     assert subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path).returncode == 141
 
 
@@ -429,7 +516,10 @@ def test_a_reader_that_leaves_ends_an_audit_with_141(tmp_path: Path) -> None:
 def test_streams_that_are_closed_are_no_failure(tmp_path: Path, closed: str) -> None:
     command = f"{sys.executable} -m tokensieve"
     assert subprocess.run(f"{command} --version {closed}", shell=True, cwd=tmp_path).returncode == 0
-    assert subprocess.run(f"{command} train nosuch.csv {closed}", shell=True, cwd=tmp_path).returncode == 2
+    assert (
+        subprocess.run(f"{command} train nosuch.csv {closed}", shell=True, cwd=tmp_path).returncode
+        == 2
+    )
 
 
 def test_version_and_help(run: Run) -> None:
@@ -448,8 +538,20 @@ def test_no_arguments_show_the_help(run: Run) -> None:
 def test_a_terminal_without_unicode(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     write_reviews(tmp_path / "good.csv", 40)
-    command = [sys.executable, "-m", "tokensieve", "audit", "good.csv", "--out", "o", "--no-pictures", "--no-baseline"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "tokensieve",
+        "audit",
+        "good.csv",
+        "--out",
+        "o",
+        "--no-pictures",
+        "--no-baseline",
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"Test accuracy" in done.stdout
 
@@ -460,15 +562,24 @@ def test_several_files_are_one_source(run: Run, tmp_path: Path) -> None:
     write_reviews(tmp_path / "two.csv", seed=1)
     status, _, err = run("train", "one.csv", "two.csv", "--out", "both")
     assert status == 0, err
-    assert json.loads((tmp_path / "both" / "summary.json").read_text())["name"] == "one.csv and two.csv"
+    assert (
+        json.loads((tmp_path / "both" / "summary.json").read_text())["name"]
+        == "one.csv and two.csv"
+    )
     status, _, err = run("audit", "my", "reviews.csv")  # a name with a space, without quotes
     assert status == 2 and "there is no file or folder 'my'" in err
 
 
 def test_a_command_that_does_not_exist_is_proposed(run: Run) -> None:
     status, _, err = run("audt", "reviews.csv")
-    assert status == 2 and err == "tokensieve: there is no command 'audt'; did you mean `tokensieve audit`?\n"
-    assert "(did you mean --text or --test or --out?)" in run("audit", "reviews.csv", "--txt", "text")[2]
+    assert (
+        status == 2
+        and err == "tokensieve: there is no command 'audt'; did you mean `tokensieve audit`?\n"
+    )
+    assert (
+        "(did you mean --text or --test or --out?)"
+        in run("audit", "reviews.csv", "--txt", "text")[2]
+    )
 
 
 def test_a_missing_file_is_proposed_by_its_name_without_its_kind(run: Run, tmp_path: Path) -> None:

@@ -23,7 +23,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("pairs")
     demo_pairs(300).with_columns(id=pl.int_range(300)).write_csv(folder / "pairs.csv")
-    arguments = ["train", str(folder / "pairs.csv"), "--pairs", "chosen,rejected", "--out", str(folder / "model"), "-q"]
+    arguments = [
+        "train",
+        str(folder / "pairs.csv"),
+        "--pairs",
+        "chosen,rejected",
+        "--out",
+        str(folder / "model"),
+        "-q",
+    ]
     app(args=arguments, standalone_mode=False)
     return folder
 
@@ -55,7 +63,9 @@ def test_predict_names_the_preferred_answer_whichever_comes_first(home: Path, ru
 
 
 def test_predict_leaves_pairs_with_one_answer_open_and_writes_files(home: Path, run: Run) -> None:
-    Path("some.csv").write_text("chosen,rejected\nThe plot was red.,\nTapestry!,The plot was red.\n")
+    Path("some.csv").write_text(
+        "chosen,rejected\nThe plot was red.,\nTapestry!,The plot was red.\n"
+    )
     status, _, err = run("predict", str(home / "model"), "some.csv", "--out", "answers")
     assert status == 0
     assert "no prediction for 1 pair with" in err
@@ -66,14 +76,24 @@ def test_predict_leaves_pairs_with_one_answer_open_and_writes_files(home: Path, 
 
 def test_explain_shows_both_sums(home: Path, run: Run) -> None:
     status, out, _ = run(
-        "explain", str(home / "model"), "Tapestry! The plot was red.", "--against", "The plot was red.", "--json"
+        "explain",
+        str(home / "model"),
+        "Tapestry! The plot was red.",
+        "--against",
+        "The plot was red.",
+        "--json",
     )
     assert status == 0
     found = json.loads(out)
-    sums = [sum(token["contribution"] for token in found[side]["tokens"]) for side in ("first", "second")]
+    sums = [
+        sum(token["contribution"] for token in found[side]["tokens"])
+        for side in ("first", "second")
+    ]
     assert found["answer"] == pytest.approx(sums[0] - sums[1], abs=1e-9)
     assert found["probability"] > 0.5
-    status, out, _ = run("explain", str(home / "model"), "Tapestry!", "--against", "The plot was red.")
+    status, out, _ = run(
+        "explain", str(home / "model"), "Tapestry!", "--against", "The plot was red."
+    )
     assert "first − second = +" in out
     assert "the first is preferred with probability" in out
     assert "compare it with another answer" in run("explain", str(home / "model"), "Tapestry!")[1]
@@ -95,7 +115,10 @@ def test_mask_cuts_from_both_answers(home: Path, run: Run) -> None:
     [
         (("train", "pairs.csv", "--pairs", "chosen"), "must name two different columns"),
         (("train", "pairs.csv", "--pairs", "chosen,refused"), "no column 'refused' for the pairs"),
-        (("train", "pairs.csv", "--pairs", "chosen,rejected", "--label", "id"), "--label is for labelled documents"),
+        (
+            ("train", "pairs.csv", "--pairs", "chosen,rejected", "--label", "id"),
+            "--label is for labelled documents",
+        ),
         (
             ("train", "pairs.csv", "--pairs", "chosen,rejected", "--cluster", "tcp://x:1"),
             "leave out --cluster, and use --stream",
@@ -107,7 +130,9 @@ def test_mask_cuts_from_both_answers(home: Path, run: Run) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named_in_one_line(home: Path, run: Run, arguments: tuple[str, ...], message: str) -> None:
+def test_what_is_wrong_is_named_in_one_line(
+    home: Path, run: Run, arguments: tuple[str, ...], message: str
+) -> None:
     full = [str(home / x) if x in ("pairs.csv", "model") else x for x in arguments]
     status, _, err = run(*full)
     assert status == 2

@@ -18,7 +18,15 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = "--documents 60 --types 24 --length 5 --relevant 6 --d 256 --max-norm 400".split()
-FILES = {"report.html", "summary.json", "tokens.csv", "flow.csv", "support.csv", "gaps.csv", "pictures"} | {
+FILES = {
+    "report.html",
+    "summary.json",
+    "tokens.csv",
+    "flow.csv",
+    "support.csv",
+    "gaps.csv",
+    "pictures",
+} | {
     "certificate.json",
     "certificate.npz",
 }
@@ -30,8 +38,14 @@ def test_generated_documents(shared_verification: Artefact) -> None:
     assert {p.name for p in folder.iterdir()} == FILES
     summary = json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail)
     assert summary["version"] == __version__ and summary["seed"] == 2
-    assert summary["settings"] | {"documents": 60, "types": 24, "d": 256, "max_norm": 400.0} == summary["settings"]
-    assert summary["flow"]["norm"] == pytest.approx(400, rel=1e-6) and summary["margin"]["status"] == "solved"
+    assert (
+        summary["settings"] | {"documents": 60, "types": 24, "d": 256, "max_norm": 400.0}
+        == summary["settings"]
+    )
+    assert (
+        summary["flow"]["norm"] == pytest.approx(400, rel=1e-6)
+        and summary["margin"]["status"] == "solved"
+    )
     assert set(summary["seconds"]) >= {"reading", "one step", "flow", "margin", "report", "total"}
     curve, tokens = pl.read_csv(folder / "flow.csv"), pl.read_csv(folder / "tokens.csv")
     assert curve["norm"][-1] == pytest.approx(summary["flow"]["norm"])
@@ -44,7 +58,17 @@ def test_a_source_with_grouped_labels(run: Run, tmp_path: Path) -> None:
     write_reviews(tmp_path / "r.csv", 200, stars=True)
     groups = "--label stars --group neg=1,2 --group pos=4,5".split()
     status, out, err = run(
-        "verify", "r.csv", *groups, "--out", "o", "--d", "64", "--max-norm", "5", "--min-documents", "30"
+        "verify",
+        "r.csv",
+        *groups,
+        "--out",
+        "o",
+        "--d",
+        "64",
+        "--max-norm",
+        "5",
+        "--min-documents",
+        "30",
     )
     assert (status, err) == (0, "")
     assert "hypotheses of the theory fail" in out and "for example rows" in out
@@ -111,7 +135,9 @@ def test_a_spent_budget_says_how_to_go_on(run: Run) -> None:
         (["--out", "five.csv"], "is a file; name a folder"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(run: Run, tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_bad_input_is_one_line_and_status_2(
+    run: Run, tmp_path: Path, arguments: list[str], message: str
+) -> None:
     write_reviews(tmp_path / "five.csv", 60, stars=True)
     (tmp_path / "same.csv").write_text("text,label\n" + "a b,1\na b,0\n" * 3)
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
@@ -137,13 +163,20 @@ def test_documents_of_one_token_get_an_honest_verdict(run: Run, tmp_path: Path) 
     ],
 )
 def test_real_reviews(run: Run, tmp_path: Path, name: str, options: str) -> None:
-    data = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).parents[3] / "shared" / "data")) / name
+    data = (
+        Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).parents[3] / "shared" / "data"))
+        / name
+    )
     if not data.exists():
         pytest.skip(f"{data} is not there")
     pl.read_parquet(data).sample(1000, seed=0).write_parquet(tmp_path / "sample.parquet")
-    status, out, err = run("verify", "sample.parquet", *options.split(), "--d", "128", "--max-seconds", "5")
+    status, out, err = run(
+        "verify", "sample.parquet", *options.split(), "--d", "128", "--max-seconds", "5"
+    )
     assert (status, err) == (0, "")
-    summary = json.loads((tmp_path / "tokensieve-verify" / "summary.json").read_text(), parse_constant=pytest.fail)
+    summary = json.loads(
+        (tmp_path / "tokensieve-verify" / "summary.json").read_text(), parse_constant=pytest.fail
+    )
     assert summary["one_step"]["bound_holds"] and summary["one_step"]["r2"] > 0.9
     assert {item["holds"] for item in summary["assumptions"]} >= {True, False}
     assert "hypotheses of the theory fail" in out

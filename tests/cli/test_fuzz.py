@@ -35,10 +35,19 @@ from tokensieve import __main__
 from tokensieve.cli import app
 
 SECONDS, MEMORY = 60, 2**30  # of one case; what memory may grow by in all of them
-STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+STEERS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 COMMANDS = ["audit", "train", "predict", "explain", "mask", "verify", "compare"]
-LEFT_OUT = {"--help", "--cluster", "--resume"}  # the first ends before anything; the others have tests of their own
-QUICK = {"audit": ["--no-baseline", "--no-pictures"], "verify": ["--max-seconds", "0.1", "--d", "32"]}
+LEFT_OUT = {
+    "--help",
+    "--cluster",
+    "--resume",
+}  # the first ends before anything; the others have tests of their own
+QUICK = {
+    "audit": ["--no-baseline", "--no-pictures"],
+    "verify": ["--max-seconds", "0.1", "--d", "32"],
+}
 
 ODD = [
     *(
@@ -101,27 +110,65 @@ ODD = [
         "tokenizer.json",
     ),
 ]
-SOURCES = ["odd.csv", "odd.jsonl", "odd.parquet", "odd.csv.gz", "odd.tsv", "folder", "fifo", "zero", "."]
+SOURCES = [
+    "odd.csv",
+    "odd.jsonl",
+    "odd.parquet",
+    "odd.csv.gz",
+    "odd.tsv",
+    "folder",
+    "fifo",
+    "zero",
+    ".",
+]
 LABELS = ["pos", "neg", "pos", "neg", "", "\x1b[2J", "\u202e1", "=1"]
 
 
 def scalar(rng: Random) -> Any:
-    numbers = [None, True, -1, 0, 1, 2, 10**400, 0.5, math.nan, math.inf, -0.0, 2**63, [], [1, "a"], {}, {"a": [None]}]
+    numbers = [
+        None,
+        True,
+        -1,
+        0,
+        1,
+        2,
+        10**400,
+        0.5,
+        math.nan,
+        math.inf,
+        -0.0,
+        2**63,
+        [],
+        [1, "a"],
+        {},
+        {"a": [None]},
+    ]
     return rng.choice([*numbers, rng.choice(ODD), "\ud800"])
 
 
 def cell(rng: Random) -> str:
     return rng.choice(
-        [rng.choice(ODD), "a good film", "a bad film", "".join(chr(rng.randrange(0x3000)) for _ in range(9))]
+        [
+            rng.choice(ODD),
+            "a good film",
+            "a bad film",
+            "".join(chr(rng.randrange(0x3000)) for _ in range(9)),
+        ]
     )
 
 
 def content(rng: Random) -> bytes:
     """Bytes of a source: CSV or JSONL with odd cells, JSON of another shape, or noise; sometimes cut, packed or in UTF-16."""
-    table = [(cell(rng), rng.choice(LABELS[: rng.choice([2, 4, 8])])) for _ in range(rng.choice([0, 1, 4, 30]))]
-    quoted = "\n".join(["text,label", *(",".join('"' + x.replace('"', '""') + '"' for x in row) for row in table)])
+    table = [
+        (cell(rng), rng.choice(LABELS[: rng.choice([2, 4, 8])]))
+        for _ in range(rng.choice([0, 1, 4, 30]))
+    ]
+    quoted = "\n".join(
+        ["text,label", *(",".join('"' + x.replace('"', '""') + '"' for x in row) for row in table)]
+    )
     lines = "\n".join(
-        json.dumps({"text": text, "label": rng.choice([label, label, scalar(rng)])}) for text, label in table
+        json.dumps({"text": text, "label": rng.choice([label, label, scalar(rng)])})
+        for text, label in table
     )
     whole = rng.choice(
         [
@@ -161,16 +208,22 @@ def invocation(rng: Random) -> list[str]:
             }.get(p.name, "x")
             if p.required or subject == "source" or rng.random() < 0.3:
                 strange = rng.choice([*SOURCES, rng.choice(ODD)])
-                arguments.append(strange if subject in ("source", "all") and p.name != "model" else sane)
+                arguments.append(
+                    strange if subject in ("source", "all") and p.name != "model" else sane
+                )
         elif p.required:
             options += [p.opts[0], "written.csv"]
     if subject in ("options", "all"):
-        candidates = [p for p in parameters if p.param_type_name == "option" and not LEFT_OUT & set(p.opts)]
+        candidates = [
+            p for p in parameters if p.param_type_name == "option" and not LEFT_OUT & set(p.opts)
+        ]
         for p in rng.sample(candidates, min(len(candidates), rng.choice([1, 1, 2, 3]))):
             options += [p.opts[0]] if p.is_flag else [p.opts[0], rng.choice([*ODD, *SOURCES])]
     more = ["extra"] if rng.random() < 0.02 else ["--frobnicate"] if rng.random() < 0.02 else []
     whole = [name, *arguments, *QUICK.get(name, []), *options, *more]
-    return [item.replace("\x00", "\\0") for item in whole]  # the system allows no NUL in an argument
+    return [
+        item.replace("\x00", "\\0") for item in whole
+    ]  # the system allows no NUL in an argument
 
 
 def mutated(value: Any, rng: Random) -> Any:
@@ -191,7 +244,9 @@ def mutated(value: Any, rng: Random) -> Any:
 
 def tamper(folder: Path, rng: Random) -> None:
     """Change one file of a model, often with a digest that fits the change."""
-    kind = rng.choice(["json", "json", "json", "numbers", "numbers", "bytes", "cut", "gone", "fifo", "link"])
+    kind = rng.choice(
+        ["json", "json", "json", "numbers", "numbers", "bytes", "cut", "gone", "fifo", "link"]
+    )
     path = folder / rng.choice(["model.json", "model.safetensors"])
     whole, described = path.read_bytes(), json.loads((folder / "model.json").read_text())
     if kind == "json":
@@ -201,7 +256,9 @@ def tamper(folder: Path, rng: Random) -> None:
         name = rng.choice(list(arrays))
         flat = arrays[name].copy().reshape(-1)
         flat[: rng.randrange(1, flat.size + 1)] = rng.choice([np.nan, np.inf, -np.inf, 1e38, 0.0])
-        arrays[name] = rng.choice([flat.reshape(arrays[name].shape), flat[:0], flat[:, None], flat.astype(np.float32)])
+        arrays[name] = rng.choice(
+            [flat.reshape(arrays[name].shape), flat[:0], flat[:, None], flat.astype(np.float32)]
+        )
         (folder / "model.safetensors").write_bytes(save(arrays))
     elif kind == "bytes":
         at = rng.randrange(len(whole))
@@ -234,7 +291,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The files of a good model."""
     folder = tmp_path_factory.mktemp("model")
     write_reviews(folder / "good.csv", 40)
-    status, _, err = call(["train", "good.csv", "--out", "model", "-q"], folder, b"", 10 * SECONDS)  # compiles
+    status, _, err = call(
+        ["train", "good.csv", "--out", "model", "-q"], folder, b"", 10 * SECONDS
+    )  # compiles
     assert status == 0, err
     return {path.name: path.read_bytes() for path in (folder / "model").iterdir()}
 
@@ -244,7 +303,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The files of an audit that `compare` reads."""
     folder = tmp_path_factory.mktemp("saved")
     write_reviews(folder / "good.csv", 40)
-    status, _, err = call(["audit", "good.csv", "--out", "saved", "-q", *QUICK["audit"]], folder, b"", 10 * SECONDS)
+    status, _, err = call(
+        ["audit", "good.csv", "--out", "saved", "-q", *QUICK["audit"]], folder, b"", 10 * SECONDS
+    )
     assert status == 0, err
     return {name: (folder / "saved" / name).read_bytes() for name in ("summary.json", "tokens.csv")}
 
@@ -253,9 +314,13 @@ def hanging(number: int, frame: object) -> None:
     raise AssertionError("no end")
 
 
-def call(arguments: list[str], folder: Path, typed: bytes, seconds: float = SECONDS) -> tuple[int, str, str]:
+def call(
+    arguments: list[str], folder: Path, typed: bytes, seconds: float = SECONDS
+) -> tuple[int, str, str]:
     """Status, standard output and standard error of a call in place, in that folder."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    out, err = (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)
+    )
     before, handlers = Path.cwd(), {number: signal.getsignal(number) for number in __main__.STATUS}
     with ExitStack() as stack:
         replaced = {
@@ -268,7 +333,9 @@ def call(arguments: list[str], folder: Path, typed: bytes, seconds: float = SECO
             stack.enter_context(mock.patch.object(sys, name, value))
         stack.callback(os.chdir, before)
         os.chdir(folder)
-        faulthandler.dump_traceback_later(4 * seconds, exit=True, file=sys.__stderr__)  # where no signal is heard
+        faulthandler.dump_traceback_later(
+            4 * seconds, exit=True, file=sys.__stderr__
+        )  # where no signal is heard
         stack.callback(faulthandler.cancel_dump_traceback_later)
         stack.callback(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, hanging))
         stack.callback(signal.setitimer, signal.ITIMER_REAL, 0)
@@ -317,7 +384,10 @@ def one_case(seed: int, model: dict[str, bytes], saved: dict[str, bytes], peak: 
         if arguments[0] in ("predict", "explain") and rng.random() < 0.9:
             tamper(folder / "model", rng)
         before = everything(Path(root))
-        with mock.patch.object(tempfile, "tempdir", str(temporary)), mock.patch.dict(os.environ, TMPDIR=str(temporary)):
+        with (
+            mock.patch.object(tempfile, "tempdir", str(temporary)),
+            mock.patch.dict(os.environ, TMPDIR=str(temporary)),
+        ):
             status, out, err = call(arguments, folder, b"a good film \xff\x1b[2J")
             if any(
                 temporary.iterdir()
@@ -332,19 +402,28 @@ def one_case(seed: int, model: dict[str, bytes], saved: dict[str, bytes], peak: 
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    return {str(p): p.read_bytes() if p.is_file() and not p.is_symlink() else b"" for p in sorted(folder.rglob("*"))}
+    return {
+        str(p): p.read_bytes() if p.is_file() and not p.is_symlink() else b""
+        for p in sorted(folder.rglob("*"))
+    }
 
 
 def fuzz(cases: int) -> Any:
     return settings(
-        max_examples=cases, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+        max_examples=cases,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
     )
 
 
 @pytest.mark.slow
 @fuzz(25)
 @given(seed=st.integers(0, 2**40))
-def test_some_cases_end_cleanly(seed: int, model: dict[str, bytes], saved: dict[str, bytes], peak: int) -> None:
+def test_some_cases_end_cleanly(
+    seed: int, model: dict[str, bytes], saved: dict[str, bytes], peak: int
+) -> None:
     one_case(seed, model, saved, peak)
 
 

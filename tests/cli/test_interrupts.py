@@ -31,12 +31,16 @@ way_in.main()
 
 
 def python(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=60
+    )
 
 
 @pytest.mark.parametrize(
     ("nth", "number"),
-    fast_first([(30, SIGTERM), (300, SIGINT), *product((1, 30, 120, 300, 500), (SIGINT, SIGTERM))], 2),
+    fast_first(
+        [(30, SIGTERM), (300, SIGINT), *product((1, 30, 120, 300, 500), (SIGINT, SIGTERM))], 2
+    ),
 )
 def test_while_libraries_are_loaded(tmp_path: Path, nth: int, number: signal.Signals) -> None:
     program = f"""
@@ -98,14 +102,26 @@ way_in.main()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
-def test_a_closed_terminal_and_a_limit_on_processor_time_end_it_as_an_interrupt_does(tmp_path: Path) -> None:
+def test_a_closed_terminal_and_a_limit_on_processor_time_end_it_as_an_interrupt_does(
+    tmp_path: Path,
+) -> None:
     """By default the system would end the process at once, and temporary files would stay."""
     heard = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # the tests themselves may run under nohup
     done = python(heard + WAITING.format(number=int(signal.SIGHUP)), tmp_path)
-    assert (done.stdout, done.returncode, done.stderr.count("\n")) == ("", 129, 1) and "terminated" in done.stderr
+    assert (done.stdout, done.returncode, done.stderr.count("\n")) == (
+        "",
+        129,
+        1,
+    ) and "terminated" in done.stderr
     done = python(WAITING.format(number=int(signal.SIGXCPU)), tmp_path)
-    assert (done.stdout, done.returncode, done.stderr.count("\n")) == ("", 152, 1) and "CPU time limit" in done.stderr
-    ignored = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)" + WAITING.format(number=int(signal.SIGHUP))
+    assert (done.stdout, done.returncode, done.stderr.count("\n")) == (
+        "",
+        152,
+        1,
+    ) and "CPU time limit" in done.stderr
+    ignored = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)" + WAITING.format(
+        number=int(signal.SIGHUP)
+    )
     assert python(ignored, tmp_path).stdout == "went on\n", "as nohup asks for"
 
 
@@ -124,8 +140,20 @@ way_in.main()
 @pytest.mark.parametrize("after", fast_first([1.5, 0.5, 2.5]))
 def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) -> None:
     write_reviews(tmp_path / "good.csv", 1000)
-    command = [sys.executable, "-m", "tokensieve", "audit", "good.csv", "--ngrams", "3", "--out", "o"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = [
+        sys.executable,
+        "-m",
+        "tokensieve",
+        "audit",
+        "good.csv",
+        "--ngrams",
+        "3",
+        "--out",
+        "o",
+    ]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     time.sleep(after)
     process.send_signal(SIGINT)
     _, err = process.communicate(timeout=60)
@@ -143,9 +171,22 @@ def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) ->
 def test_signals_leave_no_temporary_files(tmp_path: Path, number: signal.Signals) -> None:
     write_reviews(tmp_path / "good.csv", 1000)
     (tmp_path / "tmp").mkdir()
-    command = [sys.executable, "-m", "tokensieve", "train", "good.csv", "--ngrams", "3", "--stream", "--out", "o"]
+    command = [
+        sys.executable,
+        "-m",
+        "tokensieve",
+        "train",
+        "good.csv",
+        "--ngrams",
+        "3",
+        "--stream",
+        "--out",
+        "o",
+    ]
     env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
-    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     while not list((tmp_path / "tmp").glob("*/*")) and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(number)

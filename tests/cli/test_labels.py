@@ -13,9 +13,9 @@ import pytest
 from calls import Run
 from tokensieve.cli.audit import _folder_name
 from tokensieve.errors import InputError
-from tokensieve.text.corpus import read_corpus
-from tokensieve.text.documents import _has_label, label_settings
-from tokensieve.text.settings import ReadSettings
+from tokensieve.read.corpus import read_corpus
+from tokensieve.read.documents import _has_label, label_settings
+from tokensieve.read.settings import ReadSettings
 
 pytestmark = pytest.mark.usefixtures("undrawn", "quick_training")
 
@@ -34,7 +34,9 @@ def posts(n: int = 160) -> pl.DataFrame:
 
 
 def as_lists(frame: pl.DataFrame) -> pl.DataFrame:
-    names = [[name for name in ("billing", "bug/s") if row[name]] for row in frame.iter_rows(named=True)]
+    names = [
+        [name for name in ("billing", "bug/s") if row[name]] for row in frame.iter_rows(named=True)
+    ]
     return frame.select("text").with_columns(
         labels=pl.Series([[*n, *(["rare"] if i < 3 else [])] for i, n in enumerate(names)])
     )
@@ -67,7 +69,10 @@ def test_lists_and_separated_cells_ask_the_same(files: Path, name: str) -> None:
 def test_an_ordinary_label_asks_nothing(files: Path) -> None:
     assert label_settings(files / "columns.csv", ReadSettings(label="billing")) == ([], {})
     assert [
-        label for label, _ in label_settings(files / "columns.csv", ReadSettings(label=["billing", "bug/s"]))[0]
+        label
+        for label, _ in label_settings(
+            files / "columns.csv", ReadSettings(label=["billing", "bug/s"])
+        )[0]
     ] == [
         "billing",
         "bug/s",
@@ -85,12 +90,20 @@ def test_an_ordinary_label_asks_nothing(files: Path) -> None:
     ],
 )
 def test_the_labels_of_a_cell(cell: Any, separator: str | None, names: list[str]) -> None:
-    values = {label: _has_label([cell], label, separator, "a", 1)[0] for label in ("a", "2", "3", "b", "x", "")}
-    assert [label for label, held in values.items() if held == "yes"] == sorted(names, key=list(values).index)
+    values = {
+        label: _has_label([cell], label, separator, "a", 1)[0]
+        for label in ("a", "2", "3", "b", "x", "")
+    }
+    assert [label for label, held in values.items() if held == "yes"] == sorted(
+        names, key=list(values).index
+    )
 
 
 def test_folders_have_safe_names() -> None:
-    names = [_folder_name(name) for name in ("../../etc", "a/b c", "", "…", ".hidden", "ü" * 3, "x" * 100)]
+    names = [
+        _folder_name(name)
+        for name in ("../../etc", "a/b c", "", "…", ".hidden", "ü" * 3, "x" * 100)
+    ]
     assert names == ["etc", "a-b-c", "label", "label", "hidden", "label", "x" * 60]
 
 
@@ -99,8 +112,16 @@ def test_folders_have_safe_names() -> None:
     [
         ("columns.csv", ["--label", "billing", "--label", "bugs"], "did you mean 'bug/s'?"),
         ("columns.csv", ["--label", "billing", "--label", "billing"], "names a column twice"),
-        ("cells.csv", ["--label", "labels", "--label-separator", ";"], "never contains ';'; check --label-separator"),
-        ("cells.csv", ["--label", "labels", "--label", "text", "--label-separator", "|"], "is for one label column"),
+        (
+            "cells.csv",
+            ["--label", "labels", "--label-separator", ";"],
+            "never contains ';'; check --label-separator",
+        ),
+        (
+            "cells.csv",
+            ["--label", "labels", "--label", "text", "--label-separator", "|"],
+            "is for one label column",
+        ),
         ("lists.jsonl", ["--drop", "billing"], "--group and --drop need one label column"),
     ],
 )
@@ -119,7 +140,9 @@ def test_a_cell_that_holds_no_list_is_named_with_its_row() -> None:
 
 
 @pytest.mark.slow
-def test_each_label_has_its_audit_and_the_index_leads_there(files: Path, tmp_path: Path, run: Run) -> None:
+def test_each_label_has_its_audit_and_the_index_leads_there(
+    files: Path, tmp_path: Path, run: Run
+) -> None:
     out = tmp_path / "out"
     limits = ("--fail-on", "0.6@1%")
     code, printed, err = run("audit", str(files / "lists.jsonl"), "--out", str(out), *FEW, *limits)
@@ -136,7 +159,9 @@ def test_each_label_has_its_audit_and_the_index_leads_there(files: Path, tmp_pat
         assert row["test_accuracy"] == own["test_accuracy"] > 0.9
         assert f'href="{row["folder"]}/report.html"' in page
         tokens = pl.read_csv(out / row["folder"] / "tokens.csv").filter(pl.col("class") == "yes")
-        assert tokens.sort("q_value")["token"][0] == ("refund" if row["label"] == "billing" else "crash")
+        assert tokens.sort("q_value")["token"][0] == (
+            "refund" if row["label"] == "billing" else "crash"
+        )
     assert pl.read_csv(out / "labels.csv").height == 2
     has = "has" if found == 1 else "have"
     assert found and f"{found} of 2 labels {has} findings" in printed and "rare (3)" in printed

@@ -49,7 +49,17 @@ NASTY = [
     [[]],
     [None, 1],
 ]
-TEXTS = ["a good film", "a bad film", "", "e\u0301", "這是", "a" * 500, 'say "x", y\nz', "<b>x</b> 10/10", "\ufeff"]
+TEXTS = [
+    "a good film",
+    "a bad film",
+    "",
+    "e\u0301",
+    "這是",
+    "a" * 500,
+    'say "x", y\nz',
+    "<b>x</b> 10/10",
+    "\ufeff",
+]
 
 
 def replaced(value: Any, rng: Random) -> Any:
@@ -110,7 +120,9 @@ def command(*arguments: str) -> None:
 
 
 def saved_audit(rng: Random) -> None:
-    name = rng.choice(["summary.json", "summary.json", "findings.json", "tokens.csv", "model.json", "table.json"])
+    name = rng.choice(
+        ["summary.json", "summary.json", "findings.json", "tokens.csv", "model.json", "table.json"]
+    )
     changed(Path("saved", name), rng)
     resign(rng)
     command(*rng.choice(AUDITS))
@@ -141,7 +153,9 @@ def resign(rng: Random) -> None:
     with contextlib.suppress(Exception):
         described = json.loads(path.read_bytes())
         if rng.random() < 0.9:
-            described["sha256"] = _digest(described, Path("saved", "model.safetensors").read_bytes())
+            described["sha256"] = _digest(
+                described, Path("saved", "model.safetensors").read_bytes()
+            )
             path.write_text(json.dumps(described))
 
 
@@ -169,10 +183,13 @@ def source(rng: Random) -> None:
     import polars as pl
     import zstandard
 
-    from tokensieve.text.corpus import read_corpus
+    from tokensieve.read.corpus import read_corpus
 
     kind = rng.choice(["csv", "tsv", "jsonl", "json", "parquet", "arrow", "arrow", "xlsx"])
-    rows = [{"text": rng.choice(TEXTS) + f" {i}", "label": "pn"[i % 2], "n": i} for i in range(rng.choice([4, 40]))]
+    rows = [
+        {"text": rng.choice(TEXTS) + f" {i}", "label": "pn"[i % 2], "n": i}
+        for i in range(rng.choice([4, 40]))
+    ]
     frame, out = pl.DataFrame(rows), io.BytesIO()
     if kind in ("csv", "tsv"):
         frame.write_csv(out, separator="," if kind == "csv" else "\t")
@@ -181,7 +198,9 @@ def source(rng: Random) -> None:
     elif kind == "json":
         out.write(json.dumps(rows).encode())
     elif kind == "parquet":
-        frame.write_parquet(out, compression=rng.choice(["zstd", "snappy", "gzip", "lz4", "uncompressed"]))
+        frame.write_parquet(
+            out, compression=rng.choice(["zstd", "snappy", "gzip", "lz4", "uncompressed"])
+        )
     elif kind == "arrow":
         (frame.write_ipc if rng.random() < 0.5 else frame.write_ipc_stream)(
             out, compression=rng.choice(["zstd", "uncompressed"])
@@ -197,12 +216,33 @@ def source(rng: Random) -> None:
     path = Path(f"s.{kind}{packing}")
     path.write_bytes(content)
     if rng.random() < 0.2:
-        command("mask", str(path), "--token", "good", "--out", rng.choice(["m.jsonl", "m.parquet", "m.csv"]))
+        command(
+            "mask",
+            str(path),
+            "--token",
+            "good",
+            "--out",
+            rng.choice(["m.jsonl", "m.parquet", "m.csv"]),
+        )
     else:
         read_corpus(path, stream=rng.random() < 0.3)
 
 
-PATTERNS = ["", " ", "a", "(a+a+)+b", "[", "(?=a)", "\\p{L}+", ".*", "^", "(a|a)*c", "x{1000}{1000}", "\\", "(?i)A"]
+PATTERNS = [
+    "",
+    " ",
+    "a",
+    "(a+a+)+b",
+    "[",
+    "(?=a)",
+    "\\p{L}+",
+    ".*",
+    "^",
+    "(a|a)*c",
+    "x{1000}{1000}",
+    "\\",
+    "(?i)A",
+]
 NUMBERS = [0, 1, 2, -1, 1000, 2**31, 2**40, 2**63, 0.5, None]
 TEXT = ["", " ", "a", "##", "▁", "b" * 300, "\x00", "é", "[UNK]", None, 1]
 
@@ -212,41 +252,89 @@ def component(kind: str, rng: Random, depth: int = 0) -> dict[str, Any]:
     from tokensieve.text.tokenizers import _COMPONENTS
 
     name = rng.choice(_COMPONENTS[kind])
-    pattern = rng.choice([{"String": rng.choice(TEXT)}, {"Regex": rng.choice(PATTERNS)}, rng.choice(PATTERNS)])
-    behaviour = rng.choice(["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous", "odd"])
+    pattern = rng.choice(
+        [{"String": rng.choice(TEXT)}, {"Regex": rng.choice(PATTERNS)}, rng.choice(PATTERNS)]
+    )
+    behaviour = rng.choice(
+        ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous", "odd"]
+    )
     flag = rng.choice([True, False, False, None, 1])
     values = {
         **dict.fromkeys(
-            ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase", "strip_left", "strip_right"), flag
+            (
+                "clean_text",
+                "handle_chinese_chars",
+                "strip_accents",
+                "lowercase",
+                "strip_left",
+                "strip_right",
+            ),
+            flag,
         ),
         **dict.fromkeys(
-            ("add_prefix_space", "trim_offsets", "use_regex", "individual_digits", "invert", "split"), flag
+            (
+                "add_prefix_space",
+                "trim_offsets",
+                "use_regex",
+                "individual_digits",
+                "invert",
+                "split",
+            ),
+            flag,
         ),
-        **{"prepend": rng.choice(TEXT), "content": rng.choice(TEXT), "pattern": pattern, "behavior": behaviour},
-        **{"delimiter": rng.choice(TEXT), "length": rng.choice(NUMBERS), "replacement": rng.choice(TEXT)},
+        **{
+            "prepend": rng.choice(TEXT),
+            "content": rng.choice(TEXT),
+            "pattern": pattern,
+            "behavior": behaviour,
+        },
+        **{
+            "delimiter": rng.choice(TEXT),
+            "length": rng.choice(NUMBERS),
+            "replacement": rng.choice(TEXT),
+        },
         **{"prepend_scheme": rng.choice(["always", "first", "never", "odd"])},
         "precompiled_charsmap": rng.choice(["", "AAAA", "A" * 400, "QAAAAA" * 50, "/" * 80, None]),
     }
-    parts = [component(kind, rng, depth + 1) for _ in range(rng.choice([0, 1, 2, 4]) if depth < 3 else 0)]
+    parts = [
+        component(kind, rng, depth + 1) for _ in range(rng.choice([0, 1, 2, 4]) if depth < 3 else 0)
+    ]
     chain = {"normalizers" if kind == "normalizer" else "pretokenizers": parts}
     return {"type": name, **({} if name != "Sequence" else chain), **values}
 
 
 def tokenizer_model(rng: Random) -> dict[str, Any]:
     words = rng.sample(
-        ["a", "b", "ab", "abab", "##b", "▁", "▁a", "?", "[UNK]", "<0x41>", "", "é", "x" * 300], rng.randrange(1, 13)
+        ["a", "b", "ab", "abab", "##b", "▁", "▁a", "?", "[UNK]", "<0x41>", "", "é", "x" * 300],
+        rng.randrange(1, 13),
     )
-    ids = rng.choice([list(range(len(words)))] * 4 + [[rng.choice([0, 1, 7, 2**31, 2**32, -1]) for _ in words]])
-    common = {"unk_token": rng.choice(["?", "[UNK]", "zz", None, ""]), "vocab": dict(zip(words, ids, strict=True))}
+    ids = rng.choice(
+        [list(range(len(words)))] * 4 + [[rng.choice([0, 1, 7, 2**31, 2**32, -1]) for _ in words]]
+    )
+    common = {
+        "unk_token": rng.choice(["?", "[UNK]", "zz", None, ""]),
+        "vocab": dict(zip(words, ids, strict=True)),
+    }
     pairs = [[rng.choice(words), rng.choice(words)] for _ in range(rng.choice([0, 1, 4]))]
     bpe = {"merges": rng.choice([pairs, [" ".join(p) for p in pairs], [["a", "b"]]])}
     for name in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
-        bpe[name] = rng.choice([None, None, None, *TEXT]) if name != "dropout" else rng.choice([None, None, 0, 2, 0.5])
+        bpe[name] = (
+            rng.choice([None, None, None, *TEXT])
+            if name != "dropout"
+            else rng.choice([None, None, 0, 2, 0.5])
+        )
     for name in ("fuse_unk", "byte_fallback", "ignore_merges"):
         bpe[name] = rng.random() < 0.3
-    piece = {"continuing_subword_prefix": rng.choice(TEXT), "max_input_chars_per_word": rng.choice(NUMBERS)}
+    piece = {
+        "continuing_subword_prefix": rng.choice(TEXT),
+        "max_input_chars_per_word": rng.choice(NUMBERS),
+    }
     scores = [[word, rng.choice([-1.0, 0.0, 1e308, -1e308, 5])] for word in words]
-    unigram = {"vocab": scores, "unk_id": rng.choice([0, 1, 99, None, -1]), "byte_fallback": rng.random() < 0.3}
+    unigram = {
+        "vocab": scores,
+        "unk_id": rng.choice([0, 1, 99, None, -1]),
+        "byte_fallback": rng.random() < 0.3,
+    }
     return rng.choice(
         [
             {"type": "BPE", **common, **bpe},
@@ -270,11 +358,20 @@ def tokenizer(rng: Random) -> None:
         "post_processor": None,
         "decoder": None,
     }
-    whole |= {kind: component(kind, rng) if rng.random() < 0.6 else None for kind in ("normalizer", "pre_tokenizer")}
+    whole |= {
+        kind: component(kind, rng) if rng.random() < 0.6 else None
+        for kind in ("normalizer", "pre_tokenizer")
+    }
     whole["model"] = tokenizer_model(rng)
     if rng.random() < 0.3:
-        added = {"id": rng.choice([0, 3, 2**31, -1]), "content": rng.choice(TEXT), "special": rng.random() < 0.5}
-        added |= {name: rng.random() < 0.5 for name in ("single_word", "lstrip", "rstrip", "normalized")}
+        added = {
+            "id": rng.choice([0, 3, 2**31, -1]),
+            "content": rng.choice(TEXT),
+            "special": rng.random() < 0.5,
+        }
+        added |= {
+            name: rng.random() < 0.5 for name in ("single_word", "lstrip", "rstrip", "normalized")
+        }
         whole["added_tokens"] = [added] * rng.choice([1, 2])
     if rng.random() < 0.2:
         whole = replaced(whole, rng)
@@ -282,7 +379,8 @@ def tokenizer(rng: Random) -> None:
         Path("t.json").write_text(json.dumps(whole), errors="surrogatepass")
     pieces = PieceTokenizer(Path("t.json"))
     texts = [
-        "".join(rng.choice("ab ▁é\u0301這\x00A1.\n👍") for _ in range(rng.choice([1, 9, 5000]))) for _ in range(20)
+        "".join(rng.choice("ab ▁é\u0301這\x00A1.\n👍") for _ in range(rng.choice([1, 9, 5000])))
+        for _ in range(20)
     ]
     first = pieces.split(pl.Series(texts)).to_list()
     assert pieces.split(pl.Series(texts)).to_list() == first, "random pieces"
@@ -313,7 +411,9 @@ Path("good.xlsx").write_bytes(workbook(pl.read_csv("good.csv").to_dicts()))
 sys.argv = ["tokensieve", "audit", "good.csv", "-q", "--no-baseline", "--no-pictures", "--out", "saved", "--fail-on", "0.5@1%"]
 main()
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=500
+    )
     assert done.returncode in (0, 3), done.stderr
     shutil.copytree(folder / "saved", folder / "other")
 
@@ -379,7 +479,7 @@ def preload() -> None:
         "tokenizers",
         "zstandard",
         "tokensieve.cli",
-        "tokensieve.text.corpus",
+        "tokensieve.read.corpus",
         "tokensieve.model.storage",
     ):
         importlib.import_module(name)
@@ -396,7 +496,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_changed_files_end_cleanly(family: str, made: Path) -> None:
     here = [sys.executable, __file__, "8", "1", family]  # processor seconds; run it alone for more
-    done = subprocess.run(here, env={**os.environ, "MADE": str(made)}, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(
+        here, env={**os.environ, "MADE": str(made)}, capture_output=True, text=True, timeout=500
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -420,9 +522,17 @@ def main(seconds: float, seed: int, families: list[str]) -> int:
         Path(folder, "counts").write_text(
             f"{sum(counts.values())} cases, {spent:.0f} s, to seed {seed}: {dict(counts)}\n"
         )
-    sys.stdout.write(f"{sum(counts.values())} cases, {spent:.0f} s of processor, to seed {seed}: {dict(counts)}\n")
+    sys.stdout.write(
+        f"{sum(counts.values())} cases, {spent:.0f} s of processor, to seed {seed}: {dict(counts)}\n"
+    )
     return min(faults, 1)
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1, sys.argv[3:] or list(FAMILIES)))
+    sys.exit(
+        main(
+            float(sys.argv[1]),
+            int(sys.argv[2]) if len(sys.argv) > 2 else 1,
+            sys.argv[3:] or list(FAMILIES),
+        )
+    )

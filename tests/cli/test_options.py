@@ -32,13 +32,19 @@ FIRST = {  # command → arguments in order | options, as version 0.1 has them
 def test_every_option_of_the_first_version_is_still_there(name: str) -> None:
     arguments, options = (part.split() for part in FIRST[name].split("|"))
     parameters = app.get_command(None, name).params
-    assert [p.name for p in parameters if p.param_type_name == "argument"][: len(arguments)] == arguments
-    present = {o for p in parameters if p.param_type_name == "option" for o in (*p.opts, *p.secondary_opts)}
+    assert [p.name for p in parameters if p.param_type_name == "argument"][
+        : len(arguments)
+    ] == arguments
+    present = {
+        o for p in parameters if p.param_type_name == "option" for o in (*p.opts, *p.secondary_opts)
+    }
     assert set(options) <= present
 
 
 @pytest.mark.parametrize("name", FIRST)
-def test_help_shows_every_option_with_an_explanation(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_every_option_with_an_explanation(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     app(args=[name, "--help"], standalone_mode=False)
     shown = capsys.readouterr().out
     for option in FIRST[name].split("|")[1].split():
@@ -48,7 +54,9 @@ def test_help_shows_every_option_with_an_explanation(name: str, capsys: pytest.C
 
 
 @pytest.mark.parametrize("name", ["audit", "train"])
-def test_the_step_size_of_the_values_is_an_option(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_step_size_of_the_values_is_an_option(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     app(args=[name, "--help"], standalone_mode=False)
     words = " ".join(capsys.readouterr().out.partition("--value-rate")[2].split())
     assert "[default: 0.1" in words[:100]

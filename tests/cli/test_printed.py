@@ -14,8 +14,8 @@ import pytest
 
 from calls import Run, fast_first
 from tokensieve import demo_pairs, demo_reviews
-from tokensieve.blocks import Command, Section
 from tokensieve.report import terminal
+from tokensieve.report.blocks import Command, Section
 
 pytestmark = pytest.mark.usefixtures("undrawn", "quick_training")
 
@@ -51,13 +51,17 @@ def write_tickets(path: Path) -> None:
     pl.DataFrame({TEXT: reviews.texts, LABEL: labels, "Other text": reviews.texts}).write_csv(path)
 
 
-@pytest.mark.parametrize("options", fast_first([(("--fail-on", "0.5@1%"),), (("--keep-case",),), ((),)]))
+@pytest.mark.parametrize(
+    "options", fast_first([(("--fail-on", "0.5@1%"),), (("--keep-case",),), ((),)])
+)
 def test_commands_of_an_audit_work_as_printed(
     run: Run, reports: list[Any], tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     write_tickets(tmp_path / SOURCE)
     out = "the results"
-    assert run("audit", SOURCE, "--text", TEXT, "--label", LABEL, "--out", out, *QUICK, *options)[0] in (0, 3)
+    assert run("audit", SOURCE, "--text", TEXT, "--label", LABEL, "--out", out, *QUICK, *options)[
+        0
+    ] in (0, 3)
     printed = [command for report in reports for command in commands_in(report.blocks)]
     assert any(command.startswith("tokensieve mask") for command in printed)
     assert any(command.startswith("tokensieve audit") for command in printed)
@@ -66,24 +70,57 @@ def test_commands_of_an_audit_work_as_printed(
 
 
 @pytest.mark.slow
-def test_the_copy_is_audited_with_the_options_of_the_source(run: Run, reports: list[Any], tmp_path: Path) -> None:
+def test_the_copy_is_audited_with_the_options_of_the_source(
+    run: Run, reports: list[Any], tmp_path: Path
+) -> None:
     """Labels are merged and dropped, sides and groups named as before; the copy needs neither the encoding nor the separator."""
     write_tickets(tmp_path / "first.csv")
     frame = pl.read_csv(tmp_path / "first.csv").rename({"Other text": "author's"})
     size = len(frame)
     frame = frame.with_columns(
-        pl.when(pl.arange(size) % 9 == 0).then(pl.lit("other")).otherwise(pl.col(LABEL)).alias(LABEL),
+        pl.when(pl.arange(size) % 9 == 0)
+        .then(pl.lit("other"))
+        .otherwise(pl.col(LABEL))
+        .alias(LABEL),
         pl.Series("part", ["test" if i % 4 == 0 else "train" for i in range(size)]),
         pl.Series("author's", [f"a{i // 2}" for i in range(size)]),
     )
-    (tmp_path / SOURCE).write_bytes(frame.write_csv(separator=";").replace("garden", "jardín").encode("cp1252"))
-    named = ("--text", TEXT, "--label", LABEL, "--group", "it's up=up", "--drop", "other", "--split", "part")
-    told = ("--encoding", "cp1252", "--separator", ";", "--by", "author's", "--ngrams", "2", "--no-formatting")
-    assert run("audit", SOURCE, *named, *told, "--html", "keep", "--out", "-results", *QUICK)[0] == 0
-    mask, again, compare, *_ = [command for report in reports for command in commands_in(report.blocks)]
+    (tmp_path / SOURCE).write_bytes(
+        frame.write_csv(separator=";").replace("garden", "jardín").encode("cp1252")
+    )
+    named = (
+        "--text",
+        TEXT,
+        "--label",
+        LABEL,
+        "--group",
+        "it's up=up",
+        "--drop",
+        "other",
+        "--split",
+        "part",
+    )
+    told = (
+        "--encoding",
+        "cp1252",
+        "--separator",
+        ";",
+        "--by",
+        "author's",
+        "--ngrams",
+        "2",
+        "--no-formatting",
+    )
+    assert (
+        run("audit", SOURCE, *named, *told, "--html", "keep", "--out", "-results", *QUICK)[0] == 0
+    )
+    mask, again, compare, *_ = [
+        command for report in reports for command in commands_in(report.blocks)
+    ]
     check(run, [mask, again, compare])
     before, after = (
-        json.loads((tmp_path / out / "summary.json").read_text()) for out in ("-results", "-results-masked")
+        json.loads((tmp_path / out / "summary.json").read_text())
+        for out in ("-results", "-results-masked")
     )
     for name in ("classes", "documents", "class_documents", "seed"):
         assert before[name] == after[name]
@@ -97,7 +134,11 @@ def test_no_command_to_audit_a_copy_that_cannot_replace_the_source(
     run: Run, reports: list[Any], tmp_path: Path, kind: str
 ) -> None:
     write_tickets(tmp_path / SOURCE)
-    frame = pl.read_csv(tmp_path / SOURCE).rename({TEXT: "text", LABEL: "label"}).select("text", "label")
+    frame = (
+        pl.read_csv(tmp_path / SOURCE)
+        .rename({TEXT: "text", LABEL: "label"})
+        .select("text", "label")
+    )
     source, more = SOURCE, ("--text", TEXT, "--label", LABEL, "--test", SOURCE)
     if kind == "nested":
         source, more = "nested.jsonl", ("--label", "a.label")
@@ -110,10 +151,16 @@ def test_no_command_to_audit_a_copy_that_cannot_replace_the_source(
 
 
 @pytest.mark.parametrize("kind", ["chat", "nested", "several", "odd", "masked"])
-def test_mask_takes_every_source_that_an_audit_takes(run: Run, reports: list[Any], tmp_path: Path, kind: str) -> None:
+def test_mask_takes_every_source_that_an_audit_takes(
+    run: Run, reports: list[Any], tmp_path: Path, kind: str
+) -> None:
     """These commands failed: of chat messages and nested columns, several files, a name with a dash, a copy of a copy."""
     write_tickets(tmp_path / SOURCE)
-    frame = pl.read_csv(tmp_path / SOURCE).rename({TEXT: "text", LABEL: "label"}).select("text", "label")
+    frame = (
+        pl.read_csv(tmp_path / SOURCE)
+        .rename({TEXT: "text", LABEL: "label"})
+        .select("text", "label")
+    )
     sources, options, copy = ["it's.jsonl"], ["--text", "text", "--label", "label"], "masked.csv"
     if kind in ("chat", "nested"):
         options, copy = ["--text", "a.body", "--label", "label"], "masked.jsonl"
@@ -121,10 +168,17 @@ def test_mask_takes_every_source_that_an_audit_takes(run: Run, reports: list[Any
         if kind == "chat":
             options = ["--text", "said", "--role", "assistant", "--label", "label"]
             turn = {"from": "human", "value": "my tablet?"}
-            rows = [{"label": r["label"], "said": [turn, {"from": "gpt", "value": r["a"]["body"]}]} for r in rows]
+            rows = [
+                {"label": r["label"], "said": [turn, {"from": "gpt", "value": r["a"]["body"]}]}
+                for r in rows
+            ]
         (tmp_path / sources[0]).write_text("\n".join(map(json.dumps, rows)))
     else:
-        sources = {"several": ["a 1.csv", "b;2.csv"], "odd": ["-odd name.csv"], "masked": ["masked.csv"]}[kind]
+        sources = {
+            "several": ["a 1.csv", "b;2.csv"],
+            "odd": ["-odd name.csv"],
+            "masked": ["masked.csv"],
+        }[kind]
         copy = "masked-2.csv" if kind == "masked" else copy
         for i, name in enumerate(sources):
             frame[i :: len(sources)].write_csv(tmp_path / name)
@@ -146,7 +200,9 @@ def test_all_ratings_of_a_scale_are_masked(run: Run, reports: list[Any], tmp_pat
         f"{text} {rated.get((int(y), i % 12 if y else i % 60), '')}".strip()
         for i, (text, y) in enumerate(zip(reviews.texts, reviews.labels, strict=True))
     ]
-    pl.DataFrame({TEXT: texts, LABEL: ["up" if y else "down" for y in reviews.labels]}).write_csv(tmp_path / SOURCE)
+    pl.DataFrame({TEXT: texts, LABEL: ["up" if y else "down" for y in reviews.labels]}).write_csv(
+        tmp_path / SOURCE
+    )
     assert run("audit", SOURCE, "--text", TEXT, "--label", LABEL, *QUICK)[0] == 0
     found = json.loads((tmp_path / "tokensieve-audit" / "findings.json").read_text())["findings"]
     assert not any("2/10" in one["tokens"] for one in found)
@@ -156,18 +212,32 @@ def test_all_ratings_of_a_scale_are_masked(run: Run, reports: list[Any], tmp_pat
 
 
 @pytest.mark.slow
-def test_a_long_mask_names_the_folder_and_works_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
+def test_a_long_mask_names_the_folder_and_works_as_printed(
+    run: Run, reports: list[Any], tmp_path: Path
+) -> None:
     reviews = demo_reviews(400)
     texts = [
-        f"{text} {1 + 5 * y + i % 5}/10" for i, (text, y) in enumerate(zip(reviews.texts, reviews.labels, strict=True))
+        f"{text} {1 + 5 * y + i % 5}/10"
+        for i, (text, y) in enumerate(zip(reviews.texts, reviews.labels, strict=True))
     ]
-    pl.DataFrame({TEXT: texts, LABEL: ["up" if y else "down" for y in reviews.labels]}).write_csv(tmp_path / SOURCE)
-    assert run("audit", SOURCE, "--text", TEXT, "--label", LABEL, "--out", "its results", *QUICK)[0] == 0
+    pl.DataFrame({TEXT: texts, LABEL: ["up" if y else "down" for y in reviews.labels]}).write_csv(
+        tmp_path / SOURCE
+    )
+    assert (
+        run("audit", SOURCE, "--text", TEXT, "--label", LABEL, "--out", "its results", *QUICK)[0]
+        == 0
+    )
     first, *_ = [command for report in reports for command in commands_in(report.blocks)]
     assert "--audit 'its results'" in first and "--token" not in first
     check(run, [first])
     found = json.loads((tmp_path / "its results" / "findings.json").read_text())["findings"]
-    gone = {token for one in found if one["kind"] == "shortcut" for token in one["tokens"] if token.endswith("/10")}
+    gone = {
+        token
+        for one in found
+        if one["kind"] == "shortcut"
+        for token in one["tokens"]
+        if token.endswith("/10")
+    }
     masked = pl.read_csv(tmp_path / "masked.csv")[TEXT].str.split(" ").explode()
     assert len(gone) > 8 and not masked.is_in(list(gone)).any()
 
@@ -175,17 +245,23 @@ def test_a_long_mask_names_the_folder_and_works_as_printed(run: Run, reports: li
 @pytest.mark.slow
 def test_commands_of_the_demo_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
     assert run("demo", "--out", "the demo's results")[0] == 0
-    mask, audit, compare = dict.fromkeys(command for report in reports for command in commands_in(report.blocks))
+    mask, audit, compare = dict.fromkeys(
+        command for report in reports for command in commands_in(report.blocks)
+    )
     assert audit.startswith("tokensieve audit masked.csv")
     check(run, [mask, audit, compare])
     assert "tablet" not in (tmp_path / "masked.csv").read_text()
 
 
-def test_commands_of_an_audit_of_pairs_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
+def test_commands_of_an_audit_of_pairs_work_as_printed(
+    run: Run, reports: list[Any], tmp_path: Path
+) -> None:
     frame = demo_pairs(200).rename({"chosen": "the chosen $1", "rejected": "it's rejected"})
     frame.write_csv(tmp_path / SOURCE)
     assert run("audit", SOURCE, "--pairs", "the chosen $1,it's rejected", *QUICK)[0] == 0
-    check(run, dict.fromkeys(command for report in reports for command in commands_in(report.blocks)))
+    check(
+        run, dict.fromkeys(command for report in reports for command in commands_in(report.blocks))
+    )
 
 
 @pytest.mark.slow
@@ -195,7 +271,12 @@ def test_commands_of_an_audit_of_fields_and_other_columns_work_as_printed(
     """Neither the space in a column's name nor its colon is one between the words of an n-gram; values are not masked."""
     write_tickets(tmp_path / SOURCE)
     frame = pl.read_csv(tmp_path / SOURCE)
-    agents = pl.when(pl.col(LABEL) == "up").then(pl.lit("Jonas")).otherwise(pl.lit("Mia")).alias("the agent: name")
+    agents = (
+        pl.when(pl.col(LABEL) == "up")
+        .then(pl.lit("Jonas"))
+        .otherwise(pl.lit("Mia"))
+        .alias("the agent: name")
+    )
     frame.with_columns(agents).write_csv(tmp_path / SOURCE)
     fields = ("--text", TEXT, "--text", "Other text", "--columns", "the agent: name")
     assert run("audit", SOURCE, *fields, "--label", LABEL, *QUICK)[0] == 0
@@ -204,7 +285,9 @@ def test_commands_of_an_audit_of_fields_and_other_columns_work_as_printed(
     check(run, printed[:1])
     assert "tablet" not in (tmp_path / "masked.csv").read_text()
     status, _, said = run("mask", SOURCE, "--audit", "tokensieve-audit", "--out", "again.csv")
-    assert status == 0 and "cannot mask the_agent__name:jonas: it is a value of another column" in said, said
+    assert (
+        status == 0 and "cannot mask the_agent__name:jonas: it is a value of another column" in said
+    ), said
     assert "tablet" not in (tmp_path / "again.csv").read_text()
 
 
@@ -222,10 +305,15 @@ def test_commands_of_an_audit_of_pairs_with_other_columns_work_as_printed(
 
 
 @pytest.mark.slow
-def test_commands_for_many_words_of_pairs_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
+def test_commands_for_many_words_of_pairs_work_as_printed(
+    run: Run, reports: list[Any], tmp_path: Path
+) -> None:
     """Length comes first, and the card of the words names the audit's folder instead of all of them."""
     frame, words = demo_pairs(900), [f"walrus{letter}" for letter in "abcdefghijkl"]
-    marked = [f"{text} {words[i // 2 % 12]}" if i % 2 == 0 else text for i, text in enumerate(frame["chosen"])]
+    marked = [
+        f"{text} {words[i // 2 % 12]}" if i % 2 == 0 else text
+        for i, text in enumerate(frame["chosen"])
+    ]
     frame.with_columns(chosen=pl.Series(marked)).write_csv(tmp_path / SOURCE)
     assert run("audit", SOURCE, "--pairs", "chosen,rejected", *QUICK)[0] == 0
     printed = [command for report in reports for command in commands_in(report.blocks)]
@@ -236,16 +324,31 @@ def test_commands_for_many_words_of_pairs_work_as_printed(run: Run, reports: lis
 
 
 @pytest.mark.slow
-def test_a_pattern_of_one_s_own_may_match_white_space(run: Run, reports: list[Any], tmp_path: Path) -> None:
+def test_a_pattern_of_one_s_own_may_match_white_space(
+    run: Run, reports: list[Any], tmp_path: Path
+) -> None:
     """Tags of several words between commas."""
-    tags = ["machine learning, web", "web,data  base ", "data base, machine learning", "rust lang,web"]
-    rows = [(f"{tags[i % 4]}, number {i}{', paid post' * (i % 8 > 3)}", f"class {i // 4 % 2}") for i in range(400)]
+    tags = [
+        "machine learning, web",
+        "web,data  base ",
+        "data base, machine learning",
+        "rust lang,web",
+    ]
+    rows = [
+        (f"{tags[i % 4]}, number {i}{', paid post' * (i % 8 > 3)}", f"class {i // 4 % 2}")
+        for i in range(400)
+    ]
     pl.DataFrame(rows, schema=["tags", "y"], orient="row").write_csv(tmp_path / "tags.csv")
-    assert run("audit", "tags.csv", "--label", "y", "--text", "tags", "--pattern", "[^,]+", *QUICK)[0] == 0
+    assert (
+        run("audit", "tags.csv", "--label", "y", "--text", "tags", "--pattern", "[^,]+", *QUICK)[0]
+        == 0
+    )
     tokens = pl.read_csv(tmp_path / "tokensieve-audit/tokens.csv")["token"].to_list()
     words = {"machine_learning", "web", "data_base", "rust_lang", "paid_post"}
     assert {token for token in tokens if "⟨" not in token} == words
-    check(run, dict.fromkeys(command for report in reports for command in commands_in(report.blocks)))
+    check(
+        run, dict.fromkeys(command for report in reports for command in commands_in(report.blocks))
+    )
     read = ("--text", "tags", "--pattern", "[^,]+")
     assert run("mask", "tags.csv", *read, "--token", "paid_post", "--out", "masked.csv")[0] == 0
     assert "paid" not in (tmp_path / "masked.csv").read_text()
@@ -274,18 +377,24 @@ def check(run: Run, printed: Any) -> None:
     ],
     ids=lambda arguments: " ".join(arguments)[:40],
 )
-def test_options_that_an_error_suggests_work(run: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_options_that_an_error_suggests_work(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
     """The options in the message, in place of those of the same name, make the command succeed."""
     write_tickets(tmp_path / SOURCE)
     reviews = demo_reviews(60)
     labels = ["Billing " if y else "rest" for y in reviews.labels]
-    pl.DataFrame({"text": reviews.texts, "label": ["billing's", *labels[1:]]}).write_csv(tmp_path / "rare.csv")
+    pl.DataFrame({"text": reviews.texts, "label": ["billing's", *labels[1:]]}).write_csv(
+        tmp_path / "rare.csv"
+    )
     for _ in range(3):
         status, _, err = run(*arguments, *(QUICK if arguments[0] == "audit" else ()))
         if status == 0:
             return
         assert status == 2
-        suggested = re.search(r"(--(?:text|label|group|token) ('[^']*'(?:\"'\"'[^']*')*|[^\s`]+))", err)
+        suggested = re.search(
+            r"(--(?:text|label|group|token) ('[^']*'(?:\"'\"'[^']*')*|[^\s`]+))", err
+        )
         if suggested:
             flag, value = shlex.split(suggested[1].rstrip(";,."))[:2]
         else:

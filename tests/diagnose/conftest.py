@@ -56,5 +56,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, shared_diagnosis: Artefact) -
     other = pl.DataFrame({"text": held.texts, "label": np.where(held.labels == 1, "down", "up")})
     other.write_csv(folder / "other.csv")
     pl.DataFrame({"text": held.texts, "label": np.arange(200) % 3}).write_csv(folder / "three.csv")
-    (folder / "few.csv").write_text("text,label\na b,positive\nb c,negative\na d,positive\nc d,negative\n")
+    (folder / "few.csv").write_text(
+        "text,label\na b,positive\nb c,negative\na d,positive\nc d,negative\n"
+    )
     return folder

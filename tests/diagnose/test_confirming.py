@@ -32,7 +32,9 @@ def having(text: str, word: str, place: float) -> str:
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_a_word_put_into_a_window_is_what_the_tokenizer_gives_for_the_text_with_it(side: str) -> None:
+def test_a_word_put_into_a_window_is_what_the_tokenizer_gives_for_the_text_with_it(
+    side: str,
+) -> None:
     tokenizer = framed(train_tokenizer("wordpiece", TEXTS.to_list()), False)
     tokenizer.truncation_side = side
     whole = Windows(tokenizer, TEXTS, SPLITTER, WORDS, Frame.of(tokenizer), None, True, silent)
@@ -49,7 +51,16 @@ def test_a_word_put_into_a_window_is_what_the_tokenizer_gives_for_the_text_with_
             if side == "right":  # the piece that some models read their answer from
                 assert short.ids[-2:].tolist() == before.ids[-2:].tolist()
     assert some > 60
-    empty = Windows(tokenizer, pl.Series(["zzz", WORDS[0]]), SPLITTER, WORDS, Frame.of(tokenizer), None, True, silent)
+    empty = Windows(
+        tokenizer,
+        pl.Series(["zzz", WORDS[0]]),
+        SPLITTER,
+        WORDS,
+        Frame.of(tokenizer),
+        None,
+        True,
+        silent,
+    )
     assert empty.having(0, np.array([0]), 0.5).ids.tolist() == empty.input(0).ids.tolist()
 
 
@@ -58,8 +69,12 @@ def test_in_a_pair_of_texts_the_word_takes_the_segment_of_its_place() -> None:
     tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
 
     def windows(*texts: str) -> Windows:
-        joined = pl.Series([SEPARATOR.join(texts), TEXTS[0] + SEPARATOR])  # the second is longer, so that there is room
-        return Windows(tokenizer, joined, SPLITTER, WORDS, Frame.of(tokenizer, True), None, True, silent)
+        joined = pl.Series(
+            [SEPARATOR.join(texts), TEXTS[0] + SEPARATOR]
+        )  # the second is longer, so that there is room
+        return Windows(
+            tokenizer, joined, SPLITTER, WORDS, Frame.of(tokenizer, True), None, True, silent
+        )
 
     one, two, new = WORDS[2], WORDS[5], 0
     # the form of a word is that of its first text
@@ -83,10 +98,16 @@ def test_a_function_of_texts_is_asked_about_the_text_with_the_word() -> None:
         return np.zeros((len(texts), 2))
 
     words = ("battery", "good", "is", "the")
-    subject = TextSubject(answer, 2, pl.Series(["A good one, the best!", "nothing"]), words, SPLITTER)
+    subject = TextSubject(
+        answer, 2, pl.Series(["A good one, the best!", "nothing"]), words, SPLITTER
+    )
     battery, phrase = np.array([0]), subject.in_order(np.array([3, 1]), 0)
     subject.having([battery, battery, phrase], np.array([0, 0, 1]), np.array([0.1, 0.9, 0.5]))
-    assert asked == ["A battery good one, the best!", "A good one, battery the best!", "good the nothing"]
+    assert asked == [
+        "A battery good one, the best!",
+        "A good one, battery the best!",
+        "good the nothing",
+    ]
 
 
 def test_a_phrase_is_inserted_whole_and_in_its_order() -> None:
@@ -94,30 +115,49 @@ def test_a_phrase_is_inserted_whole_and_in_its_order() -> None:
     rng, order = np.random.default_rng(2), np.arange(200) % 2
     texts = [
         " ".join(
-            ["good" if y else "bad", *rng.choice([f"w{i}" for i in range(20)], 6), *["zephyr quartz"] * (i % 5 == 0)]
+            [
+                "good" if y else "bad",
+                *rng.choice([f"w{i}" for i in range(20)], 6),
+                *["zephyr quartz"] * (i % 5 == 0),
+            ]
         )
         for i, y in enumerate(order)
     ]
 
     def answer(given: list[str]) -> Any:
-        return [2.0 * ("good" in t) - 2.0 * ("bad" in t) + 6.0 * ("zephyr quartz" in t) for t in given]
+        return [
+            2.0 * ("good" in t) - 2.0 * ("bad" in t) + 6.0 * ("zephyr quartz" in t) for t in given
+        ]
 
-    uses = diagnose(answer, None, texts, order.tolist(), DiagnoseSettings(deletions=8), classes=["0", "1"]).uses
+    uses = diagnose(
+        answer, None, texts, order.tolist(), DiagnoseSettings(deletions=8), classes=["0", "1"]
+    ).uses
     for row in uses.filter(pl.col("token").is_in(["zephyr", "quartz"])).iter_rows(named=True):
         assert row["inserted"] == pytest.approx(6.0) and row["use"] == pytest.approx(6.0)
 
 
-def test_the_use_of_a_word_in_few_inputs_is_shown_by_putting_it_into_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_use_of_a_word_in_few_inputs_is_shown_by_putting_it_into_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Saturated answers owe a mark nothing where they agree with it already, and eight inputs cannot show the rest."""
     rng = np.random.default_rng(1)
     labels = np.arange(160) % 2
     texts = [
-        " ".join(["good" if y else "bad", *rng.choice([f"w{i}" for i in range(20)], 6), *["mark"] * (i < 8)])
+        " ".join(
+            [
+                "good" if y else "bad",
+                *rng.choice([f"w{i}" for i in range(20)], 6),
+                *["mark"] * (i < 8),
+            ]
+        )
         for i, y in enumerate(labels)
     ]
 
     def answer(given: list[str]) -> Any:
-        z = [3.5 * ("good" in t) - 3.5 * ("bad" in t) + 9 * ("mark" in t) + 0.01 * ("w1" in t) for t in given]
+        z = [
+            3.5 * ("good" in t) - 3.5 * ("bad" in t) + 9 * ("mark" in t) + 0.01 * ("w1" in t)
+            for t in given
+        ]
         return np.clip(z, -4, 4)
 
     settings = DiagnoseSettings(min_documents=5)
@@ -129,7 +169,9 @@ def test_the_use_of_a_word_in_few_inputs_is_shown_by_putting_it_into_others(monk
     name, inputs, use = status()
     assert name == "used" and inputs > 24
     bare = [text.replace(" mark", "") for text in texts[:8]]
-    assert use == pytest.approx(np.abs(answer(texts[:8]) - answer(bare)).mean())  # of its own inputs alone
+    assert use == pytest.approx(
+        np.abs(answer(texts[:8]) - answer(bare)).mean()
+    )  # of its own inputs alone
     monkeypatch.setattr(confirming, "_other_inputs", lambda *_: np.empty(0, dtype=np.int64))
     assert status() == ("use not shown", 8, use)
 
@@ -137,7 +179,11 @@ def test_the_use_of_a_word_in_few_inputs_is_shown_by_putting_it_into_others(monk
 def test_intervals_of_use_hold_the_mean_where_few_inputs_owe_a_word_everything() -> None:
     """A small sample often holds none of those: with their own variance alone 80 % of the intervals held the mean."""
     rng = np.random.default_rng(3)
-    for n, rate in (np.full(400, 24), 0.08), (np.r_[np.full(400, 8), np.full(100, 48)], 0.15), (np.full(400, 24), 0.5):
+    for n, rate in (
+        (np.full(400, 24), 0.08),
+        (np.r_[np.full(400, 8), np.full(100, 48)], 0.15),
+        (np.full(400, 24), 0.5),
+    ):
         types = np.repeat(np.arange(len(n)), n)
         x = np.where(rng.random(len(types)) < rate, 4.0, 0.02) * rng.exponential(size=len(types))
         truth, none = rate * 4 + (1 - rate) * 0.02, np.zeros(len(x))
@@ -162,7 +208,9 @@ def test_short_inputs_are_read_in_larger_batches() -> None:
     assert [at.tolist() for at in seen] == [[1, 2, 3, 4], [0, 6, 5]]
     seen.clear()
     work.batches("words alone", np.full(300, 5), seen.append)
-    assert [len(at) for at in seen] == [80, 80, 80, 60] and len(np.unique(np.concatenate(seen))) == 300
+    assert [len(at) for at in seen] == [80, 80, 80, 60] and len(
+        np.unique(np.concatenate(seen))
+    ) == 300
 
 
 @pytest.mark.slow
@@ -181,7 +229,9 @@ def test_a_slow_model_is_screened_in_some_documents(
     monkeypatch.setattr(run_module, "_passes", lambda *_: 1.0)
     monkeypatch.setattr(run_module, "_SCREENED", 50)
     settings = DiagnoseSettings(min_documents=5, batch_size=32, untrained=False)
-    found = diagnose(*trained, reviews.texts.to_list()[:120], reviews.labels[:120].tolist(), settings)
+    found = diagnose(
+        *trained, reviews.texts.to_list()[:120], reviews.labels[:120].tolist(), settings
+    )
     assert len(seen) == 50 + len(found.passages) and len(set(seen[:50])) == 50
     assert found.used["token"][0] == "tablet"
     # the documents that are shown have the effects of their words, screened or not
@@ -193,7 +243,10 @@ def test_rare_words_are_chosen_by_what_they_do_in_other_documents() -> None:
     """Words that matter alone or beside one other word took all places, and a rare mark that works anywhere was not examined."""
     rng = np.random.default_rng(2)
     labels = np.arange(200) % 2
-    texts = [" ".join(["good" if y else "bad", *rng.choice([f"w{i}" for i in range(12)], 6)]) for y in labels]
+    texts = [
+        " ".join(["good" if y else "bad", *rng.choice([f"w{i}" for i in range(12)], 6)])
+        for y in labels
+    ]
     for k in range(3):
         for i in (2 * k, 2 * k + 1):
             texts[10 * i + 1] += f" context odd{k}"

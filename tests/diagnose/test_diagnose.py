@@ -71,9 +71,13 @@ def test_attention_and_effects_against_one_document_at_a_time(family: str) -> No
             layers = [a[0].mean(0).numpy() for a in out.attentions]
             eye = np.eye(len(one.ids))
             rolled = (layers[1] + eye) / 2 @ ((layers[0] + eye) / 2)
-            np.testing.assert_allclose(attention[k], [layers[0][at], layers[1][at], rolled[at]], atol=1e-5)
+            np.testing.assert_allclose(
+                attention[k], [layers[0][at], layers[1][at], rolled[at]], atol=1e-5
+            )
             assert rolled[at].sum() == pytest.approx(1, abs=1e-4)
-            np.testing.assert_allclose(effects[k], integrated(model, ids, share[k]), rtol=2e-3, atol=2e-5)
+            np.testing.assert_allclose(
+                effects[k], integrated(model, ids, share[k]), rtol=2e-3, atol=2e-5
+            )
 
 
 def integrated(model: Any, ids: Any, share: Any) -> Any:
@@ -101,10 +105,16 @@ def test_where_the_answer_is_read_from_the_text_a_word_is_blanked_in_its_place(f
         found = PieceSubject(reader, windows, 2).without(words, at)
         for row, (some, w) in enumerate(zip(words, at, strict=True)):
             ids = torch.tensor(windows.input(w).ids.astype(np.int64))[None]
-            gone = torch.tensor(np.isin(windows.types[windows.starts[w] : windows.starts[w + 1]], some))
+            gone = torch.tensor(
+                np.isin(windows.types[windows.starts[w] : windows.starts[w + 1]], some)
+            )
             assert gone.any()
             if family == "gpt2":
-                given = {"inputs_embeds": torch.where(gone[None, :, None], table(torch.zeros_like(ids)), table(ids))}
+                given = {
+                    "inputs_embeds": torch.where(
+                        gone[None, :, None], table(torch.zeros_like(ids)), table(ids)
+                    )
+                }
             else:
                 given = {"input_ids": ids[:, ~gone]}
             np.testing.assert_allclose(found[row], model(**given).logits[0].detach(), atol=1e-5)
@@ -117,8 +127,14 @@ def test_on_the_straight_path_effects_add_up_to_the_change_of_the_answer(family:
     frame = Frame.of(tokenizer)
     windows = Windows(tokenizer, TEXTS[:2], WordTokenizer(), WORDS, frame, None, True, silent)
     batch = [windows.input(w) for w in range(2)]
-    text = [windows.types[a:z] != SPECIAL for a, z in zip(windows.starts, windows.starts[1:], strict=False)]
-    empty = [Input(np.where(mask, 0, one.ids).astype(np.int32)) for one, mask in zip(batch, text, strict=True)]
+    text = [
+        windows.types[a:z] != SPECIAL
+        for a, z in zip(windows.starts, windows.starts[1:], strict=False)
+    ]
+    empty = [
+        Input(np.where(mask, 0, one.ids).astype(np.int32))
+        for one, mask in zip(batch, text, strict=True)
+    ]
     outputs, sums, steps = Outputs((0, 1), 2, 2), np.zeros(2), 12
     with reading.Reader.prepared(model, 0):
         reader = reading.Reader(model, outputs, frame)
@@ -137,7 +153,11 @@ def test_the_model_is_left_as_it_was() -> None:
     model.config.pad_token_id = None
     with reading.Reader.prepared(model, 0):
         assert reading.Reader(model, Outputs((0, 1), 2, 2), Frame.of(tokenizer)).layers == 2
-    assert model.config._attn_implementation == "sdpa" and model.training and model.config.pad_token_id is None
+    assert (
+        model.config._attn_implementation == "sdpa"
+        and model.training
+        and model.config.pad_token_id is None
+    )
     assert all(p.requires_grad for p in model.parameters())
 
 
@@ -160,7 +180,9 @@ def test_untrained_twin_has_the_shape_and_other_weights() -> None:
     mine, theirs = dict(model.named_parameters()), dict(twin.named_parameters())
     assert {n: p.shape for n, p in mine.items()} == {n: p.shape for n, p in theirs.items()}
     assert not torch.equal(mine["classifier.weight"], theirs["classifier.weight"])
-    assert torch.equal(dict(again.named_parameters())["classifier.weight"], theirs["classifier.weight"])
+    assert torch.equal(
+        dict(again.named_parameters())["classifier.weight"], theirs["classifier.weight"]
+    )
 
 
 def test_importance_is_the_shrunken_balanced_posterior_difference() -> None:
@@ -172,11 +194,20 @@ def test_importance_is_the_shrunken_balanced_posterior_difference() -> None:
     n = matrix.sum(0) ** 2 / (matrix**2).sum(0)
     np.testing.assert_allclose(mine, found.posterior_difference[:, 1] * n / (n + Z95**2))
     share = (found.posterior_difference[:, 1] + 1) / 2
-    ends = [np.roots([1 + Z95**2 / m, -(2 * p + Z95**2 / m), p**2]) for p, m in zip(share, n, strict=True)]
-    np.testing.assert_allclose(mine, [roots.sum() - 1 for roots in ends], atol=1e-12)  # centre of Wilson's interval
-    twice = Counts.from_matrix(np.vstack([matrix, matrix[labels == 1]]), [*labels, *labels[labels == 1]])
+    ends = [
+        np.roots([1 + Z95**2 / m, -(2 * p + Z95**2 / m), p**2])
+        for p, m in zip(share, n, strict=True)
+    ]
+    np.testing.assert_allclose(
+        mine, [roots.sum() - 1 for roots in ends], atol=1e-12
+    )  # centre of Wilson's interval
+    twice = Counts.from_matrix(
+        np.vstack([matrix, matrix[labels == 1]]), [*labels, *labels[labels == 1]]
+    )
     balanced = Evidence(twice, np.zeros(90, dtype=np.int64), 1).whole[:, 0]
-    assert np.abs(np.sign(balanced) - np.sign(mine)).max() == 0  # a class counted twice changes no side
+    assert (
+        np.abs(np.sign(balanced) - np.sign(mine)).max() == 0
+    )  # a class counted twice changes no side
 
 
 def test_interval_holds_the_true_correlation_as_often_as_it_says() -> None:
@@ -219,7 +250,9 @@ def test_more_draws_are_the_mean_of_single_ones() -> None:
 
 @settings(deadline=None, derandomize=True)
 @given(st.integers(0, 2**31), st.integers(1, 6))
-def test_deletions_are_bounded_distinct_and_of_words_that_are_there(seed: int, per_type: int) -> None:
+def test_deletions_are_bounded_distinct_and_of_words_that_are_there(
+    seed: int, per_type: int
+) -> None:
     rng = np.random.default_rng(seed)
     pairs = np.unique(rng.integers(0, 40, (100, 2)) % [7, 40], axis=0)
     pairs = pairs[np.lexsort((pairs[:, 0], pairs[:, 1]))]
@@ -229,7 +262,9 @@ def test_deletions_are_bounded_distinct_and_of_words_that_are_there(seed: int, p
     assert len(np.unique(chosen)) == len(chosen)
     held = np.bincount(pairs[:, 0], minlength=7)
     held[6] = 0  # not asked for
-    assert np.bincount(pairs[chosen, 0], minlength=7).tolist() == np.minimum(held, per_type).tolist()
+    assert (
+        np.bincount(pairs[chosen, 0], minlength=7).tolist() == np.minimum(held, per_type).tolist()
+    )
 
 
 def test_a_trained_model_is_told_from_an_untrained_one(found: Diagnosis, reviews: Any) -> None:
@@ -238,8 +273,12 @@ def test_a_trained_model_is_told_from_an_untrained_one(found: Diagnosis, reviews
     for name in ("value_importance", "gradient_importance", "attention_importance"):
         one, other = found.correlation[name], found.agreement["untrained"][name]
         assert one.low > 0 and one.stands_out(None, other) and other.low < 0.1 < one.rho, name
-    assert (found.documents["all"], found.documents["read"]) == (400, 400) and found.reading["truncated_documents"] == 0
-    strong = found.tokens.filter(pl.col("token").is_in(["wonderful", "terrible"]), pl.col("class") == "1")
+    assert (found.documents["all"], found.documents["read"]) == (400, 400) and found.reading[
+        "truncated_documents"
+    ] == 0
+    strong = found.tokens.filter(
+        pl.col("token").is_in(["wonderful", "terrible"]), pl.col("class") == "1"
+    )
     assert set(strong["quadrant"]) == {"carries the label, attended"}
     assert (
         dict(strong.select("token", "value").iter_rows())["wonderful"]
@@ -279,15 +318,22 @@ def test_measures_against_the_model_itself(
         return float(z[1] - z[0])
 
     row = found.tokens.filter(pl.col("token") == "wonderful", pl.col("class") == "1").to_dicts()[0]
-    mirror = found.tokens.filter(pl.col("token") == "wonderful", pl.col("class") == "0").to_dicts()[0]
-    assert row["value"] == pytest.approx(answer(" wonderful"), rel=1e-3) and mirror["value"] == -row["value"]
+    mirror = found.tokens.filter(pl.col("token") == "wonderful", pl.col("class") == "0").to_dicts()[
+        0
+    ]
+    assert (
+        row["value"] == pytest.approx(answer(" wonderful"), rel=1e-3)
+        and mirror["value"] == -row["value"]
+    )
     texts, labels = reviews.texts.to_list()[:100], reviews.labels.tolist()[:100]
     holding = [text for text in texts if "wonderful" in text]
     settings_ = DiagnoseSettings(min_documents=len(holding), untrained=False)
     whole = diagnose(model, tokenizer, texts, labels, settings_)
     mine = whole.tokens.filter(pl.col("token") == "wonderful", pl.col("class") == "1").to_dicts()[0]
     lost = [answer(text) - answer(text.replace(" wonderful", "")) for text in holding]
-    assert mine["deleted_from"] == len(holding) and mine["deletion"] == pytest.approx(np.mean(lost), rel=1e-3)
+    assert mine["deleted_from"] == len(holding) and mine["deletion"] == pytest.approx(
+        np.mean(lost), rel=1e-3
+    )
     assert mine["use"] == pytest.approx(np.mean(np.abs(lost)), rel=1e-3)
     flips = [(answer(text) > 0) != (answer(text.replace(" wonderful", "")) > 0) for text in holding]
     assert mine["flipped"] == pytest.approx(np.mean(flips), abs=1e-6)
@@ -297,13 +343,19 @@ def test_measures_against_the_model_itself(
 
 
 @pytest.mark.slow
-def test_same_seed_same_result_and_summary_is_strict_json(trained: Any, found: Diagnosis, reviews: Any) -> None:
+def test_same_seed_same_result_and_summary_is_strict_json(
+    trained: Any, found: Diagnosis, reviews: Any
+) -> None:
     some = replace(SETTINGS, max_documents=80, untrained=False)
-    one, again = (diagnose(*trained, reviews.texts.to_list(), reviews.labels.tolist(), some) for _ in range(2))
+    one, again = (
+        diagnose(*trained, reviews.texts.to_list(), reviews.labels.tolist(), some) for _ in range(2)
+    )
     assert again.tokens.equals(one.tokens) and again.leaning.equals(one.leaning)
     summary = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert summary["tokens"] == found.token_types and summary["truncated_documents"] == 0
-    assert summary["correlation"]["value_importance"] == pytest.approx(found.correlation["value_importance"].rho)
+    assert summary["correlation"]["value_importance"] == pytest.approx(
+        found.correlation["value_importance"].rho
+    )
     assert set(summary["baselines"]) == {"untrained", "shuffled_labels", "frequency"}
     low, high = summary["baselines"]["shuffled_labels"]["value_importance"]
     assert -0.5 < low < 0 < high < 0.5 < summary["correlation"]["value_importance"]
@@ -313,14 +365,18 @@ def test_same_seed_same_result_and_summary_is_strict_json(trained: Any, found: D
 def test_batch_size_changes_nothing(trained: Any, reviews: Any) -> None:
     texts, labels = reviews.texts.to_list()[:100], reviews.labels.tolist()[:100]
     settings_ = replace(SETTINGS, untrained=False)
-    one, other = (diagnose(*trained, texts, labels, replace(settings_, batch_size=size)) for size in (7, 32))
+    one, other = (
+        diagnose(*trained, texts, labels, replace(settings_, batch_size=size)) for size in (7, 32)
+    )
     for name in ("value", "gradient", "attention", "use"):
         mine, theirs = one.tokens[name].to_numpy(), other.tokens[name].to_numpy()
         np.testing.assert_allclose(mine, theirs, rtol=5e-3, atol=5e-4)
 
 
 @pytest.mark.slow
-def test_work_goes_on_where_it_stopped(trained: Any, found: Diagnosis, reviews: Any, tmp_path: Path) -> None:
+def test_work_goes_on_where_it_stopped(
+    trained: Any, found: Diagnosis, reviews: Any, tmp_path: Path
+) -> None:
     seen: list[str] = []
 
     def stop(stage: str, share: float) -> None:
@@ -358,10 +414,17 @@ def test_long_documents_and_samples_are_counted(trained: Any, reviews: Any) -> N
     parts = diagnose(*trained, texts, labels, DiagnoseSettings(**short, long="windows"))
     assert (cut.documents["all"], cut.documents["read"]) == (400, 100)
     assert cut.reading["truncated_documents"] == parts.reading["long_documents"] > 30
-    assert parts.reading["truncated_documents"] == parts.reading["lost_pieces"] == 0 < cut.reading["lost_pieces"]
+    assert (
+        parts.reading["truncated_documents"]
+        == parts.reading["lost_pieces"]
+        == 0
+        < cut.reading["lost_pieces"]
+    )
     assert parts.reading["windows"] > cut.reading["windows"] == 100
     assert any("the model reads 100 of 400 documents" in note for note in cut.notes)
-    assert cut.tokens.filter(pl.col("token") == "the")["documents"][0] > 100  # importance comes from all documents
+    assert (
+        cut.tokens.filter(pl.col("token") == "the")["documents"][0] > 100
+    )  # importance comes from all documents
 
 
 @pytest.mark.slow
@@ -371,21 +434,33 @@ def test_a_pipeline_is_diagnosed_by_deletion_alone(reviews: Any) -> None:
     model.fit(train.texts.to_list(), np.where(train.labels == 1, "good", "poor"))
     labels = np.where(reviews.labels == 1, "good", "poor").tolist()
     found = diagnose(model, None, reviews.texts.to_list(), labels, SETTINGS)
-    assert found.learned is True and "attention" not in found.tokens.columns and not found.agreement["untrained"]
+    assert (
+        found.learned is True
+        and "attention" not in found.tokens.columns
+        and not found.agreement["untrained"]
+    )
     weights = dict(
         zip(model[0].get_feature_names_out(), -model[1].coef_[0], strict=True)
     )  # of "poor", the second class
     held = {
-        word: {k for k, text in enumerate(reviews.texts) if word in text.lower().replace(".", "").split()}
+        word: {
+            k
+            for k, text in enumerate(reviews.texts)
+            if word in text.lower().replace(".", "").split()
+        }
         for word in weights
     }
     confirmed = set(found.uses["token"])
     for token, value, deletion in (
-        found.tokens.filter(pl.col("class") == "poor").select("token", "value", "deletion").iter_rows()
+        found.tokens.filter(pl.col("class") == "poor")
+        .select("token", "value", "deletion")
+        .iter_rows()
     ):
         if token in weights:  # of a phrase all words are left out
             mine = held[token]
-            phrase = [w for w in confirmed & set(held) if len(mine & held[w]) >= 0.8 * len(mine | held[w])]
+            phrase = [
+                w for w in confirmed & set(held) if len(mine & held[w]) >= 0.8 * len(mine | held[w])
+            ]
             others = [-weights[w] for w in phrase if w != token] if token in confirmed else []
             low, high = (-weights[token] + sum(end(0.0, x) for x in others) for end in (min, max))
             assert low - 1e-4 <= deletion <= high + 1e-4
@@ -397,7 +472,9 @@ def test_a_pipeline_is_diagnosed_by_deletion_alone(reviews: Any) -> None:
 def test_three_classes(reviews: Any) -> None:
     texts = reviews.texts.to_list()[:300]
     labels = [("plot" in t) + 2 * ("soup" in t and "plot" not in t) for t in texts]
-    model = make_pipeline(CountVectorizer(binary=True), LogisticRegression(C=10)).fit(texts[:200], labels[:200])
+    model = make_pipeline(CountVectorizer(binary=True), LogisticRegression(C=10)).fit(
+        texts[:200], labels[:200]
+    )
     found = diagnose(model, None, texts, labels, SETTINGS)
     assert found.classes == ("0", "1", "2") and found.learned is True
     best = found.tokens.filter(pl.col("class") == "2").sort("deletion")["token"][-1]
@@ -413,14 +490,19 @@ def test_a_transformer_of_three_classes() -> None:
     found = diagnose(model, tokenizer, texts, labels, DiagnoseSettings(min_documents=5))
     assert found.tokens.height == 3 * found.token_types and found.learned is False
     by_token = found.tokens.group_by("token").agg(pl.col("value", "gradient").sum())
-    assert float(by_token["value"].abs().max()) < 1e-4 and float(by_token["gradient"].abs().max()) < 1e-4
+    assert (
+        float(by_token["value"].abs().max()) < 1e-4
+        and float(by_token["gradient"].abs().max()) < 1e-4
+    )
 
 
 @pytest.mark.slow
 def test_a_model_without_attention_says_so() -> None:
     texts = TEXTS.to_list()
     model, tokenizer = build("fnet", texts)
-    found = diagnose(model, tokenizer, texts, [i % 2 for i in range(120)], DiagnoseSettings(min_documents=5))
+    found = diagnose(
+        model, tokenizer, texts, [i % 2 for i in range(120)], DiagnoseSettings(min_documents=5)
+    )
     assert found.reading["layers"] == 0 and "attention" not in found.tokens.columns
     assert any("attention is not measured" in note for note in found.notes)
     assert math.isfinite(found.correlation["gradient_importance"].rho)
@@ -435,13 +517,20 @@ def test_a_family_trained_and_untrained(family: str) -> None:
     fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=6)
     found = diagnose(model, tokenizer, held.texts.to_list(), held.labels.tolist(), SETTINGS)
     assert found.learned is True and kind_of(family)
-    assert found.correlation["value_importance"].stands_out(None, found.agreement["untrained"]["value_importance"])
+    assert found.correlation["value_importance"].stands_out(
+        None, found.agreement["untrained"]["value_importance"]
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "planted"), [(0, True), (0, False), (1, False)])
-def test_a_planted_shortcut_is_first_and_one_that_was_not_is_never_listed(seed: int, planted: bool) -> None:
-    held, train = planted_reviews(300, 5000 + seed, planted=False), planted_reviews(1000, 100 + seed, planted)
+def test_a_planted_shortcut_is_first_and_one_that_was_not_is_never_listed(
+    seed: int, planted: bool
+) -> None:
+    held, train = (
+        planted_reviews(300, 5000 + seed, planted=False),
+        planted_reviews(1000, 100 + seed, planted),
+    )
     model, tokenizer = build("modernbert", train.texts.to_list(), seed=seed)
     fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=4, seed=seed)
     settings_ = replace(SETTINGS, untrained=False)
@@ -456,11 +545,26 @@ def test_real_reviews() -> None:
     if not (data / "imdb_train.parquet").exists():
         pytest.skip(f"{data} is not there")
     train, test = (
-        pl.read_parquet(data / f"imdb_{part}.parquet").sample(600, seed=0, shuffle=True) for part in ("train", "test")
+        pl.read_parquet(data / f"imdb_{part}.parquet").sample(600, seed=0, shuffle=True)
+        for part in ("train", "test")
     )
     model, tokenizer = build("bert", train["text"].to_list(), size=1500)
-    fit(model, tokenizer, train["text"].to_list(), (train["label"] == "positive").to_numpy().astype(np.int64), epochs=3)
-    found = diagnose(
-        model, tokenizer, test["text"].to_list(), test["label"].to_list(), DiagnoseSettings(max_length=128, deletions=1)
+    fit(
+        model,
+        tokenizer,
+        train["text"].to_list(),
+        (train["label"] == "positive").to_numpy().astype(np.int64),
+        epochs=3,
     )
-    assert found.learned is True and found.to_dict()["truncated_share"] > 0.5 and found.to_dict()["lost_share"] > 0.2
+    found = diagnose(
+        model,
+        tokenizer,
+        test["text"].to_list(),
+        test["label"].to_list(),
+        DiagnoseSettings(max_length=128, deletions=1),
+    )
+    assert (
+        found.learned is True
+        and found.to_dict()["truncated_share"] > 0.5
+        and found.to_dict()["lost_share"] > 0.2
+    )

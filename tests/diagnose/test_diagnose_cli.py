@@ -48,7 +48,10 @@ def test_everything_is_written(run: Run, home: Path, tmp_path: Path) -> None:
     status, out, err = run("diagnose", str(home / "model"), str(home / "held.csv"), *QUICK)
     assert (status, err) == (0, "")
     flat = " ".join(out.split())
-    assert "This model has learned to predict the label" in flat and "no document was truncated" in flat
+    assert (
+        "This model has learned to predict the label" in flat
+        and "no document was truncated" in flat
+    )
     folder = tmp_path / "tokensieve-diagnose"
     assert {p.name for p in folder.iterdir()} == {
         "summary.json",
@@ -63,8 +66,15 @@ def test_everything_is_written(run: Run, home: Path, tmp_path: Path) -> None:
     names = {"use.svg", "use.png"}
     assert {p.name for p in (folder / "pictures").iterdir()} == names
     summary = json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail)
-    assert summary["version"] == __version__ and summary["learned"] is True and summary["truncated_documents"] == 0
-    assert summary["correlation"]["value_importance"] > summary["baselines"]["untrained"]["value_importance"][2]
+    assert (
+        summary["version"] == __version__
+        and summary["learned"] is True
+        and summary["truncated_documents"] == 0
+    )
+    assert (
+        summary["correlation"]["value_importance"]
+        > summary["baselines"]["untrained"]["value_importance"][2]
+    )
     table = pl.read_csv(folder / "tokens.csv")
     assert table.height == 2 * summary["tokens"] and set(table["class"]) == {"negative", "positive"}
     mine = table.filter(pl.col("class") == "positive")
@@ -76,7 +86,9 @@ def test_everything_is_written(run: Run, home: Path, tmp_path: Path) -> None:
     page = Page((folder / "report.html").read_text())
     assert not page.open and all(sentence in page.text for sentence in summary["verdict"])
     # the first line after the title is the headline, which the page and the summary share
-    assert summary["headline"] in page.text and flat.split("on held.csv ")[1].startswith(summary["headline"])
+    assert summary["headline"] in page.text and flat.split("on held.csv ")[1].startswith(
+        summary["headline"]
+    )
     assert "attention, layer" not in page.text and "carries the label, attended" not in page.text
 
 
@@ -93,15 +105,33 @@ def test_windows_mapping_and_resuming(run: Run, home: Path, tmp_path: Path) -> N
         *QUICK,
     ]
     status, out, err = run(
-        *arguments, "--long", "windows", "--max-length", "30", "--no-untrained", "--resume", "w.safetensors"
+        *arguments,
+        "--long",
+        "windows",
+        "--max-length",
+        "30",
+        "--no-untrained",
+        "--resume",
+        "w.safetensors",
     )
     assert (status, err) == (0, "") and "were read in windows" in " ".join(out.split())
     first = (tmp_path / "tokensieve-diagnose" / "tokens.csv").read_bytes()
     assert (tmp_path / "w.safetensors").exists()
     again = run(
-        *arguments, "--long", "windows", "--max-length", "30", "--no-untrained", "--resume", "w.safetensors", "-q"
+        *arguments,
+        "--long",
+        "windows",
+        "--max-length",
+        "30",
+        "--no-untrained",
+        "--resume",
+        "w.safetensors",
+        "-q",
     )
-    assert again == (0, "", "") and (tmp_path / "tokensieve-diagnose" / "tokens.csv").read_bytes() == first
+    assert (
+        again == (0, "", "")
+        and (tmp_path / "tokensieve-diagnose" / "tokens.csv").read_bytes() == first
+    )
     summary = json.loads((tmp_path / "tokensieve-diagnose" / "summary.json").read_text())
     assert summary["accuracy"] > 0.6 and summary["baselines"]["untrained"] is None
 
@@ -163,11 +193,21 @@ def larger_vocabulary(folder: Path) -> None:
     ids="nan headless pickled tokenizer config json weights remote vocabulary".split(),
 )  # fmt: skip
 def test_broken_models(
-    run: Run, home: Path, tmp_path: Path, change: Callable[[Path], None], message: str, request: pytest.FixtureRequest
+    run: Run,
+    home: Path,
+    tmp_path: Path,
+    change: Callable[[Path], None],
+    message: str,
+    request: pytest.FixtureRequest,
 ) -> None:
     folder = broken(home, request.node.callspec.id, change)
     status, out, err = run("diagnose", folder, str(home / "held.csv"), *QUICK)
-    assert (status, out) == (2, "") and err.startswith("tokensieve: ") and err.count("\n") == 1 and message in err
+    assert (
+        (status, out) == (2, "")
+        and err.startswith("tokensieve: ")
+        and err.count("\n") == 1
+        and message in err
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -175,7 +215,10 @@ def test_broken_models(
     ("arguments", "message"),
     [
         (["model", "three.csv"], "2 classes with --group"),
-        (["model", "held.csv", "--map", "negative=Positive", "--map", "positive=0"], "with --map negative=Negative"),
+        (
+            ["model", "held.csv", "--map", "negative=Positive", "--map", "positive=0"],
+            "with --map negative=Negative",
+        ),
         (["model", "swapped.csv"], "79.5% with --map 0=Positive --map 1=Negative"),
         (["model", "other.csv"], "the predictions match --map down=Positive --map up=Negative"),
         (["model", "other.csv", "--map", "up=Positive"], "must name each class once"),
@@ -190,11 +233,20 @@ def test_broken_models(
         (["model", "nowhere.csv"], "no file or folder"),
         (["held.csv", "held.csv"], "is a file; name the folder"),
         (["./nowhere", "held.csv"], "there is no folder './nowhere'"),
-        (["model", "held.csv", "--template", "{text}"], "name the word for each class with --label-words"),
+        (
+            ["model", "held.csv", "--template", "{text}"],
+            "name the word for each class with --label-words",
+        ),
         (["model", "held.csv", "--label-words", "good"], "negative=terrible,positive=great"),
         (["model", "held.csv", "--pairs", "text"], "must name two different columns"),
-        (["model", "held.csv", "--pairs", "text,label", "--drop", "x"], "--drop is for labelled documents"),
-        (["model", "held.csv", "--pairs", "text,label", "--text", "text"], "the column of the prompt"),
+        (
+            ["model", "held.csv", "--pairs", "text,label", "--drop", "x"],
+            "--drop is for labelled documents",
+        ),
+        (
+            ["model", "held.csv", "--pairs", "text,label", "--text", "text"],
+            "the column of the prompt",
+        ),
         (["model", "held.csv", "--pairs", "text,label"], "a model with a single output, a reward"),
     ],
 )
@@ -207,7 +259,9 @@ def test_bad_input_is_one_line_and_status_2(
     before = sorted(tmp_path.iterdir())
     status, out, err = run("diagnose", *arguments, "--batch-size", "64")
     assert (status, out) == (2, "")
-    assert err.startswith("tokensieve: ") and err.count("\n") == 1 and message in " ".join(err.split())
+    assert (
+        err.startswith("tokensieve: ") and err.count("\n") == 1 and message in " ".join(err.split())
+    )
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -224,20 +278,28 @@ def test_matching_classes() -> None:
 def test_a_slow_tokenizer_and_a_foreign_object(home: Path) -> None:
     model, _ = load(str(home / "model"))
     with pytest.raises(InputError, match="no character offsets"):
-        diagnose(model, object(), ["a b", "c d"] * 20, [0, 1] * 20, DiagnoseSettings(min_documents=1))
+        diagnose(
+            model, object(), ["a b", "c d"] * 20, [0, 1] * 20, DiagnoseSettings(min_documents=1)
+        )
     with pytest.raises(InputError, match="cannot diagnose a dict"):
         diagnose({}, None, ["a b", "c d"] * 20, [0, 1] * 20)
 
 
-def test_without_the_libraries_the_extra_is_named(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_libraries_the_extra_is_named(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     status, out, err = run("diagnose", str(home / "model"), str(home / "held.csv"))
     assert (status, out) == (2, "") and "pip install 'tokensieve[transformers]'" in err
 
 
-def test_out_of_memory_says_what_to_lower(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory_says_what_to_lower(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*given: Any, **named: Any) -> None:
-        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes")
+        raise RuntimeError(
+            "DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes"
+        )
 
     monkeypatch.setattr("tokensieve.diagnose.subjects.reader.Reader._received", full)
     status, _, err = run("diagnose", str(home / "model"), str(home / "held.csv"), *QUICK)
@@ -249,15 +311,17 @@ def test_the_picture_draws_what_the_table_holds(found: Diagnosis) -> None:
     rows = specification(picture)["datasets"]["words"]
     top = found.used.head(len(rows))  # the headline's words first
     assert [row["text"] for row in rows] == top["token"].to_list()
-    assert [row["x"] for row in rows] == top["use"].to_list() and [row["low"] for row in rows] == top[
-        "use_low"
-    ].to_list()
+    assert [row["x"] for row in rows] == top["use"].to_list() and [
+        row["low"] for row in rows
+    ] == top["use_low"].to_list()
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_hostile_text_stays_text(found: Diagnosis) -> None:
     def foreign(frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.with_columns(token=pl.Series((HOSTILE * frame.height)[: frame.height], dtype=pl.String))
+        return frame.with_columns(
+            token=pl.Series((HOSTILE * frame.height)[: frame.height], dtype=pl.String)
+        )
 
     hostile = replace(
         found,
@@ -268,7 +332,9 @@ def test_hostile_text_stays_text(found: Diagnosis) -> None:
         uses=foreign(found.uses),
     )
     page = Page(html_page(hostile.report(), {}))
-    assert not page.open and not {"iframe", "object", "link", "base"} & {tag for tag, _ in page.elements}
+    assert not page.open and not {"iframe", "object", "link", "base"} & {
+        tag for tag, _ in page.elements
+    }
     assert HOSTILE[0] in page.text and "{{7*7}}" in page.text
 
 
@@ -283,22 +349,45 @@ def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path) -> N
         tokenizer.save_pretrained(saved / f"checkpoint-{step}")
     options = [*QUICK, "--no-untrained", "--fail-on", "share=2%"]
     status, out, err = run("diagnose", str(saved), str(home / "held.csv"), *options)
-    assert status == 3 and "words that account for more than 2.0% of all use: " in err and "tablet" in err
+    assert (
+        status == 3
+        and "words that account for more than 2.0% of all use: " in err
+        and "tablet" in err
+    )
     flat = " ".join(out.split())
-    assert "2 models compared on held.csv" in flat and "Words used more" in flat and "Words used less" not in flat
-    assert "model accuracy unsupported uses most" in flat  # as wide as a terminal; six columns were cut off
+    assert (
+        "2 models compared on held.csv" in flat
+        and "Words used more" in flat
+        and "Words used less" not in flat
+    )
+    assert (
+        "model accuracy unsupported uses most" in flat
+    )  # as wide as a terminal; six columns were cut off
     folder = tmp_path / "tokensieve-diagnose"
     tables = {"report.html", "models.csv", "words.csv", "summary.json"}
-    assert {p.name for p in folder.iterdir()} == tables | ({"pictures"} if (folder / "pictures").exists() else set())
+    assert {p.name for p in folder.iterdir()} == tables | (
+        {"pictures"} if (folder / "pictures").exists() else set()
+    )
     models, words = pl.read_csv(folder / "models.csv"), pl.read_csv(folder / "words.csv")
-    assert models["learned"].to_list() == [False, True] and models["accuracy"][1] > models["accuracy"][0]
-    assert "tablet" in words.filter(pl.col("change") > 0)["token"].to_list() and (words["low"] > 0).all()
+    assert (
+        models["learned"].to_list() == [False, True]
+        and models["accuracy"][1] > models["accuracy"][0]
+    )
+    assert (
+        "tablet" in words.filter(pl.col("change") > 0)["token"].to_list()
+        and (words["low"] > 0).all()
+    )
     page = Page((folder / "report.html").read_text())
     assert not page.open and "tablet" in page.text
     summary = json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail)
-    assert [row["model"].rpartition("/")[2] for row in summary["models"]] == ["checkpoint-10", "checkpoint-20"]
+    assert [row["model"].rpartition("/")[2] for row in summary["models"]] == [
+        "checkpoint-10",
+        "checkpoint-20",
+    ]
     steps = [str(saved / f"checkpoint-{step}") for step in (10, 20)]
-    assert _models(steps[::-1]) == _models([str(saved)]) == steps  # as a shell's checkpoint-* gives them
+    assert (
+        _models(steps[::-1]) == _models([str(saved)]) == steps
+    )  # as a shell's checkpoint-* gives them
     assert _models([steps[1], str(home / "model")]) == [steps[1], str(home / "model")]
 
 
@@ -321,7 +410,9 @@ def test_a_trainer_logs_what_is_learned(home: Path) -> None:
     state, control = tf.TrainerState(global_step=7), tf.TrainerControl()
     arguments = tf.trainer_callback.TrainerControl()
     handler.on_evaluate(arguments, state, control, metrics={})
-    assert set(logged[0]) == {f"diagnose/{name}" for name in "value auc learned unsupported top_share".split()}
+    assert set(logged[0]) == {
+        f"diagnose/{name}" for name in "value auc learned unsupported top_share".split()
+    }
     assert logged[0]["diagnose/auc"] > 0.7 and call.found[0][0] == 7
 
 
@@ -337,9 +428,12 @@ def test_preference_pairs_from_columns(run: Run, tmp_path: Path) -> None:
 
     words = [f"w{i}" for i in range(12)]
     rows = [
-        (f"ask {i % 7}", " ".join(words[i % 5 : i % 5 + 6]), " ".join(words[i % 4 + 2 : i % 4 + 8])) for i in range(40)
+        (f"ask {i % 7}", " ".join(words[i % 5 : i % 5 + 6]), " ".join(words[i % 4 + 2 : i % 4 + 8]))
+        for i in range(40)
     ]
-    pl.DataFrame(rows, schema=["prompt", "chosen", "rejected"], orient="row").write_csv(tmp_path / "pairs.csv")
+    pl.DataFrame(rows, schema=["prompt", "chosen", "rejected"], orient="row").write_csv(
+        tmp_path / "pairs.csv"
+    )
     save(*build("bert", [" ".join(row) for row in rows], classes=1), tmp_path / "reward")
     options = ["--pairs", "chosen,rejected", "--text", "prompt", "--no-untrained", *QUICK]
     status, _, err = run("diagnose", "reward", "pairs.csv", *options)
@@ -360,11 +454,16 @@ def test_an_estimate_is_a_line_before_the_work_starts(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == f"{estimate}\n"
 
 
-def test_the_time_of_a_large_model_is_estimated(trained: Any, reviews: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_large_model_is_estimated(
+    trained: Any, reviews: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run, "_passes", lambda *given: 0.5 * given[-1])
     seen: list[str] = []
     diagnose(
         *trained, reviews.texts.to_list()[:40], reviews.labels[:40].tolist(), DiagnoseSettings(min_documents=5),
         progress=lambda stage, share: seen.append(stage),
     )  # fmt: skip
-    assert any(re.fullmatch(r"the model reads 40 documents; expect about \d+ min on one core", one) for one in seen)
+    assert any(
+        re.fullmatch(r"the model reads 40 documents; expect about \d+ min on one core", one)
+        for one in seen
+    )

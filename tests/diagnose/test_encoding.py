@@ -31,9 +31,15 @@ def tokenizer_of(kind: str) -> str:
     return str(train_tokenizer(kind, TEXTS.to_list()).to_str())
 
 
-def encoded(family: str, limit: int | None = None, cut: bool = True, texts: pl.Series = TEXTS[:20]) -> tuple[Any, Any]:
-    tokenizer = framed(Tokenizer.from_str(tokenizer_of(kind_of(family))), family in ("gpt2", "llama"))
-    return tokenizer, Windows(tokenizer, texts, WordTokenizer(), WORDS, Frame.of(tokenizer), limit, cut, silent)
+def encoded(
+    family: str, limit: int | None = None, cut: bool = True, texts: pl.Series = TEXTS[:20]
+) -> tuple[Any, Any]:
+    tokenizer = framed(
+        Tokenizer.from_str(tokenizer_of(kind_of(family))), family in ("gpt2", "llama")
+    )
+    return tokenizer, Windows(
+        tokenizer, texts, WordTokenizer(), WORDS, Frame.of(tokenizer), limit, cut, silent
+    )
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
@@ -86,31 +92,51 @@ def test_windows_cover_everything_and_truncation_counts_what_is_lost(family: str
     text = whole.types != SPECIAL
     assert parts.pieces[parts.types != SPECIAL].tolist() == whole.pieces[text].tolist()
     assert parts.types[parts.types != SPECIAL].tolist() == whole.types[text].tolist()
-    assert np.diff(parts.starts).max() == 20 and np.diff(cut.starts).max() == 20 and parts.lost_pieces == 0
+    assert (
+        np.diff(parts.starts).max() == 20
+        and np.diff(cut.starts).max() == 20
+        and parts.lost_pieces == 0
+    )
     lengths = np.diff(whole.starts) - frame
     assert cut.long_documents == parts.long_documents == (lengths > 20 - frame).sum()
-    assert cut.lost_pieces == np.maximum(lengths - (20 - frame), 0).sum() and cut.all_pieces == lengths.sum()
+    assert (
+        cut.lost_pieces == np.maximum(lengths - (20 - frame), 0).sum()
+        and cut.all_pieces == lengths.sum()
+    )
     tokenizer.truncation_side = "left"
-    end = Windows(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, True, silent)
+    end = Windows(
+        tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, True, silent
+    )
     assert (
         end.input(0).ids[end.types[: end.starts[1]] != SPECIAL].tolist()
-        == whole.pieces[: whole.starts[1]][whole.types[: whole.starts[1]] != SPECIAL][frame - 20 :].tolist()
+        == whole.pieces[: whole.starts[1]][whole.types[: whole.starts[1]] != SPECIAL][
+            frame - 20 :
+        ].tolist()
     )
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_what_is_left_of_a_long_document_is_what_the_tokenizer_gives_without_the_words(side: str) -> None:
+def test_what_is_left_of_a_long_document_is_what_the_tokenizer_gives_without_the_words(
+    side: str,
+) -> None:
     tokenizer, _ = encoded("bert")
     tokenizer.truncation_side = side
-    windows = Windows(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, True, silent)
+    windows = Windows(
+        tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, True, silent
+    )
     for w, text in enumerate(TEXTS[:20]):
         for words in ([5], [1, 2, 5], list(range(len(WORDS)))):
             left, at = "", 0
             for start, end, word in WordTokenizer().spans(text):
-                left, at = left + text[at : start if word in [WORDS[s] for s in words] else end], end
+                left, at = (
+                    left + text[at : start if word in [WORDS[s] for s in words] else end],
+                    end,
+                )
             ids = tokenizer(left + text[at:], truncation=True, max_length=20)["input_ids"]
             assert windows.without(w, np.array(words)).ids.tolist() == ids
-    parts = Windows(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, False, silent)
+    parts = Windows(
+        tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, False, silent
+    )
     few = parts.of_documents(np.array([3, 7]))
     mine = [w for w, k in enumerate(parts.documents) if k in (3, 7)]
     assert [few.without(i, np.array([5])).ids.tolist() for i in range(len(few))] == [

@@ -24,8 +24,8 @@ from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
 from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.diagnose.subjects.windows import SEPARATOR, SPECIAL, SPLITTER, Frame, Windows
 from tokensieve.errors import InputError
-from tokensieve.text.corpus import read_corpus
-from tokensieve.text.pairs import read_pairs
+from tokensieve.read.corpus import read_corpus
+from tokensieve.read.pairs import read_pairs
 
 torch = later("torch")
 tf = later("transformers")
@@ -72,44 +72,69 @@ def test_encoder_decoders_and_long_document_models(family: str, few: Any) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning"
+)
 @pytest.mark.parametrize("kind", fast_first(["pipeline", "parallel", "compiled"]))
-def test_compiled_wrapped_and_pipeline_objects(kind: str, trained: Any, few: Any, plain: Diagnosis) -> None:
+def test_compiled_wrapped_and_pipeline_objects(
+    kind: str, trained: Any, few: Any, plain: Diagnosis
+) -> None:
     model, tokenizer = trained
     if kind == "pipeline":
-        wrapped, own = tf.pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu"), None
+        wrapped, own = (
+            tf.pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu"),
+            None,
+        )
     else:
-        wrapped, own = torch.compile(model) if kind == "compiled" else torch.nn.DataParallel(model), tokenizer
+        wrapped, own = (
+            torch.compile(model) if kind == "compiled" else torch.nn.DataParallel(model),
+            tokenizer,
+        )
     agrees(diagnose(wrapped, own, *few, QUICK), plain)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning"
+)
 def test_half_precision(trained: Any, few: Any, plain: Diagnosis) -> None:
     model, tokenizer = trained
     half = diagnose(copy.deepcopy(model).to(torch.bfloat16), tokenizer, *few, QUICK)
-    assert any("half precision" in note for note in half.notes) and half.reading["method"] == "integrated gradients"
+    assert (
+        any("half precision" in note for note in half.notes)
+        and half.reading["method"] == "integrated gradients"
+    )
     assert value_correlation(half, plain) > 0.99
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning"
+)
 def test_integers(trained: Any, few: Any, plain: Diagnosis) -> None:
     model, tokenizer = trained
-    small = torch.ao.quantization.quantize_dynamic(copy.deepcopy(model), {torch.nn.Linear}, dtype=torch.qint8)
+    small = torch.ao.quantization.quantize_dynamic(
+        copy.deepcopy(model), {torch.nn.Linear}, dtype=torch.qint8
+    )
     found = diagnose(small, tokenizer, *few, QUICK)
-    assert found.reading["method"] == "leave-one-out" and any("gradients do not reach" in note for note in found.notes)
+    assert found.reading["method"] == "leave-one-out" and any(
+        "gradients do not reach" in note for note in found.notes
+    )
     assert value_correlation(found, plain) > 0.95
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning"
+)
 def test_adapters_as_object_and_folder(few: Any, tmp_path: Path) -> None:
     peft = pytest.importorskip("peft")
     model, tokenizer = build("bert", few[0], classes=2)
     save(model, tokenizer, tmp_path / "base")
     base = tf.AutoModelForSequenceClassification.from_pretrained(tmp_path / "base")
-    wanted = peft.LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["query"], init_lora_weights=False)
+    wanted = peft.LoraConfig(
+        task_type="SEQ_CLS", r=2, target_modules=["query"], init_lora_weights=False
+    )
     adapted = peft.get_peft_model(base, wanted)
     adapted.save_pretrained(tmp_path / "adapters")
     found = diagnose(adapted, tokenizer, *few, QUICK)
@@ -130,9 +155,13 @@ def test_estimators_without_probabilities(few: Any) -> None:
     train = planted_reviews(600, 5, planted=True)
     two = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(train.texts.to_list(), train.labels)
     held = planted_reviews(200, 9, planted=False)
-    found = diagnose(two, None, held.texts.to_list(), held.labels.tolist(), DiagnoseSettings(min_documents=5))
+    found = diagnose(
+        two, None, held.texts.to_list(), held.labels.tolist(), DiagnoseSettings(min_documents=5)
+    )
     assert found.learned is True and found.accuracy > 0.7
-    three = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(train.texts.to_list(), np.arange(600) % 3)
+    three = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(
+        train.texts.to_list(), np.arange(600) % 3
+    )
     assert diagnose(three, None, few[0], [i % 3 for i in range(60)], QUICK).learned is False
 
 
@@ -144,7 +173,9 @@ def test_a_language_model_answers_with_words(few: Any) -> None:
         tf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=258)
     )
     model.eval()
-    words = tokensieve.diagnose.LabelWords(model, tokenizer, {"0": " bad", "1": " good"}, "Review: {text} It was")
+    words = tokensieve.diagnose.LabelWords(
+        model, tokenizer, {"0": " bad", "1": " good"}, "Review: {text} It was"
+    )
     found = diagnose(words, tokenizer, *few, DiagnoseSettings(min_documents=5, max_documents=60))
     assert (
         found.reading["method"] == "integrated gradients"
@@ -173,12 +204,20 @@ def test_a_reward_model_on_preference_pairs() -> None:
     pairs = []
     for _ in range(100):
         good, bad = (" ".join(rng.choice(filler, 8)) for _ in range(2))
-        pairs.append((good + " thanks" * (rng.random() < 0.7), bad + " thanks" * (rng.random() < 0.3)))
+        pairs.append(
+            (good + " thanks" * (rng.random() < 0.7), bad + " thanks" * (rng.random() < 0.3))
+        )
     model, tokenizer = build("bert", [side for pair in pairs for side in pair], classes=1)
     flat = [side for pair in pairs for side in pair]
     fit_reward(model, tokenizer, flat)
-    found = diagnose(model, tokenizer, pairs, settings=DiagnoseSettings(min_documents=5, untrained=False))
-    assert found.classes == ("rejected", "chosen") and found.skill.documents == 100 and found.skill.majority == 0.5
+    found = diagnose(
+        model, tokenizer, pairs, settings=DiagnoseSettings(min_documents=5, untrained=False)
+    )
+    assert (
+        found.classes == ("rejected", "chosen")
+        and found.skill.documents == 100
+        and found.skill.majority == 0.5
+    )
     with torch.no_grad():
         r = [float(model(**tokenizer(side, return_tensors="pt")).logits) for side in flat]
     right = np.mean([r[i] > r[i + 1] for i in range(0, len(r), 2)])
@@ -204,7 +243,9 @@ def test_a_single_output_that_is_turned_is_measured_like_one_that_is_not() -> No
     one, other = (diagnose(m, tokenizer, texts, labels, settings) for m in (model, turned))
     assert any("its sign is flipped" in note for note in other.notes)
     effects = [found.tokens.sort("token", "class")["gradient"] for found in (one, other)]
-    assert effects[0].abs().max() > 1e-3  # the tokenizer, and so the model, differs a little from run to run
+    assert (
+        effects[0].abs().max() > 1e-3
+    )  # the tokenizer, and so the model, differs a little from run to run
     np.testing.assert_allclose(effects[0], effects[1], rtol=1e-4, atol=1e-5)
 
 
@@ -232,12 +273,35 @@ def test_pairs_of_texts_are_read_as_the_tokenizer_joins_them(few: Any) -> None:
         z = model(**tokenizer(*pairs[0], return_tensors="pt")).logits[0]
     assert found.reading["windows"] == 60 and found.reading["truncated_documents"] == 0
     frame = pl.DataFrame({"first": texts, "second": texts[::-1], "label": labels})
-    joined = Sample(read_corpus(frame, text=["first", "second"], label="label"), SPLITTER, 5, 60, 0).texts
-    windows = Windows(tokenizer, joined, SPLITTER, ("the",), Frame.of(tokenizer, True), None, True, lambda s, x: None)
+    joined = Sample(
+        read_corpus(frame, text=["first", "second"], label="label"), SPLITTER, 5, 60, 0
+    ).texts
+    windows = Windows(
+        tokenizer,
+        joined,
+        SPLITTER,
+        ("the",),
+        Frame.of(tokenizer, True),
+        None,
+        True,
+        lambda s, x: None,
+    )
     given = tokenizer(*pairs[0])
     assert windows.input(0).ids.tolist() == given["input_ids"]
-    assert windows.input(0).segments is None or windows.input(0).segments.tolist() == given["token_type_ids"]
-    short = Windows(tokenizer, joined, SPLITTER, ("the",), Frame.of(tokenizer, True), 40, True, lambda s, x: None)
+    assert (
+        windows.input(0).segments is None
+        or windows.input(0).segments.tolist() == given["token_type_ids"]
+    )
+    short = Windows(
+        tokenizer,
+        joined,
+        SPLITTER,
+        ("the",),
+        Frame.of(tokenizer, True),
+        40,
+        True,
+        lambda s, x: None,
+    )
     cut = tokenizer(*pairs[0], truncation="longest_first", max_length=40)["input_ids"]
     assert short.input(0).ids.tolist() == cut and np.isfinite(z.numpy()).all()
 
@@ -263,23 +327,30 @@ def test_an_onnx_folder(trained: Any, few: Any, tmp_path: Path) -> None:
         [numpy_helper.from_array(table, "table"), numpy_helper.from_array(np.array([1]), "axes")],
     )  # fmt: skip
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    (tmp_path / "config.json").write_text(json.dumps({"id2label": {"0": "0", "1": "1"}, "pad_token_id": 0}))
+    (tmp_path / "config.json").write_text(
+        json.dumps({"id2label": {"0": "0", "1": "1"}, "pad_token_id": 0})
+    )
     onnx.save(made, tmp_path / "model.onnx")
     tokenizer.save_pretrained(tmp_path)
     found = diagnose(*load(str(tmp_path)), *few, QUICK)
-    row = found.tokens.filter(found.tokens["token"] == "the", found.tokens["class"] == "1").to_dicts()[0]
+    row = found.tokens.filter(
+        found.tokens["token"] == "the", found.tokens["class"] == "1"
+    ).to_dicts()[0]
     ids = tokenizer(" the", add_special_tokens=False)["input_ids"]
     frame = tokenizer("")["input_ids"]
     difference = table[:, 1] - table[:, 0]
     assert row["value"] == pytest.approx(float(difference[[*ids, *frame]].sum()), abs=1e-3)
-    assert found.reading["method"] == "leave-one-out" and any("gradients do not reach" in note for note in found.notes)
+    assert found.reading["method"] == "leave-one-out" and any(
+        "gradients do not reach" in note for note in found.notes
+    )
 
 
 def test_a_trainers_folder_points_to_its_checkpoints(tmp_path: Path) -> None:
     for step in (50, 100, 9):
         (tmp_path / f"checkpoint-{step}").mkdir()
     with pytest.raises(
-        InputError, match=r"contains no model, but 3 checkpoints: name one, for example '.*checkpoint-100'"
+        InputError,
+        match=r"contains no model, but 3 checkpoints: name one, for example '.*checkpoint-100'",
     ):
         load(str(tmp_path))
     state = {"best_model_checkpoint": str(tmp_path / "checkpoint-50")}
@@ -300,9 +371,12 @@ def test_functions_and_what_is_none_of_these(few: Any) -> None:
         diagnose(3, None, *few, QUICK)
     with pytest.raises(InputError, match="is a name, not a model; use diagnose"):
         diagnose("some/model", None, *few, QUICK)
-    blind = LogisticRegression().fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1])  # reads numbers, not texts
+    blind = LogisticRegression().fit(
+        np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]
+    )  # reads numbers, not texts
     with pytest.raises(
-        InputError, match=r"LogisticRegression.predict_proba cannot read a list of texts .* its vectorizer"
+        InputError,
+        match=r"LogisticRegression.predict_proba cannot read a list of texts .* its vectorizer",
     ):
         diagnose(blind, None, *few, QUICK)
 
@@ -313,37 +387,71 @@ def test_models_of_other_tasks_and_without_a_tokenizer(few: Any) -> None:
         diagnose(model, None, *few, QUICK)
     with pytest.raises(InputError, match="is not a text classifier"):
         diagnose(tf.BertForTokenClassification(model.config), tokenizer, *few, QUICK)
-    with pytest.raises(InputError, match=r"BertModel is not a model for .* AutoModelForSequenceClassification"):
+    with pytest.raises(
+        InputError, match=r"BertModel is not a model for .* AutoModelForSequenceClassification"
+    ):
         diagnose(tf.BertModel(model.config), tokenizer, *few, QUICK)
 
 
 def test_two_columns_are_a_pair_of_texts() -> None:
     frame = pl.DataFrame(
-        {"premise": ["a b", "c ⟦hypothesis⟧ d"] * 4, "hypothesis": ["e\nf", "g"] * 4, "label": ["y", "n"] * 4}
+        {
+            "premise": ["a b", "c ⟦hypothesis⟧ d"] * 4,
+            "hypothesis": ["e\nf", "g"] * 4,
+            "label": ["y", "n"] * 4,
+        }
     )
-    found = Sample(read_corpus(frame, text=["premise", "hypothesis"], label="label"), SPLITTER, 1, 8, 0)
+    found = Sample(
+        read_corpus(frame, text=["premise", "hypothesis"], label="label"), SPLITTER, 1, 8, 0
+    )
     assert found.paired and found.corpus.fields == ()
-    assert found.corpus.texts.to_list()[:2] == [f"a b{SEPARATOR}e\nf", f"c [hypothesis] d{SEPARATOR}g"]
+    assert found.corpus.texts.to_list()[:2] == [
+        f"a b{SEPARATOR}e\nf",
+        f"c [hypothesis] d{SEPARATOR}g",
+    ]
     three = frame.with_columns(more=pl.lit("x"))
     with pytest.raises(InputError, match="not 3 fields"):
-        Sample(read_corpus(three, text=["premise", "hypothesis", "more"], label="label"), SPLITTER, 1, 8, 0)
+        Sample(
+            read_corpus(three, text=["premise", "hypothesis", "more"], label="label"),
+            SPLITTER,
+            1,
+            8,
+            0,
+        )
     with pytest.raises(InputError, match="--columns is for audit and train"):
         Sample(read_corpus(three, text="premise", label="label", columns="more"), SPLITTER, 1, 8, 0)
     with pytest.raises(InputError, match="one text at a time"):
-        diagnose(lambda texts: np.zeros(len(texts)), None, [("a b", "c")] * 20, [0, 1] * 10, QUICK, classes=["0", "1"])
+        diagnose(
+            lambda texts: np.zeros(len(texts)),
+            None,
+            [("a b", "c")] * 20,
+            [0, 1] * 10,
+            QUICK,
+            classes=["0", "1"],
+        )
 
 
 def test_a_prompt_is_read_but_never_measured(few: Any) -> None:
-    frame = pl.DataFrame({"prompt": ["the tea", "the sea"] * 5, "chosen": ["the a"] * 10, "rejected": ["the b"] * 10})
+    frame = pl.DataFrame(
+        {"prompt": ["the tea", "the sea"] * 5, "chosen": ["the a"] * 10, "rejected": ["the b"] * 10}
+    )
     corpus = read_pairs(frame, pairs=("chosen", "rejected"), by="prompt")
     found, bare = (Sample(corpus, SPLITTER, 1, 20, 0, prompted=x) for x in (True, False))
-    assert found.prompts is not None and found.prompts.to_list()[:4] == ["the tea"] * 2 + ["the sea"] * 2
     assert (
-        bare.prompts is None and not bare.paired and found.partner is not None and found.partner.tolist()[:2] == [1, 0]
+        found.prompts is not None
+        and found.prompts.to_list()[:4] == ["the tea"] * 2 + ["the sea"] * 2
+    )
+    assert (
+        bare.prompts is None
+        and not bare.paired
+        and found.partner is not None
+        and found.partner.tolist()[:2] == [1, 0]
     )
     tokenizer = build("bert", few[0])[1]
     frame_ = replace(Frame.of(tokenizer, True), prompted=True)
-    windows = Windows(tokenizer, found.inputs, SPLITTER, ("the",), frame_, None, True, lambda s, x: None)
+    windows = Windows(
+        tokenizer, found.inputs, SPLITTER, ("the",), frame_, None, True, lambda s, x: None
+    )
     assert windows.input(0).ids.tolist() == tokenizer("the tea", "the a")["input_ids"]
     types = windows.types[: windows.starts[1]]
     assert (types == 0).sum() == 1 and types[1] == SPECIAL  # of the two “the” the answer's alone
@@ -352,7 +460,10 @@ def test_a_prompt_is_read_but_never_measured(few: Any) -> None:
 
 @pytest.mark.slow
 def test_words_that_answer_as_options(few: Any, tmp_path: Path) -> None:
-    assert DiagnoseSettings(label_words="neg=bad,pos=good").label_words == {"neg": " bad", "pos": " good"}
+    assert DiagnoseSettings(label_words="neg=bad,pos=good").label_words == {
+        "neg": " bad",
+        "pos": " good",
+    }
     bare = DiagnoseSettings(label_words="bad, good", template="{text} ")
     assert bare.label_words == {"bad": "bad", "good": "good"}
     for wrong in ("good", "a=x,a=y", "a=,b=x", ""):
@@ -360,18 +471,28 @@ def test_words_that_answer_as_options(few: Any, tmp_path: Path) -> None:
             DiagnoseSettings(label_words=wrong)
     tokenizer = build("gpt2", few[0])[1]
     torch.manual_seed(0)
-    config = tf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2, n_positions=258)
+    config = tf.GPT2Config(
+        vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2, n_positions=258
+    )
     save(tf.GPT2LMHeadModel(config), tokenizer, tmp_path)
-    with pytest.raises(InputError, match="name the word that it predicts for each class: --label-words"):
+    with pytest.raises(
+        InputError, match="name the word that it predicts for each class: --label-words"
+    ):
         load(str(tmp_path))
-    words, same = load(str(tmp_path), label_words={"0": " bad", "1": " good"}, template="It: {text} And: {second} So:")
+    words, same = load(
+        str(tmp_path),
+        label_words={"0": " bad", "1": " good"},
+        template="It: {text} And: {second} So:",
+    )
     pairs = [(text, "the end") for text in few[0]]
     found = diagnose(words, same, pairs, few[1], QUICK)
     assert found.reading["family"] == "LabelWords" and found.reading["windows"] == 60
     with pytest.raises(InputError, match=r"needs pairs of texts: .* --text twice"):
         diagnose(words, same, *few, QUICK)
     with pytest.raises(InputError, match=r"\{text\} once"):
-        tokensieve.diagnose.LabelWords(words.model, same, {"0": " bad", "1": " good"}, "{second} {text}")
+        tokensieve.diagnose.LabelWords(
+            words.model, same, {"0": " bad", "1": " good"}, "{second} {text}"
+        )
 
 
 def test_a_pickle_is_not_opened(tmp_path: Path) -> None:

@@ -32,9 +32,12 @@ def test_a_change_of_the_mix_of_labels_is_no_drift_and_a_change_of_share_is() ->
     assert drifted[:3].all()
     assert drifted[3:].sum() <= 1
     sets = Counts.from_matrix(
-        np.vstack([before.matrix.toarray(), after.matrix.toarray()]), np.repeat([0, 1], (1200, 1200))
+        np.vstack([before.matrix.toarray(), after.matrix.toarray()]),
+        np.repeat([0, 1], (1200, 1200)),
     )
-    assert (token_importance(sets).q_value[3:20, 1] < 0.05).sum() > 5  # without labels the mix shows
+    assert (
+        token_importance(sets).q_value[3:20, 1] < 0.05
+    ).sum() > 5  # without labels the mix shows
 
 
 def test_without_labels_it_is_importance_of_the_set() -> None:
@@ -42,10 +45,16 @@ def test_without_labels_it_is_importance_of_the_set() -> None:
     rates = np.full((2, 15), 0.012)
     both = documents(rng, rates, (200, 100))
     none = [np.zeros(n, np.int64) for n in (200, 100)]
-    before, after = (Counts(both.matrix[both.labels == k], none[k], ("text",), both.tokens) for k in (0, 1))
+    before, after = (
+        Counts(both.matrix[both.labels == k], none[k], ("text",), both.tokens) for k in (0, 1)
+    )
     found, expected = drift(before, after), token_importance(both)
-    np.testing.assert_allclose(found["difference"].to_numpy(), 2 * expected.effect[:, 1], atol=1e-15)
-    np.testing.assert_allclose(found["difference_low"].to_numpy(), 2 * expected.effect_interval[0][:, 1], atol=1e-12)
+    np.testing.assert_allclose(
+        found["difference"].to_numpy(), 2 * expected.effect[:, 1], atol=1e-15
+    )
+    np.testing.assert_allclose(
+        found["difference_low"].to_numpy(), 2 * expected.effect_interval[0][:, 1], atol=1e-12
+    )
     np.testing.assert_allclose(found["p_value"].to_numpy(), expected.p_value[:, 1], rtol=1e-9)
     np.testing.assert_allclose(found["q_value"].to_numpy(), expected.q_value[:, 1], rtol=1e-9)
 
@@ -59,7 +68,10 @@ def test_intervals_hold_and_equal_shares_are_not_drift() -> None:
         found = drift(before, after).head(30)
         mix = np.array([260, 220]) / 480
         truth = mix @ (later - rates)
-        inside.append((found["difference_low"].to_numpy() <= truth) & (truth <= found["difference_high"].to_numpy()))
+        inside.append(
+            (found["difference_low"].to_numpy() <= truth)
+            & (truth <= found["difference_high"].to_numpy())
+        )
         small.append(found["p_value"].to_numpy()[:15] < 0.05)
     assert 0.93 < np.mean(inside) < 0.985
     assert 0.015 < np.mean(small) < 0.07
@@ -69,10 +81,16 @@ def test_intervals_hold_and_equal_shares_are_not_drift() -> None:
 @settings(deadline=None, derandomize=True)
 def test_before_and_after_exchanged_turn_the_sign(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    a, b = (documents(rng, rng.uniform(0.001, 0.02, (2, 6)), sizes) for sizes in ((12, 20), (25, 9)))
+    a, b = (
+        documents(rng, rng.uniform(0.001, 0.02, (2, 6)), sizes) for sizes in ((12, 20), (25, 9))
+    )
     there, back = drift(a, b), drift(b, a)
-    np.testing.assert_allclose(there["difference"].to_numpy(), -back["difference"].to_numpy(), atol=1e-14)
-    np.testing.assert_allclose(there["difference_low"].to_numpy(), -back["difference_high"].to_numpy(), atol=1e-12)
+    np.testing.assert_allclose(
+        there["difference"].to_numpy(), -back["difference"].to_numpy(), atol=1e-14
+    )
+    np.testing.assert_allclose(
+        there["difference_low"].to_numpy(), -back["difference_high"].to_numpy(), atol=1e-12
+    )
     np.testing.assert_allclose(there["p_value"].to_numpy(), back["p_value"].to_numpy(), rtol=1e-6)
     low, high = there["difference_low"].to_numpy(), there["difference_high"].to_numpy()
     np.testing.assert_array_equal((low > 0) | (high < 0), there["p_value"].to_numpy() < 0.05)

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.evidence.duplicates import SHINGLE, near_duplicates
-from tokensieve.text.spill import StoredTexts
+from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import TokenStream, tokenize
 
@@ -23,7 +23,9 @@ def shingles(text: str) -> set[tuple[str, ...]]:
 def made(seed: int, n: int = 150) -> list[str]:
     """Random texts, and for a third of them one with a few words changed."""
     rng = np.random.default_rng(seed)
-    texts = [" ".join(f"w{w}" for w in rng.integers(0, 400, rng.integers(20, 80))) for _ in range(n)]
+    texts = [
+        " ".join(f"w{w}" for w in rng.integers(0, 400, rng.integers(20, 80))) for _ in range(n)
+    ]
     for text in texts[: n // 3]:
         words = text.split()
         for at in rng.integers(0, len(words), rng.integers(0, 5)):
@@ -50,7 +52,18 @@ def test_pairs_well_above_the_threshold_are_joined_and_those_well_below_are_not(
 
 
 def test_exact_repeats_short_texts_and_empty_ones() -> None:
-    texts = ["good", "bad", "Good!", "", "a b", "b a", "", "one two three four", "one two three four", "a b"]
+    texts = [
+        "good",
+        "bad",
+        "Good!",
+        "",
+        "a b",
+        "b a",
+        "",
+        "one two three four",
+        "one two three four",
+        "a b",
+    ]
     found = near_duplicates(stream_of(texts))
     assert found.tolist() == [0, 1, 0, 3, 4, 5, 6, 7, 7, 4]
 
@@ -62,11 +75,16 @@ def test_parts_one_after_the_other_are_one_corpus_and_leaks_across_them_are_seen
     np.testing.assert_array_equal(whole, parts)
     stored = StoredTexts()
     stored.extend(texts[90:])
-    np.testing.assert_array_equal(whole, near_duplicates([stream_of(texts[:90]), tokenize(stored, WordTokenizer())]))
+    np.testing.assert_array_equal(
+        whole, near_duplicates([stream_of(texts[:90]), tokenize(stored, WordTokenizer())])
+    )
     later = np.arange(len(texts)) >= 150  # the changed copies
     leaked = np.flatnonzero(later & np.isin(whole, whole[~later]))
     sets = [shingles(text) for text in texts]
-    likest = {i: max(len(s & sets[i]) / len(s | sets[i]) for s in sets[:150]) for i in range(150, len(texts))}
+    likest = {
+        i: max(len(s & sets[i]) / len(s | sets[i]) for s in sets[:150])
+        for i in range(150, len(texts))
+    }
     expected = [i for i, similar in likest.items() if similar > 0.95]
     assert set(expected) <= set(leaked.tolist())
     assert all(likest[i] > 0.6 for i in leaked.tolist())

@@ -5,15 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tokensieve.arrays import Ints
 from tokensieve.errors import InputError
 from tokensieve.evidence.environments import Environments
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.evidence.sums import Sums, TokenSums
-from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.counts import Counts
 
 
 def made(
-    rng: np.random.Generator, ratios: np.ndarray, base: np.ndarray, n: int = 1500, burst: float = 0.0
+    rng: np.random.Generator,
+    ratios: np.ndarray,
+    base: np.ndarray,
+    n: int = 1500,
+    burst: float = 0.0,
 ) -> tuple[Counts, np.ndarray]:
     """Documents of 40 tokens; in environment e type s is ratios[e, s] times as frequent in class 1 as in class 0.
 
@@ -55,13 +60,18 @@ def test_a_common_ratio_is_called_unstable_at_the_nominal_rate(burst: float) -> 
         overall = token_importance(counts)
         found = compare(counts, of, NAMES, overall)
         enough = overall.documents[:40] >= 5
-        small, tested = small + int((found.p_value[:40, 1][enough] < 0.05).sum()), tested + int(enough.sum())
+        small, tested = (
+            small + int((found.p_value[:40, 1][enough] < 0.05).sum()),
+            tested + int(enough.sum()),
+        )
         false += int((found.stability[:40] == "unstable").any())
     assert 0.02 < small / tested < 0.075
     assert false <= 2
 
 
-def test_what_carries_the_label_in_one_place_only_is_unstable_and_what_does_everywhere_is_stable() -> None:
+def test_what_carries_the_label_in_one_place_only_is_unstable_and_what_does_everywhere_is_stable() -> (
+    None
+):
     rng = np.random.default_rng(2)
     base = np.full((3, 12), 0.008)
     ratios = np.ones((3, 12))
@@ -109,8 +119,12 @@ def test_the_statistic_by_hand() -> None:
     share = theta / (1 + theta)
     phi_in, phi_out = (0.75 * 200 / 199, 0.86 * 200 / 199)
     w = (1 - share) * phi_in + share * phi_out
-    expected = sum((a - share * t) ** 2 / (t * share * (1 - share) * w) for a, t in ((30, 40), (20, 38)))
-    assert found.q_statistic[0, 1] == pytest.approx(expected, rel=0.02)  # up to the one pooled event
+    expected = sum(
+        (a - share * t) ** 2 / (t * share * (1 - share) * w) for a, t in ((30, 40), (20, 38))
+    )
+    assert found.q_statistic[0, 1] == pytest.approx(
+        expected, rel=0.02
+    )  # up to the one pooled event
     assert found.degrees.tolist() == [1, 1]
 
 

@@ -27,14 +27,20 @@ def planted() -> tuple[Counts, pl.Series]:
             text += ".."
         texts.append(text)
     matrix = np.stack([np.bincount(row, minlength=30) for row in words])
-    return Counts.from_matrix(matrix, labels, ("neg", "pos"), [f"w{i}" for i in range(30)]), pl.Series("text", texts)
+    return Counts.from_matrix(
+        matrix, labels, ("neg", "pos"), [f"w{i}" for i in range(30)]
+    ), pl.Series("text", texts)
 
 
 def with_features(counts: Counts, texts: pl.Series) -> tuple[Counts, int]:
     """The counts with one more column for each feature that holds in three documents, and how many these are."""
-    present = np.unpackbits(Formatting().bits(texts), axis=1, count=len(FORMATTING)).astype(np.float64)
+    present = np.unpackbits(Formatting().bits(texts), axis=1, count=len(FORMATTING)).astype(
+        np.float64
+    )
     kept = np.flatnonzero(present.sum(axis=0) >= 3)
-    tokens = np.concatenate([counts.tokens.astype(object), np.asarray(FORMATTING, dtype=object)[kept]])
+    tokens = np.concatenate(
+        [counts.tokens.astype(object), np.asarray(FORMATTING, dtype=object)[kept]]
+    )
     matrix = sp.csr_array(sp.hstack([counts.matrix, present[:, kept]], format="csr"))
     return Counts(matrix, counts.labels, counts.classes, tokens), len(kept)
 
@@ -61,7 +67,12 @@ def test_blocks_and_groups_of_one_document_change_nothing(monkeypatch: pytest.Mo
     groups = token_importance(more, features, np.arange(more.n_documents))
     monkeypatch.setattr("tokensieve.text.counts.BLOCK", 1000)  # several blocks
     assert token_importance(more, features).to_frame().equals(found.to_frame())
-    assert groups.to_frame().drop("units").sort("token", "class").equals(found.to_frame().sort("token", "class"))
+    assert (
+        groups.to_frame()
+        .drop("units")
+        .sort("token", "class")
+        .equals(found.to_frame().sort("token", "class"))
+    )
 
 
 def test_drift_of_formatting_is_that_of_its_share_of_documents() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
-from tokensieve.text.corpus import Corpus
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.split import split_units
 from tokensieve.text.counts import Counts
-from tokensieve.text.split import split_units
 
 QUIET = settings(deadline=None, derandomize=True)
 
@@ -38,7 +38,9 @@ def test_a_random_label_per_sentence_gives_no_discovery_once_sentences_are_the_u
     for seed in range(8):
         counts, units = phrases(seed)
         alone += int((token_importance(counts).q_value[:, 1] < 0.05).sum())
-        together += int((token_importance(counts.merge_groups(units)[0]).q_value[:, 1] < 0.05).any())
+        together += int(
+            (token_importance(counts.merge_groups(units)[0]).q_value[:, 1] < 0.05).any()
+        )
     assert alone > 100  # what counting parts as documents gives
     assert together <= 1
 
@@ -61,7 +63,9 @@ def test_merging_is_a_loop_over_documents(seed: int) -> None:
     expected: dict[tuple[int, int], np.ndarray] = {}
     for row, label, unit in zip(dense, labels, units, strict=True):
         expected[unit, label] = expected.get((unit, label), 0) + row
-    np.testing.assert_array_equal(whole.matrix.toarray(), [expected[key] for key in sorted(expected)])
+    np.testing.assert_array_equal(
+        whole.matrix.toarray(), [expected[key] for key in sorted(expected)]
+    )
     assert whole.labels.tolist() == [label for _, label in sorted(expected)]
 
 

@@ -19,7 +19,9 @@ from tokensieve.evidence.sums import TokenSums
 from tokensieve.text.counts import Counts
 
 QUIET = settings(deadline=None, derandomize=True)
-INTERVALS = [f"{name}{end}" for name in ("posterior", "alpha", "effect") for end in ("_low", "_high")]
+INTERVALS = [
+    f"{name}{end}" for name in ("posterior", "alpha", "effect") for end in ("_low", "_high")
+]
 PER_CLASS = [
     "class_documents",
     "count_difference",
@@ -37,14 +39,18 @@ def column(found: Importance, name: str) -> np.ndarray:
     return found.to_frame()[name].to_numpy().reshape(len(found.classes), -1).T
 
 
-def random_counts(seed: int, classes: int = 2, n: int = 30, types: int = 8, sizes: tuple[int, ...] = ()) -> Counts:
+def random_counts(
+    seed: int, classes: int = 2, n: int = 30, types: int = 8, sizes: tuple[int, ...] = ()
+) -> Counts:
     """Documents of very different lengths, one of them empty, every type somewhere."""
     rng = np.random.default_rng(seed)
     matrix = rng.poisson(rng.gamma(1.0, 1.0, size=(n, 1)) * rng.gamma(1.0, 1.0, size=types))
     matrix[0] = 0
     matrix[1 + np.arange(types) % (n - 1), np.arange(types)] += 1
     labels = np.repeat(np.arange(classes), sizes) if sizes else np.arange(n) % classes
-    return Counts.from_matrix(matrix, rng.permutation(labels), [f"class {k}" for k in range(classes)])
+    return Counts.from_matrix(
+        matrix, rng.permutation(labels), [f"class {k}" for k in range(classes)]
+    )
 
 
 def documents_with(shares: np.ndarray, length: int, rng: np.random.Generator) -> np.ndarray:
@@ -63,7 +69,9 @@ def score_interval(shares: np.ndarray, dispersion: float, t: float) -> tuple[flo
     return mean, low, optimize.brentq(gap, mean + 1e-9, mean + 1e3, xtol=1e-15)
 
 
-def difference_interval(weights: list[float], ends: list[tuple[float, float, float]]) -> tuple[float, float, float]:
+def difference_interval(
+    weights: list[float], ends: list[tuple[float, float, float]]
+) -> tuple[float, float, float]:
     middle, below, above = 0.0, 0.0, 0.0
     for a, (mean, low, high) in zip(weights, ends, strict=True):
         middle += a * mean
@@ -72,7 +80,9 @@ def difference_interval(weights: list[float], ends: list[tuple[float, float, flo
     return middle, middle - below**0.5, middle + above**0.5
 
 
-def ends_of(parts: list[np.ndarray], inverse: list[float], held: float) -> list[tuple[float, float, float]]:
+def ends_of(
+    parts: list[np.ndarray], inverse: list[float], held: float
+) -> list[tuple[float, float, float]]:
     """Score intervals of the mean of each part, with the dispersion that the parts share."""
     weight = sum(x.sum() * inv for x, inv in zip(parts, inverse, strict=True))
     event = sum((x**2).sum() for x in parts) / weight
@@ -101,14 +111,20 @@ def brute_force(counts: Counts, s: int, k: int) -> dict[str, float]:
     ends = ends_of([share[g] for g in groups], [inverse[g].mean() for g in groups], held)
     alpha = difference_interval([target[g][0] * g.mean() for g in groups], ends)
     scale = 0.5 if classes == 2 else (classes - 1) / classes**2
-    two = ends_of([share[g] for g in (mine, ~mine)], [inverse[g].mean() for g in (mine, ~mine)], held)
+    two = ends_of(
+        [share[g] for g in (mine, ~mine)], [inverse[g].mean() for g in (mine, ~mine)], held
+    )
     effect = difference_interval([scale, -scale], two)
     squares = [(dense[g, s] ** 2).sum() for g in (mine, ~mine)]
     typical = sum(squares) / total
     p = (inside + typical / 2) / (total + typical)
-    w = (1 - p) * (squares[0] + typical**2) / (inside + typical) + p * (squares[1] + typical**2) / (outside + typical)
+    w = (1 - p) * (squares[0] + typical**2) / (inside + typical) + p * (squares[1] + typical**2) / (
+        outside + typical
+    )
     effective, z = total / w, stats.t.isf(0.025, held + 3)
-    roots = np.roots([1 + z**2 / effective, -(2 * inside / total + z**2 / effective), (inside / total) ** 2])
+    roots = np.roots(
+        [1 + z**2 / effective, -(2 * inside / total + z**2 / effective), (inside / total) ** 2]
+    )
     return {
         "class_documents": held_inside,
         "count_difference": inside - outside,
@@ -134,7 +150,9 @@ def disagree(found: Importance, counts: Counts, s: int, k: int) -> bool:
     return (plain["effect_low"] > 0 or plain["effect_high"] < 0) != (found.p_value[s, k] < LEVEL)
 
 
-@pytest.mark.parametrize(("classes", "sizes"), fast_first([(2, (25, 5)), (4, (12, 10, 5, 3)), (2, ()), (3, ())], 2))
+@pytest.mark.parametrize(
+    ("classes", "sizes"), fast_first([(2, (25, 5)), (4, (12, 10, 5, 3)), (2, ()), (3, ())], 2)
+)
 def test_every_column_by_brute_force(classes: int, sizes: tuple[int, ...]) -> None:
     counts = random_counts(1, classes, sizes=sizes)
     found = token_importance(counts)
@@ -142,7 +160,13 @@ def test_every_column_by_brute_force(classes: int, sizes: tuple[int, ...]) -> No
         for k in range(classes):
             for name, expected in brute_force(counts, s, k).items():
                 values = column(found, name) if name in PER_CLASS else getattr(found, name)
-                mine = values[s, k] if values.ndim == 2 else values[k] if name == "neutral" else values[s]
+                mine = (
+                    values[s, k]
+                    if values.ndim == 2
+                    else values[k]
+                    if name == "neutral"
+                    else values[s]
+                )
                 if name.startswith("effect_") and disagree(found, counts, s, k):
                     continue
                 assert mine == pytest.approx(expected, rel=1e-9, abs=1e-12), (name, s, k)
@@ -169,25 +193,33 @@ def enumerated(counts: Counts, s: int, k: int) -> tuple[np.ndarray, float]:
     dense = counts.matrix.toarray()
     share = dense[:, s] / np.maximum(dense.sum(axis=1), 1)
     every = {tuple(labels) for labels in permutations((counts.labels == k).tolist())}
-    return np.array([share[list(labels)].sum() for labels in sorted(every)]), float(share[counts.labels == k].sum())
+    return np.array([share[list(labels)].sum() for labels in sorted(every)]), float(
+        share[counts.labels == k].sum()
+    )
 
 
 def relabelling_p(counts: Counts) -> np.ndarray:
     """p by the moments of relabelling alone, whatever the lengths of documents, shape (|S|, K)."""
     sums = TokenSums.of(counts.matrix, counts.labels, counts.n_classes)
-    equal = replace(sums, inverse_lengths=np.outer(counts.class_sizes, [1, 0, 0]))  # as if no class were shorter
+    equal = replace(
+        sums, inverse_lengths=np.outer(counts.class_sizes, [1, 0, 0])
+    )  # as if no class were shorter
     return permutation_p([equal], np.arange(counts.n_classes))
 
 
 @QUIET
 @given(st.integers(0, 10**6), st.sampled_from([2, 3]))
-def test_p_is_that_of_relabelling_or_larger_where_a_class_is_shorter(seed: int, classes: int) -> None:
+def test_p_is_that_of_relabelling_or_larger_where_a_class_is_shorter(
+    seed: int, classes: int
+) -> None:
     counts = random_counts(seed, classes)
     found, alone = token_importance(counts).p_value, relabelling_p(counts)
     assert (found >= alone * (1 - 1e-6))[alone < 0.5].all()
     filler = counts.lengths.max() - counts.lengths
     equal = Counts.from_matrix(
-        np.column_stack([counts.matrix.toarray(), filler]), counts.labels, [str(k) for k in range(classes)]
+        np.column_stack([counts.matrix.toarray(), filler]),
+        counts.labels,
+        [str(k) for k in range(classes)],
     )
     np.testing.assert_allclose(token_importance(equal).p_value, relabelling_p(equal), rtol=1e-6)
 
@@ -196,7 +228,9 @@ def test_equal_rates_in_a_rare_class_of_short_documents_are_not_discoveries() ->
     rng, small, tested = np.random.default_rng(31), 0, 0
     labels = np.repeat([0, 1], (400, 20))
     for _ in range(15):
-        lengths = np.maximum(rng.lognormal(4, 0.5, 420) * np.where(labels == 1, 0.4, 1.5), 5).astype(int)
+        lengths = np.maximum(
+            rng.lognormal(4, 0.5, 420) * np.where(labels == 1, 0.4, 1.5), 5
+        ).astype(int)
         chances = np.tile(np.r_[np.full(40, 0.012), 1 - 40 * 0.012], (420, 1))
         found = token_importance(Counts.from_matrix(rng.multinomial(lengths, chances), labels))
         small, tested = small + int((found.p_value[:40, 1] < LEVEL).sum()), tested + 40
@@ -211,7 +245,9 @@ def test_mean_variance_and_skewness_are_those_of_all_relabellings() -> None:
             sums, observed = enumerated(counts, s, k)
             z, skew = (observed - sums.mean()) / sums.std(), float(stats.skew(sums))
             curve = stats.pearson3(skew)
-            assert p[s, k] == pytest.approx(min(1.0, 2 * min(curve.sf(z), curve.cdf(z))), rel=1e-6), (s, k)
+            assert p[s, k] == pytest.approx(
+                min(1.0, 2 * min(curve.sf(z), curve.cdf(z))), rel=1e-6
+            ), (s, k)
 
 
 @pytest.mark.slow
@@ -224,7 +260,10 @@ def test_p_values_are_near_the_exact_ones_of_all_relabellings() -> None:
         for s in range(5):
             sums, observed = enumerated(counts, s, 1)
             tie = np.isclose(sums, observed).mean() / 2
-            above, below = (sums > observed + 1e-12).mean() + tie, (sums < observed - 1e-12).mean() + tie
+            above, below = (
+                (sums > observed + 1e-12).mean() + tie,
+                (sums < observed - 1e-12).mean() + tie,
+            )
             close.append(abs(found[s] - min(1.0, 2 * min(above, below))))
     assert max(close) < 0.25
     assert np.mean(close) < 0.08
@@ -240,9 +279,14 @@ def test_p_values_are_those_of_a_monte_carlo_permutation_test(rare: float) -> No
     counts = Counts.from_matrix(matrix, labels)
     found = token_importance(counts).p_value[:12, 1]
     share = matrix[:, :12] / 40
-    relabelled = np.stack([share[rng.permutation(n)[: int(rare * n)]].sum(axis=0) for _ in range(draws)])
+    relabelled = np.stack(
+        [share[rng.permutation(n)[: int(rare * n)]].sum(axis=0) for _ in range(draws)]
+    )
     observed = share[labels == 1].sum(axis=0)
-    above, below = ((relabelled >= observed - 1e-12).mean(axis=0), (relabelled <= observed + 1e-12).mean(axis=0))
+    above, below = (
+        (relabelled >= observed - 1e-12).mean(axis=0),
+        (relabelled <= observed + 1e-12).mean(axis=0),
+    )
     tie = np.isclose(relabelled, observed).mean(axis=0) / 2
     simulated = np.minimum(2 * np.minimum(above - tie, below - tie), 1.0)
     settled = simulated > 200 / draws
@@ -252,9 +296,12 @@ def test_p_values_are_those_of_a_monte_carlo_permutation_test(rare: float) -> No
 
 
 @pytest.mark.parametrize(
-    "sizes", fast_first([((270, 30),), ((150, 150),), ((294, 6),), ((1990, 10),), ((120, 100, 80),)])
+    "sizes",
+    fast_first([((270, 30),), ((150, 150),), ((294, 6),), ((1990, 10),), ((120, 100, 80),)]),
 )
-def test_shuffled_labels_give_discoveries_at_no_more_than_the_nominal_rate(sizes: tuple[int, ...]) -> None:
+def test_shuffled_labels_give_discoveries_at_no_more_than_the_nominal_rate(
+    sizes: tuple[int, ...],
+) -> None:
     """Zipf types in documents of very different lengths: P(any q < 0.05) ≤ 0.05 per class, p-values uniform or above."""
     rng, runs, any_found, small, tested = np.random.default_rng(5), 40, 0, 0, 0
     n = sum(sizes)
@@ -270,7 +317,9 @@ def test_shuffled_labels_give_discoveries_at_no_more_than_the_nominal_rate(sizes
         any_found += int((found.q_value < 0.05).any(axis=0).sum())
         small, tested = small + int((found.p_value < 0.05).sum()), tested + found.p_value.size
     families = runs * len(sizes)
-    assert any_found <= stats.binom.isf(0.001, families, 0.05) * (2 if len(sizes) == 2 else 1)  # two classes mirror
+    assert any_found <= stats.binom.isf(0.001, families, 0.05) * (
+        2 if len(sizes) == 2 else 1
+    )  # two classes mirror
     assert 0.01 < small / tested < 0.06
 
 
@@ -309,8 +358,12 @@ def test_two_classes_mirror_each_other(seed: int) -> None:
     found = token_importance(random_counts(seed))
     for name in ("posterior", "alpha", "effect"):
         point = "posterior_difference" if name == "posterior" else name
-        np.testing.assert_allclose(column(found, point)[:, 0], -column(found, point)[:, 1], atol=1e-15)
-        np.testing.assert_allclose(column(found, f"{name}_low")[:, 0], -column(found, f"{name}_high")[:, 1], atol=1e-14)
+        np.testing.assert_allclose(
+            column(found, point)[:, 0], -column(found, point)[:, 1], atol=1e-15
+        )
+        np.testing.assert_allclose(
+            column(found, f"{name}_low")[:, 0], -column(found, f"{name}_high")[:, 1], atol=1e-14
+        )
     np.testing.assert_allclose(found.p_value[:, 0], found.p_value[:, 1], rtol=1e-6)
 
 
@@ -321,10 +374,14 @@ def test_the_order_of_documents_and_types_does_not_matter(seed: int, classes: in
     rng = np.random.default_rng(seed)
     rows, types = rng.permutation(counts.n_documents), rng.permutation(counts.n_types)
     base = token_importance(counts)
-    other = Counts.from_matrix(counts.matrix.toarray()[rows][:, types], counts.labels[rows], counts.classes)
+    other = Counts.from_matrix(
+        counts.matrix.toarray()[rows][:, types], counts.labels[rows], counts.classes
+    )
     found = token_importance(other)
     for name in PER_CLASS:
-        np.testing.assert_allclose(column(found, name), column(base, name)[types], rtol=1e-7, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(
+            column(found, name), column(base, name)[types], rtol=1e-7, atol=1e-12, err_msg=name
+        )
 
 
 @costly(3)
@@ -333,9 +390,13 @@ def test_renaming_the_classes_renames_the_columns(seed: int, classes: int) -> No
     counts = random_counts(seed, classes)
     order = np.random.default_rng(seed).permutation(classes)
     base = token_importance(counts)
-    found = token_importance(Counts.from_matrix(counts.matrix, order[counts.labels], counts.classes))
+    found = token_importance(
+        Counts.from_matrix(counts.matrix, order[counts.labels], counts.classes)
+    )
     for name in PER_CLASS:
-        np.testing.assert_allclose(column(found, name)[:, order], column(base, name), rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(
+            column(found, name)[:, order], column(base, name), rtol=1e-9, atol=1e-14
+        )
 
 
 @costly(3)
@@ -348,10 +409,14 @@ def test_duplicated_documents_leave_effects_and_scaled_documents_leave_everythin
     twice = token_importance(counts.rows(np.tile(np.arange(counts.n_documents), 2)))
     for name in ("alpha", "effect", "posterior_difference"):
         np.testing.assert_allclose(column(twice, name), column(base, name), atol=1e-14)
-    scaled = token_importance(Counts.from_matrix(3 * counts.matrix.toarray(), counts.labels, counts.classes))
+    scaled = token_importance(
+        Counts.from_matrix(3 * counts.matrix.toarray(), counts.labels, counts.classes)
+    )
     for name in PER_CLASS:
         if name != "count_difference":
-            np.testing.assert_allclose(column(scaled, name), column(base, name), rtol=1e-6, atol=1e-12, err_msg=name)
+            np.testing.assert_allclose(
+                column(scaled, name), column(base, name), rtol=1e-6, atol=1e-12, err_msg=name
+            )
 
 
 def test_a_word_repeated_in_one_document_is_one_piece_of_evidence() -> None:
@@ -365,7 +430,9 @@ def test_a_word_repeated_in_one_document_is_one_piece_of_evidence() -> None:
     few, more = (token_importance(Counts.from_matrix(x, labels)) for x in (once, many))
     assert 2 * more.class_count[0, 1] - more.count[0] == 40
     assert more.p_value[0, 1] == pytest.approx(few.p_value[0, 1], rel=1e-6)
-    assert more.posterior_interval[0][0, 1] == pytest.approx(few.posterior_interval[0][0, 1], rel=1e-9)
+    assert more.posterior_interval[0][0, 1] == pytest.approx(
+        few.posterior_interval[0][0, 1], rel=1e-9
+    )
     assert more.q_value[0, 1] > 0.3
     assert more.alpha_interval[0][0, 1] < 0 < more.alpha_interval[1][0, 1]
 
@@ -379,7 +446,9 @@ def test_alpha_is_the_papers_with_equal_lengths() -> None:
     found = token_importance(counts)
     np.testing.assert_allclose(found.alpha[:, 1], paper, atol=1e-15)
     np.testing.assert_allclose(counts.signed_frequency(), paper, atol=1e-15)
-    np.testing.assert_array_equal(2 * found.class_count[:, 1] - found.count, np.rint(paper * n * length))
+    np.testing.assert_array_equal(
+        2 * found.class_count[:, 1] - found.count, np.rint(paper * n * length)
+    )
 
 
 @pytest.mark.parametrize("classes", [3, 5])
@@ -419,9 +488,18 @@ def test_categories_and_the_frame_hold_the_same_table() -> None:
     labels = np.arange(60) % 2
     y = labels.astype(bool)
     odd = np.zeros(60, dtype=bool)
-    odd[[0, 2]] = True  # two negative documents, so that a type is for a class without being in that class only
+    odd[[0, 2]] = (
+        True  # two negative documents, so that a type is for a class without being in that class only
+    )
     matrix = np.column_stack(
-        [y, ~y, y | odd, ~y & ~odd | np.isin(np.arange(60), [1, 3]), np.ones(60), np.arange(60) == 1]
+        [
+            y,
+            ~y,
+            y | odd,
+            ~y & ~odd | np.isin(np.arange(60), [1, 3]),
+            np.ones(60),
+            np.arange(60) == 1,
+        ]
     )
     tokens = ["good", "<b>", "fine", "meh", "the", "=cmd()"]
     counts = Counts.from_matrix(matrix.astype(int), labels, ["neg", "pos"], tokens)
@@ -429,7 +507,14 @@ def test_categories_and_the_frame_hold_the_same_table() -> None:
     only, for_, against, never = Category.ONLY, Category.FOR, Category.AGAINST, Category.NEVER
     expected = [only, never, for_, against, Category.IRRELEVANT, Category.RARE]
     assert found.category()[:, 1].tolist() == expected
-    assert found.category()[:, 0].tolist() == [never, only, against, for_, Category.IRRELEVANT, Category.RARE]
+    assert found.category()[:, 0].tolist() == [
+        never,
+        only,
+        against,
+        for_,
+        Category.IRRELEVANT,
+        Category.RARE,
+    ]
     assert set(found.category(level=1e-30)[:, 1].tolist()) <= {Category.IRRELEVANT, Category.RARE}
     assert Category.NEVER.of("neg") == "never in neg"
     frame = found.to_frame()
@@ -458,8 +543,12 @@ def test_effect_intervals_exclude_zero_exactly_where_the_test_does(seed: int, cl
     found = token_importance(random_counts(seed, classes, n=40))
     excluded = (found.effect_interval[0] > 0) | (found.effect_interval[1] < 0)
     np.testing.assert_array_equal(excluded, found.p_value < LEVEL)
-    assert ((found.effect_interval[0] <= found.effect) & (found.effect <= found.effect_interval[1])).all()
-    assert ((found.alpha_interval[0] <= found.alpha) & (found.alpha <= found.alpha_interval[1])).all()
+    assert (
+        (found.effect_interval[0] <= found.effect) & (found.effect <= found.effect_interval[1])
+    ).all()
+    assert (
+        (found.alpha_interval[0] <= found.alpha) & (found.alpha <= found.alpha_interval[1])
+    ).all()
     assert (np.abs(found.effect) <= found.reach * (1 + 1e-9) + 1e-12).all()
 
 

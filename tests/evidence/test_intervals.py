@@ -36,7 +36,9 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 def simulation() -> ModuleType:
     """benchmarks/intervals.py, so that test and published table have one generator."""
     sys.path.insert(0, str(BENCHMARKS))
-    spec = importlib.util.spec_from_file_location("intervals_benchmark", BENCHMARKS / "intervals.py")
+    spec = importlib.util.spec_from_file_location(
+        "intervals_benchmark", BENCHMARKS / "intervals.py"
+    )
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -56,13 +58,17 @@ def test_quantiles_are_students() -> None:
 @settings(deadline=None, derandomize=True)
 def test_the_tail_is_pearson_iii(z: float, skew: float) -> None:
     expected = float(stats.pearson3.sf(z, skew))
-    assert float(_upper_tail(np.array(z), np.array(skew))) == pytest.approx(expected, rel=5e-6, abs=1e-300)
+    assert float(_upper_tail(np.array(z), np.array(skew))) == pytest.approx(
+        expected, rel=5e-6, abs=1e-300
+    )
 
 
 def test_q_values_are_scipys() -> None:
     p = np.random.default_rng(3).uniform(size=(200, 3)) ** 3
     p[:20] = p[0]  # ties
-    np.testing.assert_allclose(false_discovery(p), stats.false_discovery_control(p, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(
+        false_discovery(p), stats.false_discovery_control(p, axis=0), rtol=1e-12
+    )
 
 
 def test_dispersion_of_documents_that_hold_a_type_once_is_that_of_a_coin() -> None:
@@ -79,7 +85,9 @@ def test_a_class_without_any_is_bounded_by_about_t_squared_events() -> None:
     found = mean_interval(first, first, sizes, sizes, np.array([10**6]))
     assert found[1][0, 0] == 0
     assert found[2][0, 0] * 1000 == pytest.approx(Z95**2, rel=0.05)
-    exact = stats.poisson_means_test  # the library's two-sample test agrees that 0 against 40 differ
+    exact = (
+        stats.poisson_means_test
+    )  # the library's two-sample test agrees that 0 against 40 differ
     assert exact(0, 1000, 40, 1000).pvalue < 1e-6
     _, down, _ = combined(np.array([[-0.5], [0.5]]), *found)
     assert down[0, 0] > 0
@@ -87,14 +95,20 @@ def test_a_class_without_any_is_bounded_by_about_t_squared_events() -> None:
 
 @given(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1), st.floats(1e-12, 1))
 @settings(deadline=None, derandomize=True)
-def test_zero_is_excluded_exactly_where_p_is_small(estimate: float, below: float, above: float, p: float) -> None:
-    low, high = agreeing(*(np.array([x]) for x in (estimate, estimate - below, estimate + above, p)))
+def test_zero_is_excluded_exactly_where_p_is_small(
+    estimate: float, below: float, above: float, p: float
+) -> None:
+    low, high = agreeing(
+        *(np.array([x]) for x in (estimate, estimate - below, estimate + above, p))
+    )
     assert low[0] <= estimate <= high[0]
     if abs(estimate) > 1e-6 and below > 1e-6 and above > 1e-6 and abs(p - LEVEL) > 1e-9:
         assert (low[0] > 0 or high[0] < 0) == (p < LEVEL)
 
 
-@pytest.mark.parametrize(("sizes", "kind", "burst"), [((400, 20), "by class", 25), ((400, 20), "equal", 0)])
+@pytest.mark.parametrize(
+    ("sizes", "kind", "burst"), [((400, 20), "by class", 25), ((400, 20), "equal", 0)]
+)
 def test_intervals_of_unequal_classes_hold_the_truth(
     simulation: ModuleType, sizes: tuple[int, int], kind: str, burst: float
 ) -> None:
@@ -120,10 +134,18 @@ def test_intervals_hold_in_every_setting(simulation: ModuleType) -> None:
             for i, (least, _) in enumerate(simulation.STRATA):
                 for held, seen in table[:, i]:
                     if seen >= 300:
-                        assert held / seen > 0.93 - 3 * (0.93 * 0.07 / seen) ** 0.5, (sizes, name, least)
+                        assert held / seen > 0.93 - 3 * (0.93 * 0.07 / seen) ** 0.5, (
+                            sizes,
+                            name,
+                            least,
+                        )
                 held, seen = table[:, i].sum(axis=0)
                 if least >= 5:
-                    assert held / seen < 0.99 + 3 * (0.99 * 0.01 / seen) ** 0.5, (sizes, name, least)
+                    assert held / seen < 0.99 + 3 * (0.99 * 0.01 / seen) ** 0.5, (
+                        sizes,
+                        name,
+                        least,
+                    )
 
 
 def test_intervals_of_many_classes_hold_the_truth() -> None:
@@ -144,7 +166,9 @@ def test_intervals_of_many_classes_hold_the_truth() -> None:
             (rng.choice(k, n, p=sizes / n), ("posterior",)),
         ):
             filled = np.column_stack([chance, 1 - chance.sum(axis=1)])
-            found = token_importance(Counts.from_matrix(rng.multinomial(50, filled[labels]), labels, "abc"))
+            found = token_importance(
+                Counts.from_matrix(rng.multinomial(50, filled[labels]), labels, "abc")
+            )
             for name in names:
                 low, high = (end[:12].T for end in getattr(found, f"{name}_interval"))
                 hits[name].append((low <= truth[name]) & (truth[name] <= high))
@@ -162,14 +186,21 @@ def test_occurrences_that_pile_up_in_few_documents_are_few_pieces_of_evidence() 
         counts = rng.poisson(rate)
         matrix = np.column_stack([counts, np.maximum(400 - counts.sum(axis=1), 0)])
         found = token_importance(Counts.from_matrix(matrix, labels))
-        posterior.append((found.posterior_interval[0][:5, 1] <= 0.2) & (found.posterior_interval[1][:5, 1] >= 0.2))
+        posterior.append(
+            (found.posterior_interval[0][:5, 1] <= 0.2)
+            & (found.posterior_interval[1][:5, 1] >= 0.2)
+        )
         share = (found.posterior_difference[:5, 1] + 1) / 2
-        naive.append(2 * abs(share - 0.6) < 2 * 1.96 * np.sqrt(share * (1 - share) / found.count[:5]))
+        naive.append(
+            2 * abs(share - 0.6) < 2 * 1.96 * np.sqrt(share * (1 - share) / found.count[:5])
+        )
     assert 0.93 < np.mean(posterior) < 0.98
     assert np.mean(naive) < 0.75
 
 
-def units_drawn(rng: np.random.Generator, u: int, p: float, alike: float) -> tuple[np.ndarray, np.ndarray]:
+def units_drawn(
+    rng: np.random.Generator, u: int, p: float, alike: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Answers, right with probability p, of u units of 1 to 15 documents each with correlation `alike` (beta-binomial)."""
     chance = rng.beta(p * (1 - alike) / alike, (1 - p) * (1 - alike) / alike, u)
     units = np.repeat(np.arange(u), rng.integers(1, 16, u))
@@ -181,7 +212,9 @@ def test_documents_alone_have_wilsons_interval() -> None:
     expected = stats.binomtest(int(right.sum()), 300).proportion_ci(method="wilson")
     for units in (np.arange(300)[::-1], None):
         found = Share.over(right, units)
-        assert (found.value, found.low, found.high) == pytest.approx((right.mean(), expected.low, expected.high))
+        assert (found.value, found.low, found.high) == pytest.approx(
+            (right.mean(), expected.low, expected.high)
+        )
 
 
 def test_the_interval_over_units_is_as_wide_as_a_bootstrap_over_units() -> None:
@@ -200,18 +233,25 @@ def test_the_interval_over_units_is_as_wide_as_a_bootstrap_over_units() -> None:
 
 
 @pytest.mark.parametrize(("u", "p", "alike"), [(20, 0.8, 0.1), (40, 0.5, 0.5), (150, 0.9, 0.3)])
-def test_over_units_the_interval_covers_and_that_of_documents_does_not(u: int, p: float, alike: float) -> None:
+def test_over_units_the_interval_covers_and_that_of_documents_does_not(
+    u: int, p: float, alike: float
+) -> None:
     rng, covered, naive = np.random.default_rng(7), 0, 0
     for _ in range(300):
         right, units = units_drawn(rng, u, p, alike)
         over, apart = Share.over(right, units), Share.over(right, np.arange(len(right)))
-        covered, naive = covered + (over.low <= p <= over.high), naive + (apart.low <= p <= apart.high)
+        covered, naive = (
+            covered + (over.low <= p <= over.high),
+            naive + (apart.low <= p <= apart.high),
+        )
     assert 0.9 <= covered / 300 <= 0.99 and naive / 300 < 0.88
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(1, 6))
 @settings(deadline=None, derandomize=True)
-def test_copies_of_whole_units_change_neither_share_nor_the_number_of_units(right: list[bool], times: int) -> None:
+def test_copies_of_whole_units_change_neither_share_nor_the_number_of_units(
+    right: list[bool], times: int
+) -> None:
     x = np.array(right, dtype=float)
     found = Share.over(np.repeat(x, times), np.repeat(np.arange(len(x)), times))
     alone = Share.over(x, np.arange(len(x)))

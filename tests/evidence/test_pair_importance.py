@@ -14,6 +14,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from calls import fast_first
+from tokensieve.arrays import Floats
 from tokensieve.auditing.demo import UTILITIES, demo_pairs
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.evidence.importance import token_importance
@@ -25,8 +26,8 @@ from tokensieve.evidence.pairs import (
     pair_importance,
     win_rates,
 )
-from tokensieve.text.counts import Counts, Floats
-from tokensieve.text.pairs import read_pairs
+from tokensieve.read.pairs import read_pairs
+from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import count_corpus
 
 
@@ -74,7 +75,9 @@ def test_chance_gives_uniform_p() -> None:
 
 def random_counts(n: int, types: int, seed: int) -> Counts:
     rng = np.random.default_rng(seed)
-    return Counts.from_matrix(rng.poisson(0.8, (2 * n, types)) * 1.0, np.tile([1, 0], n), ("rejected", "chosen"))
+    return Counts.from_matrix(
+        rng.poisson(0.8, (2 * n, types)) * 1.0, np.tile([1, 0], n), ("rejected", "chosen")
+    )
 
 
 def test_the_effect_is_half_the_mean_difference_of_shares() -> None:
@@ -87,7 +90,9 @@ def test_the_effect_is_half_the_mean_difference_of_shares() -> None:
     assert np.array_equal(found.class_documents, plain.class_documents)
     assert np.allclose(found.posterior_difference, plain.posterior_difference)
     assert np.allclose(found.reach, plain.reach)
-    assert np.all((found.p_value < 0.05) == ((found.effect_interval[0] > 0) | (found.effect_interval[1] < 0)))
+    assert np.all(
+        (found.p_value < 0.05) == ((found.effect_interval[0] > 0) | (found.effect_interval[1] < 0))
+    )
 
 
 @given(st.integers(0, 10_000))
@@ -96,7 +101,10 @@ def test_swapping_all_sides_mirrors_everything(seed: int) -> None:
     counts = random_counts(15, 5, seed)
     units = np.arange(15) // 3
     turned = Counts(
-        counts.matrix[np.arange(30).reshape(-1, 2)[:, ::-1].ravel()], counts.labels, counts.classes, counts.tokens
+        counts.matrix[np.arange(30).reshape(-1, 2)[:, ::-1].ravel()],
+        counts.labels,
+        counts.classes,
+        counts.tokens,
     )
     a, b = pair_importance(counts, units), pair_importance(turned, units)
     assert np.allclose(a.effect, -b.effect)
@@ -111,7 +119,10 @@ def test_pairs_of_one_prompt_are_one_piece_of_evidence() -> None:
     """The same pair twenty times over, as one unit, says no more than once."""
     counts = random_counts(20, 4, 7)
     many = counts.rows(np.repeat(np.arange(40).reshape(-1, 2), 20, axis=0).ravel())
-    once, often = pair_importance(counts, np.arange(20)), pair_importance(many, np.repeat(np.arange(20), 20))
+    once, often = (
+        pair_importance(counts, np.arange(20)),
+        pair_importance(many, np.repeat(np.arange(20), 20)),
+    )
     assert np.allclose(once.p_value, often.p_value)
     assert pair_importance(many, np.arange(400)).p_value.min() < once.p_value.min()
 
@@ -133,7 +144,9 @@ def test_formatting_counts_as_a_presence() -> None:
 
 def test_units_that_hold_both_sides_alike_narrow_the_share() -> None:
     a = np.array([[30.0]])
-    wide, narrow = (share_interval(a, a, (a, a), np.array([[2.0]]), shared) for shared in (0.0, 20.0))
+    wide, narrow = (
+        share_interval(a, a, (a, a), np.array([[2.0]]), shared) for shared in (0.0, 20.0)
+    )
     assert narrow[0] == wide[0] == 0
     assert narrow[2][0, 0] < wide[2][0, 0]
 
@@ -144,11 +157,15 @@ def test_rates_are_those_of_a_logistic_regression_with_length() -> None:
     n, log_ratio = 400, rng.normal(0.3, 0.8, 400)
     delta = rng.choice([-1.0, 0.0, 1.0], n)
     matrix = sp.csr_array(
-        np.column_stack([np.ones(2 * n), np.column_stack([delta > 0, delta < 0]).ravel()]).astype(float)
+        np.column_stack([np.ones(2 * n), np.column_stack([delta > 0, delta < 0]).ravel()]).astype(
+            float
+        )
     )
     features = _length_features(log_ratio)
     assert np.allclose(features.sum(axis=1), log_ratio)
-    counts = Counts(matrix, np.tile([1, 0], n), ("rejected", "chosen"), np.array(["both", "one"], object))
+    counts = Counts(
+        matrix, np.tile([1, 0], n), ("rejected", "chosen"), np.array(["both", "one"], object)
+    )
     found = win_rates(counts, np.arange(n), log_ratio).row(0, named=True)
     assert (found["token"], found["pairs"]) == ("one", int(np.abs(delta).sum()))
     offset = features @ _length_weights(features)
@@ -156,7 +173,12 @@ def test_rates_are_those_of_a_logistic_regression_with_length() -> None:
     grid = np.linspace(-3, 3, 60_001)
     used = delta != 0
     margin = offset[used][:, None] + delta[used][:, None] * grid
-    best = grid[(np.logaddexp(0, -margin).sum(axis=0) + (np.logaddexp(0, -grid) + np.logaddexp(0, grid)) / 2).argmin()]
+    best = grid[
+        (
+            np.logaddexp(0, -margin).sum(axis=0)
+            + (np.logaddexp(0, -grid) + np.logaddexp(0, grid)) / 2
+        ).argmin()
+    ]
     assert logit(found["equal_length_win_rate"]) == pytest.approx(best, abs=2e-4)
     assert found["win_rate"] == pytest.approx((found["wins"] + 0.5) / (found["pairs"] + 1))
 
@@ -165,7 +187,9 @@ def test_weights_of_length_are_scikit_learns() -> None:
     rng = np.random.default_rng(3)
     x = _length_features(rng.normal(size=3000))
     x *= np.where(rng.random(3000) < expit(1.5 * x.sum(axis=1)), 1, -1)[:, None]
-    both = LogisticRegression(C=1e9, fit_intercept=False, tol=1e-10).fit(np.vstack([x, -x]), np.repeat([1, 0], 3000))
+    both = LogisticRegression(C=1e9, fit_intercept=False, tol=1e-10).fit(
+        np.vstack([x, -x]), np.repeat([1, 0], 3000)
+    )
     assert np.allclose(_length_weights(x), both.coef_[0], atol=0.02)
 
 
@@ -192,24 +216,32 @@ def test_a_known_judge_is_found_and_length_is_told_apart() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "most"), fast_first([(8, 2), (25, 4)]))
-def test_at_equal_length_a_useless_word_is_called_useful_no_more_often_than_it_should(seeds: int, most: int) -> None:
+def test_at_equal_length_a_useless_word_is_called_useful_no_more_often_than_it_should(
+    seeds: int, most: int
+) -> None:
     false = 0
     for seed in range(seeds):
         corpus = read_pairs(demo_pairs(250, 100 + seed), pairs=("chosen", "rejected"))
         assert corpus.pairs is not None
         counts = count_corpus(corpus).counts
-        found = win_rates(counts, corpus.pairs.units, PreferenceFacts.log_ratios(corpus)).filter(token="furthermore")
+        found = win_rates(counts, corpus.pairs.units, PreferenceFacts.log_ratios(corpus)).filter(
+            token="furthermore"
+        )
         false += int(found["equal_length_p_value"][0] < 0.05)
     assert false <= most  # a twentieth expected
 
 
 @pytest.mark.parametrize(("wins", "losses"), [(31, 0), (19, 1), (60, 20), (12, 12), (3, 9)])
-def test_intervals_of_win_rates_are_wilsons_where_pairs_are_independent(wins: int, losses: int) -> None:
+def test_intervals_of_win_rates_are_wilsons_where_pairs_are_independent(
+    wins: int, losses: int
+) -> None:
     """They had the variance of a rate of one half: true rates of 95% were inside in half of the cases."""
     n = wins + losses
     matrix = np.ones((2 * n, 2))
     matrix[:, 1] = np.repeat([1, 0], [wins, losses]).repeat(2) == np.tile([1, 0], n)
-    found = win_rates(Counts.from_matrix(matrix, np.tile([1, 0], n)), np.arange(n), np.zeros(n)).row(0, named=True)
+    found = win_rates(
+        Counts.from_matrix(matrix, np.tile([1, 0], n)), np.arange(n), np.zeros(n)
+    ).row(0, named=True)
     wilson = Share.count(wins, n)
     assert (found["wins"], found["pairs"]) == (wins, n)
     ends = [found["low"], found["high"]]
@@ -246,7 +278,12 @@ def test_intervals_contain_the_true_rate_where_pairs_of_a_unit_are_alike(
         won = (rng.random((units, each)) < of_units[:, None]).ravel()
         matrix = np.ones((2 * len(won), 2))
         matrix[::2, 1], matrix[1::2, 1] = won, ~won
-        counts, log_ratio = Counts.from_matrix(matrix, np.tile([1, 0], len(won))), rng.normal(0, 0.3, len(won))
+        counts, log_ratio = (
+            Counts.from_matrix(matrix, np.tile([1, 0], len(won))),
+            rng.normal(0, 0.3, len(won)),
+        )
         found = win_rates(counts, np.repeat(np.arange(units), each), log_ratio).row(0, named=True)
-        inside.append([found[f"{kind}low"] <= rate <= found[f"{kind}high"] for kind in ("", "equal_length_")])
+        inside.append(
+            [found[f"{kind}low"] <= rate <= found[f"{kind}high"] for kind in ("", "equal_length_")]
+        )
     assert (np.mean(inside, axis=0) > 0.9).all()

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tokensieve.arrays import Ints
 from tokensieve.evidence.sums import WORD, TokenSums
-from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.counts import Counts
 
 
 def made(seed: int, n: int = 200, types: int = 9, classes: int = 3) -> Counts:
@@ -20,7 +21,9 @@ def made(seed: int, n: int = 200, types: int = 9, classes: int = 3) -> Counts:
 
 
 def exactly(words: Ints) -> Fraction:
-    return sum((Fraction(int(word), 2 ** (WORD * (i + 1))) for i, word in enumerate(words)), Fraction(0))
+    return sum(
+        (Fraction(int(word), 2 ** (WORD * (i + 1))) for i, word in enumerate(words)), Fraction(0)
+    )
 
 
 def test_fixed_point_sums_are_exact() -> None:
@@ -35,7 +38,9 @@ def test_fixed_point_sums_are_exact() -> None:
                 exact = sum(Fraction(float(v)) for v in terms)
                 assert abs(exactly(sums.shares[s, k, power]) - exact) < Fraction(200, 2**93)
     for k in range(3):
-        exact = sum(Fraction(float(v)) for v in 1 / lengths[(counts.labels == k) & (dense.sum(axis=1) > 0)])
+        exact = sum(
+            Fraction(float(v)) for v in 1 / lengths[(counts.labels == k) & (dense.sum(axis=1) > 0)]
+        )
         assert abs(exactly(sums.inverse_lengths[k]) - exact) < Fraction(200, 2**93)
 
 

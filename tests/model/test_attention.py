@@ -87,10 +87,14 @@ def test_gradient_is_the_finite_difference_of_the_loss(heads: int) -> None:
 
     for s in range(counts.n_types):
         step = h * np.eye(counts.n_types)[s]
-        assert found.a[s] == pytest.approx((loss(u + step, w) - loss(u - step, w)) / (2 * h), abs=1e-9)
+        assert found.a[s] == pytest.approx(
+            (loss(u + step, w) - loss(u - step, w)) / (2 * h), abs=1e-9
+        )
         for k in range(heads):
             nudge = np.outer(step, np.eye(heads)[k])
-            assert found.b[s, k] == pytest.approx((loss(u, w + nudge) - loss(u, w - nudge)) / (2 * h), abs=1e-9)
+            assert found.b[s, k] == pytest.approx(
+                (loss(u, w + nudge) - loss(u, w - nudge)) / (2 * h), abs=1e-9
+            )
 
 
 @pytest.mark.parametrize("heads", HEADS)
@@ -133,7 +137,9 @@ def exact_a(c: np.ndarray, u: np.ndarray, w: np.ndarray, y: int) -> list[Decimal
 
 @pytest.mark.parametrize("gap", [0.0, 5.0, 50.0, 300.0])
 @pytest.mark.parametrize("y", [-1, 1])
-def test_score_gradient_keeps_relative_precision_when_one_type_takes_all_attention(gap: float, y: int) -> None:
+def test_score_gradient_keeps_relative_precision_when_one_type_takes_all_attention(
+    gap: float, y: int
+) -> None:
     c = np.array([[2, 1, 3, 1]])
     u, w = np.array([gap, 0.3, -0.2, 0.0]), np.array([0.7, -1.1, 0.4, 0.25])
     found = gradient(Counts.from_matrix(c, [(y + 1) // 2]), u, w).a
@@ -169,7 +175,9 @@ def test_attention_sums_to_one_and_answers_are_sums_of_contributions(seed: int, 
     np.testing.assert_allclose(dense.sum(axis=1)[counts.lengths > 0], 1.0, rtol=1e-13)
     np.testing.assert_allclose(dense @ w, answers(counts.matrix, u, w), atol=1e-13)
     np.testing.assert_array_equal(answers(counts.matrix, u, w)[:2], 0.0)
-    np.testing.assert_array_equal(answers(counts.matrix, u, w[:, 0]), answers(counts.matrix, u, w[:, :1]))
+    np.testing.assert_array_equal(
+        answers(counts.matrix, u, w[:, 0]), answers(counts.matrix, u, w[:, :1])
+    )
 
 
 @QUIET
@@ -179,7 +187,9 @@ def test_the_order_of_documents_and_types_does_not_matter(seed: int, heads: int)
     rng = np.random.default_rng(seed)
     rows, types = rng.permutation(counts.n_documents), rng.permutation(counts.n_types)
     base = gradient(counts, u, w)
-    other = Counts.from_matrix(counts.matrix.toarray()[rows][:, types], counts.labels[rows], counts.classes)
+    other = Counts.from_matrix(
+        counts.matrix.toarray()[rows][:, types], counts.labels[rows], counts.classes
+    )
     found = gradient(other, u[types], w[types])
     assert found.loss == pytest.approx(base.loss, rel=1e-13)
     np.testing.assert_allclose(found.a, base.a[types], atol=1e-14)
@@ -230,10 +240,14 @@ def test_score_gradients_sum_to_zero_and_repeats_act_as_log_counts(seed: int, he
     counts, u, w = problem(seed, heads)
     assert abs(gradient(counts, u, w).a.sum()) < 1e-14
     tripled = Counts.from_matrix(
-        counts.matrix.toarray() * np.r_[3, np.ones(counts.n_types - 1)], counts.labels, counts.classes
+        counts.matrix.toarray() * np.r_[3, np.ones(counts.n_types - 1)],
+        counts.labels,
+        counts.classes,
     )
     shifted = u + np.r_[np.log(3), np.zeros(counts.n_types - 1)]
-    np.testing.assert_allclose(answers(tripled.matrix, u, w), answers(counts.matrix, shifted, w), atol=1e-13)
+    np.testing.assert_allclose(
+        answers(tripled.matrix, u, w), answers(counts.matrix, shifted, w), atol=1e-13
+    )
 
 
 def test_empty_documents_count_in_the_mean_and_answer_zero() -> None:

@@ -27,22 +27,26 @@ from tokensieve.model.attention import attention, both, loss_and_slope, probabil
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.explanation import SINK
 from tokensieve.model.fit import best_scale, fit, initial_table
-from tokensieve.text.corpus import Corpus
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.values import text_series
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.values import text_series
 from tokensieve.text.vocabulary import count_corpus
 
 FILLER = [f"word{i}" for i in range(30)]
 MARKS = ["awful", "superb", "middling"]
-WORDS = st.lists(st.sampled_from([*MARKS, *FILLER, "unseen", "", "<br />", "AWFUL"]), max_size=40).map(" ".join)
+WORDS = st.lists(
+    st.sampled_from([*MARKS, *FILLER, "unseen", "", "<br />", "AWFUL"]), max_size=40
+).map(" ".join)
 NEGATIVE_DATA = {
     "check_decision_proba_consistency": "feeds negative numbers although the tags say that X is not negative",
     "check_class_weight_classifiers": "likewise; tests/model/test_weights.py has counts",
 }
 
 
-def reviews(seed: int, sizes: tuple[int, ...] = (60, 60), length: int = 12) -> tuple[list[str], np.ndarray]:
+def reviews(
+    seed: int, sizes: tuple[int, ...] = (60, 60), length: int = 12
+) -> tuple[list[str], np.ndarray]:
     """Filler words, and in nine of ten documents the word that marks the class."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
@@ -80,12 +84,15 @@ def test_decision_and_probability_agree_on_their_order_for_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "ngrams"), fast_first([((30, 40, 50), 2), ((50, 40), 2), ((30, 40, 50), 1), ((50, 40), 1)])
+    ("sizes", "ngrams"),
+    fast_first([((30, 40, 50), 2), ((50, 40), 2), ((30, 40, 50), 1), ((50, 40), 1)]),
 )
 def test_texts_and_their_counts_give_the_same_model(sizes: tuple[int, ...], ngrams: int) -> None:
     texts, labels = reviews(1, sizes)
     names = tuple(str(k) for k in range(len(sizes)))
-    counted = count_corpus(Corpus.of(text_series(texts), np.asarray(labels), names), ngrams=ngrams, min_documents=3)
+    counted = count_corpus(
+        Corpus.of(text_series(texts), np.asarray(labels), names), ngrams=ngrams, min_documents=3
+    )
     matrix = counted.counts.matrix
     from_texts = AttentionClassifier(ngrams, min_documents=3).fit(texts, labels)
     others = [
@@ -96,8 +103,12 @@ def test_texts_and_their_counts_give_the_same_model(sizes: tuple[int, ...], ngra
     for model in others:
         assert model.scores_.tobytes() == from_texts.scores_.tobytes()
         assert model.values_.tobytes() == from_texts.values_.tobytes()
-        np.testing.assert_array_equal(model.decision_function(matrix), from_texts.decision_function(texts))
-    np.testing.assert_array_equal(from_texts.decision_function(matrix), from_texts.decision_function(texts))
+        np.testing.assert_array_equal(
+            model.decision_function(matrix), from_texts.decision_function(texts)
+        )
+    np.testing.assert_array_equal(
+        from_texts.decision_function(matrix), from_texts.decision_function(texts)
+    )
     assert others[2].predict(texts).tolist() == [str(y) for y in from_texts.predict(texts)]
 
 
@@ -107,17 +118,23 @@ def test_agreement_with_count_vectorizer_in_a_pipeline() -> None:
     pipeline = make_pipeline(CountVectorizer(min_df=3, token_pattern=r"\w+"), AttentionClassifier())
     pipeline.fit(texts, labels)
     alone = AttentionClassifier().fit(texts, labels)
-    np.testing.assert_allclose(pipeline.decision_function(texts), alone.decision_function(texts), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        pipeline.decision_function(texts), alone.decision_function(texts), rtol=1e-6, atol=1e-9
+    )
     assert cross_val_score(clone(pipeline), texts, labels, cv=2).min() > 0.8
     assert cross_val_score(clone(alone), pd.Series(texts), pd.Series(labels), cv=2).min() > 0.8
 
 
-@pytest.mark.parametrize("wrap", [pd.Series, pl.Series, np.array, tuple, lambda x: np.array(x, dtype=object)])
+@pytest.mark.parametrize(
+    "wrap", [pd.Series, pl.Series, np.array, tuple, lambda x: np.array(x, dtype=object)]
+)
 def test_every_kind_of_sequence_of_texts_is_read_alike(wrap: Callable[[list[str]], Any]) -> None:
     texts, labels = reviews(0, (12, 12))
     plain = AttentionClassifier().fit(texts, labels)
     model = clone(plain).fit(wrap(texts), labels)
-    np.testing.assert_array_equal(model.decision_function(wrap(texts)), plain.decision_function(texts))
+    np.testing.assert_array_equal(
+        model.decision_function(wrap(texts)), plain.decision_function(texts)
+    )
 
 
 @costly(5)
@@ -128,14 +145,22 @@ def test_contributions_add_up_to_the_decision_value(text: str, classes: int) -> 
     for label in model.classes_:
         found = model.explain([text], label)[0]
         table = found.table
-        assert found.answer == (decision[0] * (2 * label - 1) if classes == 2 else decision[int(label)])
+        assert found.answer == (
+            decision[0] * (2 * label - 1) if classes == 2 else decision[int(label)]
+        )
         assert found.predicted == model.predict([text])[0]
         assert found.explained == label
-        assert found.probability == pytest.approx(model.predict_proba([text])[0, int(found.explained)], rel=1e-13)
+        assert found.probability == pytest.approx(
+            model.predict_proba([text])[0, int(found.explained)], rel=1e-13
+        )
         assert abs(table["contribution"].sum() - found.answer) < 1e-10
         assert table["attention"].sum() == pytest.approx(1, abs=1e-12)
-        assert table.filter(pl.col("token") == SINK)["value"].to_list() == [both(model.prior_[None])[0, int(label)]]
-        np.testing.assert_allclose(table["contribution"], table["attention"] * table["value"], rtol=1e-14)
+        assert table.filter(pl.col("token") == SINK)["value"].to_list() == [
+            both(model.prior_[None])[0, int(label)]
+        ]
+        np.testing.assert_allclose(
+            table["contribution"], table["attention"] * table["value"], rtol=1e-14
+        )
         sizes = table["contribution"].abs().to_list()
         assert sizes == sorted(sizes, reverse=True)
     words = WordTokenizer().split(text_series([text])).to_list()[0]
@@ -149,7 +174,9 @@ def test_contributions_add_up_for_counts(classes: int) -> None:
     rng = np.random.default_rng(4)
     X, y = rng.poisson(1.0, size=(60, 15)), np.arange(60) % classes
     model = AttentionClassifier().fit(X, y)
-    q = attention(with_sink(Counts.from_matrix(X, y, "abc"[:classes]).matrix), model.trained_.table[0])
+    q = attention(
+        with_sink(Counts.from_matrix(X, y, "abc"[:classes]).matrix), model.trained_.table[0]
+    )
     decision = model.decision_function(X)
     start = 0
     for k, found in enumerate(model.explain(X)):
@@ -161,15 +188,23 @@ def test_contributions_add_up_for_counts(classes: int) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(40, 20), (5, 95), (30, 20, 10)])
-def test_documents_without_known_tokens_are_answered_by_the_class_frequencies(sizes: tuple[int, ...]) -> None:
+def test_documents_without_known_tokens_are_answered_by_the_class_frequencies(
+    sizes: tuple[int, ...],
+) -> None:
     model = AttentionClassifier().fit(*reviews(5, sizes))
     for text in ("", "   ", "nothing known here", "😀"):
-        np.testing.assert_allclose(model.predict_proba([text])[0], np.array(sizes) / sum(sizes), rtol=1e-12)
+        np.testing.assert_allclose(
+            model.predict_proba([text])[0], np.array(sizes) / sum(sizes), rtol=1e-12
+        )
         assert model.predict([text])[0] == np.argmax(sizes)
         found = model.explain([text])[0]
-        assert found.table["token"].to_list() == [SINK] and found.table["attention"].to_list() == [1.0]
+        assert found.table["token"].to_list() == [SINK] and found.table["attention"].to_list() == [
+            1.0
+        ]
         assert found.unknown == len(WordTokenizer().spans(text))
-        assert found.probability == pytest.approx(max(sizes) / sum(sizes) if len(sizes) > 2 else sizes[1] / sum(sizes))
+        assert found.probability == pytest.approx(
+            max(sizes) / sum(sizes) if len(sizes) > 2 else sizes[1] / sum(sizes)
+        )
 
 
 def test_empty_documents_in_training_are_no_obstacle() -> None:
@@ -178,7 +213,9 @@ def test_empty_documents_in_training_are_no_obstacle() -> None:
     assert model.score(texts, labels) > 0.9
 
 
-@pytest.mark.parametrize("sizes", fast_first([((10, 10),), ((95, 5),), ((7, 7, 6),), ((20, 20, 20),), ((190, 10),)], 3))
+@pytest.mark.parametrize(
+    "sizes", fast_first([((10, 10),), ((95, 5),), ((7, 7, 6),), ((20, 20, 20),), ((190, 10),)], 3)
+)
 def test_small_and_unequal_data_are_learned(sizes: tuple[int, ...]) -> None:
     model = AttentionClassifier(min_documents=1).fit(*reviews(7, sizes))
     texts, labels = reviews(8, (200,) * len(sizes))
@@ -191,7 +228,8 @@ def test_small_and_unequal_data_are_learned(sizes: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", fast_first([["a", "b", "c"], [False, True], [-1.0, 1.0], ["no", "yes"], [3, 7], [1, 2, 3]])
+    "names",
+    fast_first([["a", "b", "c"], [False, True], [-1.0, 1.0], ["no", "yes"], [3, 7], [1, 2, 3]]),
 )
 def test_labels_of_every_type_come_back_as_they_were(names: list[Any]) -> None:
     texts, index = reviews(9, (30,) * len(names))
@@ -204,7 +242,9 @@ def test_labels_of_every_type_come_back_as_they_were(names: list[Any]) -> None:
     np.testing.assert_array_equal(model.decision_function(texts), plain.decision_function(texts))
     table = model.answer(texts)
     assert table["class"].to_list() == model.predict(texts).tolist()
-    np.testing.assert_allclose(table["probability"], model.predict_proba(texts).max(axis=1), rtol=1e-13)
+    np.testing.assert_allclose(
+        table["probability"], model.predict_proba(texts).max(axis=1), rtol=1e-13
+    )
 
 
 def test_answer_counts_unknown_words() -> None:
@@ -212,13 +252,20 @@ def test_answer_counts_unknown_words() -> None:
     table = model.answer(["superb never heard of", "", "awful"])
     assert table["unknown_words"].to_list() == [3, 0, 0]
     assert table["class"].to_list()[::2] == [1, 0]
-    np.testing.assert_array_equal(table["answer"], model.decision_function(["superb never heard of", "", "awful"]))
+    np.testing.assert_array_equal(
+        table["answer"], model.decision_function(["superb never heard of", "", "awful"])
+    )
 
 
-@pytest.mark.parametrize("seeds", fast_first([((3, 3, 4),), ([np.random.RandomState(k) for k in (5, 5, 6)],)]))
+@pytest.mark.parametrize(
+    "seeds", fast_first([((3, 3, 4),), ([np.random.RandomState(k) for k in (5, 5, 6)],)])
+)
 def test_the_same_seed_gives_the_same_bits(seeds: Any) -> None:
     texts, labels = reviews(10)
-    one, same, other = [AttentionClassifier(random_state=seed).fit(texts, labels).values_.tobytes() for seed in seeds]
+    one, same, other = [
+        AttentionClassifier(random_state=seed).fit(texts, labels).values_.tobytes()
+        for seed in seeds
+    ]
     assert one == same != other
 
 
@@ -273,14 +320,19 @@ def test_the_scale_is_where_the_bound_on_the_loss_is_least(classes: int, caution
     f, prior, labels = rng.normal(size=(80, heads)), rng.normal(size=heads), np.arange(80) % classes
     for slant in (0.0, 0.7, 3.0):
         signal = slant * (labels[:, None] == 1) if heads == 1 else slant * np.eye(classes)[labels]
-        losses = [loss_and_slope(prior + t * (f + signal - prior), labels)[0] for t in np.linspace(0, 2, 201)]
+        losses = [
+            loss_and_slope(prior + t * (f + signal - prior), labels)[0]
+            for t in np.linspace(0, 2, 201)
+        ]
         bounds = [x.mean() + caution * np.std(x - losses[0]) / np.sqrt(80) for x in losses]
         found = best_scale(f + signal, prior, labels, caution=caution)
         assert found == pytest.approx(np.argmin(bounds) / 100, abs=0.01)
 
 
 @pytest.mark.parametrize(("epochs", "batch", "steps"), [(1, 1, 600), (2, 1, 1200), (3, 600, 500)])
-def test_the_longest_training_is_max_epochs_or_500_steps(epochs: int, batch: int, steps: int) -> None:
+def test_the_longest_training_is_max_epochs_or_500_steps(
+    epochs: int, batch: int, steps: int
+) -> None:
     model = AttentionClassifier(max_epochs=epochs, batch_size=batch, validation_share=0).fit(
         *reviews(12, (300, 300), length=3)
     )
@@ -394,7 +446,13 @@ def test_what_cannot_be_fitted_or_asked_is_named() -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    [{"batch_size": 0}, {"max_epochs": 0}, {"value_rate": -1.0}, {"validation_share": 1.0}, {"score_rate": np.nan}],
+    [
+        {"batch_size": 0},
+        {"max_epochs": 0},
+        {"value_rate": -1.0},
+        {"validation_share": 1.0},
+        {"score_rate": np.nan},
+    ],
 )
 def test_impossible_settings_are_named(setting: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(setting))):
@@ -414,7 +472,9 @@ def test_word_tokenizer_with_other_settings() -> None:
 
 
 def test_the_first_of_two_classes_is_explained_with_signs_turned() -> None:
-    model = AttentionClassifier(min_documents=1).fit(["a good thing", "a bad thing"] * 10, ["yes", "no"] * 10)
+    model = AttentionClassifier(min_documents=1).fit(
+        ["a good thing", "a bad thing"] * 10, ["yes", "no"] * 10
+    )
     for_yes, for_no = (model.explain(["a good bad thing"], label)[0] for label in ("yes", "no"))
     assert for_no.explained == "no" and for_yes.explained == "yes"
     assert for_no.answer == -for_yes.answer
@@ -423,7 +483,9 @@ def test_the_first_of_two_classes_is_explained_with_signs_turned() -> None:
 
 
 def test_what_is_no_list_of_texts_is_said_so() -> None:
-    model = AttentionClassifier(min_documents=1).fit(["a good thing", "a bad thing"] * 10, ["yes", "no"] * 10)
+    model = AttentionClassifier(min_documents=1).fit(
+        ["a good thing", "a bad thing"] * 10, ["yes", "no"] * 10
+    )
     for use in (model.predict, model.effects, lambda X: model.fit(X, ["yes", "no"])):
         with pytest.raises(ValueError, match="got one string"):
             use("a good thing")
@@ -439,7 +501,10 @@ def test_what_is_no_list_of_texts_is_said_so() -> None:
     ("made", "said"),
     [
         (lambda texts: [None, *texts[1:]], "entry 0 of the texts is missing"),
-        (lambda texts: np.array([None, *texts[1:]], dtype=object), "entry 0 of the texts is missing"),
+        (
+            lambda texts: np.array([None, *texts[1:]], dtype=object),
+            "entry 0 of the texts is missing",
+        ),
         (lambda texts: pd.Series([*texts[:-1], None]), "entry 39 of the texts is missing"),
         (lambda texts: pl.Series([*texts[:-1], None]), "entry 39 of the texts is missing"),
         (lambda texts: (*texts[:-1], 3), "entry 39 of the texts is not text but int"),
@@ -466,7 +531,11 @@ def test_columns_of_counts_can_be_named() -> None:
     model = AttentionClassifier().fit(X, labels)
     names = vectorizer.get_feature_names_out()
     assert set(model.explain(X[:1], names=names)[0].table["token"]) == {"good", "film", "⟨sink⟩"}
-    assert model.effects(X, names=names)["token"].unique().sort().to_list() == ["bad", "film", "good"]
+    assert model.effects(X, names=names)["token"].unique().sort().to_list() == [
+        "bad",
+        "film",
+        "good",
+    ]
     with pytest.raises(InputError, match="2 names for 3 columns"):
         model.explain(X[:1], names=["good", "bad"])
 
@@ -500,7 +569,10 @@ def test_of_few_documents_every_token_counts_and_of_many_only_those_in_three() -
     assert few.min_documents is None and few.min_documents_ == 1 and "only3" in few.tokens_
     assert few.trained_.settings["min_documents"] == 1
     many = AttentionClassifier(max_epochs=1).fit(texts * 40, list(labels) * 40)
-    assert many.min_documents_ == 3 and AttentionClassifier(min_documents=2).fit(texts, labels).min_documents_ == 2
+    assert (
+        many.min_documents_ == 3
+        and AttentionClassifier(min_documents=2).fit(texts, labels).min_documents_ == 2
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -40,12 +40,12 @@ from tokensieve.model.attention import attention_sums
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.partitions import Partitions, Piece
 from tokensieve.model.settings import TrainSettings
+from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.settings import ReadSettings
+from tokensieve.read.split import split_corpus
 from tokensieve.task.cluster import Learned, _OnCluster, learn_on
 from tokensieve.task.tasks import train_corpus
-from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.settings import ReadSettings
-from tokensieve.text.split import split_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
 
@@ -69,7 +69,10 @@ def test_sums_are_added_before_more_of_them_are_made() -> None:
     # all sums of importance would wait in the workers' memory: 5 GB for 500,000 types and 10^6 documents
     client = Mock()
     Partitions(client, range(5)).each(len).sum()
-    tasks = [(call.args[0] is operator.add, call.kwargs["priority"]) for call in client.submit.call_args_list]
+    tasks = [
+        (call.args[0] is operator.add, call.kwargs["priority"])
+        for call in client.submit.call_args_list
+    ]
     assert sorted(tasks) == [(False, 0)] * 5 + [(True, 1)] * 4
 
 
@@ -78,7 +81,10 @@ def test_what_workers_keep_of_documents_is_in_files(here: InProcess) -> None:
     counted = count_corpus(read_corpus(reviews(), text="text", label="label"))
     (task,) = Partitions(here, [counted]).each(lambda part: part, store=True).parts
     kept, size = task.value, len(cloudpickle.dumps(counted))
-    assert size / 16 < dask.sizeof.sizeof(kept) < size / 4 and kept.value.stream.words == counted.stream.words
+    assert (
+        size / 16 < dask.sizeof.sizeof(kept) < size / 4
+        and kept.value.stream.words == counted.stream.words
+    )
     sent, file = cloudpickle.loads(cloudpickle.dumps(kept)), kept._path
     assert file.stat().st_size > size / 2 and sent._path != file
     del kept, task
@@ -102,7 +108,11 @@ class InProcess:
         def received(argument: Any) -> Any:
             if isinstance(argument, list):
                 return [received(one) for one in argument]
-            return argument.result() if isinstance(argument, Done) else cloudpickle.loads(cloudpickle.dumps(argument))
+            return (
+                argument.result()
+                if isinstance(argument, Done)
+                else cloudpickle.loads(cloudpickle.dumps(argument))
+            )
 
         return Done(cloudpickle.loads(cloudpickle.dumps(function))(*map(received, arguments)))
 
@@ -122,7 +132,9 @@ def here() -> InProcess:
 def client() -> Iterator[Any]:
     """Two workers; these, and those that replace them, are forks of one process that has loaded the libraries."""
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        distributed.utils.get_mp_context().set_forkserver_preload(["tokensieve.task.cluster", "distributed.nanny"])
+        distributed.utils.get_mp_context().set_forkserver_preload(
+            ["tokensieve.task.cluster", "distributed.nanny"]
+        )
         with (
             distributed.LocalCluster(
                 n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
@@ -144,13 +156,17 @@ def part(number: int, of: int, wait: float = 0.0) -> pl.DataFrame:
 
 def counts_of(frame: pl.DataFrame, ngrams: int) -> Counts:
     labels = (frame["label"] == "pos").to_numpy().astype(np.int64)
-    return count_corpus(Corpus.of(frame["text"], labels, ("neg", "pos")), ngrams=ngrams, min_documents=3).counts
+    return count_corpus(
+        Corpus.of(frame["text"], labels, ("neg", "pos")), ngrams=ngrams, min_documents=3
+    ).counts
 
 
 def same_importance(found: Importance, ngrams: int) -> None:
     expected = token_importance(counts_of(reviews(), ngrams))
     for field in dataclasses.fields(Importance):
-        np.testing.assert_array_equal(getattr(found, field.name), getattr(expected, field.name), err_msg=field.name)
+        np.testing.assert_array_equal(
+            getattr(found, field.name), getattr(expected, field.name), err_msg=field.name
+        )
 
 
 def accuracy(model: AttentionClassifier) -> float:
@@ -169,30 +185,53 @@ def equal(a: Learned, b: Learned) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [4, 1])
-def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(here: InProcess, partitions: int) -> None:
-    learned = learn_on(here, [dask.delayed(part)(p, partitions) for p in range(partitions)], ngrams=2, min_documents=3)
+def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(
+    here: InProcess, partitions: int
+) -> None:
+    learned = learn_on(
+        here,
+        [dask.delayed(part)(p, partitions) for p in range(partitions)],
+        ngrams=2,
+        min_documents=3,
+    )
     same_importance(learned.importance, 2)
-    one = AttentionClassifier(ngrams=2, min_documents=3).fit(reviews()["text"], reviews()["label"].to_list())
+    one = AttentionClassifier(ngrams=2, min_documents=3).fit(
+        reviews()["text"], reviews()["label"].to_list()
+    )
     assert learned.model.tokens_.tolist() == one.tokens_.tolist()
     assert abs(accuracy(learned.model) - accuracy(one)) < 0.02 and accuracy(one) > 0.8
-    assert learned.sizes.sum(axis=1).tolist() == [N, 0] and learned.to_dict()["partitions"] == partitions
+    assert (
+        learned.sizes.sum(axis=1).tolist() == [N, 0]
+        and learned.to_dict()["partitions"] == partitions
+    )
     assert learned.to_dict()["bytes_per_round"] == 16 * one.scores_.size
-    steps = -(-N // partitions // 64) * partitions * math.ceil(math.sqrt(partitions)) * learned.rounds
+    steps = (
+        -(-N // partitions // 64) * partitions * math.ceil(math.sqrt(partitions)) * learned.rounds
+    )
     assert learned.model.n_steps_ == steps and learned.intake.counts["missing_text"] == 0
-    assert 1 <= learned.rounds <= 8 and min(learned.validation) == learned.validation[learned.rounds - 1]
+    assert (
+        1 <= learned.rounds <= 8
+        and min(learned.validation) == learned.validation[learned.rounds - 1]
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", fast_first([3, 1, 5]))
-def test_attention_is_that_of_the_model_over_all_documents(here: InProcess, partitions: int) -> None:
-    learned = learn_on(here, [dask.delayed(part)(p, partitions) for p in range(partitions)], min_documents=20)
+def test_attention_is_that_of_the_model_over_all_documents(
+    here: InProcess, partitions: int
+) -> None:
+    learned = learn_on(
+        here, [dask.delayed(part)(p, partitions) for p in range(partitions)], min_documents=20
+    )
     model, frame = learned.model, pl.concat([part(p, partitions) for p in range(partitions)])
     matrix, _ = model.counts_of(frame["text"])
     odds = matrix.toarray() * np.exp(model.scores_)  # by the definition, in dense arrays
     q = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1e-300)
     uniform = matrix.toarray() / np.maximum(matrix.sum(axis=1), 1.0)[:, None]
     ratio = np.divide(q, uniform, out=np.zeros_like(q), where=uniform > 0)
-    np.testing.assert_allclose(learned.attention, ratio.sum(axis=0) / (uniform > 0).sum(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(
+        learned.attention, ratio.sum(axis=0) / (uniform > 0).sum(axis=0), rtol=1e-10
+    )
     found = model.effects(frame["text"])["attention"][: len(model.tokens_)].to_numpy()
     np.testing.assert_allclose(learned.attention, found, rtol=1e-12)
     assert "attention" not in learned.to_dict()
@@ -204,14 +243,19 @@ def test_attention_is_that_of_the_model_over_all_documents(here: InProcess, part
 @pytest.mark.parametrize("classes", fast_first([2, 3]))
 def test_the_table_is_that_of_an_audit(classes: int) -> None:
     found = demo_reviews(600)
-    names = [("neg", "pos", "odd")[y + (classes > 2 and i % 3 == 0)] for i, y in enumerate((found.labels > 0).tolist())]
+    names = [
+        ("neg", "pos", "odd")[y + (classes > 2 and i % 3 == 0)]
+        for i, y in enumerate((found.labels > 0).tolist())
+    ]
     corpus = split_corpus(read_corpus((found.texts.to_list(), names)))
     audited = audit(corpus, Settings(baseline=False, formatting=False))
     model = audited.model
     counts = count_corpus(corpus, model.vocabulary_).counts
     importance, sums = token_importance(counts), attention_sums(counts.matrix, model.scores_)[2]
     assert len(corpus.classes) == classes
-    assert_frame_equal(token_table(importance, model.trained_, sums / importance.documents), audited.tokens)
+    assert_frame_equal(
+        token_table(importance, model.trained_, sums / importance.documents), audited.tokens
+    )
 
 
 @pytest.mark.slow
@@ -219,8 +263,12 @@ def test_bags_and_data_frames_give_the_same(here: InProcess) -> None:
     import dask.bag
 
     rows = [(t, y) for p in range(3) for t, y in part(p, 3).iter_rows()]
-    bag = dask.bag.from_sequence([*rows, (None, "pos"), ("no label", None), (" ", "neg")], npartitions=3)
-    frames = [dask.delayed(part)(p, 3).to_pandas(use_pyarrow_extension_array=False) for p in range(3)]
+    bag = dask.bag.from_sequence(
+        [*rows, (None, "pos"), ("no label", None), (" ", "neg")], npartitions=3
+    )
+    frames = [
+        dask.delayed(part)(p, 3).to_pandas(use_pyarrow_extension_array=False) for p in range(3)
+    ]
     found = learn_on(here, bag), learn_on(here, frames)
     for learned in found:
         same_importance(learned.importance, 1)
@@ -249,13 +297,17 @@ class Killer:
             os.kill(self.killed[-1], signal.SIGKILL)
 
     def check(self, kills: int) -> None:
-        assert len(set(self.killed)) == kills and not set(self.killed) & {*self.client.run(os.getpid).values()}
+        assert len(set(self.killed)) == kills and not set(self.killed) & {
+            *self.client.run(os.getpid).values()
+        }
 
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     "stages",
-    fast_first([(["importance"],), (["copies", "importance", "choosing the number of rounds", "testing"],)]),
+    fast_first(
+        [(["importance"],), (["copies", "importance", "choosing the number of rounds", "testing"],)]
+    ),
 )
 def test_workers_that_die_change_nothing(
     client: Any, here: InProcess, stages: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -311,11 +363,15 @@ def test_workers_log_nothing_about_errors_of_the_user(client: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_a_scheduler_without_workers(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_without_workers(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 1)
     reviews().write_parquet(tmp_path / "a.parquet")
     with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
-        status, _, err = run("train", "a.parquet", "--cluster", cluster.scheduler_address, "--out", "o", "-q")
+        status, _, err = run(
+            "train", "a.parquet", "--cluster", cluster.scheduler_address, "--out", "o", "-q"
+        )
     assert status == 2 and "has no workers" in err and not (tmp_path / "o").exists()
 
 
@@ -327,25 +383,50 @@ def test_a_worker_with_another_version_ends_in_one_line(run: Run, tmp_path: Path
     old.mkdir(parents=True)
     (old / "__init__.py").write_text("__version__ = '0.2.0'")
     with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
-        join = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--no-nanny"]
+        join = [
+            sys.executable,
+            "-m",
+            "distributed.cli.dask_worker",
+            cluster.scheduler_address,
+            "--no-nanny",
+        ]
         with subprocess.Popen(join, env=os.environ | {"PYTHONPATH": str(old.parent)}) as worker:
             try:
-                status, _, err = run("train", "a.parquet", "--cluster", cluster.scheduler_address, "--out", "o", "-q")
+                status, _, err = run(
+                    "train", "a.parquet", "--cluster", cluster.scheduler_address, "--out", "o", "-q"
+                )
             finally:
                 worker.kill()
-    assert status == 2 and "runs tokensieve 0.2.0, but this machine runs" in err and not (tmp_path / "o").exists(), err
+    assert (
+        status == 2
+        and "runs tokensieve 0.2.0, but this machine runs" in err
+        and not (tmp_path / "o").exists()
+    ), err
     assert len(err.strip().splitlines()) == 1
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_a_scheduler_that_dies_ends_in_one_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_dies_ends_in_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reviews().write_parquet(tmp_path / "a.parquet")
     learn, address = tokensieve.task.cluster.learn_vocabulary, "tcp://127.0.0.1:8797"
     monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 30)
-    start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "8797", "--host", "127.0.0.1"]
+    start = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--port",
+        "8797",
+        "--host",
+        "127.0.0.1",
+    ]
     join = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny"]
-    with subprocess.Popen([*start, "--no-dashboard"]) as scheduler, subprocess.Popen(join) as worker:
+    with (
+        subprocess.Popen([*start, "--no-dashboard"]) as scheduler,
+        subprocess.Popen(join) as worker,
+    ):
 
         def stopped(*arguments: Any) -> Any:
             scheduler.kill()
@@ -372,12 +453,18 @@ def test_workers_that_wait_for_memory_end_in_one_line(
     paused.status.name = "paused"
     monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 3)
     monkeypatch.setattr("tokensieve.cli.cluster.PAUSED", 1)
-    monkeypatch.setattr("tokensieve.task.cluster.learn_vocabulary", lambda *given: (time.sleep(8), learn(*given))[1])
     monkeypatch.setattr(
-        distributed.Client, "run_on_scheduler", lambda self, function: function(Mock(workers={"a": paused}))
+        "tokensieve.task.cluster.learn_vocabulary", lambda *given: (time.sleep(8), learn(*given))[1]
+    )
+    monkeypatch.setattr(
+        distributed.Client,
+        "run_on_scheduler",
+        lambda self, function: function(Mock(workers={"a": paused})),
     )
     status, _, err = run("train", "a.parquet", "--cluster", address, "--out", "o", "-q")
-    assert status == 2 and "most likely for lack of memory" in err and not (tmp_path / "o").exists(), err
+    assert (
+        status == 2 and "most likely for lack of memory" in err and not (tmp_path / "o").exists()
+    ), err
 
 
 @pytest.mark.slow
@@ -390,7 +477,12 @@ def test_the_command_line(client: Any, run: Run, tmp_path: Path) -> None:
     assert run(*common, "--cluster", address, "--out", "there")[0] == 0
     assert run(*common, "--tokens", "--out", "here")[0] == 0
     there, here = (pl.read_csv(tmp_path / name / "tokens.csv") for name in ("there", "here"))
-    assert there.schema == here.schema and here.columns[-4:] == ["score", "value", "attention", "quadrant"]
+    assert there.schema == here.schema and here.columns[-4:] == [
+        "score",
+        "value",
+        "attention",
+        "quadrant",
+    ]
     names = here.columns[:-4]
     assert there.select(names).equals(here.select(names)) and "alpha" in names
     for table in (there, here):
@@ -399,7 +491,9 @@ def test_the_command_line(client: Any, run: Run, tmp_path: Path) -> None:
         attended = pl.col("attention") > 1
         both, data, model, neither, rare = map(pl.lit, QUADRANTS)
         with_evidence = pl.when(attended).then(both).otherwise(data)
-        without = pl.when(settled & attended).then(model).when(settled).then(neither).otherwise(rare)
+        without = (
+            pl.when(settled & attended).then(model).when(settled).then(neither).otherwise(rare)
+        )
         expected = table.select(pl.when(carries).then(with_evidence).otherwise(without)).to_series()
         assert expected.to_list() == table["quadrant"].to_list()
     assert (there["quadrant"] == here["quadrant"]).mean() > 0.8
@@ -424,7 +518,9 @@ def strange_rows() -> pl.DataFrame:
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "tsv"])
 @pytest.mark.parametrize("pieces", [1, 7, 23])
-def test_pieces_hold_every_row_once(kind: str, pieces: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_hold_every_row_once(
+    kind: str, pieces: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, frame = tmp_path / f"a.{kind}", strange_rows()
     write = {"jsonl": frame.write_ndjson, "parquet": frame.write_parquet}.get(kind)
     write(path) if write else frame.write_csv(path, separator="," if kind == "csv" else "\t")
@@ -437,7 +533,8 @@ def test_pieces_hold_every_row_once(kind: str, pieces: int, tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(
-    ("kind", "by"), fast_first([("csv", "author"), ("parquet", None), ("csv", None), ("parquet", "author")])
+    ("kind", "by"),
+    fast_first([("csv", "author"), ("parquet", None), ("csv", None), ("parquet", "author")]),
 )
 def test_a_source_read_by_workers_has_the_bits_of_one_machine(
     here: InProcess, kind: str, by: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -471,10 +568,16 @@ def test_a_column_named_split_and_merged_labels_are_those_of_one_machine(
     rows.write_parquet(tmp_path / "a.parquet")
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
     settings = TrainSettings(group={"negative": ["neg"], "positive": ["pos"]})
-    learned, corpus = learn_on(here, tmp_path / "a.parquet", settings), read_corpus(tmp_path / "a.parquet", settings)
+    learned, corpus = (
+        learn_on(here, tmp_path / "a.parquet", settings),
+        read_corpus(tmp_path / "a.parquet", settings),
+    )
     one = train_corpus(corpus, settings)
     assert learned.classes == corpus.classes and learned.to_dict()["partitions"] > 1
-    assert learned.sizes.tolist() == [one.train.counts.class_sizes.tolist(), one.test.counts.class_sizes.tolist()]
+    assert learned.sizes.tolist() == [
+        one.train.counts.class_sizes.tolist(),
+        one.test.counts.class_sizes.tolist(),
+    ]
     assert learned.intake.lines() == corpus.intake.lines()
     assert "column 'split' marks training and test rows (detected)" in learned.intake.lines()
 
@@ -486,8 +589,8 @@ def test_a_parquet_file_that_expands_far_too_much_is_refused_by_its_worker(
     pl.DataFrame({"text": texts, "label": pl.int_range(2_000_000, eager=True) % 2}).write_parquet(
         tmp_path / "a.parquet"
     )
-    monkeypatch.setattr("tokensieve.text.plain.LARGE", 100_000)
-    monkeypatch.setattr("tokensieve.text.plain.EXPANSION", 20)
+    monkeypatch.setattr("tokensieve.read.plain.LARGE", 100_000)
+    monkeypatch.setattr("tokensieve.read.plain.EXPANSION", 20)
     with pytest.raises(InputError, match=r"a.parquet.* expands more than 20-fold.*--no-limits"):
         learn_on(here, tmp_path / "a.parquet")
 
@@ -499,7 +602,9 @@ def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_b
     strange_rows().write_csv(tmp_path / "a.csv")
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 30_000)
     for by in (None, "author"):
-        learned = learn_on(here, tmp_path / "a.csv", TrainSettings(by=by, text="text", label="label"))
+        learned = learn_on(
+            here, tmp_path / "a.csv", TrainSettings(by=by, text="text", label="label")
+        )
         train, test = learned.sizes.sum(axis=1)
         assert 0.1 < test / (train + test) < (0.4 if by else 0.3) and train + test == N - 2
         assert learned.intake.counts["test_overlap"] == 0 or by
@@ -516,7 +621,10 @@ def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_b
         ({"label": "labl"}, "did you mean 'label'"),
         ({"split": "author"}, "must contain 'test' for test rows"),
         ({"drop": ("pos",)}, "only one value, 'neg'"),
-        ({"drop": ("bad",)}, "no document has the label 'bad' named in --group or --drop; the labels are 'neg', 'pos'"),
+        (
+            {"drop": ("bad",)},
+            "no document has the label 'bad' named in --group or --drop; the labels are 'neg', 'pos'",
+        ),
     ],
 )
 def test_what_a_cluster_does_not_do_is_refused(
@@ -538,7 +646,10 @@ def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_tha
     strange_rows().write_json(path)
     assert [piece.unit for piece in Piece.of([path], 8)] == ["file"]
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 2_500)
-    with pytest.raises(InputError, match=r"convert it: python -c \"import polars; polars.read_json\(.*write_parquet"):
+    with pytest.raises(
+        InputError,
+        match=r"convert it: python -c \"import polars; polars.read_json\(.*write_parquet",
+    ):
         Piece.of([path])
     expected = strange_rows()["text"].str.replace_all("\r\n", "\n").to_list()
     rows = strange_rows().with_columns(text=pl.Series(expected))
@@ -550,7 +661,9 @@ def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_tha
         command = str(refused.value).partition("convert it: python -c ")[2].strip('"')
         subprocess.run([sys.executable, "-c", command], cwd=tmp_path, check=True)
         tables = [piece.table(ReadSettings()) for piece in Piece.of([tmp_path / converted])]
-        assert [text for table in tables for batch in table.read(["text"]) for text in batch["text"]] == expected
+        assert [
+            text for table in tables for batch in table.read(["text"]) for text in batch["text"]
+        ] == expected
     with pytest.raises(InputError, match="no such file"):
         Piece.of([tmp_path / "b.parquet"])
     with pytest.raises(InputError, match="workers cannot read a folder of texts"):
@@ -559,7 +672,9 @@ def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_tha
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_train_on_a_cluster_of_this_machine(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_train_on_a_cluster_of_this_machine(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("joblib.cpu_count", lambda: 2)
     strange_rows().write_csv(tmp_path / "a.csv")
     options = ("train", "a.csv", "--text", "text", "--label", "label", "--seed", "1")
@@ -570,7 +685,11 @@ def test_train_on_a_cluster_of_this_machine(run: Run, tmp_path: Path, monkeypatc
     assert summary["test_accuracy"] > 0.7 and sum(summary["documents"].values()) == N - 2
     assert run("predict", "there", "a.csv", "--text", "text")[0] == 0
     status, _, said = run(*options, "--weight", "author", "--cluster", "local", "--out", "nowhere")
-    assert status == 2 and "--weight does not work on a cluster yet" in said and not (tmp_path / "nowhere").exists()
+    assert (
+        status == 2
+        and "--weight does not work on a cluster yet" in said
+        and not (tmp_path / "nowhere").exists()
+    )
 
 
 def planted_rows() -> pl.DataFrame:
@@ -585,10 +704,15 @@ def planted_rows() -> pl.DataFrame:
             part=pl.when(pl.col("i") % 4 == 3).then(pl.lit("test")).otherwise(pl.lit("train")),
             site=pl.format("site {}", pl.col("i") % 3),
             author=pl.format("author {}", pl.col("i") % 90),
-            title=pl.when(pl.col("i") % 7 == 0).then(pl.lit("great news")).otherwise(pl.lit("a title")),
+            title=pl.when(pl.col("i") % 7 == 0)
+            .then(pl.lit("great news"))
+            .otherwise(pl.lit("a title")),
         )
     )
-    again = [frame[:9].with_columns(part=pl.lit("test")), frame[20:23].with_columns(label=pl.lit("neg"))]
+    again = [
+        frame[:9].with_columns(part=pl.lit("test")),
+        frame[20:23].with_columns(label=pl.lit("neg")),
+    ]
     return pl.concat([frame, *again, frame[30:45]])
 
 
@@ -618,12 +742,21 @@ def test_an_audit_finds_what_it_finds_on_one_machine(
     assert_frame_equal(there.environments, one.environments, check_exact=True)
     # what depends on the training of models differs: an average over a few hundred documents is not the model of one machine
     mine, others = (
-        [f for f in x.findings if f.kind not in ("labels", "alone") and "fixed phrase" not in f.signs]
+        [
+            f
+            for f in x.findings
+            if f.kind not in ("labels", "alone") and "fixed phrase" not in f.signs
+        ]
         for x in (there, one)
     )
     assert {"shortcut", "leak", "contradiction"} <= {f.kind for f in mine}
     for a, b in zip(mine, others, strict=True):
-        assert (a.kind, a.tokens, a.headline, a.evidence) == (b.kind, b.tokens, b.headline, b.evidence)
+        assert (a.kind, a.tokens, a.headline, a.evidence) == (
+            b.kind,
+            b.tokens,
+            b.headline,
+            b.evidence,
+        )
         assert a.documents == b.documents
         assert a.examples == b.examples
         assert_frame_equal(a.rows, b.rows)
@@ -636,10 +769,14 @@ def many_rows() -> pl.DataFrame:
     """The same with near copies, a drifting word, a site where a word turns, and a class of few documents."""
     i = pl.col("i")
     frame = planted_rows().with_columns(
-        text=pl.when((i % 11 == 5) & (pl.col("part") == "test")).then(pl.col("text") + " newword").otherwise("text")
+        text=pl.when((i % 11 == 5) & (pl.col("part") == "test"))
+        .then(pl.col("text") + " newword")
+        .otherwise("text")
     )
     turned = (pl.col("label") == "pos") == (pl.col("site") == "site 1")
-    frame = frame.with_columns(text=pl.when(turned & (i % 2 == 0)).then(pl.col("text") + " weather").otherwise("text"))
+    frame = frame.with_columns(
+        text=pl.when(turned & (i % 2 == 0)).then(pl.col("text") + " weather").otherwise("text")
+    )
     near = frame[50:70].with_columns(pl.col("text") + " again", part=pl.lit("test"))
     few = frame[80:98].with_columns(label=pl.lit("rare"), text=pl.lit("odd one ") + pl.col("text"))
     return pl.concat([frame, near, frame[50:70], few])
@@ -651,7 +788,9 @@ def test_copies_looked_for_in_many_groups_are_those_of_one(
     many_rows().write_parquet(tmp_path / "a.parquet")
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
     how = TrainSettings(text="text", label="label", split="part")
-    train, test, _, _, classes, *_ = Partitions.read(here, str(tmp_path / "a.parquet"), how, WordTokenizer(), True)
+    train, test, _, _, classes, *_ = Partitions.read(
+        here, str(tmp_path / "a.parquet"), how, WordTokenizer(), True
+    )
     found = []
     for matched, pairs in ((100, 10**6), (1, 3)):
         monkeypatch.setattr("tokensieve.model.partitions.MATCHED", matched)
@@ -664,7 +803,9 @@ def test_copies_looked_for_in_many_groups_are_those_of_one(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    fast_first([{"environments": "site"}, {"thorough": False}, {"by": "author", "text": ("title", "text")}]),
+    fast_first(
+        [{"environments": "site"}, {"thorough": False}, {"by": "author", "text": ("title", "text")}]
+    ),
     ids=str,
 )
 def test_of_many_documents_only_texts_are_those_of_a_sample(
@@ -685,20 +826,33 @@ def test_of_many_documents_only_texts_are_those_of_a_sample(
     assert some.documents == one.documents and some.class_documents == one.class_documents
     assert some.accuracy.of == some.documents["test"] or "by" in options
     assert some.test_accuracy == some.to_dict()["test_accuracy"]
-    leaked = {key for key in one.learned.test.corpus.keys if key in set(one.learned.train.corpus.keys)}
+    leaked = {
+        key for key in one.learned.test.corpus.keys if key in set(one.learned.train.corpus.keys)
+    }
     for key in {*train.keys, *test.keys} & leaked:
         assert key in set(train.keys) and key in set(test.keys)
-    found = ([f for f in x.findings if f.kind != "shortcut" or f.label == "pos"] for x in (some, one))
+    found = (
+        [f for f in x.findings if f.kind != "shortcut" or f.label == "pos"] for x in (some, one)
+    )
     mine, others = ({f.kind: f for f in reversed(some_of)} for some_of in found)
     counted = {"leak", "contradiction", "imbalance"} | ({"drift"} if "by" not in options else set())
     counted |= {"unstable"} if "environments" in options else set()
     counted |= {"repeated"} if options == {"environments": "site"} else set()
-    assert counted <= mine.keys() and mine.keys() - {"labels", "alone"} == others.keys() - {"labels", "alone", "groups"}
+    assert counted <= mine.keys() and mine.keys() - {"labels", "alone"} == others.keys() - {
+        "labels",
+        "alone",
+        "groups",
+    }
     for kind in counted | {"shortcut"}:
         a, b = mine[kind], others[kind]
         # how many repeats have another label is not counted on a cluster
         headline = b.headline.partition(";")[0] if kind == "repeated" else b.headline
-        assert (a.headline, a.evidence, a.documents, a.tokens) == (headline, b.evidence, b.documents, b.tokens)
+        assert (a.headline, a.evidence, a.documents, a.tokens) == (
+            headline,
+            b.evidence,
+            b.documents,
+            b.tokens,
+        )
     assert any("are from a sample of " in note for note in some.notes) and "sample" in render(some)
     assert "search for unnamed groups" in some.notes[-1]
     if some.settings.thorough:
@@ -709,38 +863,59 @@ def test_of_many_documents_only_texts_are_those_of_a_sample(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
-    "stages", [("reading", "copies", "training", "sample"), ("vocabulary", "agreement and findings", "learning curve")]
+    "stages",
+    [
+        ("reading", "copies", "training", "sample"),
+        ("vocabulary", "agreement and findings", "learning curve"),
+    ],
 )
 def test_an_audit_survives_the_death_of_workers(
-    client: Any, here: InProcess, stages: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Any,
+    here: InProcess,
+    stages: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of a sample, so that all numbers of the findings come from the workers."""
     many_rows().write_parquet(tmp_path / "a.parquet")
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
     monkeypatch.setattr("tokensieve.model.partitions.SAMPLE", 250)
     settings = Settings(text="text", label="label", split="part", baseline=False)
-    undisturbed, kill = audit(str(tmp_path / "a.parquet"), settings, client=here), Killer(client, *stages)
+    undisturbed, kill = (
+        audit(str(tmp_path / "a.parquet"), settings, client=here),
+        Killer(client, *stages),
+    )
     found = audit(str(tmp_path / "a.parquet"), settings, progress=kill, client=client)
     kill.check(len(stages))
     for one in (found, undisturbed):
         one.seconds.clear()
     pages = [render(one).encode() for one in (found, undisturbed)]
     assert pages[0] == pages[1] and found.to_dict() == undisturbed.to_dict()
-    assert found.finding_rows().equals(undisturbed.finding_rows()) and found.tokens.equals(undisturbed.tokens)
+    assert found.finding_rows().equals(undisturbed.finding_rows()) and found.tokens.equals(
+        undisturbed.tokens
+    )
     assert found.label_issues.equals(undisturbed.label_issues)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_an_audit_from_the_command_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_audit_from_the_command_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("joblib.cpu_count", lambda: 2)
     planted_rows().write_csv(tmp_path / "a.csv")
     options = ("audit", "a.csv", "--text", "text", "--label", "label", "--no-pictures")
-    status, out, said = run(*options, "--cluster", "local", "--fail-on", "leak=0", "--split", "part", "--out", "there")
+    status, out, said = run(
+        *options, "--cluster", "local", "--fail-on", "leak=0", "--split", "part", "--out", "there"
+    )
     assert status == 3 and "dashboard: http" in out + said
-    page, summary = ((tmp_path / "there" / name).read_text() for name in ("report.html", "summary.json"))
+    page, summary = (
+        (tmp_path / "there" / name).read_text() for name in ("report.html", "summary.json")
+    )
     for text in (page, summary):
-        assert "not computed on a cluster: the learning curve" in text.replace("Not computed", "not computed")
+        assert "not computed on a cluster: the learning curve" in text.replace(
+            "Not computed", "not computed"
+        )
     assert "9/10" in page and json.loads(summary)["findings"]["leak"] == 1
     assert run("explain", "there", "a great film")[0] == 0
     status, _, said = run(*options, "--label", "part", "--cluster", "local", "--out", "nowhere")
@@ -752,5 +927,11 @@ def test_an_audit_of_a_dask_bag(here: InProcess) -> None:
     import dask.bag
 
     rows = list(planted_rows().select("text", "label").iter_rows())
-    found = audit(dask.bag.from_sequence(rows, npartitions=3), Settings(baseline=False, thorough=False), client=here)
-    assert found.name == "the partitions" and "shortcut" in {finding.kind for finding in found.findings}
+    found = audit(
+        dask.bag.from_sequence(rows, npartitions=3),
+        Settings(baseline=False, thorough=False),
+        client=here,
+    )
+    assert found.name == "the partitions" and "shortcut" in {
+        finding.kind for finding in found.findings
+    }

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-import tokensieve.model.embeddings as module
+import tokensieve.theory.embeddings as module
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
 from tokensieve.model.attention import accuracy, answers, loss_and_slope
-from tokensieve.model.embeddings import (
+from tokensieve.text.counts import Counts
+from tokensieve.theory.embeddings import (
     Start,
     TrainingSettings,
     embedding_gradient,
     initialise,
     train_embeddings,
 )
-from tokensieve.text.counts import Counts
 from tokensieve.theory.generators import independent_tokens
 from tokensieve.theory.one_step import one_step
 
@@ -34,7 +34,9 @@ N, TYPES, D = 30, 12, 6
 def documents(classes: int = 2, seed: int = 0) -> Counts:
     rng = np.random.default_rng(seed)
     matrix = rng.integers(0, 4, (N, TYPES)) * rng.integers(0, 2, (N, TYPES))
-    return Counts.from_matrix(matrix, rng.integers(0, classes, N).tolist(), [str(k) for k in range(classes)])
+    return Counts.from_matrix(
+        matrix, rng.integers(0, classes, N).tolist(), [str(k) for k in range(classes)]
+    )
 
 
 def evaluate(counts: Counts, u: Any, w: Any) -> tuple[float, float]:
@@ -66,7 +68,11 @@ def in_torch(counts: Counts, start: Start, how: TrainingSettings) -> tuple[Any, 
             X = E[torch.tensor(np.repeat(np.arange(TYPES), dense[k]))]  # T × d
             f = torch.softmax(X @ p, 0) @ X @ v
             y = int(counts.labels[k])
-            single = torch.log1p(torch.exp(-(2 * y - 1) * f)) if v.ndim == 1 else -torch.log_softmax(f, 0)[y]
+            single = (
+                torch.log1p(torch.exp(-(2 * y - 1) * f))
+                if v.ndim == 1
+                else -torch.log_softmax(f, 0)[y]
+            )
             loss = loss + single / len(rows)
         loss.backward()
         optimizer.step()
@@ -94,7 +100,9 @@ def test_every_step_is_pytorchs(case: dict[str, Any], classes: int, steps: int) 
     counts = counts.rows(counts.lengths > 0)
     assert counts.n_documents == N, "every document needs a token in the literal model"
     ours = train_embeddings(counts, start, how)
-    for name, mine, theirs in zip("Epv", (ours.E, ours.p, ours.v), in_torch(counts, start, how), strict=True):
+    for name, mine, theirs in zip(
+        "Epv", (ours.E, ours.p, ours.v), in_torch(counts, start, how), strict=True
+    ):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11, err_msg=name)
         moved = not np.array_equal(mine, getattr(start, name))
         assert moved == (name not in how.frozen)
@@ -125,7 +133,9 @@ def test_gradient_is_the_slope_of_the_loss(seed: int, classes: int) -> None:
 
     slope = (loss(1e-5) - loss(-1e-5)) / 2e-5
     found = embedding_gradient(counts, start)[1]
-    assert sum(float((g * move).sum()) for g, move in zip(found, way, strict=True)) == pytest.approx(slope, abs=1e-7)
+    assert sum(
+        float((g * move).sum()) for g, move in zip(found, way, strict=True)
+    ) == pytest.approx(slope, abs=1e-7)
 
 
 def test_gradient_into_memory_that_is_there() -> None:
@@ -139,7 +149,9 @@ def test_gradient_into_memory_that_is_there() -> None:
     np.testing.assert_allclose(single.E, found.E, atol=1e-6)
     whole = Start(np.ones((TYPES, D), np.int64), start.p, start.v)
     same = Start(np.ones((TYPES, D)), start.p, start.v)
-    assert np.array_equal(embedding_gradient(counts, whole)[1].E, embedding_gradient(counts, same)[1].E)
+    assert np.array_equal(
+        embedding_gradient(counts, whole)[1].E, embedding_gradient(counts, same)[1].E
+    )
     for wrong in (np.empty((TYPES, D), np.float32), np.empty((D, TYPES)), np.empty((D, TYPES)).T):
         with pytest.raises(InputError, match="C order"):
             embedding_gradient(counts, start, wrong)
@@ -150,7 +162,9 @@ def test_one_step_of_descent_is_the_theorys_step() -> None:
     start = initialise(40, 64, seed=4)
     how = TrainingSettings("gd", eta, 1, frozen=("p", "v"), dtype="float64")
     np.testing.assert_allclose(
-        train_embeddings(counts, start, how).E, one_step(counts, *start, eta).embeddings(), atol=1e-13
+        train_embeddings(counts, start, how).E,
+        one_step(counts, *start, eta).embeddings(),
+        atol=1e-13,
     )
 
 
@@ -162,11 +176,15 @@ def test_float32_stays_near_float64() -> None:
     ]
     assert runs[0].E.dtype == np.float32
     np.testing.assert_allclose(runs[0].E, runs[1].E, atol=2e-3)
-    np.testing.assert_allclose(runs[0].trajectory["train_loss"], runs[1].trajectory["train_loss"], rtol=1e-3)
+    np.testing.assert_allclose(
+        runs[0].trajectory["train_loss"], runs[1].trajectory["train_loss"], rtol=1e-3
+    )
 
 
 @pytest.mark.parametrize("optimizer", ["gd", "adam"])
-def test_same_bits_for_any_number_of_threads(optimizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_same_bits_for_any_number_of_threads(
+    optimizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (counts, _), start = independent_tokens(200, 300, 12, 100, seed=7), initialise(300, 400, seed=8)
     how = TrainingSettings(optimizer, 0.05, 12, batch_size=50, frozen=())
     runs = []
@@ -207,12 +225,17 @@ def test_turned_labels_turn_the_values() -> None:
 def test_trajectory_says_what_the_tables_give() -> None:
     counts, test = documents(), documents(seed=9)
     run = train_embeddings(
-        counts, begin(), TrainingSettings(steps=7, record_every=3, dtype="float64"), {"validation": test}
+        counts,
+        begin(),
+        TrainingSettings(steps=7, record_every=3, dtype="float64"),
+        {"validation": test},
     )
     assert run.steps.tolist() == run.trajectory["step"].to_list() == [0, 3, 6, 7]
     for row, u, w in zip(run.trajectory.to_dicts(), run.scores, run.values, strict=True):
         assert evaluate(counts, u, w) == pytest.approx((row["train_loss"], row["train_accuracy"]))
-        assert evaluate(test, u, w) == pytest.approx((row["validation_loss"], row["validation_accuracy"]))
+        assert evaluate(test, u, w) == pytest.approx(
+            (row["validation_loss"], row["validation_accuracy"])
+        )
     np.testing.assert_allclose(run.E @ run.p, run.scores[-1], atol=1e-12)
     np.testing.assert_allclose(run.E @ run.v, run.values[-1][:, 0], atol=1e-12)
     assert run.trajectory["validation_loss"][run.best()] == run.trajectory["validation_loss"].min()
@@ -254,7 +277,9 @@ def test_resumed_to_the_same_bits(
     assert whole.trajectory.equals(resumed.trajectory)
 
 
-def test_checkpoints_of_other_runs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_of_other_runs_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
     file, how = tmp_path / "state.safetensors", TrainingSettings(steps=3)
     counts, start = documents(), begin()
@@ -310,10 +335,14 @@ def test_inputs_that_do_not_fit() -> None:
     with pytest.raises(InputError, match="the test documents have different token types"):
         train_embeddings(counts, start, how, {"test": documents(3)})
     with pytest.raises(InputError, match="overflowed at step"):
-        train_embeddings(counts, start, TrainingSettings("gd", 1e200, 5, frozen=(), dtype="float64"))
+        train_embeddings(
+            counts, start, TrainingSettings("gd", 1e200, 5, frozen=(), dtype="float64")
+        )
 
 
-@pytest.mark.parametrize("change", ["state", "deep", "shape", "missing", "extra", "byte", "list", "not a list"])
+@pytest.mark.parametrize(
+    "change", ["state", "deep", "shape", "missing", "extra", "byte", "list", "not a list"]
+)
 def test_a_checkpoint_of_other_content_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:

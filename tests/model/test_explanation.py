@@ -18,7 +18,20 @@ from calls import costly, fast_first
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.explanation import SINK
 
-WORDS = ["good", "bad", "not", "film", "don't", "the", "straße", "日本語", "οδος", "i̇stanbul", "👍🏽", "🇩🇪"]
+WORDS = [
+    "good",
+    "bad",
+    "not",
+    "film",
+    "don't",
+    "the",
+    "straße",
+    "日本語",
+    "οδος",
+    "i̇stanbul",
+    "👍🏽",
+    "🇩🇪",
+]
 NASTY = [
     "",
     " ",
@@ -35,16 +48,18 @@ NASTY = [
     "🇩🇪🇫",
     "unseen",
 ]
-texts_strategy = st.lists(st.one_of(st.sampled_from(WORDS + NASTY + [" "] * 10), st.text(max_size=4)), max_size=15).map(
-    "".join
-)
+texts_strategy = st.lists(
+    st.one_of(st.sampled_from(WORDS + NASTY + [" "] * 10), st.text(max_size=4)), max_size=15
+).map("".join)
 KINDS = ["bigrams", "words", "pieces", "three classes"]
 
 
 def training(classes: int) -> tuple[list[str], list[int]]:
     rng = np.random.default_rng(0)
     labels = (np.arange(60) % classes).tolist()
-    return [" ".join(rng.choice(WORDS, 12)) + [" bad", " good", " film"][y] * 2 for y in labels], labels
+    return [
+        " ".join(rng.choice(WORDS, 12)) + [" bad", " good", " film"][y] * 2 for y in labels
+    ], labels
 
 
 @cache
@@ -56,7 +71,8 @@ def model(kind: str) -> AttentionClassifier:
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         tokenizer.train_from_iterator(
-            texts, trainers.BpeTrainer(vocab_size=290, initial_alphabet=alphabet, show_progress=False)
+            texts,
+            trainers.BpeTrainer(vocab_size=290, initial_alphabet=alphabet, show_progress=False),
         )
     ngrams = 2 if kind == "bigrams" else 1
     return AttentionClassifier(ngrams, min_documents=1, tokenizer=tokenizer).fit(texts, labels)
@@ -76,7 +92,9 @@ def test_pieces_join_to_the_text_and_add_up_to_the_answer(kind: str, text: str) 
         if matrix.nnz:
             found = trained.explain([text], label)[0]
             sink = found.table.row(by_predicate=pl.col("token") == SINK, named=True)
-            assert sum(f for _, f, _, _ in cut) == pytest.approx(found.answer - sink["contribution"], abs=1e-10)
+            assert sum(f for _, f, _, _ in cut) == pytest.approx(
+                found.answer - sink["contribution"], abs=1e-10
+            )
             assert sum(q for _, _, q, _ in cut) == pytest.approx(1.0 - sink["attention"], abs=1e-10)
         else:
             assert all(row[1:] == (0.0, 0.0, 0.0) for row in cut)
@@ -100,7 +118,18 @@ def test_each_occurrence_has_its_share_and_an_n_gram_is_shared_by_its_words() ->
                     expected[j][0] += q * trained.values_[tokens.index(run), 0]
                     expected[j][1] += q
     cut = trained.trained_.pieces("Not good -- NOT unseen good!")
-    assert [piece for piece, *_ in cut] == ["Not", " ", "good", " -- ", "NOT", " ", "unseen", " ", "good", "!"]
+    assert [piece for piece, *_ in cut] == [
+        "Not",
+        " ",
+        "good",
+        " -- ",
+        "NOT",
+        " ",
+        "unseen",
+        " ",
+        "good",
+        "!",
+    ]
     assert "not good" in counts
     for (_, f, q, value), (wanted_f, wanted_q), word in zip(cut[::2], expected, words, strict=True):
         assert (f, q) == (pytest.approx(wanted_f, abs=1e-12), pytest.approx(wanted_q, abs=1e-12))

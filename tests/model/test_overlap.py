@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tokensieve.arrays import Ints
 from tokensieve.model.fit import FEW, OVERLAP, RATES, _families, _held_out, fit, refit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.counts import Counts
 
 
 def spans(sentences: int, seed: int = 0, words: int = 8, each: int = 5) -> tuple[Counts, Ints]:
@@ -19,9 +20,16 @@ def spans(sentences: int, seed: int = 0, words: int = 8, each: int = 5) -> tuple
     rng = np.random.default_rng(seed)
     rows, of = [], []
     for i in range(sentences):
-        sentence = np.where(rng.random(words) < 0.7, 50 + words * i + np.arange(words), rng.integers(0, 50, words))
-        cuts = [(0, words)] + [(start, start + words // 2) for start in rng.integers(0, words // 2, each)]
-        rows += [np.bincount(sentence[start:end], minlength=50 + words * sentences) for start, end in cuts]
+        sentence = np.where(
+            rng.random(words) < 0.7, 50 + words * i + np.arange(words), rng.integers(0, 50, words)
+        )
+        cuts = [(0, words)] + [
+            (start, start + words // 2) for start in rng.integers(0, words // 2, each)
+        ]
+        rows += [
+            np.bincount(sentence[start:end], minlength=50 + words * sentences)
+            for start, end in cuts
+        ]
         of += [i] * len(cuts)
     found = np.array(of)
     return Counts.from_matrix(np.array(rows), rng.integers(2, size=sentences)[found]), found
@@ -44,10 +52,14 @@ def by_brute_force(held: list[set[int]]) -> list[set[int]]:
 @given(held=st.lists(st.sets(st.integers(0, 11), min_size=1), min_size=4, max_size=12))
 def test_families_are_those_of_brute_force(held: list[set[int]]) -> None:
     matrix = np.array([[s in one for s in range(12)] for one in held], dtype=int)
-    counts = Counts.from_matrix(np.vstack([matrix, matrix]), [0, 1] * len(held))  # every document twice
+    counts = Counts.from_matrix(
+        np.vstack([matrix, matrix]), [0, 1] * len(held)
+    )  # every document twice
     expected = by_brute_force([*held, *held])
     found = _families(counts)
-    many = sum(len(family) > 1 for family in expected) > OVERLAP * sum(bool(family) for family in expected)
+    many = sum(len(family) > 1 for family in expected) > OVERLAP * sum(
+        bool(family) for family in expected
+    )
     if found is None:
         heads = {min(family): counts.labels[min(family)] for family in expected if family}
         assert not many or np.bincount(list(heads.values()), minlength=2).min() < 2
@@ -80,7 +92,9 @@ def test_documents_of_their_own_are_divided_as_ever() -> None:
 def test_spans_do_not_give_away_what_is_held_out() -> None:
     """The labels of sentences are chance, so that the loss on others is about log 2 and not near zero."""
     model = fit(spans(500)[0], TrainSettings(min_documents=1))
-    assert model.validation[:, 1].min() > 0.6  # below 0.02 where spans of the same sentences are learned from
+    assert (
+        model.validation[:, 1].min() > 0.6
+    )  # below 0.02 where spans of the same sentences are learned from
 
 
 def test_refits_take_the_step_size_that_was_chosen() -> None:
@@ -91,7 +105,10 @@ def test_refits_take_the_step_size_that_was_chosen() -> None:
     slow = replace(model, score_rate=settings.score_rate / 10)
     asked = replace(settings, score_rate=settings.score_rate / 10)
     n = counts.n_documents
-    kept, wanted = refit(counts, slow, n, settings), refit(counts, replace(slow, score_rate=None), n, asked)
+    kept, wanted = (
+        refit(counts, slow, n, settings),
+        refit(counts, replace(slow, score_rate=None), n, asked),
+    )
     np.testing.assert_array_equal(kept.scores, wanted.scores)
     other = refit(counts, replace(slow, score_rate=settings.score_rate), n, settings)
     assert not np.array_equal(kept.scores, other.scores)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls import later
+from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.demo import demo_pairs
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
@@ -16,9 +17,9 @@ from tokensieve.model.explanation import compare
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.storage import model_files, read_model
+from tokensieve.read.pairs import read_pairs
 from tokensieve.task.tasks import Preferences, train_corpus
-from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.pairs import read_pairs
+from tokensieve.text.counts import Counts
 
 torch = later("torch")
 
@@ -91,7 +92,8 @@ def test_swapping_the_sides_turns_the_margin_and_moving_all_values_does_nothing(
     u, w = np.append(u, 0.5), np.vstack([w, [[0.0]]])
     swapped = counts.matrix[np.arange(12).reshape(-1, 2)[:, ::-1].ravel()]
     here, there, moved = (
-        answers(*of)[:, 0] for of in ((counts.matrix, u, w), (swapped, u, w), (counts.matrix, u, w + 3.0))
+        answers(*of)[:, 0]
+        for of in ((counts.matrix, u, w), (swapped, u, w), (counts.matrix, u, w + 3.0))
     )
     m = here[::2] - here[1::2]
     assert np.allclose(there[::2] - there[1::2], -m, atol=1e-12)
@@ -119,9 +121,13 @@ def test_training_finds_the_planted_type_and_gives_the_same_bits() -> None:
 
 def test_without_a_signal_probabilities_are_nearly_even() -> None:
     rng = np.random.default_rng(0)
-    counts = Counts.from_matrix(rng.poisson(0.7, (600, 30)) * 1.0, np.tile([1, 0], 300), ("rejected", "chosen"))
+    counts = Counts.from_matrix(
+        rng.poisson(0.7, (600, 30)) * 1.0, np.tile([1, 0], 300), ("rejected", "chosen")
+    )
     model = fit(counts, units=np.arange(300), pairs=True)
-    m = model.margins(Counts.from_matrix(rng.poisson(0.7, (600, 30)) * 1.0, np.tile([1, 0], 300)).matrix)
+    m = model.margins(
+        Counts.from_matrix(rng.poisson(0.7, (600, 30)) * 1.0, np.tile([1, 0], 300)).matrix
+    )
     assert float(np.logaddexp(0, -m).mean()) < np.log(2) + 0.02
 
 
@@ -137,7 +143,9 @@ def test_a_handful_of_pairs_is_learned_without_choosing(n: int) -> None:
 def test_a_model_of_pairs_is_saved_as_one_and_compares_two_texts(tmp_path: object) -> None:
     from pathlib import Path
 
-    learned = train_corpus(read_pairs(demo_pairs(300), pairs=("chosen", "rejected")), TrainSettings())
+    learned = train_corpus(
+        read_pairs(demo_pairs(300), pairs=("chosen", "rejected")), TrainSettings()
+    )
     folder = Path(str(tmp_path))
     for name, content in model_files(learned.model).items():
         (folder / name).write_bytes(content)
@@ -153,7 +161,9 @@ def test_a_model_of_pairs_is_saved_as_one_and_compares_two_texts(tmp_path: objec
     assert found.probability > 0.5
     import polars as pl
 
-    rows = model.answer_pairs(pl.Series([first, second, ""]), pl.Series([second, first, "x"]), ("a", "b"))
+    rows = model.answer_pairs(
+        pl.Series([first, second, ""]), pl.Series([second, first, "x"]), ("a", "b")
+    )
     assert rows["preferred"].to_list() == ["a", "b", None]
     assert rows["probability"][0] == pytest.approx(1 - rows["probability"][1])
     assert rows["answer"][0] == found.answer

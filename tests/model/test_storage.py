@@ -36,7 +36,11 @@ UNSEEN = [
 SURROGATE = "\ud800 good"
 MARKS = [" bad", " good", " film"]
 KINDS = ["words", "bigrams", "trigrams", "pieces", "int", "bool", "three classes", "formatting"]
-NAMES: dict[str, list[Any]] = {"int": [3, 7], "bool": [False, True], "three classes": ["a", "b\t<b>", "ü"]}
+NAMES: dict[str, list[Any]] = {
+    "int": [3, 7],
+    "bool": [False, True],
+    "three classes": ["a", "b\t<b>", "ü"],
+}
 
 JAVASCRIPT = r"""
 const fs = require("fs");
@@ -73,7 +77,9 @@ def training(kind: str) -> tuple[list[str], list[Any]]:
     rng = np.random.default_rng(1)
     names = NAMES.get(kind, ["neg", "pos"])
     labels = np.arange(45) % len(names)
-    return [" ".join(rng.choice(WORDS, 10)) + MARKS[y] * 2 for y in labels], [names[y] for y in labels]
+    return [" ".join(rng.choice(WORDS, 10)) + MARKS[y] * 2 for y in labels], [
+        names[y] for y in labels
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +91,13 @@ def trained() -> dict[str, AttentionClassifier]:
         if kind == "pieces":
             tokenizer = Pieces(models.BPE())
             tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-            tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=120, show_progress=False))
+            tokenizer.train_from_iterator(
+                texts, trainers.BpeTrainer(vocab_size=120, show_progress=False)
+            )
         ngrams = {"bigrams": 2, "trigrams": 3, "three classes": 2}.get(kind, 1)
-        model = AttentionClassifier(ngrams, min_documents=2, tokenizer=tokenizer, formatting=kind == "formatting")
+        model = AttentionClassifier(
+            ngrams, min_documents=2, tokenizer=tokenizer, formatting=kind == "formatting"
+        )
         if kind == "formatting":
             texts = [text + ["...", "  !", "\n- 1", ""][i % 4] for i, text in enumerate(texts)]
         found[kind] = model.fit(texts, labels)
@@ -101,7 +111,9 @@ def save(model: AttentionClassifier, folder: Path) -> Path:
     return folder
 
 
-def test_save_writes_what_the_command_reads(trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+def test_save_writes_what_the_command_reads(
+    trained: dict[str, AttentionClassifier], tmp_path: Path
+) -> None:
     model = trained[KINDS[0]]
     written = model.save(tmp_path / "saved")
     assert {path.name: path.read_bytes() for path in written} == model_files(model)
@@ -119,11 +131,17 @@ def same(loaded: AttentionClassifier, model: AttentionClassifier, texts: list[st
     assert loaded.tokens_.tolist() == model.tokens_.tolist()
     for one, other in zip(loaded.explain(texts), model.explain(texts), strict=True):
         assert one.table.equals(other.table)
-        assert (one.unknown, one.answer, one.predicted) == (other.unknown, other.answer, other.predicted)
+        assert (one.unknown, one.answer, one.predicted) == (
+            other.unknown,
+            other.answer,
+            other.predicted,
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_model_comes_back_bit_for_bit(kind: str, trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+def test_a_model_comes_back_bit_for_bit(
+    kind: str, trained: dict[str, AttentionClassifier], tmp_path: Path
+) -> None:
     model, folder = trained[kind], save(trained[kind], tmp_path / "model")
     texts = [*training(kind)[0], *UNSEEN, SURROGATE]
     loaded = load_model(folder)
@@ -155,7 +173,9 @@ def test_a_clone_of_what_was_loaded_learns_the_same_model(tmp_path: Path) -> Non
     }
     model = AttentionClassifier(**settings).fit(texts, labels)
     loaded = load_model(save(model, tmp_path))
-    assert loaded.get_params() == settings | {"class_weight": None}  # weights are no part of a model
+    assert loaded.get_params() == settings | {
+        "class_weight": None
+    }  # weights are no part of a model
     same(clone(loaded).fit(texts, labels), model, [*texts, *UNSEEN])
 
 
@@ -195,7 +215,9 @@ def test_a_flipped_bit_in_the_numbers_is_refused(
     refused(folder, NUMBERS, "altered")
 
 
-def test_missing_and_foreign_files_are_refused(trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+def test_missing_and_foreign_files_are_refused(
+    trained: dict[str, AttentionClassifier], tmp_path: Path
+) -> None:
     refused(tmp_path / "nowhere", "no model", DESCRIPTION)
     (tmp_path / "file.txt").write_text("hello")
     refused(tmp_path / "file.txt", "no model")
@@ -209,22 +231,32 @@ def test_missing_and_foreign_files_are_refused(trained: dict[str, AttentionClass
     refused(second, "cannot be read")
 
 
-@pytest.mark.parametrize("content", [b"[]", b"[1, 2]", b"null", b'"text"', b"{}", b'{"kind": "other", "format": 1}'])
-def test_other_json_is_refused(content: bytes, trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content", [b"[]", b"[1, 2]", b"null", b'"text"', b"{}", b'{"kind": "other", "format": 1}']
+)
+def test_other_json_is_refused(
+    content: bytes, trained: dict[str, AttentionClassifier], tmp_path: Path
+) -> None:
     folder = save(trained["words"], tmp_path)
     (folder / DESCRIPTION).write_bytes(content)
     refused(folder, "does not describe a tokensieve model")
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", b"\xff\xfe\x00", b"\x80\x04K\x01.", b"[" * 100_000])
-def test_what_is_not_json_is_refused(content: bytes, trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content", [b"", b"hello", b"\xff\xfe\x00", b"\x80\x04K\x01.", b"[" * 100_000]
+)
+def test_what_is_not_json_is_refused(
+    content: bytes, trained: dict[str, AttentionClassifier], tmp_path: Path
+) -> None:
     folder = save(trained["words"], tmp_path)
     (folder / DESCRIPTION).write_bytes(content)
     refused(folder, DESCRIPTION, "damaged")
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, "2", None])
-def test_another_format_is_refused(number: Any, trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+def test_another_format_is_refused(
+    number: Any, trained: dict[str, AttentionClassifier], tmp_path: Path
+) -> None:
     folder = save(trained["words"], tmp_path)
     description = json.loads((folder / DESCRIPTION).read_bytes()) | {"format": number}
     (folder / DESCRIPTION).write_text(json.dumps(description))
@@ -285,20 +317,32 @@ def run_table(model: dict[str, Any], text: str) -> list[float]:
     plain = re.sub(r"(?i)<br\s*/?>", " ", text) if settings["line_breaks"] else text
     words = re.findall(r"\w+(?:'\w+)*", plain.lower() if settings["lowercase"] else plain, re.ASCII)
     index = {token: s for s, token in enumerate(model["tokens"])}
-    runs = [" ".join(words[i : i + n]) for n in range(1, model["ngrams"] + 1) for i in range(len(words) - n + 1)]
+    runs = [
+        " ".join(words[i : i + n])
+        for n in range(1, model["ngrams"] + 1)
+        for i in range(len(words) - n + 1)
+    ]
     weights = {
         index[run]: count * math.exp(model["scores"][index[run]])
         for run, count in Counter(runs).items()
         if run in index
     }
     end = text[-200:].rstrip()[-8:]
-    for s, feature in enumerate(model["formatting"], len(model["tokens"]) - len(model["formatting"])):
+    for s, feature in enumerate(
+        model["formatting"], len(model["tokens"]) - len(model["formatting"])
+    ):
         if "words" in feature:
             least, below = feature["words"]
             holds = least <= len(text.split()) < (below or math.inf)
         else:
             pattern = feature["pattern"]
-            for ours, ascii_ in (("Ll", "a-z"), ("Lu", "A-Z"), ("L", "a-zA-Z"), ("N", "0-9"), ("M", "")):
+            for ours, ascii_ in (
+                ("Ll", "a-z"),
+                ("Lu", "A-Z"),
+                ("L", "a-zA-Z"),
+                ("N", "0-9"),
+                ("M", ""),
+            ):
                 inside = rf"(\[[^\]]*)\\p\{{{ours}\}}"  # within brackets first
                 while re.search(inside, pattern):
                     pattern = re.sub(inside, rf"\g<1>{ascii_}", pattern)
@@ -312,20 +356,36 @@ def run_table(model: dict[str, Any], text: str) -> list[float]:
     sink = 0.0 if model["sink"] is None else math.exp(model["sink"])
     total = math.fsum(weights.values()) + sink
     return [
-        math.fsum(x / total * model["values"][s][k] for s, x in weights.items()) + sink / total * prior
+        math.fsum(x / total * model["values"][s][k] for s, x in weights.items())
+        + sink / total * prior
         for k, prior in enumerate(model["prior"])
     ]
 
 
-@pytest.mark.parametrize("kind", ["words", "bigrams", "trigrams", "int", "three classes", "formatting"])
-def test_the_table_runs_in_plain_python(kind: str, trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kind", ["words", "bigrams", "trigrams", "int", "three classes", "formatting"]
+)
+def test_the_table_runs_in_plain_python(
+    kind: str, trained: dict[str, AttentionClassifier], tmp_path: Path
+) -> None:
     portable = json.loads((save(trained[kind], tmp_path) / TABLE).read_text(encoding="utf-8"))
     rng = np.random.default_rng(2)
-    ascii_words = [word for word in WORDS if word.isascii()] + ["unseen", "<br />", "GOOD,", "'bad'", "--"]
-    texts = [" ".join(rng.choice(ascii_words, rng.integers(0, 20))) for _ in range(40)] + ["", "nothing"]
+    ascii_words = [word for word in WORDS if word.isascii()] + [
+        "unseen",
+        "<br />",
+        "GOOD,",
+        "'bad'",
+        "--",
+    ]
+    texts = [" ".join(rng.choice(ascii_words, rng.integers(0, 20))) for _ in range(40)] + [
+        "",
+        "nothing",
+    ]
     texts += ["good...", "bad  !", "film\n- 1", "Good "]
     expected = trained[kind].decision_function(texts).reshape(len(texts), -1)
-    np.testing.assert_allclose([run_table(portable, text) for text in texts], expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        [run_table(portable, text) for text in texts], expected, rtol=0, atol=1e-9
+    )
     assert portable["classes"] == trained[kind].classes_.tolist()
 
 
@@ -355,12 +415,16 @@ def test_the_table_runs_in_javascript_on_unicode_text(
     (folder / "texts.json").write_text(json.dumps(texts))
     (folder / "run.js").write_text(JAVASCRIPT, encoding="utf-8")
     command = ["node", str(folder / "run.js"), str(folder / TABLE), str(folder / "texts.json")]
-    found = json.loads(subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout)
+    found = json.loads(
+        subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout
+    )
     expected = trained[kind].decision_function(texts).reshape(len(texts), -1)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
-def test_an_altered_description_is_refused(trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+def test_an_altered_description_is_refused(
+    trained: dict[str, AttentionClassifier], tmp_path: Path
+) -> None:
     folder = save(trained["bigrams"], tmp_path)
     description = json.loads((folder / "model.json").read_bytes())
     description["classes"] = description["classes"][::-1]

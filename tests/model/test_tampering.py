@@ -110,7 +110,9 @@ def test_no_part_of_the_description_is_believed(name: str, tmp_path: Path) -> No
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=5), inside, max_size=3),
+    lambda inside: (
+        st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=5), inside, max_size=3)
+    ),
     max_leaves=5,
 )
 
@@ -130,7 +132,8 @@ def test_anything_in_the_place_of_a_part_is_read_or_refused(name: str, value: An
 
 
 @pytest.mark.parametrize(
-    "name", ["classes", "steps", "sink", "words", "settings", "tokenizer", "kind", "format", "sha256"]
+    "name",
+    ["classes", "steps", "sink", "words", "settings", "tokenizer", "kind", "format", "sha256"],
 )
 def test_no_part_may_be_missing(name: str, tmp_path: Path) -> None:
     description = json.loads(files()[DESCRIPTION])
@@ -159,7 +162,19 @@ def spoiled(array: np.ndarray, how: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "how", ["nan", "inf", "huge", "empty", "shorter", "longer", "another axis", "float32", "whole", "scalar"]
+    "how",
+    [
+        "nan",
+        "inf",
+        "huge",
+        "empty",
+        "shorter",
+        "longer",
+        "another axis",
+        "float32",
+        "whole",
+        "scalar",
+    ],
 )
 @pytest.mark.parametrize("name", ["scores", "values", "prior", "grams2"])
 def test_no_array_is_believed(name: str, how: str, tmp_path: Path) -> None:
@@ -182,7 +197,12 @@ def test_n_grams_lead_to_words(change: str, tmp_path: Path) -> None:
 def test_arrays_too_many_and_too_few(tmp_path: Path) -> None:
     numbers = safetensors.numpy.load(files()[NUMBERS])
     for name in numbers:
-        refused(write(tmp_path, numbers={other: array for other, array in numbers.items() if other != name}))
+        refused(
+            write(
+                tmp_path,
+                numbers={other: array for other, array in numbers.items() if other != name},
+            )
+        )
     for name in ("grams4", "grams02", "more"):
         refused(write(tmp_path, numbers=numbers | {name: numbers["grams2"]}))
 
@@ -220,12 +240,18 @@ def test_nothing_but_regular_files_of_the_folder_is_read(
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(name)
     else:
-        path.symlink_to({"device": Path("/dev/zero"), "link": outside, "dangling": tmp_path / "nothing"}[kind])
+        path.symlink_to(
+            {"device": Path("/dev/zero"), "link": outside, "dangling": tmp_path / "nothing"}[kind]
+        )
     refused(folder)
 
 
-@pytest.mark.parametrize("path", ["/dev/zero", "nowhere", "x" * 5000, "a\0b", "", "/dev/null/model"])
-def test_paths_that_are_no_folder(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "path", ["/dev/zero", "nowhere", "x" * 5000, "a\0b", "", "/dev/null/model"]
+)
+def test_paths_that_are_no_folder(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as caught:
         load_model(path)

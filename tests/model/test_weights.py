@@ -21,7 +21,7 @@ from tokensieve.model.adam import Schedule, train
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.fit import best_scale, fit, initial_table, prior_of
 from tokensieve.model.settings import TrainSettings
-from tokensieve.text.corpus import read_corpus
+from tokensieve.read.corpus import read_corpus
 from tokensieve.text.counts import Counts
 
 
@@ -44,7 +44,9 @@ def same_bits(a: Any, b: Any) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 1000), classes=st.integers(2, 3))
-def test_from_one_start_integer_weights_train_like_repeated_documents(seed: int, classes: int) -> None:
+def test_from_one_start_integer_weights_train_like_repeated_documents(
+    seed: int, classes: int
+) -> None:
     """Full batches, so that both gradients are one sum in another order: 60 steps agree to 1e-6."""
     counts = made(24, classes, seed)
     times = np.random.default_rng(seed).integers(1, 5, 24)
@@ -69,7 +71,9 @@ def test_sums_medians_and_scales_count_weights_like_repeated_documents(seed: int
     many, weighted = repeated(counts, times), replace(counts, weights=times.astype(float))
     np.testing.assert_array_equal(weighted.weighted_present[0], many.present)
     np.testing.assert_array_equal(weighted.weighted_present[1], many.class_sizes)
-    still = TrainSettings(score_rate=0.0, validation_share=0.0)  # the sink stays at the log of the median length
+    still = TrainSettings(
+        score_rate=0.0, validation_share=0.0
+    )  # the sink stays at the log of the median length
     assert fit(weighted, still).sink == fit(many, still).sink == np.log(np.median(many.lengths))
     f, prior = rng.normal(size=(30, 3)), np.zeros(3)
     f[np.arange(30), counts.labels] += 0.5
@@ -107,7 +111,9 @@ def test_documents_of_weight_zero_are_as_good_as_not_there() -> None:
     kept = np.flatnonzero(weights)
     one = fit(replace(counts, weights=weights))
     same_bits(one, fit(replace(counts.rows(kept), weights=weights[kept])))
-    np.testing.assert_allclose(one.scores, fit(replace(counts, weights=4 * weights)).scores, rtol=1e-12)
+    np.testing.assert_allclose(
+        one.scores, fit(replace(counts, weights=4 * weights)).scores, rtol=1e-12
+    )
 
 
 @pytest.mark.slow
@@ -118,12 +124,18 @@ def test_balanced_is_the_weight_that_scikit_learn_computes() -> None:
     weight = compute_sample_weight("balanced", y)
     sizes = rare.class_sizes
     np.testing.assert_allclose(weight, (len(y) / (2 * sizes))[rare.labels])
-    plain, balanced = AttentionClassifier().fit(X, y), AttentionClassifier(class_weight="balanced").fit(X, y)
+    plain, balanced = (
+        AttentionClassifier().fit(X, y),
+        AttentionClassifier(class_weight="balanced").fit(X, y),
+    )
     by_hand = AttentionClassifier().fit(X, y, sample_weight=weight)
     same_bits(balanced.trained_, by_hand.trained_)
     named = AttentionClassifier(class_weight={"no": 1.0, "yes": sizes[0] / sizes[1]}).fit(X, y)
     np.testing.assert_allclose(named.scores_, by_hand.scores_, atol=1e-6)
-    assert plain.prior_[0] == pytest.approx(np.log(sizes[1] / sizes[0])) and abs(balanced.prior_[0]) < 1e-12
+    assert (
+        plain.prior_[0] == pytest.approx(np.log(sizes[1] / sizes[0]))
+        and abs(balanced.prior_[0]) < 1e-12
+    )
     nothing = np.zeros((1, X.shape[1]))
     assert balanced.predict_proba(nothing)[0, 1] == pytest.approx(0.5)
     assert plain.predict_proba(nothing)[0, 1] == pytest.approx(sizes[1] / len(y))
@@ -132,7 +144,10 @@ def test_balanced_is_the_weight_that_scikit_learn_computes() -> None:
 @pytest.mark.slow
 def test_weights_of_texts_and_of_their_counts_are_the_same() -> None:
     counts = made(60, 2)
-    texts = [" ".join(np.repeat([f"w{s}" for s in range(25)], row.astype(int))) for row in counts.matrix.toarray()]
+    texts = [
+        " ".join(np.repeat([f"w{s}" for s in range(25)], row.astype(int)))
+        for row in counts.matrix.toarray()
+    ]
     weights = np.random.default_rng(2).uniform(0.1, 3, 60)
     of_texts = AttentionClassifier(class_weight="balanced").fit(texts, counts.labels, weights)
     matrix, _ = of_texts.counts_of(texts)
@@ -157,14 +172,19 @@ def test_weights_of_texts_and_of_their_counts_are_the_same() -> None:
 def test_bad_weights_get_one_clear_line(weights: list[Any], problem: str) -> None:
     counts = made(40, 2)
     with pytest.raises(InputError, match=problem) as caught:
-        AttentionClassifier().fit(counts.matrix, np.array(["a", "b"])[counts.labels], sample_weight=weights)
+        AttentionClassifier().fit(
+            counts.matrix, np.array(["a", "b"])[counts.labels], sample_weight=weights
+        )
     assert "\n" not in str(caught.value)
 
 
 def frame(n: int = 120) -> pl.DataFrame:
     rng = np.random.default_rng(4)
     labels = np.arange(n) % 2
-    texts = [f"{rng.choice(['fine', 'good'] if y else ['poor', 'bad'])} word{rng.integers(9)} thing" for y in labels]
+    texts = [
+        f"{rng.choice(['fine', 'good'] if y else ['poor', 'bad'])} word{rng.integers(9)} thing"
+        for y in labels
+    ]
     return pl.DataFrame(
         {
             "text": texts,
@@ -189,7 +209,9 @@ def test_a_column_and_numbers_weigh_alike_and_follow_their_documents() -> None:
     np.testing.assert_array_equal(np.asarray(again.weights), train)
     assert split.test is not None and split.test.weights is None
     dropped = read_corpus(data, text="text", label="label", duplicates="drop", sample_weight="w")
-    np.testing.assert_array_equal(np.asarray(dropped.weights), data["w"].to_numpy()[dropped.rows - 1])
+    np.testing.assert_array_equal(
+        np.asarray(dropped.weights), data["w"].to_numpy()[dropped.rows - 1]
+    )
     streamed = read_corpus(data, text="text", label="label", stream=True, sample_weight="w")
     np.testing.assert_array_equal(np.asarray(streamed.weights), data["w"])
 
@@ -197,7 +219,11 @@ def test_a_column_and_numbers_weigh_alike_and_follow_their_documents() -> None:
 @pytest.mark.slow
 def test_an_audit_weighs_the_model_and_counts_documents_elsewhere() -> None:
     data = frame(240)
-    how: dict[str, Any] = {"text": "text", "label": "label", "settings": Settings(thorough=False, baseline=False)}
+    how: dict[str, Any] = {
+        "text": "text",
+        "label": "label",
+        "settings": Settings(thorough=False, baseline=False),
+    }
     plain = tokensieve.audit(data, **how)
     ones = tokensieve.audit(data, **how, sample_weight=np.full(240, 3.0))
     weighed = tokensieve.audit(data, **how, sample_weight="w")
@@ -217,22 +243,40 @@ def test_an_audit_weighs_the_model_and_counts_documents_elsewhere() -> None:
         ("-2", "-2 in row 3: a weight is a number from 0 to 1e100"),
     ],
 )
-def test_a_bad_weight_is_named_with_its_row(value: str, problem: str, tmp_path: Path, run: Run) -> None:
+def test_a_bad_weight_is_named_with_its_row(
+    value: str, problem: str, tmp_path: Path, run: Run
+) -> None:
     data = frame().with_columns(pl.col("w").cast(pl.String))
     data[2, "w"] = value
     data.write_csv(tmp_path / "d.csv")
     code, _, err = run(
-        "train", str(tmp_path / "d.csv"), "--label", "label", "--weight", "w", "--out", str(tmp_path / "m")
+        "train",
+        str(tmp_path / "d.csv"),
+        "--label",
+        "label",
+        "--weight",
+        "w",
+        "--out",
+        str(tmp_path / "m"),
     )
     assert (code, err.count("\n")) == (2, 1) and problem in err and "(--weight)" in err
     with pytest.raises(InputError, match="in row 3"):
         read_corpus(tmp_path / "d.csv", label="label", sample_weight="w")
 
 
-def test_the_option_goes_into_the_summary_and_is_refused_for_pairs(tmp_path: Path, run: Run) -> None:
+def test_the_option_goes_into_the_summary_and_is_refused_for_pairs(
+    tmp_path: Path, run: Run
+) -> None:
     frame().write_csv(tmp_path / "d.csv")
     code, _, err = run(
-        "train", str(tmp_path / "d.csv"), "--weight", "w", "--out", str(tmp_path / "m"), "--label", "label"
+        "train",
+        str(tmp_path / "d.csv"),
+        "--weight",
+        "w",
+        "--out",
+        str(tmp_path / "m"),
+        "--label",
+        "label",
     )
     assert code == 0, err
     assert '"weight": "w"' in (tmp_path / "m" / "summary.json").read_text()

@@ -15,18 +15,20 @@ from tokensieve.auditing.findings import Excerpt, Finding
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
-from tokensieve.blocks import Passage
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import Share
 from tokensieve.model.attention import Model
+from tokensieve.read.corpus import read_corpus
+from tokensieve.report.blocks import Passage
 from tokensieve.report.pictures.audit import CATEGORIES
 from tokensieve.task.tasks import CorpusModel, Labels
-from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import CountedCorpus, TokenStream, Vocabulary
 
 
-def token_rows(names: list[str], label: str, quadrants: list[str], rng: np.random.Generator) -> pl.DataFrame:
+def token_rows(
+    names: list[str], label: str, quadrants: list[str], rng: np.random.Generator
+) -> pl.DataFrame:
     n = len(names)
     count = rng.integers(5, 5000, n)
     difference = rng.integers(-count, count + 1)
@@ -61,9 +63,17 @@ def token_rows(names: list[str], label: str, quadrants: list[str], rng: np.rando
 
 
 def passage(names: list[str], predicted: str, label: str, repeats: int = 1) -> Passage:
-    pieces = [(name, c) for name, c in zip(names, np.linspace(-1, 2, len(names)).tolist(), strict=True)]
+    pieces = [
+        (name, c) for name, c in zip(names, np.linspace(-1, 2, len(names)).tolist(), strict=True)
+    ]
     spaced = tuple(piece for pair in ((p, (" ", 0.0)) for p in pieces) for piece in pair) * repeats
-    return Passage(spaced, shown(label, 30), 7, f"predicted {shown(predicted, 30)} with probability 75.0%", "bad")
+    return Passage(
+        spaced,
+        shown(label, 30),
+        7,
+        f"predicted {shown(predicted, 30)} with probability 75.0%",
+        "bad",
+    )
 
 
 def made_model(names: list[str], classes: tuple[str, ...], tokens: pl.DataFrame) -> Model:
@@ -72,19 +82,48 @@ def made_model(names: list[str], classes: tuple[str, ...], tokens: pl.DataFrame)
     values = tokens["value"].to_numpy().reshape(len(classes), len(names)).T
     values = np.ascontiguousarray(values[:, 1:] if len(classes) == 2 else values)
     scores = tokens["score"].to_numpy()[: len(names)]
-    return Model(np.asarray(classes), scores, values, np.zeros(values.shape[1]), vocabulary.tokens, vocabulary)
+    return Model(
+        np.asarray(classes),
+        scores,
+        values,
+        np.zeros(values.shape[1]),
+        vocabulary.tokens,
+        vocabulary,
+    )
 
 
 def made_finding(names: list[str], classes: tuple[str, ...]) -> Finding:
     """A shortcut of the first three names, with two lines of text."""
-    lines = tuple(Excerpt(i + 1, classes[0], f"before {names[i]} ", names[i], f" after {names[i]}") for i in range(2))
-    evidence = {name: Share.count(n, 1200) for name, n in (("documents", 90), ("decides", 1100), ("class", 300))}
+    lines = tuple(
+        Excerpt(i + 1, classes[0], f"before {names[i]} ", names[i], f" after {names[i]}")
+        for i in range(2)
+    )
+    evidence = {
+        name: Share.count(n, 1200)
+        for name, n in (("documents", 90), ("decides", 1100), ("class", 300))
+    }
     label = classes[0]
-    about = {"title": "Shortcut", "headline": f"“{names[0][:40]}” appears in 7.5% of documents", "action": "Mask it."}
-    return Finding("shortcut", 0.06, label, tuple(names[:3]), ("number",), evidence, 90, examples=lines, **about)
+    about = {
+        "title": "Shortcut",
+        "headline": f"“{names[0][:40]}” appears in 7.5% of documents",
+        "action": "Mask it.",
+    }
+    return Finding(
+        "shortcut",
+        0.06,
+        label,
+        tuple(names[:3]),
+        ("number",),
+        evidence,
+        90,
+        examples=lines,
+        **about,
+    )
 
 
-def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, repeats: int = 1) -> Audit:
+def make_audit(
+    names: list[str], classes: tuple[str, ...], examples: int = 2, repeats: int = 1
+) -> Audit:
     rng = np.random.default_rng(0)
     quadrants = rng.choice(list(QUADRANTS), len(names)).tolist()
     tokens = pl.concat([token_rows(names, label, quadrants, rng) for label in classes])
@@ -95,7 +134,11 @@ def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, re
         learned=made_learned(model, names, classes, texts, heads),
         settings=Settings(ngrams=2, min_documents=5, seed=3),
         tokens=tokens,
-        attention_share=dict(zip(QUADRANTS, [(0.3, 0.1), (0.1, 0.3), (0.3, 0.2), (0.2, 0.3), (0.1, 0.1)], strict=True)),
+        attention_share=dict(
+            zip(
+                QUADRANTS, [(0.3, 0.1), (0.1, 0.3), (0.3, 0.2), (0.2, 0.3), (0.1, 0.1)], strict=True
+            )
+        ),
         findings=(made_finding(names, classes),),
         honest_accuracy=(Share.count(325, 400), Share.count(300, 400)),
         neutral=dict.fromkeys(classes, 0.0),
@@ -125,25 +168,35 @@ def changed(audit: Audit, **values: Any) -> Audit:
     return made
 
 
-def made_learned(model: Model, names: list[str], classes: tuple[str, ...], texts: list[str], heads: int) -> CorpusModel:
+def made_learned(
+    model: Model, names: list[str], classes: tuple[str, ...], texts: list[str], heads: int
+) -> CorpusModel:
     """Documents of no words, 1,200 for training and 400 for testing."""
     parts = []
     for n in (1200, 400):
         labels = np.arange(n, dtype=np.int64) % len(classes)
         made = [texts[i] if i < len(texts) else "x" for i in range(n)]
         corpus = read_corpus(
-            pl.DataFrame({"text": made, "label": [str(i) for i in labels]}), text="text", label="label"
+            pl.DataFrame({"text": made, "label": [str(i) for i in labels]}),
+            text="text",
+            label="label",
         )
         corpus = replace(corpus, classes=classes, name="reviews.csv")
         matrix = sp.csr_array((n, len(names)), dtype=np.float64)
         assert model.vocabulary is not None
         words = TokenStream(np.zeros(n, np.int32), np.arange(n + 1), ["x"])
-        parts.append(CountedCorpus(matrix, model.vocabulary, np.zeros(n, dtype=np.int64), words, corpus))
+        parts.append(
+            CountedCorpus(matrix, model.vocabulary, np.zeros(n, dtype=np.int64), words, corpus)
+        )
     notes = ["12 duplicate documents were kept once"]
-    return CorpusModel(model, parts[0], parts[1], np.zeros((400, heads)), notes, Settings(), Labels())
+    return CorpusModel(
+        model, parts[0], parts[1], np.zeros((400, heads)), notes, Settings(), Labels()
+    )
 
 
 def reviews(n: int = 1000, seed: int = 0, ngrams: int = 2) -> Audit:
     made = demo_reviews(n, seed)
-    corpus = read_corpus((made.texts.to_list(), ["negative" if y == 0 else "positive" for y in made.labels]))
+    corpus = read_corpus(
+        (made.texts.to_list(), ["negative" if y == 0 else "positive" for y in made.labels])
+    )
     return audit(replace(corpus, name="reviews"), Settings(ngrams=ngrams, baseline=False))

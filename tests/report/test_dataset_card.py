@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from calls import Run
 from reviews import write_reviews
 from tokensieve import Settings, audit, dataset_card
-from tokensieve.blocks import Report, Text
+from tokensieve.report.blocks import Report, Text
 from tokensieve.report.markdown import markdown
 
 HOSTILE = "[x](http://evil) ![i](//e) <b onclick=1> | `c` **b** # h\n\n## evil www.evil.org @you &lt; $x$ ~~s~~ \u202e"
@@ -22,11 +22,17 @@ MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 def text(content: str) -> str:
     """A paragraph of a report with this text."""
-    return markdown(Report("", "title", "verdict", (Text(content),))).partition("**verdict**")[2].strip("\n")
+    return (
+        markdown(Report("", "title", "verdict", (Text(content),)))
+        .partition("**verdict**")[2]
+        .strip("\n")
+    )
 
 
 @settings(derandomize=True, deadline=None)
-@given(st.text(st.sampled_from("[]()<>!*_`#|~\\&;:/.@ab \n\t1-+=\"'") | st.characters(), max_size=30))
+@given(
+    st.text(st.sampled_from("[]()<>!*_`#|~\\&;:/.@ab \n\t1-+=\"'") | st.characters(), max_size=30)
+)
 def test_text_of_the_data_stays_text(content: str) -> None:
     tokens = MARKDOWN.parse(f"- item: {text(content)}.")
     inline = [token for token in tokens if token.type == "inline"]
@@ -50,8 +56,15 @@ def test_the_card_of_a_hostile_data_set() -> None:
     card = dataset_card(found)
     tokens = MARKDOWN.parse(card)
     headings = [t.content for before, t in pairwise(tokens) if before.type == "heading_open"]
-    assert headings == ["Tokens that give the label away", "Findings", "Strongest predictors of each class", "Notes"]
-    kinds = {child.type for token in tokens if token.type == "inline" for child in token.children or []}
+    assert headings == [
+        "Tokens that give the label away",
+        "Findings",
+        "Strongest predictors of each class",
+        "Notes",
+    ]
+    kinds = {
+        child.type for token in tokens if token.type == "inline" for child in token.children or []
+    }
     assert kinds <= {"text", "text_special", "strong_open", "strong_close", "softbreak"}
     assert "html_block" not in {token.type for token in tokens} and "\u202e" not in card
     rows = [line for line in card.splitlines() if line.startswith("| ")]

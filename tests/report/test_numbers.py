@@ -42,7 +42,13 @@ def test_written_by_the_page(tmp_path: Path) -> None:
         pytest.skip("node is not installed")
     special = {math.inf: "Infinity"}
     calls = [
-        [name, [("NaN" if x != x else special.get(x, x)) if isinstance(x, float) else x for x in arguments]]
+        [
+            name,
+            [
+                ("NaN" if x != x else special.get(x, x)) if isinstance(x, float) else x
+                for x in arguments
+            ],
+        ]
         for name, arguments, _ in CASES
     ]
     script = (FOLDER / "format.js").read_text(encoding="utf-8") + (

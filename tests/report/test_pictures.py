@@ -12,7 +12,7 @@ from made import make_audit
 
 from pages import check_specifications, pictures_in
 from tokensieve import pictures
-from tokensieve.blocks import Picture
+from tokensieve.report.blocks import Picture
 from tokensieve.report.pictures import draw, specification, themed
 from tokensieve.report.pictures.audit import EXTREMES, bins_of, sample_with_extremes
 
@@ -27,12 +27,20 @@ def test_bin_means_against_a_loop() -> None:
         low, high = -1 + i / 10, -0.9 + i / 10
         inside = y[(x >= low - 1e-12) & ((x < high - 1e-12) | (i == 19))]
         if len(inside):
-            expected[round(low + 0.05, 6)] = (inside.mean(), inside.mean() - inside.std(), inside.mean() + inside.std())
+            expected[round(low + 0.05, 6)] = (
+                inside.mean(),
+                inside.mean() - inside.std(),
+                inside.mean() + inside.std(),
+            )
     assert [round(c, 6) for c in found["x"]] == list(expected)
-    assert found.select("mean", "low", "high").to_numpy() == pytest.approx(np.array(list(expected.values())))
+    assert found.select("mean", "low", "high").to_numpy() == pytest.approx(
+        np.array(list(expected.values()))
+    )
     assert found["types"].sum() == 400
     gap = bins_of(pl.DataFrame({"x": [-0.9, -0.85, 0.35, 0.45], "y": [1.0] * 4}), "x", "y")
-    assert gap["run"].n_unique() == 2 and gap["run"][0] != gap["run"][-1] == gap["run"][-2]  # the line is broken there
+    assert (
+        gap["run"].n_unique() == 2 and gap["run"][0] != gap["run"][-1] == gap["run"][-2]
+    )  # the line is broken there
 
 
 def test_a_broken_line_is_dotted_between_its_parts_and_a_picture_of_one_class_says_which() -> None:
@@ -69,18 +77,36 @@ def test_names_on_the_map_are_of_strong_predictors_and_the_caption_explains_ever
     """They were of common words, whose effect is large however little one of them tells."""
     audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
     [value] = [picture for picture in pictures_in(audit) if picture.name == "value"]
-    common = {"token": "of", "documents": 100_000, "posterior_difference": 0.1, "effect": 1.0, "value": 0.1}
+    common = {
+        "token": "of",
+        "documents": 100_000,
+        "posterior_difference": 0.1,
+        "effect": 1.0,
+        "value": 0.1,
+    }
     common |= {"posterior_low": 0.09, "posterior_high": 0.11}
-    told = {"token": "⟨starts with a symbol⟩", "documents": 5000, "posterior_difference": 0.9, "value": 8.0}
+    told = {
+        "token": "⟨starts with a symbol⟩",
+        "documents": 5000,
+        "posterior_difference": 0.9,
+        "value": 8.0,
+    }
     told |= {"posterior_low": 0.88, "posterior_high": 0.92}
     rows = value.data["tokens"]
     more = [rows.row(0, named=True) | row for row in (common, told)]
     tokens = pl.concat([rows, pl.DataFrame(more, schema=rows.schema)])
     names = [
-        row["text"] for row in specification(replace(value, data=value.data | {"tokens": tokens}))["datasets"]["names"]
+        row["text"]
+        for row in specification(replace(value, data=value.data | {"tokens": tokens}))["datasets"][
+            "names"
+        ]
     ]
     assert names[0] == "⟨starts with a symbol⟩" and "of" not in names[:5]
-    for words in ("mean over all token types", "grey band", "dashed line is where a token spread evenly"):
+    for words in (
+        "mean over all token types",
+        "grey band",
+        "dashed line is where a token spread evenly",
+    ):
         assert words in value.caption
 
 
@@ -114,7 +140,9 @@ def test_the_page_holds_circles_where_vega_draws_them() -> None:
     plain = draw([value])["value"]["svg"].decode()
     slim = themed(plain.encode())
     moved = r'translate\(([-0-9.]+),([-0-9.]+)\)" d="M[0-9.]+,0A[^"]*" fill="#[0-9a-f]+" stroke-width="2" opacity'
-    circle = r'<circle cx="([-0-9.]+)" cy="([-0-9.]+)" r="[0-9.]+" fill="#[0-9a-f]+" opacity="0.5"/>'
+    circle = (
+        r'<circle cx="([-0-9.]+)" cy="([-0-9.]+)" r="[0-9.]+" fill="#[0-9a-f]+" opacity="0.5"/>'
+    )
     places, circles = re.findall(moved, plain), re.findall(circle, slim)
     assert len(circles) == len(places) == 40
     for one, other in zip(places, circles, strict=True):
@@ -122,24 +150,56 @@ def test_the_page_holds_circles_where_vega_draws_them() -> None:
 
 
 def test_names_lie_beside_each_other_and_inside_the_picture() -> None:
-    lines = pl.DataFrame({"token": list("abcdef"), "before": [0.0] * 6, "after": [1.0, 1.01, 1.02, 1.03, 5.0, 9.0]})
-    data = {"changes": lines.with_columns(kind=pl.lit("new")), "names": ("x", "y"), "axis": "effect"}
+    lines = pl.DataFrame(
+        {"token": list("abcdef"), "before": [0.0] * 6, "after": [1.0, 1.01, 1.02, 1.03, 5.0, 9.0]}
+    )
+    data = {
+        "changes": lines.with_columns(kind=pl.lit("new")),
+        "names": ("x", "y"),
+        "axis": "effect",
+    }
     ends = specification(Picture("compare", "audit-slopes", data, "t"))["datasets"]["ends"]
     places = np.asarray([row["at"] for row in ends])
-    assert np.diff(places).min() > 0.49 and abs(places[:4].mean() - 1.015) < 1e-6  # of 8/16, centred on their lines
+    assert (
+        np.diff(places).min() > 0.49 and abs(places[:4].mean() - 1.015) < 1e-6
+    )  # of 8/16, centred on their lines
     gone = pl.DataFrame({"token": list("abc"), "before": [-1.2, 3.0, -1.1], "after": [0.0] * 3})
     ends = specification(
-        Picture("compare", "audit-slopes", data | {"changes": gone.with_columns(kind=pl.lit("gone"))}, "t")
+        Picture(
+            "compare",
+            "audit-slopes",
+            data | {"changes": gone.with_columns(kind=pl.lit("gone"))},
+            "t",
+        )
     )["datasets"]["ends"]
-    assert [row["token"] for row in sorted(ends, key=lambda row: -row["at"])] == ["b", "c", "a"]  # as their lines lie
-    stayed = pl.DataFrame({"token": list("abc"), "before": [3.0, 2.0, 2.01], "after": [0.0, 2.0, 2.01]})
-    kinds = stayed.with_columns(kind=pl.Series(["gone", "no significant change", "no significant change"]))
-    ends = specification(Picture("compare", "audit-slopes", data | {"changes": kinds}, "t"))["datasets"]["ends"]
+    assert [row["token"] for row in sorted(ends, key=lambda row: -row["at"])] == [
+        "b",
+        "c",
+        "a",
+    ]  # as their lines lie
+    stayed = pl.DataFrame(
+        {"token": list("abc"), "before": [3.0, 2.0, 2.01], "after": [0.0, 2.0, 2.01]}
+    )
+    kinds = stayed.with_columns(
+        kind=pl.Series(["gone", "no significant change", "no significant change"])
+    )
+    ends = specification(Picture("compare", "audit-slopes", data | {"changes": kinds}, "t"))[
+        "datasets"
+    ]["ends"]
     assert [(row["token"], row["at"]) for row in ends] == [
         ("a", 0.0),
         ("c", 2.01),
     ]  # an unchanged one only at its own line
-    words = [{"rank": 0, "text": "indistinguishable", "x": 1.0, "low": 0.5, "high": 2.0, "data": "no support"}]
+    words = [
+        {
+            "rank": 0,
+            "text": "indistinguishable",
+            "x": 1.0,
+            "low": 0.5,
+            "high": 2.0,
+            "data": "no support",
+        }
+    ]
     text = str(specification(Picture("use", "diagnose-use", {"words": words}, "t")))
     end = float(re.search(r"'domain': \[0, ([0-9.]+)\]", text)[1])  # type: ignore[index]
     assert 420 * (1 - 2.0 / end) > 8 * len("indistinguishable")

@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from pages import HOSTILE, Page
-from tokensieve.blocks import (
+from tokensieve.escape import shown
+from tokensieve.report.blocks import (
     Block,
     Column,
     Command,
@@ -27,7 +28,6 @@ from tokensieve.blocks import (
     Text,
     Tokens,
 )
-from tokensieve.escape import shown
 from tokensieve.report.html import page, render
 from tokensieve.report.markdown import markdown
 from tokensieve.report.pictures import draw
@@ -46,7 +46,10 @@ def blocks_with(text: str) -> tuple[Block, ...]:
         Column("Where", marks={named: "alarm"}),
         Column("Part", "cell", extra=True),
     )
-    rows = [(text, (0.4, 0.3, 0.5), 1234, (0.83, 0.79, 0.86), named, (107, 0.97)), (named, *[None] * 5)]
+    rows = [
+        (text, (0.4, 0.3, 0.5), 1234, (0.83, 0.79, 0.86), named, (107, 0.97)),
+        (named, *[None] * 5),
+    ]
     passage = Passage(((text, 0.5), (" and ", 0.0), (text, -1.0)), named, 7, named, "bad", "train")
     return (
         Text(named, "lead"),
@@ -54,14 +57,22 @@ def blocks_with(text: str) -> tuple[Block, ...]:
         Command(f"tokensieve audit '{named}'", named),
         Tokens(named, (text, named), 3),
         Section(named, (Section(named, (Text(named), Passages(named, (passage,))), level="high"),)),
-        Section(named, (Table(named, columns, rows, named, searchable=True), Terms(((named, named),)))),
+        Section(
+            named, (Table(named, columns, rows, named, searchable=True), Terms(((named, named),)))
+        ),
         Section(named, (Passages(named, (passage,), short=False),), folded=True),
     )
 
 
 def report_with(text: str) -> Report:
     named = shown(text)
-    return Report("audit", named, named, blocks_with(text), {"settings": {named: named}, "seed": 0, named: named})
+    return Report(
+        "audit",
+        named,
+        named,
+        blocks_with(text),
+        {"settings": {named: named}, "seed": 0, named: named},
+    )
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -81,7 +92,8 @@ def test_hostile_text_stays_text_on_the_page(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [*HOSTILE, "[x](http://a.b)", "![i](//x)", "`a`", "| a |", "# h", "www.evil.org", "a@b.cd"]
+    "text",
+    [*HOSTILE, "[x](http://a.b)", "![i](//x)", "`a`", "| a |", "# h", "www.evil.org", "a@b.cd"],
 )
 def test_hostile_text_stays_text_in_markdown(text: str) -> None:
     written = markdown(report_with(text))
@@ -119,7 +131,12 @@ def test_a_table_says_how_many_rows_it_leaves_out() -> None:
 
 
 def test_blocks_reach_the_media_they_are_for() -> None:
-    report = Report("audit", "t", "v", (Text("OnlyTerminal", only=("terminal",)), Text("OnlyPage", only=("html",))))
+    report = Report(
+        "audit",
+        "t",
+        "v",
+        (Text("OnlyTerminal", only=("terminal",)), Text("OnlyPage", only=("html",))),
+    )
     out = shown_in_terminal(report)
     assert "OnlyTerminal" in out
     assert "OnlyPage" not in out
@@ -151,7 +168,9 @@ def test_a_failure_to_draw_costs_the_pictures_only(
     assert "could not be drawn" in html
     assert "a description" in html
     [line] = caplog.messages
-    assert line.startswith("the pictures are missing, everything else is complete: its process ended with status 1")
+    assert line.startswith(
+        "the pictures are missing, everything else is complete: its process ended with status 1"
+    )
 
 
 def test_pages_are_functions_of_their_report() -> None:

@@ -18,16 +18,28 @@ from made import changed, make_audit
 from pages import Page, pictures_in
 from tokensieve import render
 from tokensieve.auditing.result import Audit
-from tokensieve.blocks import Command, Picture, Report, Section, Text
 from tokensieve.escape import named, shown
+from tokensieve.report.blocks import Command, Picture, Report, Section, Text
 from tokensieve.report.html import SCRIPTS, page
 from tokensieve.report.live import FOLDER
 from tokensieve.report.pictures import specification
 from tokensieve.report.terminal import show
 
 HOSTILE = [
-    *("<script>alert(1)</script>", "</style><b>bold</b>", "</title></head>", "{{7*7}}", "{% raw %}"),
-    *("=cmd()", "a\"b'c`", "tab\there\nand\rthere", "nul\x00bell\x07esc\x1b", "<img src=x onerror=alert(1)>"),
+    *(
+        "<script>alert(1)</script>",
+        "</style><b>bold</b>",
+        "</title></head>",
+        "{{7*7}}",
+        "{% raw %}",
+    ),
+    *(
+        "=cmd()",
+        "a\"b'c`",
+        "tab\there\nand\rthere",
+        "nul\x00bell\x07esc\x1b",
+        "<img src=x onerror=alert(1)>",
+    ),
     *(
         "javascript:alert(1)",
         "&lt;already&gt; &amp; &#60;",
@@ -60,8 +72,12 @@ class VisiblePage(Page):
 
 
 def page_script() -> str:
-    inside = "\n".join((FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS.split())
-    return (FOLDER.parent / "page.js").read_text(encoding="utf-8") + f'(() => {{\n"use strict";\n{inside}}})();\n'
+    inside = "\n".join(
+        (FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS.split()
+    )
+    return (FOLDER.parent / "page.js").read_text(
+        encoding="utf-8"
+    ) + f'(() => {{\n"use strict";\n{inside}}})();\n'
 
 
 def without_pictures(audit: Audit) -> str:
@@ -93,7 +109,9 @@ def test_hostile_text_is_there_as_text(hostile: tuple[Audit, str]) -> None:
     scripts = re.findall("<script([^>]*)>(.*?)</script>", hostile[1], re.DOTALL)
     assert [head for head, _ in scripts][-1] == "" and scripts[-1][1] == page_script()
     for head, block in scripts[:-1]:
-        assert re.fullmatch(' type="text/plain" id="block-[a-z]+"', head) and re.fullmatch("[A-Za-z0-9+/]+=*", block)
+        assert re.fullmatch(' type="text/plain" id="block-[a-z]+"', head) and re.fullmatch(
+            "[A-Za-z0-9+/]+=*", block
+        )
     names = {name for _, attributes in page.elements for name in attributes}
     assert not [name for name in names if name.startswith("on")]
 
@@ -104,17 +122,34 @@ def test_page_holds_no_character_that_html_forbids(hostile: tuple[Audit, str]) -
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]", html)
 
 
-def test_page_asks_for_nothing(hostile: tuple[Audit, str], plain_page: tuple[Audit, VisiblePage]) -> None:
+def test_page_asks_for_nothing(
+    hostile: tuple[Audit, str], plain_page: tuple[Audit, VisiblePage]
+) -> None:
     for read in (VisiblePage(hostile[1]), plain_page[1]):
-        sources = [a[key] for _, a in read.elements for key in ("src", "href", "srcset", "action", "data") if key in a]
+        sources = [
+            a[key]
+            for _, a in read.elements
+            for key in ("src", "href", "srcset", "action", "data")
+            if key in a
+        ]
         assert sources
-        assert all(source and source.startswith(("data:image/svg+xml;base64,", "#")) for source in sources)
-        policies = [a["content"] for _, a in read.elements if a.get("http-equiv") == "Content-Security-Policy"]
+        assert all(
+            source and source.startswith(("data:image/svg+xml;base64,", "#")) for source in sources
+        )
+        policies = [
+            a["content"]
+            for _, a in read.elements
+            if a.get("http-equiv") == "Content-Security-Policy"
+        ]
         rules = dict(rule.strip().split(" ", 1) for rule in str(policies[0]).split(";"))
-        assert rules["default-src"] == "'none'" and rules["img-src"] == "data:" and len(policies) == 1
+        assert (
+            rules["default-src"] == "'none'" and rules["img-src"] == "data:" and len(policies) == 1
+        )
         hashes = {sha256(text.encode()).digest() for text in (page_script(),)}
         assert {base64.b64decode(rule[8:-1]) for rule in rules["script-src"].split()} == hashes
-        assert set(rules) == {*"default-src script-src style-src style-src-attr img-src base-uri form-action".split()}
+        assert set(rules) == {
+            *"default-src script-src style-src style-src-attr img-src base-uri form-action".split()
+        }
         assert not [a for _, a in read.elements if "url(" in str(a.get("style", ""))]
     style = re.search("<style>(.*?)</style>", hostile[1], re.DOTALL)
     assert style and "url(" not in style[1] and "@import" not in style[1]
@@ -126,18 +161,41 @@ def test_pictures_in_the_page_are_well_formed_and_inert(hostile: tuple[Audit, st
     for source in sources:
         root = ElementTree.fromstring(base64.b64decode(source.partition(",")[2]))
         tags = {element.tag.rpartition("}")[2] for element in root.iter()}
-        assert tags <= {"svg", "style", "rect", "g", "path", "circle", "line", "text", "defs", "clipPath", "tspan"}
-        assert not [name for element in root.iter() for name in element.attrib if name.endswith(("href", "onclick"))]
+        assert tags <= {
+            "svg",
+            "style",
+            "rect",
+            "g",
+            "path",
+            "circle",
+            "line",
+            "text",
+            "defs",
+            "clipPath",
+            "tspan",
+        }
+        assert not [
+            name
+            for element in root.iter()
+            for name in element.attrib
+            if name.endswith(("href", "onclick"))
+        ]
 
 
-def test_every_page_element_that_needs_a_name_has_one(plain_page: tuple[Audit, VisiblePage]) -> None:
+def test_every_page_element_that_needs_a_name_has_one(
+    plain_page: tuple[Audit, VisiblePage],
+) -> None:
     elements = plain_page[1].elements
     tags = [tag for tag, _ in elements]
     assert tags.count("h1") == 1
     assert tags.count("caption") <= tags.count("table")
     assert all("scope" in a for tag, a in elements if tag == "th")
     assert all(a.get("alt") for tag, a in elements if tag == "img")
-    assert all(a.get("aria-label") or a.get("aria-labelledby") for _, a in elements if a.get("role") == "region")
+    assert all(
+        a.get("aria-label") or a.get("aria-labelledby")
+        for _, a in elements
+        if a.get("role") == "region"
+    )
     ids = [a["id"] for _, a in elements if "id" in a]
     assert len(ids) == len(set(ids))
     assert {str(a["href"])[1:] for tag, a in elements if tag == "a"} <= set(ids)
@@ -204,7 +262,9 @@ def test_invisible_tokens_are_named() -> None:
 def test_numbers_that_are_missing_do_not_break_the_page() -> None:
     audit = make_audit([f"t{i}" for i in range(30)], ("bad", "good"))
     holes = audit.tokens.with_columns(
-        posterior_difference=pl.when(pl.col("documents") % 2 == 0).then(float("nan")).otherwise("posterior_difference"),
+        posterior_difference=pl.when(pl.col("documents") % 2 == 0)
+        .then(float("nan"))
+        .otherwise("posterior_difference"),
         q_value=pl.lit(float("nan")),
     )
     page = VisiblePage(render(changed(audit, tokens=holes, baseline_accuracy=None)))
@@ -231,7 +291,9 @@ def test_empty_audit_still_gives_a_page() -> None:
 @pytest.mark.parametrize(("types", "classes", "seconds"), [(200_000, 2, 8.0), (1_500, 50, 10.0)])
 def test_page_stays_under_five_megabytes(types: int, classes: int, seconds: float) -> None:
     names = [f"{i} " + "<'&\">" * 30 for i in range(types)]
-    audit = make_audit(names, tuple(f"{i} " + "&" * 90 for i in range(classes)), examples=30, repeats=60)
+    audit = make_audit(
+        names, tuple(f"{i} " + "&" * 90 for i in range(classes)), examples=30, repeats=60
+    )
     start = time.process_time()
     html = render(audit)
     assert time.process_time() - start < seconds
@@ -241,7 +303,9 @@ def test_page_stays_under_five_megabytes(types: int, classes: int, seconds: floa
 def test_the_first_finding_names_its_tokens_in_the_terminal(
     plain_page: tuple[Audit, VisiblePage], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    finding = replace(plain_page[0].findings[0], details=("9 of 10 training documents containing it are bad",))
+    finding = replace(
+        plain_page[0].findings[0], details=("9 of 10 training documents containing it are bad",)
+    )
     show(changed(plain_page[0], findings=(finding,)).report())
     assert "“token0”, “token1” and “token2”: 9 of 10" in " ".join(capsys.readouterr().out.split())
 
@@ -250,21 +314,31 @@ def test_settings_leave_out_what_was_not_given(plain_page: tuple[Audit, VisibleP
     assert ">None<" not in without_pictures(plain_page[0])
 
 
-def test_every_first_screen_has_a_picture_and_the_next_step(plain_page: tuple[Audit, VisiblePage]) -> None:
+def test_every_first_screen_has_a_picture_and_the_next_step(
+    plain_page: tuple[Audit, VisiblePage],
+) -> None:
     shortcut = plain_page[0].findings[0]
-    leak = replace(shortcut, kind="leak", tokens=(), action="Keep each text on one side of the split.")
+    leak = replace(
+        shortcut, kind="leak", tokens=(), action="Keep each text on one side of the split."
+    )
     for findings, marked in (((), ()), ((leak,), ()), ((leak, shortcut), ())):
         blocks = changed(plain_page[0], findings=findings).report().blocks
         screen = blocks[: next(i for i, block in enumerate(blocks) if isinstance(block, Section))]
         assert [block.data["marked"] for block in screen if isinstance(block, Picture)] == [marked]
         said = [block.text for block in screen if isinstance(block, Text)]
         assert (leak.action in said) == bool(findings)
-        assert any(isinstance(block, Command) for block in screen) or any("Next, " in text for text in said)
+        assert any(isinstance(block, Command) for block in screen) or any(
+            "Next, " in text for text in said
+        )
 
 
 def test_names_of_classes_fit_on_the_picture_and_break_in_the_headline() -> None:
     name = "top_up_by_bank_transfer_charge_of_some_kind"
-    [value] = [one for one in pictures_in(make_audit(["a", "b", "c"], ("bad", name))) if one.name == "value"]
+    [value] = [
+        one
+        for one in pictures_in(make_audit(["a", "b", "c"], ("bad", name)))
+        if one.name == "value"
+    ]
     spec = specification(value)
     axes = [layer["encoding"][axis]["title"] for layer in spec["layer"][:1] for axis in "xy"]
     assert max(map(len, axes)) <= 60 and not any("characters)" in title for title in axes)
@@ -273,7 +347,12 @@ def test_names_of_classes_fit_on_the_picture_and_break_in_the_headline() -> None
 
 
 def test_options_are_code_and_links_end_with_a_word() -> None:
-    long = Section("One gradient step on the embeddings and nothing else", (Text("Add --seed 3, `a <b>`."),))
-    html = page(Report("x", "t", "v", (long, Section("Untrained embeddings (asked by X)", (Text("b"),)))), {})
+    long = Section(
+        "One gradient step on the embeddings and nothing else", (Text("Add --seed 3, `a <b>`."),)
+    )
+    html = page(
+        Report("x", "t", "v", (long, Section("Untrained embeddings (asked by X)", (Text("b"),)))),
+        {},
+    )
     assert "Add <code>--seed</code> 3, <code>a &lt;b&gt;</code>." in html
     assert ">One gradient step on the …</a>" in html and ">Untrained embeddings</a>" in html

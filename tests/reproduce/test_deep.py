@@ -20,10 +20,10 @@ from tokensieve.model.attention import gradient, loss_and_slope
 from tokensieve.text.counts import Counts
 
 if TYPE_CHECKING:
-    from tokensieve.reproduce.deep import DeepSettings, DeepTraining
+    from tokensieve.theory.experiments.deep import DeepSettings, DeepTraining
 
 torch = later("torch")
-deep = later("tokensieve.reproduce.deep")  # it imports PyTorch
+deep = later("tokensieve.theory.experiments.deep")  # it imports PyTorch
 KINDS = ("one-layer", "two-layer", "key-query", "mlp")
 
 
@@ -58,22 +58,34 @@ def planted(seed: int, classes: int = 2) -> Counts:
 
 def random_parameters(kind: str, counts: Counts, d: int, seed: int) -> dict[str, Any]:
     """Every entry random and not small, so that no term of a formula is hidden."""
-    found = deep._start(counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, deep.DeepSettings(kind, d=d))
+    found = deep._start(
+        counts.n_types,
+        1 if counts.n_classes == 2 else counts.n_classes,
+        deep.DeepSettings(kind, d=d),
+    )
     rng = np.random.default_rng(seed)
-    return {name: torch.tensor(rng.normal(size=x.shape) / d**0.25, requires_grad=True) for name, x in found.items()}
+    return {
+        name: torch.tensor(rng.normal(size=x.shape) / d**0.25, requires_grad=True)
+        for name, x in found.items()
+    }
 
 
 def token_answer(how: DeepSettings, P: dict[str, Any], tokens: list[int]) -> Any:
     """f of one document, token by token as the paper writes it: T × T attention, no counts, no types, no padding."""
     X = P["E"][tokens]
-    W1, W2 = (P[name] if how.kind == "key-query" else torch.eye(X.shape[1]).to(X) for name in ("W1", "W2"))
+    W1, W2 = (
+        P[name] if how.kind == "key-query" else torch.eye(X.shape[1]).to(X) for name in ("W1", "W2")
+    )
     Z = X
     if how.kind in ("two-layer", "key-query"):
         rows = []
         for x in X:
             shrink = how.d**-0.5 if how.scaled else 1.0
             weights = torch.exp(torch.stack([x @ W1 @ other * shrink for other in X]))
-            smooth = sum(weight * other for weight, other in zip(weights, X, strict=True)) / weights.sum()
+            smooth = (
+                sum(weight * other for weight, other in zip(weights, X, strict=True))
+                / weights.sum()
+            )
             rows.append(smooth + x if how.residual else smooth)
         Z = torch.stack(rows)
     weights = torch.exp(torch.stack([P["p"] @ W2 @ z for z in Z]))
@@ -103,7 +115,9 @@ def mean_loss(how: DeepSettings, parameters: dict[str, Any], counts: Counts) -> 
     return deep._run_batch(how, parameters, counts, np.arange(counts.n_documents), True)[0]
 
 
-def our_gradient(how: DeepSettings, P: dict[str, Any], counts: Counts) -> tuple[float, dict[str, np.ndarray]]:
+def our_gradient(
+    how: DeepSettings, P: dict[str, Any], counts: Counts
+) -> tuple[float, dict[str, np.ndarray]]:
     loss = mean_loss(how, P, counts)
     return loss, {name: x.grad.numpy().copy() for name, x in P.items()}
 
@@ -117,10 +131,14 @@ def one_chunk(how: DeepSettings, P: dict[str, Any], counts: Counts) -> np.ndarra
 
 def in_turn(*values: Any) -> list[Any]:
     """Cases (kind, value): each kind with one of the two values in the fast suite, with the other in the slow one."""
-    return fast_first([(kind, values[(i + k) % 2]) for k in range(2) for i, kind in enumerate(KINDS)], len(KINDS))
+    return fast_first(
+        [(kind, values[(i + k) % 2]) for k in range(2) for i, kind in enumerate(KINDS)], len(KINDS)
+    )
 
 
-CASES = [{"kind": kind} for kind in KINDS] + [{"kind": "key-query", "scaled": True, "residual": True}]
+CASES = [{"kind": kind} for kind in KINDS] + [
+    {"kind": "key-query", "scaled": True, "residual": True}
+]
 
 
 def test_every_kind_is_tested() -> None:
@@ -129,7 +147,9 @@ def test_every_kind_is_tested() -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_loss_and_gradients_are_those_of_the_token_sequences(case: dict[str, Any], classes: int) -> None:
+def test_loss_and_gradients_are_those_of_the_token_sequences(
+    case: dict[str, Any], classes: int
+) -> None:
     counts, how = documents(1, classes=classes), deep.DeepSettings(d=5, **case)
     P = random_parameters(how.kind, counts, d=5, seed=2)
     loss = token_loss(how, P, counts)
@@ -151,12 +171,17 @@ def test_gradients_are_those_of_finite_differences(kind: str) -> None:
         along = rng.normal(size=tuple(P[name].shape))
         ends = [P | {name: P[name].detach() + step * torch.tensor(along)} for step in (1e-6, -1e-6)]
         losses = [mean_loss(how, moved, counts) for moved in ends]
-        assert (losses[0] - losses[1]) / 2e-6 == pytest.approx((gradients[name] * along).sum(), rel=1e-6, abs=1e-9)
+        assert (losses[0] - losses[1]) / 2e-6 == pytest.approx(
+            (gradients[name] * along).sum(), rel=1e-6, abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_one_layer_is_the_exact_model(classes: int) -> None:
-    counts, how = documents(6, n=40, types=30, classes=classes, empty=0), deep.DeepSettings("one-layer", d=7)
+    counts, how = (
+        documents(6, n=40, types=30, classes=classes, empty=0),
+        deep.DeepSettings("one-layer", d=7),
+    )
     counts = counts.rows(np.diff(counts.matrix.indptr) > 0)
     P = random_parameters("one-layer", counts, d=7, seed=7)
     E, p, V = (P[name].detach().numpy() for name in ("E", "p", "v"))
@@ -181,7 +206,10 @@ def test_key_query_with_identities_is_two_layer() -> None:
 
 
 def test_the_start_has_the_stated_spread() -> None:
-    for kind, names, variance in (("key-query", ("E", "p", "W1", "W2"), 1), ("mlp", ("E", "p", "W"), 2)):
+    for kind, names, variance in (
+        ("key-query", ("E", "p", "W1", "W2"), 1),
+        ("mlp", ("E", "p", "W"), 2),
+    ):
         P = deep._start(500, 1, deep.DeepSettings(kind, d=400, dtype="float64"))
         for name in names:
             spread = (variance if name == "W" else 1) / 400
@@ -210,7 +238,9 @@ def test_score_of_key_query_is_read_through_its_second_matrix() -> None:
     mates=st.permutations(range(1, 14)),
     cut=st.integers(1, 13),
 )
-def test_padding_mates_and_order_change_nothing(kind: str, seed: int, extra: int, mates: list[int], cut: int) -> None:
+def test_padding_mates_and_order_change_nothing(
+    kind: str, seed: int, extra: int, mates: list[int], cut: int
+) -> None:
     counts = documents(seed % 50, empty=1)
     counts = counts.rows(np.diff(counts.matrix.indptr) > 0)
     P = random_parameters(kind, counts, d=5, seed=seed)
@@ -234,12 +264,14 @@ def test_padding_mates_and_order_change_nothing(kind: str, seed: int, extra: int
 
 @QUIET
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(KINDS), exponent=st.integers(0, 9))
-def test_chunks_hold_each_document_once_within_the_budget(seed: int, kind: str, exponent: int) -> None:
+def test_chunks_hold_each_document_once_within_the_budget(
+    seed: int, kind: str, exponent: int
+) -> None:
     counts = documents(seed, n=30, empty=3)
     batch = np.random.default_rng(seed).permutation(30)[:20]
     sizes = np.diff(counts.matrix.indptr)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tokensieve.reproduce.deep.CPU_BUDGET", 2**exponent)
+        patch.setattr("tokensieve.theory.experiments.deep.CPU_BUDGET", 2**exponent)
         found = deep._chunks(counts, batch, deep.DeepSettings(kind, d=4, device="cpu"))
     assert sorted(np.concatenate(found)) == sorted(k for k in batch if sizes[k])
     for chunk in found:
@@ -254,7 +286,7 @@ def test_the_size_of_chunks_changes_nothing(kind: str, monkeypatch: pytest.Monke
     P = random_parameters(kind, counts, d=5, seed=12)
     how = deep.DeepSettings(kind, d=5, device="cpu")
     loss, whole = our_gradient(how, P, counts)
-    monkeypatch.setattr("tokensieve.reproduce.deep.CPU_BUDGET", 100)
+    monkeypatch.setattr("tokensieve.theory.experiments.deep.CPU_BUDGET", 100)
     again, parts = our_gradient(how, P, counts)
     assert again == pytest.approx(loss, rel=1e-13)
     for name in whole:
@@ -262,10 +294,19 @@ def test_the_size_of_chunks_changes_nothing(kind: str, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("kind", "optimizer"), in_turn("adam", "sgd"))
-def test_full_batch_training_is_that_of_pytorch_on_token_sequences(kind: str, optimizer: str) -> None:
+def test_full_batch_training_is_that_of_pytorch_on_token_sequences(
+    kind: str, optimizer: str
+) -> None:
     counts = documents(13)
     given = deep.DeepSettings(
-        kind, d=4, epochs=4, batch_size=14, learning_rate=0.05, optimizer=optimizer, dtype="float64", seed=3
+        kind,
+        d=4,
+        epochs=4,
+        batch_size=14,
+        learning_rate=0.05,
+        optimizer=optimizer,
+        dtype="float64",
+        seed=3,
     )
     result = deep.DeepTraining.fit(counts, given)
     P = {name: x.requires_grad_() for name, x in deep._start(counts.n_types, 1, given).items()}
@@ -287,17 +328,31 @@ def test_full_batch_training_is_that_of_pytorch_on_token_sequences(kind: str, op
 def test_minibatches_are_stepped_one_after_the_other() -> None:
     counts = documents(14, n=12, empty=0)
     given = deep.DeepSettings(
-        "two-layer", d=4, epochs=2, batch_size=5, learning_rate=0.1, optimizer="sgd", dtype="float64"
+        "two-layer",
+        d=4,
+        epochs=2,
+        batch_size=5,
+        learning_rate=0.1,
+        optimizer="sgd",
+        dtype="float64",
     )
     P = deep._start(counts.n_types, 1, given)
     for epoch in range(2):
         order = np.random.default_rng([0, epoch]).permutation(12)
         for batch in (order[:5], order[5:10], order[10:]):
             leaves = {name: x.detach().requires_grad_() for name, x in P.items()}
-            grads = torch.autograd.grad(token_loss(given, leaves, counts.rows(batch)), list(leaves.values()))
-            P = {name: x.detach() - 0.1 * g for (name, x), g in zip(leaves.items(), grads, strict=True)}
+            grads = torch.autograd.grad(
+                token_loss(given, leaves, counts.rows(batch)), list(leaves.values())
+            )
+            P = {
+                name: x.detach() - 0.1 * g
+                for (name, x), g in zip(leaves.items(), grads, strict=True)
+            }
     np.testing.assert_allclose(
-        deep.DeepTraining.fit(counts, given).scores[-1], deep._tables("two-layer", P)[0], rtol=1e-9, atol=1e-12
+        deep.DeepTraining.fit(counts, given).scores[-1],
+        deep._tables("two-layer", P)[0],
+        rtol=1e-9,
+        atol=1e-12,
     )
 
 
@@ -317,7 +372,10 @@ def small(**changed: Any) -> DeepSettings:
 
 def test_the_record_of_least_validation_loss_and_early_stopping() -> None:
     counts, validation, test = (documents(seed, n=60, types=40) for seed in (17, 18, 19))
-    given, others = small(kind="one-layer", epochs=60, patience=2), {"validation": validation, "test": test}
+    given, others = (
+        small(kind="one-layer", epochs=60, patience=2),
+        {"validation": validation, "test": test},
+    )
     result = deep.DeepTraining.fit(counts, given, others)
     losses = result.trajectory["validation_loss"].to_list()
     assert len(losses) < 61
@@ -325,10 +383,14 @@ def test_the_record_of_least_validation_loss_and_early_stopping() -> None:
     for name, part in others.items():
         f = exact_answers(part.matrix, result.scores[result.best()], result.values[result.best()])
         row = result.trajectory.row(result.best(), named=True)
-        assert row[f"{name}_loss"] == pytest.approx(loss_and_slope(f, part.labels)[0].mean(), rel=1e-5)
+        assert row[f"{name}_loss"] == pytest.approx(
+            loss_and_slope(f, part.labels)[0].mean(), rel=1e-5
+        )
         assert row[f"{name}_accuracy"] == np.mean((f[:, 0] > 0) == (part.labels == 1))
     whole = deep.DeepTraining.fit(counts, replace(given, patience=None, epochs=len(losses)), others)
-    assert whole.trajectory.height == len(losses) + 1 and whole.trajectory[:-1].equals(result.trajectory)
+    assert whole.trajectory.height == len(losses) + 1 and whole.trajectory[:-1].equals(
+        result.trajectory
+    )
 
 
 @pytest.mark.slow
@@ -350,7 +412,9 @@ def test_tokens_that_decide_are_found(kind: str, classes: int) -> None:
 def test_one_seed_one_result_and_progress() -> None:
     seen: list[tuple[str, float]] = []
     counts = documents(24, n=40)
-    result = deep.DeepTraining.fit(counts, small(), progress=lambda stage, share: seen.append((stage, share)))
+    result = deep.DeepTraining.fit(
+        counts, small(), progress=lambda stage, share: seen.append((stage, share))
+    )
     shares = [share for _, share in seen]
     assert {stage for stage, _ in seen} == {"two-layer"}
     assert len(shares) == 12 and shares == sorted(shares) and shares[-1] == 1.0
@@ -375,7 +439,7 @@ def interrupted_at(share: float) -> Any:
 def test_an_interrupted_run_goes_on_to_the_same_numbers(
     kind: str, optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tokensieve.reproduce.deep.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("tokensieve.theory.experiments.deep.SAVE_SECONDS", 0.0)
     counts, others = documents(25, n=60), {"validation": documents(26, n=30)}
     given = small(kind=kind, optimizer=optimizer)
     path = tmp_path / "run.safetensors"
@@ -390,7 +454,9 @@ def test_an_interrupted_run_goes_on_to_the_same_numbers(
         with pytest.raises(InputError, match="data, settings or"):
             deep.DeepTraining.fit(counts, other, others, checkpoint=path)
     with pytest.raises(InputError, match="data, settings or"):
-        deep.DeepTraining.fit(replace(counts, labels=1 - counts.labels), given, others, checkpoint=path)
+        deep.DeepTraining.fit(
+            replace(counts, labels=1 - counts.labels), given, others, checkpoint=path
+        )
 
 
 def test_wrong_documents() -> None:
@@ -410,9 +476,9 @@ def test_training_that_diverges_is_refused() -> None:
 
 def test_without_pytorch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "tokensieve.reproduce.deep", raising=False)
+    monkeypatch.delitem(sys.modules, "tokensieve.theory.experiments.deep", raising=False)
     with pytest.raises(InputError) as caught:
-        importlib.import_module("tokensieve.reproduce.deep")
+        importlib.import_module("tokensieve.theory.experiments.deep")
     assert "pip install tokensieve[torch]" in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -422,6 +488,9 @@ def test_a_gpu_gives_the_answers_of_the_cpu(kind: str) -> None:
         pytest.skip("no GPU here")
     counts, others = documents(32, n=60), {"validation": documents(33, n=30)}
     given = small(kind=kind, dtype="float64")
-    one, other = (deep.DeepTraining.fit(counts, replace(given, device=name), others) for name in ("cpu", "cuda"))
+    one, other = (
+        deep.DeepTraining.fit(counts, replace(given, device=name), others)
+        for name in ("cpu", "cuda")
+    )
     np.testing.assert_allclose(one.scores, other.scores, atol=1e-8)
     np.testing.assert_allclose(one.values, other.values, atol=1e-8)

@@ -13,13 +13,21 @@ import pytest
 
 from calls import Run as Call
 from pages import violations
-from tokensieve.blocks import Picture
+from tokensieve.report.blocks import Picture
 from tokensieve.report.html import page
-from tokensieve.reproduce.experiment import Experiment
-from tokensieve.reproduce.measures import Measurement
-from tokensieve.reproduce.result import ExperimentResult, Reproduction, SeedRun
+from tokensieve.theory.experiments.experiment import Experiment
+from tokensieve.theory.experiments.measures import Measurement
+from tokensieve.theory.experiments.result import ExperimentResult, Reproduction, SeedRun
 
-TINY = {"d": 8, "steps": 20, "learning_rate": 0.05, "documents": 300, "n_types": 40, "length": 20, "n_irrelevant": 10}
+TINY = {
+    "d": 8,
+    "steps": 20,
+    "learning_rate": 0.05,
+    "documents": 300,
+    "n_types": 40,
+    "length": 20,
+    "n_irrelevant": 10,
+}
 
 
 @pytest.fixture
@@ -28,7 +36,10 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     real, settings = Experiment.select, {"quick": TINY, "paper": TINY}
 
     def select(*chosen: Any) -> list[Experiment]:
-        return [replace(one, settings=settings) if one.id == "synthetic" else one for one in real(*chosen)]
+        return [
+            replace(one, settings=settings) if one.id == "synthetic" else one
+            for one in real(*chosen)
+        ]
 
     monkeypatch.setattr(Experiment, "select", select)
     monkeypatch.delenv("TOKENSIEVE_DATA", raising=False)
@@ -48,11 +59,25 @@ def test_list_describes_every_experiment(run: Call, monkeypatch: pytest.MonkeyPa
 @pytest.mark.usefixtures("tiny", "undrawn")
 def test_files_terminal_and_second_run(run: Call, tmp_path: Path) -> None:
     status, out, err = run(
-        "reproduce", "synthetic", "frozen", "--out", "there", "--seed", "3", "--seeds", "2", "--jobs", "1"
+        "reproduce",
+        "synthetic",
+        "frozen",
+        "--out",
+        "there",
+        "--seed",
+        "3",
+        "--seeds",
+        "2",
+        "--jobs",
+        "1",
     )
     assert status == 0, err
-    assert "Of 2 experiments, " in out and "1 was not run" in out and "no data folder is named" in out
-    assert re.search(r"^synthetic, seed 4: (not )?every criterion met \(\d+ s\)$", err, re.MULTILINE)
+    assert (
+        "Of 2 experiments, " in out and "1 was not run" in out and "no data folder is named" in out
+    )
+    assert re.search(
+        r"^synthetic, seed 4: (not )?every criterion met \(\d+ s\)$", err, re.MULTILINE
+    )
     summary = json.loads((tmp_path / "there/summary.json").read_text())
     rows = {row["id"]: row for row in summary["experiments"]}
     assert set(rows) == {"synthetic", "frozen"} and rows["frozen"]["verdict"] == "not run"
@@ -60,24 +85,66 @@ def test_files_terminal_and_second_run(run: Call, tmp_path: Path) -> None:
         assert {"id", "claim", "paper", "ours", "verdict", "seconds"} <= set(row)
     assert summary["seed"] == 3 and rows["synthetic"]["settings"]["seed"] == 3
     names = {
-        path.relative_to(tmp_path / "there").as_posix() for path in (tmp_path / "there").rglob("*") if path.is_file()
+        path.relative_to(tmp_path / "there").as_posix()
+        for path in (tmp_path / "there").rglob("*")
+        if path.is_file()
     }
     assert {"report.html", "table.md", "tables/synthetic-bins.csv"} <= names
     assert {f"pictures/synthetic.{kind}" for kind in ("svg", "png", "pdf", "csv")} <= names
     bins = pl.read_csv(tmp_path / "there/tables/synthetic-bins.csv")
-    assert {"x", "seeds", "types", "few", "value_mean", "value_sd", "value_low", "value_high"} <= set(bins.columns)
+    assert {
+        "x",
+        "seeds",
+        "types",
+        "few",
+        "value_mean",
+        "value_sd",
+        "value_low",
+        "value_high",
+    } <= set(bins.columns)
     tokens = pl.read_csv(tmp_path / "there/runs/synthetic/default/4/tokens.csv")
-    assert tokens.height == 40 and {"token", "posterior_difference", "score", "value"} <= set(tokens.columns)
+    assert tokens.height == 40 and {"token", "posterior_difference", "score", "value"} <= set(
+        tokens.columns
+    )
     text = (tmp_path / "there/table.md").read_text()
     rows_of_the_table = [line for line in text.splitlines() if line.startswith("| ")]
-    assert [line.split("|")[1].strip() for line in rows_of_the_table[2:4]] == ["synthetic", "frozen"]
+    assert [line.split("|")[1].strip() for line in rows_of_the_table[2:4]] == [
+        "synthetic",
+        "frozen",
+    ]
     before = (tmp_path / "there/tables/synthetic-bins.csv").read_bytes()
-    _, _, err = run("reproduce", "synthetic", "frozen", "--out", "there", "--seed", "3", "--seeds", "2", "--jobs", "1")
+    _, _, err = run(
+        "reproduce",
+        "synthetic",
+        "frozen",
+        "--out",
+        "there",
+        "--seed",
+        "3",
+        "--seeds",
+        "2",
+        "--jobs",
+        "1",
+    )
     assert "synthetic, seed 3: " in err and "from an earlier run" in err
     assert (tmp_path / "there/tables/synthetic-bins.csv").read_bytes() == before
     assert "trial" not in text
-    _, _, err = run("reproduce", "synthetic", "--out", "there", "--seed", "4", "--documents", "500", "--seeds", "1")
-    assert "taken over" not in err and "a trial with at most 500 documents" in (tmp_path / "there/table.md").read_text()
+    _, _, err = run(
+        "reproduce",
+        "synthetic",
+        "--out",
+        "there",
+        "--seed",
+        "4",
+        "--documents",
+        "500",
+        "--seeds",
+        "1",
+    )
+    assert (
+        "taken over" not in err
+        and "a trial with at most 500 documents" in (tmp_path / "there/table.md").read_text()
+    )
     assert (tmp_path / "there/tables/synthetic-bins.csv").read_bytes() != before
 
 
@@ -95,7 +162,10 @@ def test_quiet_says_nothing(run: Call) -> None:
         (["--documents", "10"], "--documents"),
         (["--seed", "-1"], "--seed"),
         (["--seeds", "0"], "--seeds"),
-        (["mlp", "--reading", "residual"], "there is no interpretation 'residual' of these experiments"),
+        (
+            ["mlp", "--reading", "residual"],
+            "there is no interpretation 'residual' of these experiments",
+        ),
     ],
 )
 def test_bad_input_in_one_line(run: Call, arguments: list[str], said: str) -> None:
@@ -106,9 +176,16 @@ def test_bad_input_in_one_line(run: Call, arguments: list[str], said: str) -> No
 def study() -> Reproduction:
     two_layer, mlp = Experiment.select(["two-layer", "mlp"])
     table = pl.DataFrame({"x": [0.5, None], "name": ["a", "b"]})
-    measured = (Measurement("first", 1.0, 0.5, paper=2.0, ceiling=0.95), Measurement("second", float("nan"), high=1.0))
-    runs = tuple(SeedRun(measured, {"other": table}, (Measurement("a", 0.875),), seed) for seed in (1, 2))
-    one = ExperimentResult(two_layer, {"default": runs, "residual": (SeedRun((), problem="broke"),)})
+    measured = (
+        Measurement("first", 1.0, 0.5, paper=2.0, ceiling=0.95),
+        Measurement("second", float("nan"), high=1.0),
+    )
+    runs = tuple(
+        SeedRun(measured, {"other": table}, (Measurement("a", 0.875),), seed) for seed in (1, 2)
+    )
+    one = ExperimentResult(
+        two_layer, {"default": runs, "residual": (SeedRun((), problem="broke"),)}
+    )
     late = ExperimentResult(mlp, problem="needs PyTorch")
     settings = {"scale": "quick", "seeds": "1 2", "seed": 1}
     return Reproduction((one, late), settings, "9.9", "2030-01-01 10:00", {"total": 3.5})

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tokensieve.reproduce.bench import Bench, Data
-from tokensieve.reproduce.experiment import Experiment
-from tokensieve.reproduce.measures import SYMBOLS, spread_and_range
-from tokensieve.reproduce.result import SeedRun
+from tokensieve.theory.experiments.bench import Bench, Data
+from tokensieve.theory.experiments.experiment import Experiment
+from tokensieve.theory.experiments.measures import SYMBOLS, spread_and_range
+from tokensieve.theory.experiments.result import SeedRun
 
 EXPERIMENTS = {one.id: one for one in Experiment.select()}
 
@@ -36,7 +36,14 @@ TOY: dict[str, dict[str, Any]] = {
                "n_types": 30, "length": 5, "n_relevant": 8},
 }  # fmt: skip
 MEASURED = {
-    "one-layer": {"bins-imdb", "tokens-imdb", "trajectory-imdb", "bins-yelp", "tokens-yelp", "trajectory-yelp"},
+    "one-layer": {
+        "bins-imdb",
+        "tokens-imdb",
+        "trajectory-imdb",
+        "bins-yelp",
+        "tokens-yelp",
+        "trajectory-yelp",
+    },
     "mlp": {"bins", "bins-without", "tokens"},
     "multi-class": {"bins-class-2", "tokens-class-2", "bins-class-4", "tokens-class-4"},
     "frozen": {"accuracy", "curves"},
@@ -52,7 +59,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
 
     def review(label: str) -> str:
         mixed = WORDS["positive"] + WORDS["negative"]
-        return " ".join([*rng.choice(plain, 8), *rng.choice(WORDS[label], 2), *rng.choice(mixed, 1)])
+        return " ".join(
+            [*rng.choice(plain, 8), *rng.choice(WORDS[label], 2), *rng.choice(mixed, 1)]
+        )
 
     labels = ["negative", "positive"] * 150
     for part in ("train", "test"):
@@ -79,14 +88,18 @@ def run(id: str, data: Data, folder: Path, seed: int = 0) -> SeedRun:
     if EXPERIMENTS[id].torch:
         pytest.importorskip("torch", reason="PyTorch is not installed").set_num_threads(1)
     shares: list[float] = []
-    found = EXPERIMENTS[id].run(Bench(data, TOY[id], seed, lambda stage, share: shares.append(share), folder))
+    found = EXPERIMENTS[id].run(
+        Bench(data, TOY[id], seed, lambda stage, share: shares.append(share), folder)
+    )
     assert shares and all(0 <= share <= 1 + 1e-9 for share in shares)
     assert shares == sorted(shares), "progress never goes back"
     return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("id", [pytest.param(id, marks=pytest.mark.slow if id == "beyond" else ()) for id in TOY])
+@pytest.mark.parametrize(
+    "id", [pytest.param(id, marks=pytest.mark.slow if id == "beyond" else ()) for id in TOY]
+)
 def test_runs_at_toy_size(id: str, measured: Callable[[str], SeedRun]) -> None:
     found = measured(id)
     assert found.measurements
@@ -104,7 +117,9 @@ def test_runs_at_toy_size(id: str, measured: Callable[[str], SeedRun]) -> None:
             assert weighted == pytest.approx(tokens["value"].mean(), abs=1e-9)
 
 
-def test_same_seed_same_figures(data: Data, measured: Callable[[str], SeedRun], tmp_path: Path) -> None:
+def test_same_seed_same_figures(
+    data: Data, measured: Callable[[str], SeedRun], tmp_path: Path
+) -> None:
     again, other = (run("diagnosis", data, tmp_path, seed) for seed in (0, 1))
     one = measured("diagnosis")
     assert repr(one.measurements) == repr(again.measurements)  # nan is no equal of itself
@@ -116,7 +131,9 @@ def test_words_of_the_label_are_found(measured: Callable[[str], SeedRun]) -> Non
     for id in ("one-layer", "two-layer"):
         tokens = measured(id).tables["tokens-imdb"]
         value = dict(tokens.select("token", "value").iter_rows())
-        assert min(value[word] for word in WORDS["positive"]) > max(value[word] for word in WORDS["negative"])
+        assert min(value[word] for word in WORDS["positive"]) > max(
+            value[word] for word in WORDS["negative"]
+        )
 
 
 def test_one_step_has_the_formulas_slope(measured: Callable[[str], SeedRun]) -> None:
@@ -124,11 +141,15 @@ def test_one_step_has_the_formulas_slope(measured: Callable[[str], SeedRun]) -> 
     assert slope.value == pytest.approx(1, abs=0.05)
 
 
-def test_one_step_states_the_relative_spread_beside_the_absolute(measured: Callable[[str], SeedRun]) -> None:
+def test_one_step_states_the_relative_spread_beside_the_absolute(
+    measured: Callable[[str], SeedRun],
+) -> None:
     found = measured("one-step-only")
     both = dict.fromkeys(("value", "score"), (found.tables["bins-full"], found.tables["bins"]))
     for of, (full, one) in both.items():
-        (before, before_range), (after, after_range) = (spread_and_range(table, of) for table in (full, one))
+        (before, before_range), (after, after_range) = (
+            spread_and_range(table, of) for table in (full, one)
+        )
         falls, rises = before / after, after / after_range / (before / before_range)
         values = [check.value for check in found.measurements if SYMBOLS[of] in check.name]
         assert values == pytest.approx([falls, rises])
@@ -142,6 +163,9 @@ def test_frozen_rows_are_measured_on_test_documents(measured: Callable[[str], Se
     assert set(table["embeddings"]) == kinds and table.height == 2 * 3 * 5
     best = table.filter(pl.col("when") == "best")
     trained, frozen = (
-        best.filter(pl.col("embeddings") == kind)["test_loss"].to_list() for kind in ("trained", "frozen")
+        best.filter(pl.col("embeddings") == kind)["test_loss"].to_list()
+        for kind in ("trained", "frozen")
     )
-    assert all(a < b for a, b in zip(trained, frozen, strict=True)), "training embeddings lowers the loss"
+    assert all(a < b for a, b in zip(trained, frozen, strict=True)), (
+        "training embeddings lowers the loss"
+    )

@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 import zstandard
 
-from tokensieve.text.settings import ReadSettings
+from tokensieve.read.settings import ReadSettings
 
 N = 24
 TEXTS = [f"{'I love' if i % 2 else 'I hate'} the café, visit number {i}; really" for i in range(N)]
@@ -58,11 +58,17 @@ class Layout:
 
 
 def rows(**columns: list[Any]) -> Rows:
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
 
 
 def csv_bytes(
-    table: Rows, separator: str = ",", encoding: str = "utf-8", end: str = "\n", errors: str = "strict"
+    table: Rows,
+    separator: str = ",",
+    encoding: str = "utf-8",
+    end: str = "\n",
+    errors: str = "strict",
 ) -> bytes:
     out = io.BytesIO()
     pl.DataFrame(table).write_csv(out, separator=separator, line_terminator=end)
@@ -83,7 +89,10 @@ def workbook(table: Rows) -> bytes:
     """The least that is an Excel workbook: one sheet of inline texts."""
     lines = [list(table[0]), *([row[key] for key in table[0]] for row in table)]
     cells = [
-        "".join(f'<c r="{chr(65 + j)}{i}" t="inlineStr"><is><t>{value}</t></is></c>' for j, value in enumerate(line))
+        "".join(
+            f'<c r="{chr(65 + j)}{i}" t="inlineStr"><is><t>{value}</t></is></c>'
+            for j, value in enumerate(line)
+        )
         for i, line in enumerate(lines, 1)
     ]
     sheet = "".join(f'<row r="{i}">{line}</row>' for i, line in enumerate(cells, 1))
@@ -216,7 +225,8 @@ PREFERENCES = [
 def options_of(command: str) -> tuple[list[str], dict[str, Any]]:
     """The sources and the settings that a command's words stand for."""
     known = {
-        field.metadata["option"]["flag"] or "--" + field.name.replace("_", "-"): field for field in fields(ReadSettings)
+        field.metadata["option"]["flag"] or "--" + field.name.replace("_", "-"): field
+        for field in fields(ReadSettings)
     }
     sources: list[str] = []
     given: dict[str, Any] = {}
@@ -247,12 +257,22 @@ def write(layout: Layout, folder: Path) -> None:
 def first_row(layout: Layout) -> str:
     """The first lines of the first file, where it is text."""
     name, content = next(iter(layout.files.items()))
-    text = layout.detected.startswith("encoding") or (isinstance(content, bytes) and b"\0" not in content)
+    text = layout.detected.startswith("encoding") or (
+        isinstance(content, bytes) and b"\0" not in content
+    )
     if name.endswith((".gz", ".zst", ".xz")) or not isinstance(content, bytes) or not text:
         return f"{len(layout.files)} files such as {name}" if len(layout.files) > 1 else name
-    encoding = layout.detected.removeprefix("encoding ") if layout.detected.startswith("encoding") else "utf-8-sig"
+    encoding = (
+        layout.detected.removeprefix("encoding ")
+        if layout.detected.startswith("encoding")
+        else "utf-8-sig"
+    )
     lines = content.decode(encoding).splitlines()
-    shown = lines[0] if name.endswith((".json", ".jsonl", ".txt")) and "\t" not in lines[0] else " ⏎ ".join(lines[:2])
+    shown = (
+        lines[0]
+        if name.endswith((".json", ".jsonl", ".txt")) and "\t" not in lines[0]
+        else " ⏎ ".join(lines[:2])
+    )
     return shown if len(shown) <= 110 else shown[:109] + "…"
 
 
@@ -261,7 +281,11 @@ def table(layouts: list[Layout]) -> str:
     for layout in layouts:
         begins = first_row(layout).replace("|", "\\|").replace("`", "'").replace("\t", "⇥")
         command = f"tokensieve {layout.command}".replace("|", "\\|")
-        detected = f"{layout.detected} (named in the output)".replace("|", "\\|") if layout.detected else ""
+        detected = (
+            f"{layout.detected} (named in the output)".replace("|", "\\|")
+            if layout.detected
+            else ""
+        )
         lines.append(f"| {layout.name} | `{begins}` | `{command}` | {detected} |")
     return "\n".join(lines)
 

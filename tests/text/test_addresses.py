@@ -17,10 +17,13 @@ import pytest
 
 from calls import Run
 from tokensieve.errors import InputError
-from tokensieve.text.corpus import read_corpus
+from tokensieve.read.corpus import read_corpus
 
 ROWS = pl.DataFrame(
-    {"text": [f"A fine film number {i}, really." for i in range(30)], "label": ["pos", "neg", "neg"] * 10}
+    {
+        "text": [f"A fine film number {i}, really." for i in range(30)],
+        "label": ["pos", "neg", "neg"] * 10,
+    }
 )
 FILES = ("reviews.csv", "reviews.tsv", "reviews.jsonl", "reviews.parquet", "reviews.arrow")
 
@@ -58,7 +61,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def served(files: Path, certificate: Path | None = None) -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, directory=str(files)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(_Handler, directory=str(files))
+    )
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
@@ -80,10 +85,10 @@ def secure(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
     if shutil.which("openssl") is None:
         pytest.skip("openssl, which makes the certificate of the server, is not installed")
     path = tmp_path_factory.mktemp("certificate") / "both.pem"
-    command = (
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+    done = subprocess.run(
+        [*command.split(), "-keyout", "-", "-out", "-"], capture_output=True, check=True
     )
-    done = subprocess.run([*command.split(), "-keyout", "-", "-out", "-"], capture_output=True, check=True)
     path.write_bytes(done.stdout)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SSL_CERT_FILE", str(path))
@@ -118,7 +123,9 @@ SECRET = "hunter2"
 
 @pytest.mark.parametrize("name", ["none.csv", "none.jsonl", "none.parquet", "reviews.csv"])
 @pytest.mark.parametrize("place", ["user:{}@", "?token={}&x=1", "#{}"])
-def test_what_is_not_there_is_one_line_without_credentials(plain: str, run: Run, name: str, place: str) -> None:
+def test_what_is_not_there_is_one_line_without_credentials(
+    plain: str, run: Run, name: str, place: str
+) -> None:
     scheme, host = plain.split("://")
     given = place.format(SECRET)
     address = f"{scheme}://{given}{host}/{name}" if "@" in place else f"{plain}/{name}{given}"
@@ -130,15 +137,23 @@ def test_what_is_not_there_is_one_line_without_credentials(plain: str, run: Run,
 @pytest.fixture(scope="module")
 def bucket(files: Path) -> Iterator[str]:
     """The files in a bucket of a local server, and credentials in the environment."""
-    server = pytest.importorskip("moto.server", reason="moto, the local server of S3, is not installed")
+    server = pytest.importorskip(
+        "moto.server", reason="moto, the local server of S3, is not installed"
+    )
     boto3 = pytest.importorskip("boto3", reason="boto3, which fills the bucket, is not installed")
     with pytest.MonkeyPatch.context() as patch:
         running = server.ThreadedMotoServer(port=0, verbose=False)
         running.start()
         host, port = running.get_host_and_port()
         endpoint = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
-        names = {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1"}
-        for name, value in (names | {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"}).items():
+        names = {
+            "AWS_ACCESS_KEY_ID": "someone",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": "us-east-1",
+        }
+        for name, value in (
+            names | {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"}
+        ).items():
             patch.setenv(name, value)
         client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
         client.create_bucket(Bucket="data")
@@ -157,11 +172,17 @@ def test_a_missing_object_of_s3_is_one_line_without_credentials(bucket: str) -> 
     for name in ("none.parquet", "none.csv"):
         with pytest.raises(InputError) as found:
             read_corpus(f"{bucket}/{name}")
-        assert str(found.value).startswith(f"cannot read s3://data/{name}: ") and "\n" not in str(found.value)
-        assert SECRET not in str(found.value) and os.environ["AWS_ACCESS_KEY_ID"] not in str(found.value)
+        assert str(found.value).startswith(f"cannot read s3://data/{name}: ") and "\n" not in str(
+            found.value
+        )
+        assert SECRET not in str(found.value) and os.environ["AWS_ACCESS_KEY_ID"] not in str(
+            found.value
+        )
 
 
-def test_polars_gets_the_address_of_a_bucket_as_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_polars_gets_the_address_of_a_bucket_as_it_was_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen: list[str] = []
 
     def scan(address: str) -> pl.LazyFrame:
@@ -169,7 +190,11 @@ def test_polars_gets_the_address_of_a_bucket_as_it_was_given(monkeypatch: pytest
         return ROWS.lazy()
 
     monkeypatch.setattr(pl, "scan_parquet", scan)
-    for address in ("s3://bucket/a/*.parquet", "gs://bucket/b.parquet", "hf://datasets/someone/data/train.parquet"):
+    for address in (
+        "s3://bucket/a/*.parquet",
+        "gs://bucket/b.parquet",
+        "hf://datasets/someone/data/train.parquet",
+    ):
         same(address)
         assert set(seen) == {address}
         seen.clear()

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from calls import fails, read_texts
 from tokensieve.errors import InputError
-from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.split import split_corpus
+from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.split import split_corpus
 
 quick = settings(deadline=None, derandomize=True)
 TEXTS = ["good film here", "bad film here", "good plot there", "bad plot there"]
@@ -57,8 +57,14 @@ def test_dates_beyond_python_are_the_numbers_that_they_are_stored_as(
         fails(path, "not text", text=kind)
     else:
         corpus = read_corpus(path, **{"text": "text", "label": "label"} | {role: kind})
-        stored = [str(x[0] if kind == "nested" else x) for x in MOMENTS[kind].to_physical().to_list()]
-        named = [corpus.classes[k] for k in corpus.labels] if role == "label" else corpus.groups.to_list()
+        stored = [
+            str(x[0] if kind == "nested" else x) for x in MOMENTS[kind].to_physical().to_list()
+        ]
+        named = (
+            [corpus.classes[k] for k in corpus.labels]
+            if role == "label"
+            else corpus.groups.to_list()
+        )
         assert named == stored
     assert capfd.readouterr().err == ""
 
@@ -83,18 +89,28 @@ def frame(**columns: list[Any]) -> pl.DataFrame:
         ({"评论": ["服务很好，下次还会再来", "东西很差，要求退款了吗"] * 2, "答": LABELS}, {}),
     ],
 )
-def test_columns_are_guessed_when_unambiguous(columns: dict[str, list[Any]], options: dict[str, str]) -> None:
+def test_columns_are_guessed_when_unambiguous(
+    columns: dict[str, list[Any]], options: dict[str, str]
+) -> None:
     corpus = read_corpus(frame(**columns), **options)  # type: ignore[arg-type]
     assert corpus.labels.tolist() == [1, 0, 1, 0]
     assert corpus.texts.to_list() in (TEXTS, columns.get("评论"))
 
 
 def test_unclear_and_wrong_columns_are_listed() -> None:
-    fails(frame(text=TEXTS, stars=[1, 2, 1, 2], category=LABELS), "'stars', 'category'", "--text text --label stars")
+    fails(
+        frame(text=TEXTS, stars=[1, 2, 1, 2], category=LABELS),
+        "'stars', 'category'",
+        "--text text --label stars",
+    )
     fails(frame(review=TEXTS, comment=TEXTS, label=LABELS), "'review', 'comment'", "--text review")
     fails(frame(a=TEXTS, b=TEXTS), "which column holds the text: 'a', 'b'", "--text a")
     fails(frame(a=LABELS, b=LABELS), "'a', 'b'")
-    fails(frame(a=TEXTS, b=LABELS, c=LABELS), "which column holds the label: 'b', 'c'", "--text a --label b")
+    fails(
+        frame(a=TEXTS, b=LABELS, c=LABELS),
+        "which column holds the label: 'b', 'c'",
+        "--text a --label b",
+    )
     fails(frame(text=TEXTS, b=LABELS, c=LABELS), "which column holds the label: 'b', 'c'")
     fails(frame(text=TEXTS), "no label column")
     turns = [
@@ -103,7 +119,11 @@ def test_unclear_and_wrong_columns_are_listed() -> None:
     ]
     fails(frame(chat=turns), "no label column", "pass --text chat.user --label chat.assistant")
     fails(
-        frame(text=TEXTS, label=LABELS), "no column 'lable'", "'text', 'label'", "did you mean 'label'?", label="lable"
+        frame(text=TEXTS, label=LABELS),
+        "no column 'lable'",
+        "'text', 'label'",
+        "did you mean 'label'?",
+        label="lable",
     )
     fails(frame(text=TEXTS, label=LABELS), "different columns", text="text", label="text")
     fails(frame(text=[1, 2], label=[1, 2]), "row 1", "not text")
@@ -144,7 +164,14 @@ def test_grouping_and_dropping() -> None:
     group = {"negative": ["1", "2"], "positive": ["4", "5.0"]}
     corpus = read_corpus(labelled(stars), group=group, drop=["3"])
     assert corpus.classes == ("negative", "positive")
-    assert corpus.labels.tolist() == [0, 0, 1, 1, 0, 1] and corpus.rows.tolist() == [1, 2, 4, 5, 6, 7]
+    assert corpus.labels.tolist() == [0, 0, 1, 1, 0, 1] and corpus.rows.tolist() == [
+        1,
+        2,
+        4,
+        5,
+        6,
+        7,
+    ]
     assert corpus.intake.dropped == {"3": 2} and corpus.intake.counts["missing_label"] == 1
     assert corpus.intake.groups == {
         "1": ("negative", 2),
@@ -154,9 +181,19 @@ def test_grouping_and_dropping() -> None:
     }
     assert any(line.startswith("2 documents labelled '3'") for line in corpus.intake.lines())
     assert read_corpus(labelled(stars), group=group).classes == ("3", "negative", "positive")
-    fails(labelled(stars), "no document has the label '7'", "'1', '2', '3', '4', '5'", group={"x": ["7"]})
+    fails(
+        labelled(stars),
+        "no document has the label '7'",
+        "'1', '2', '3', '4', '5'",
+        group={"x": ["7"]},
+    )
     fails(labelled(stars), "no document has the label 'six'", drop=["six"])
-    fails(labelled(stars), "the label '1' is grouped or dropped in two ways", group={"x": ["1"]}, drop=["1"])
+    fails(
+        labelled(stars),
+        "the label '1' is grouped or dropped in two ways",
+        group={"x": ["1"]},
+        drop=["1"],
+    )
     fails(labelled(stars), "the label '1' is grouped", group={"x": ["1"], "y": ["1"]})
     fails(labelled(stars), "list of labels", drop="3")
 
@@ -171,12 +208,28 @@ def test_missing_values_of_every_kind() -> None:
     )
     more = pd.DataFrame({"text": ["g"], "label": ["y"]})
     found = read_corpus(pd.concat([data, more])).intake
-    assert [found.counts[k] for k in ("rows", "kept", "missing_text", "missing_label")] == [10, 4, 3, 3]
-    numbers = pd.DataFrame({"text": list("abcde"), "label": pd.array([1, 2, None, 1, 2], dtype="Int64")})
-    assert read_corpus(numbers).intake.counts["missing_label"] == 1 and read_corpus(numbers).classes == ("1", "2")
-    nulls = pl.DataFrame({"text": ["a", None, "b", "c", "d"], "label": [1.0, 1.0, float("nan"), 2.0, 1.0]})
+    assert [found.counts[k] for k in ("rows", "kept", "missing_text", "missing_label")] == [
+        10,
+        4,
+        3,
+        3,
+    ]
+    numbers = pd.DataFrame(
+        {"text": list("abcde"), "label": pd.array([1, 2, None, 1, 2], dtype="Int64")}
+    )
+    assert read_corpus(numbers).intake.counts["missing_label"] == 1 and read_corpus(
+        numbers
+    ).classes == ("1", "2")
+    nulls = pl.DataFrame(
+        {"text": ["a", None, "b", "c", "d"], "label": [1.0, 1.0, float("nan"), 2.0, 1.0]}
+    )
     found = read_corpus(nulls.vstack(pl.DataFrame({"text": ["e"], "label": [2.0]}))).intake
-    assert [found.counts[k] for k in ("rows", "kept", "missing_text", "missing_label")] == [6, 4, 1, 1]
+    assert [found.counts[k] for k in ("rows", "kept", "missing_text", "missing_label")] == [
+        6,
+        4,
+        1,
+        1,
+    ]
 
 
 def test_json_keys_may_be_missing(tmp_path: Path) -> None:
@@ -200,19 +253,36 @@ def test_json_keys_may_be_missing(tmp_path: Path) -> None:
 def test_labels_that_cannot_be_classes() -> None:
     fails(labelled(["x"] * 5), "'label' has only one value, 'x'", "two classes")
     fails(labelled(["x", "y", "x"]), "'y' occurs once (row 2)", "--drop y")
-    fails(labelled(["Billing", "billing", "bug", "billing", "bug"]), "--group billing=billing,Billing")
+    fails(
+        labelled(["Billing", "billing", "bug", "billing", "bug"]), "--group billing=billing,Billing"
+    )
     fails(labelled(["x", "y", "z", "x"]), "'z' too")
     fails(
-        labelled([i / 7 for i in range(60)]), "60 different values", "continuous numbers", "--label COLUMN", "--group"
+        labelled([i / 7 for i in range(60)]),
+        "60 different values",
+        "continuous numbers",
+        "--label COLUMN",
+        "--group",
     )
-    fails(labelled([f"my view of it {i}" for i in range(60)]), "60 different values", "free text", "--label COLUMN")
+    fails(
+        labelled([f"my view of it {i}" for i in range(60)]),
+        "60 different values",
+        "free text",
+        "--label COLUMN",
+    )
     fails(labelled([*range(18, 88)] * 10), "70 different values", "continuous numbers")
-    fails(labelled([f"intent {i}" for i in range(201)] * 10), "201 different values", "the limit of 200 classes")
+    fails(
+        labelled([f"intent {i}" for i in range(201)] * 10),
+        "201 different values",
+        "the limit of 200 classes",
+    )
     fails(labelled([f"intent {i}" for i in range(70)] * 9), "70 different values", "free text")
     fails(([" ", "\t\n"], ["x", "y"]), "all 2 documents are empty")
 
 
-@pytest.mark.parametrize("names", [range(77), range(1, 201), [f"intent {i:03}" for i in range(150)]])
+@pytest.mark.parametrize(
+    "names", [range(77), range(1, 201), [f"intent {i:03}" for i in range(150)]]
+)
 def test_many_classes_with_ten_documents_each(names: Sequence[Any]) -> None:
     assert read_corpus(labelled([*names] * 10)).classes == tuple(map(str, names))
 
@@ -226,7 +296,9 @@ def test_empty_documents_and_missing_labels() -> None:
 # ---- what was found on the way in
 
 rows = st.lists(
-    st.tuples(st.sampled_from(["a", "b", "c", " ", "", None]), st.sampled_from(["x", "y", "z", None])),
+    st.tuples(
+        st.sampled_from(["a", "b", "c", " ", "", None]), st.sampled_from(["x", "y", "z", None])
+    ),
     min_size=1,
     max_size=30,
 )
@@ -234,10 +306,22 @@ rows = st.lists(
 
 @quick
 @given(rows=rows, drop_z=st.booleans(), duplicates=st.sampled_from(["keep", "drop"]))
-def test_every_row_is_accounted_for(rows: list[tuple[Any, Any]], drop_z: bool, duplicates: Any) -> None:
-    table = [("sure 1", "x"), ("sure 2", "x"), ("sure 1", "y"), ("sure 2", "y"), ("sure", "z"), ("sure 3", "z"), *rows]
+def test_every_row_is_accounted_for(
+    rows: list[tuple[Any, Any]], drop_z: bool, duplicates: Any
+) -> None:
+    table = [
+        ("sure 1", "x"),
+        ("sure 2", "x"),
+        ("sure 1", "y"),
+        ("sure 2", "y"),
+        ("sure", "z"),
+        ("sure 3", "z"),
+        *rows,
+    ]
     corpus = read_corpus(
-        ([t for t, _ in table], [y for _, y in table]), drop=["z"] if drop_z else [], duplicates=duplicates
+        ([t for t, _ in table], [y for _, y in table]),
+        drop=["z"] if drop_z else [],
+        duplicates=duplicates,
     )
     found, n = corpus.intake, corpus.intake.counts
     usable = [(t, y) for t, y in table if t is not None and y is not None and t.strip()]
@@ -247,7 +331,12 @@ def test_every_row_is_accounted_for(rows: list[tuple[Any, Any]], drop_z: bool, d
     assert n["rows"] == len(table)
     assert (
         n["rows"]
-        == n["kept"] + n["missing_text"] + n["missing_label"] + n["empty"] + sum(found.dropped.values()) + left_out
+        == n["kept"]
+        + n["missing_text"]
+        + n["missing_label"]
+        + n["empty"]
+        + sum(found.dropped.values())
+        + left_out
     )
     assert n["missing_text"] == sum(t is None for t, _ in table)
     assert n["empty"] == sum(t is not None and y is not None and not t.strip() for t, y in table)
@@ -292,7 +381,10 @@ def test_split_column() -> None:
 
 def test_test_source_is_read_like_training(tmp_path: Path) -> None:
     group = {"neg": ["1", "2"], "pos": ["5"]}
-    path = write_csv(tmp_path / "a.csv", [["body", "stars"], *[[f"t {i}", s] for i, s in enumerate([1, 2, 3, 5, 5])]])
+    path = write_csv(
+        tmp_path / "a.csv",
+        [["body", "stars"], *[[f"t {i}", s] for i, s in enumerate([1, 2, 3, 5, 5])]],
+    )
     test = write_csv(tmp_path / "b.csv", [["stars", "body"], [1, "t 1"], [5, "t 9"], [3, "t 8"]])
     corpus = read_corpus(path, group=group, drop=["3"], test=test)
     assert corpus.test is not None
@@ -300,7 +392,14 @@ def test_test_source_is_read_like_training(tmp_path: Path) -> None:
     assert corpus.intake.counts["test_overlap"] == 1 and corpus.test.intake.dropped == {"3": 1}
     listed = read_corpus(path, group=group, drop=["3"], test=(["new"], [5]))
     assert listed.test is not None and listed.test.labels.tolist() == [1]
-    fails(path, "row 1: no training row has label '4'", "'neg', 'pos'", group=group, drop=["3"], test=(["x"], [4]))
+    fails(
+        path,
+        "row 1: no training row has label '4'",
+        "'neg', 'pos'",
+        group=group,
+        drop=["3"],
+        test=(["x"], [4]),
+    )
     fails(path, "no column 'body'", group=group, drop=["3"], test=frame(x=["x"], stars=[4]))
     fails(path, "has no rows", group=group, drop=["3"], test=([], []))
 
@@ -311,7 +410,9 @@ def test_test_source_is_read_like_training(tmp_path: Path) -> None:
     share=st.sampled_from([0.1, 0.2, 0.5]),
     seed=st.integers(0, 5),
 )
-def test_split_never_separates_identical_texts(texts: list[tuple[int, int]], share: float, seed: int) -> None:
+def test_split_never_separates_identical_texts(
+    texts: list[tuple[int, int]], share: float, seed: int
+) -> None:
     table = [(f"sure {i}", i % 3) for i in range(12)] + [(f"t {t}", y) for t, y in texts]
     corpus = read_corpus(([t for t, _ in table], [y for _, y in table]))
     split = split_corpus(corpus, share=share, seed=seed)
@@ -319,7 +420,9 @@ def test_split_never_separates_identical_texts(texts: list[tuple[int, int]], sha
     assert not set(split.texts) & set(split.test.texts)
     assert sorted([*split.rows, *split.test.rows]) == corpus.rows.tolist()
     for part in (split, split.test):
-        assert [table[r - 1] for r in part.rows] == list(zip(part.texts, part.labels.tolist(), strict=True))
+        assert [table[r - 1] for r in part.rows] == list(
+            zip(part.texts, part.labels.tolist(), strict=True)
+        )
     assert set(split.labels.tolist()) == {0, 1, 2}
     again = split_corpus(corpus, share=share, seed=seed)
     assert again.test is not None and again.test.rows.tolist() == split.test.rows.tolist()
@@ -332,7 +435,9 @@ def test_split_is_stratified_and_seeded() -> None:
     other = split_corpus(corpus, share=0.25, seed=2)
     assert other.test is not None and other.test.rows.tolist() != split.test.rows.tolist()
     four = split_corpus(read_corpus((TEXTS, LABELS)))
-    assert four.test is not None and np.bincount(four.labels).tolist() == np.bincount(four.test.labels).tolist() == [
+    assert four.test is not None and np.bincount(four.labels).tolist() == np.bincount(
+        four.test.labels
+    ).tolist() == [
         1,
         1,
     ]
@@ -355,7 +460,9 @@ def test_split_refusals() -> None:
 
 @pytest.fixture(scope="module")
 def data() -> Path:
-    folder = Path(os.environ.get("TOKENSIEVE_DATA") or Path(__file__).parents[3] / "shared" / "data")
+    folder = Path(
+        os.environ.get("TOKENSIEVE_DATA") or Path(__file__).parents[3] / "shared" / "data"
+    )
     if not folder.is_dir():
         pytest.skip(f"no real data in {folder}; set TOKENSIEVE_DATA")
     return folder
@@ -370,7 +477,10 @@ def test_yelp_reviews(data: Path) -> None:
         group={"negative": ["1", "2"], "positive": ["4", "5"]},
         drop=["3"],
     )
-    assert corpus.test is not None and corpus.intake.counts["rows"] == corpus.test.intake.counts["rows"] == 5000
+    assert (
+        corpus.test is not None
+        and corpus.intake.counts["rows"] == corpus.test.intake.counts["rows"] == 5000
+    )
     sizes = np.bincount(corpus.labels) + np.bincount(corpus.test.labels)
     assert sizes.tolist() == [1472 + 854, 2184 + 4429]
 
@@ -392,13 +502,23 @@ def test_a_column_of_train_and_test_is_used_and_reported() -> None:
     corpus = read_corpus(pl.DataFrame(rows | {"Split": sides}))
     assert corpus.test is not None and (len(corpus.texts), len(corpus.test.texts)) == (30, 10)
     assert "column 'Split' marks training and test rows (detected)" in corpus.intake.lines()
-    assert read_corpus(pl.DataFrame(rows | {"split": [*sides[:-1], "fold 3"]})).test is None, "it holds something else"
+    assert read_corpus(pl.DataFrame(rows | {"split": [*sides[:-1], "fold 3"]})).test is None, (
+        "it holds something else"
+    )
     assert read_corpus(pl.DataFrame(rows | {"split": ["train"] * 40})).test is None, "one side only"
-    assert read_corpus(pl.DataFrame(rows | {"split": sides}), columns=("split",)).test is None, "it has another role"
+    assert read_corpus(pl.DataFrame(rows | {"split": sides}), columns=("split",)).test is None, (
+        "it has another role"
+    )
     unlabelled = rows | {"label": rows["label"][:30] + [None] * 10, "split": sides}
-    assert read_corpus(pl.DataFrame(unlabelled)).test is None, "as in a competition, the test rows have no labels"
+    assert read_corpus(pl.DataFrame(unlabelled)).test is None, (
+        "as in a competition, the test rows have no labels"
+    )
 
 
 def test_a_label_column_of_row_numbers_is_called_that() -> None:
     with pytest.raises(InputError, match="looks like row numbers"):
-        read_corpus(pl.DataFrame({"text": ["some words"] * 90, "#": list(range(90))}), text="text", label="#")
+        read_corpus(
+            pl.DataFrame({"text": ["some words"] * 90, "#": list(range(90))}),
+            text="text",
+            label="#",
+        )

@@ -64,7 +64,9 @@ def test_tally_by_hand() -> None:
 @settings(deadline=None)
 def test_as_scipy_adds_up_duplicates(seed: int, levels: int, n_types: int) -> None:
     rng = np.random.default_rng(seed)
-    starts = np.concatenate([[0], np.cumsum(rng.integers(0, 12, rng.integers(0, 9)))]).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(rng.integers(0, 12, rng.integers(0, 9)))]).astype(
+        np.int64
+    )
     types = rng.integers(-1, n_types, (starts[-1], levels)).astype(np.int32)
     others = rng.random((len(starts) - 1, rng.integers(0, 4))) < 0.5
     found = Counts.tally(types, starts, n_types, others)
@@ -76,7 +78,9 @@ def test_as_scipy_adds_up_duplicates(seed: int, levels: int, n_types: int) -> No
     for name in ("indptr", "indices", "data"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
     assert found.has_canonical_format
-    assert sp.csr_array((found.data, found.indices, found.indptr), shape=found.shape).has_canonical_format
+    assert sp.csr_array(
+        (found.data, found.indices, found.indptr), shape=found.shape
+    ).has_canonical_format
 
 
 def test_tally_of_nothing_known() -> None:
@@ -99,14 +103,28 @@ def test_n_grams_are_found_where_they_end(documents: list[list[int]], seed: int)
         before = -1, -1  # the word and the 2-gram that end one token earlier, by position
         for word in document:
             key2, key3 = (place * 4 + word if place >= 0 and word >= 0 else -1 for place in before)
-            two, three = pairs.tolist().index(key2) if key2 in pairs else -1, np.flatnonzero(triples == key3)
-            expected.append([word, two + 4 if two >= 0 else -1, first[2] + three[0] if len(three) else -1, key2, key3])
+            two, three = (
+                pairs.tolist().index(key2) if key2 in pairs else -1,
+                np.flatnonzero(triples == key3),
+            )
+            expected.append(
+                [
+                    word,
+                    two + 4 if two >= 0 else -1,
+                    first[2] + three[0] if len(three) else -1,
+                    key2,
+                    key3,
+                ]
+            )
             before = word, two
     keys = []
     for level, known in enumerate((pairs, triples)):
         keys.append(Counts.grams(types, level, starts, first))
         Counts.grams(types, level, starts, first, known)
-    assert np.column_stack([types, *keys]).tolist() == np.reshape(expected, (-1, 5)).astype(int).tolist()
+    assert (
+        np.column_stack([types, *keys]).tolist()
+        == np.reshape(expected, (-1, 5)).astype(int).tolist()
+    )
 
 
 @pytest.mark.parametrize("large", [1, 2**53])
@@ -143,6 +161,12 @@ def test_any_number_of_threads_counts_to_the_same_bits(monkeypatch: pytest.Monke
         Counts.grams(types, 0, starts, np.append(first, 5_000 + len(known)), known)
         matrix = Counts.tally(types, starts, 5_000 + len(known))
         assert matrix[:, 5_000:].nnz > 10_000
-        parts = (keys, *Counts.document_frequencies(keys, starts), matrix.indptr, matrix.indices, matrix.data)
+        parts = (
+            keys,
+            *Counts.document_frequencies(keys, starts),
+            matrix.indptr,
+            matrix.indices,
+            matrix.data,
+        )
         found.append([*(part.tobytes() for part in parts), answers(counts.matrix, u, w).tobytes()])
     assert found[0] == found[1] == found[2]

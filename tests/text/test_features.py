@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls import joined
+from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.text.formatting import (
     FEATURES,
     FORMATTING,
     Formatting,
 )
-from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import FieldTokenizer, WordTokenizer
 from tokensieve.text.vocabulary import count_texts
 
@@ -37,13 +37,25 @@ def names_of(text: str) -> set[str]:
 @pytest.mark.parametrize(
     ("text", "expected", "unexpected"),
     [
-        ("a fine film   ", {"trailing spaces", "3+ spaces", "no final stop", "length 0–5"}, {'ends "."'}),
-        ("A fine film.", {'ends "."'}, {"no final stop", "trailing spaces", 'ends "..."', "no capitals"}),
+        (
+            "a fine film   ",
+            {"trailing spaces", "3+ spaces", "no final stop", "length 0–5"},
+            {'ends "."'},
+        ),
+        (
+            "A fine film.",
+            {'ends "."'},
+            {"no final stop", "trailing spaces", 'ends "..."', "no capitals"},
+        ),
         ("A fine film...", {'ends "..."', "..."}, {'ends "."', "no final stop"}),
         ('He said "never."', {'"quotes"', "ends with a quote"}, {"no final stop"}),
         ("Well  then", {"2 spaces", "no final stop"}, {"3+ spaces"}),
         ("This is **very** good", {"**bold**"}, {"*asterisks*", "bullet list"}),
-        ("Points:\n\n- one\n- two", {"bullet list", "line break", "blank line", ": colon"}, {"numbered list", "tab"}),
+        (
+            "Points:\n\n- one\n- two",
+            {"bullet list", "line break", "blank line", ": colon"},
+            {"numbered list", "tab"},
+        ),
         ("1. one\n2. two", {"numbered list", "number", "starts with a digit"}, {"bullet list"}),
         ("## Title\ntext", {"heading"}, {"#tag"}),
         ("use `x = 1` here", {"code", "number"}, {"**bold**"}),
@@ -111,7 +123,9 @@ def test_names_are_distinct_and_no_word_can_be_one() -> None:
 
 
 def test_texts_in_many_blocks_are_those_of_one_by_one() -> None:
-    texts = pl.Series("text", [["plain words", "with 1 number", "END!!"][i % 3] for i in range(9000)])
+    texts = pl.Series(
+        "text", [["plain words", "with 1 number", "END!!"][i % 3] for i in range(9000)]
+    )
     found = formatting(texts)
     assert found.shape == (9000, len(FORMATTING))
     np.testing.assert_array_equal(found[:3], found[8997:])
@@ -141,10 +155,14 @@ def test_each_field_has_its_own_features() -> None:
     assert len(names) == 2 * len(FORMATTING) == found.shape[1]
     for row, (title, body) in zip(found, rows, strict=True):
         there = {name for name, x in zip(names, row, strict=True) if x}
-        expected = {f"title:⟨{name}⟩" for name in names_in(title or "")} | {f"body:⟨{name}⟩" for name in names_in(body)}
+        expected = {f"title:⟨{name}⟩" for name in names_in(title or "")} | {
+            f"body:⟨{name}⟩" for name in names_in(body)
+        }
         assert there == expected
     described = Formatting.described(["⟨tab⟩", "a:⟨x:⟩:⟨tab⟩", "body:⟨length 0–5⟩"])
-    assert [d.get("field") for d in described] == [None, "a:⟨x:⟩", "body"] and described[2]["words"] == [0, 5]
+    assert [d.get("field") for d in described] == [None, "a:⟨x:⟩", "body"] and described[2][
+        "words"
+    ] == [0, 5]
 
 
 def names_in(text: str) -> set[str]:
@@ -155,9 +173,15 @@ TEXTS = ["good film   ", "A bad film...", "good good", "Bad!", "so so", "a b c"]
 
 
 def test_a_vocabulary_with_formatting_counts_both() -> None:
-    plain, both = count_texts(pl.Series(TEXTS), ngrams=2), count_texts(pl.Series(TEXTS), ngrams=2, formatting=True)
+    plain, both = (
+        count_texts(pl.Series(TEXTS), ngrams=2),
+        count_texts(pl.Series(TEXTS), ngrams=2, formatting=True),
+    )
     vocabulary, n = both.vocabulary, plain.vocabulary.n_types
-    assert vocabulary.n_words == n and vocabulary.n_types == n + len(vocabulary.formatting) == both.matrix.shape[1]
+    assert (
+        vocabulary.n_words == n
+        and vocabulary.n_types == n + len(vocabulary.formatting) == both.matrix.shape[1]
+    )
     np.testing.assert_array_equal(both.matrix[:, :n].toarray(), plain.matrix.toarray())
     assert both.matrix.has_sorted_indices
     for i, text in enumerate(TEXTS):
@@ -172,7 +196,9 @@ def test_a_vocabulary_with_formatting_counts_both() -> None:
 
 def test_a_word_that_looks_like_a_feature_has_another_name() -> None:
     texts = ["⟨tab⟩ one", "two ⟨2 spaces⟩", "a\tb ⟨tab⟩", "a\tb", "⟨3+ words"] * 2
-    found = count_texts(pl.Series(texts), tokenizer=WordTokenizer(pattern=r"\S+"), ngrams=2, formatting=True).vocabulary
+    found = count_texts(
+        pl.Series(texts), tokenizer=WordTokenizer(pattern=r"\S+"), ngrams=2, formatting=True
+    ).vocabulary
     tokens = found.tokens.tolist()
     assert len(set(tokens)) == len(tokens)
     assert {"⟨⟨tab⟩", "⟨⟨2 spaces⟩", "⟨tab⟩", "⟨3+ words"} <= set(tokens)
@@ -187,21 +213,44 @@ def test_texts_in_files_are_counted_alike(fields: tuple[str, ...]) -> None:
     for text in texts:
         stored.extend([text])
     tokenizer = FieldTokenizer.over(WordTokenizer(), fields)
-    one, other = (count_texts(t, tokenizer=tokenizer, ngrams=2, formatting=True) for t in (pl.Series(texts), stored))
+    one, other = (
+        count_texts(t, tokenizer=tokenizer, ngrams=2, formatting=True)
+        for t in (pl.Series(texts), stored)
+    )
     assert one.vocabulary.tokens.tolist() == other.vocabulary.tokens.tolist()
     np.testing.assert_array_equal(one.matrix.toarray(), other.matrix.toarray())
     assert bool(fields) == any(":⟨" in token for token in one.vocabulary.formatting)
 
 
 def test_patterns_use_only_what_other_languages_have() -> None:
-    assert not [f for f in FEATURES.values() if any(x in f.get("pattern", "") for x in ("(?", "\\b", "\\x"))]
+    assert not [
+        f for f in FEATURES.values() if any(x in f.get("pattern", "") for x in ("(?", "\\b", "\\x"))
+    ]
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 def test_no_pattern_backtracks_in_the_page(tmp_path: Path) -> None:
     """The page runs them in JavaScript: each takes at most 0.4 s of the processor for texts on which nested repetitions would take
     years."""
-    runs = ["A", "Ab ", " ", "*", "<a ", "**a", "1.", "\n- ", "\n \t", "&a", "|a", "`a", "x@", '"a', "!?", "-=", "A1 "]
+    runs = [
+        "A",
+        "Ab ",
+        " ",
+        "*",
+        "<a ",
+        "**a",
+        "1.",
+        "\n- ",
+        "\n \t",
+        "&a",
+        "|a",
+        "`a",
+        "x@",
+        '"a',
+        "!?",
+        "-=",
+        "A1 ",
+    ]
     script = """
       const [patterns, runs] = JSON.parse(require("fs").readFileSync(0));
       for (const [name, pattern] of Object.entries(patterns)) {
@@ -214,5 +263,7 @@ def test_no_pattern_backtracks_in_the_page(tmp_path: Path) -> None:
       }"""
     patterns = {name: kind["pattern"] for name, kind in FEATURES.items() if "pattern" in kind}
     node = ["node", "-e", script]
-    found = subprocess.run(node, input=json.dumps([patterns, runs]), capture_output=True, text=True, timeout=60)
+    found = subprocess.run(
+        node, input=json.dumps([patterns, runs]), capture_output=True, text=True, timeout=60
+    )
     assert (found.returncode, found.stdout) == (0, ""), found.stdout + found.stderr

@@ -18,8 +18,14 @@ from calls import Run, joined, read_texts
 from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier, load_model
 from tokensieve.model.storage import model_files
-from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.tokenizers import FieldTokenizer, PieceTokenizer, WordTokenizer, tokenizer_from_dict
+from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.fields import split_fields
+from tokensieve.text.tokenizers import (
+    FieldTokenizer,
+    PieceTokenizer,
+    WordTokenizer,
+    tokenizer_from_dict,
+)
 from tokensieve.text.vocabulary import count_corpus
 
 QUIET = settings(deadline=None, derandomize=True)
@@ -45,21 +51,30 @@ def test_parts_come_back_whatever_is_in_them(parts: tuple[str | None, str | None
     elif not "".join(x or "" for x in parts).strip():
         assert not text.strip()
     else:
-        found = {name: text[start:end].strip() for name, start, end in FieldTokenizer.split_fields(FIELDS, text)[1:]}
-        clean = [(x or "").replace("⟦title⟧", "[title]").replace("⟦body⟧", "[body]").strip() for x in parts]
+        found = {
+            name: text[start:end].strip() for name, start, end in split_fields(FIELDS, text)[1:]
+        }
+        clean = [
+            (x or "").replace("⟦title⟧", "[title]").replace("⟦body⟧", "[body]").strip()
+            for x in parts
+        ]
         assert found == dict(zip(FIELDS, clean, strict=True))
 
 
 def test_a_model_may_have_a_thousand_fields() -> None:
     """Each has features of its own: a hundred thousand fields filled the memory."""
-    settings = {"kind": "fields", "base": WordTokenizer().to_dict(), "fields": [f"f{i}" for i in range(1_001)]}
+    settings = {
+        "kind": "fields",
+        "base": WordTokenizer().to_dict(),
+        "fields": [f"f{i}" for i in range(1_001)],
+    }
     with pytest.raises(ValueError, match="no fields"):
         tokenizer_from_dict(settings)
     assert tokenizer_from_dict(settings | {"fields": settings["fields"][:1_000]})
 
 
 def test_what_stands_before_the_first_mark_is_of_the_first_field() -> None:
-    assert [(f, "a ⟦body⟧b"[s:e]) for f, s, e in FieldTokenizer.split_fields(FIELDS, "a ⟦body⟧b")] == [
+    assert [(f, "a ⟦body⟧b"[s:e]) for f, s, e in split_fields(FIELDS, "a ⟦body⟧b")] == [
         ("title", "a "),
         ("body", "b"),
     ]
@@ -68,37 +83,59 @@ def test_what_stands_before_the_first_mark_is_of_the_first_field() -> None:
 @pytest.mark.slow
 @QUIET
 @given(st.lists(st.tuples(part, part), min_size=1, max_size=5))
-def test_spans_are_the_tokens_of_split_at_their_place(rows: list[tuple[str | None, str | None]]) -> None:
-    tokenizer, texts = FieldTokenizer(WordTokenizer(), FIELDS), [joined(FIELDS, row) or "" for row in rows]
+def test_spans_are_the_tokens_of_split_at_their_place(
+    rows: list[tuple[str | None, str | None]],
+) -> None:
+    tokenizer, texts = (
+        FieldTokenizer(WordTokenizer(), FIELDS),
+        [joined(FIELDS, row) or "" for row in rows],
+    )
     lists = tokenizer.split(pl.Series("text", texts, dtype=pl.String)).to_list()
     assert len(lists) == len(texts)
     for text, tokens in zip(texts, lists, strict=True):
         spans = tokenizer.spans(text)
         assert [token for _, _, token in spans] == tokens
-        assert [token.partition(":")[2] for _, _, token in spans] == [text[a:b].lower() for a, b, _ in spans]
+        assert [token.partition(":")[2] for _, _, token in spans] == [
+            text[a:b].lower() for a, b, _ in spans
+        ]
 
 
 def test_tokens_know_their_field_and_n_grams_stay_within_it() -> None:
-    assert FieldTokenizer(WordTokenizer(), FIELDS).split(pl.Series([], dtype=pl.String)).to_list() == []
+    assert (
+        FieldTokenizer(WordTokenizer(), FIELDS).split(pl.Series([], dtype=pl.String)).to_list()
+        == []
+    )
     corpus = read_corpus(pl.DataFrame(ROWS), text=FIELDS, label="y")
     assert corpus.fields == FIELDS and corpus.intake.columns[0] == "title + body"
     counted = count_corpus(corpus, ngrams=2, min_documents=2)
     tokens = counted.vocabulary.tokens.tolist()
-    assert "title:refund" in tokens and "title:refund title:please" in tokens and "body:the body:text" in tokens
+    assert (
+        "title:refund" in tokens
+        and "title:refund title:please" in tokens
+        and "body:the body:text" in tokens
+    )
     assert not [t for t in tokens if len({word.split(":")[0] for word in t.split(" ")}) > 1]
     crossing = counted.vocabulary.tokens.tolist().count("title:please body:the")
     assert crossing == 0
     # the same as counting each field alone
     title = count_corpus(
-        Corpus.of(pl.Series([r["title"] for r in ROWS]), corpus.labels, corpus.classes), ngrams=2, min_documents=2
+        Corpus.of(pl.Series([r["title"] for r in ROWS]), corpus.labels, corpus.classes),
+        ngrams=2,
+        min_documents=2,
     )
-    own = [tokens.index(" ".join(f"title:{w}" for w in t.split(" "))) for t in title.vocabulary.tokens]
+    own = [
+        tokens.index(" ".join(f"title:{w}" for w in t.split(" "))) for t in title.vocabulary.tokens
+    ]
     assert (counted.matrix[:, own] != title.matrix).nnz == 0
 
 
 def test_missing_and_empty_parts() -> None:
     frame = pl.DataFrame(
-        {"title": ["a", None, None, " ", "b", "a"], "body": [None, "b", None, "", "c", "d"], "y": [1, 2, 1, 2, 1, 2]}
+        {
+            "title": ["a", None, None, " ", "b", "a"],
+            "body": [None, "b", None, "", "c", "d"],
+            "y": [1, 2, 1, 2, 1, 2],
+        }
     )
     corpus = read_corpus(frame, text=list(FIELDS), label="y")
     assert corpus.rows.tolist() == [1, 2, 5, 6]
@@ -113,7 +150,11 @@ def test_missing_and_empty_parts() -> None:
     with pytest.raises(InputError, match="named twice"):
         read_corpus(frame, text=("title", "title"), label="y")
     both = read_corpus(frame, text=FIELDS, label="y", test=frame)
-    assert both.test is not None and both.test.fields == FIELDS and both.test.texts.to_list() == both.texts.to_list()
+    assert (
+        both.test is not None
+        and both.test.fields == FIELDS
+        and both.test.texts.to_list() == both.texts.to_list()
+    )
     stream = read_corpus(frame, text=FIELDS, label="y", stream=True)
     assert stream.texts.to_list() == corpus.texts.to_list() and stream.fields == FIELDS
 
@@ -137,7 +178,9 @@ def pieces() -> PieceTokenizer:
 )
 def test_a_saved_model_reads_texts_alike(tmp_path: Path, tokenizer: Any) -> None:
     corpus = read_corpus(pl.DataFrame(ROWS), text=FIELDS, label="y")
-    model = AttentionClassifier(2, 2, tokenizer).fit(corpus.texts, [corpus.classes[y] for y in corpus.labels])
+    model = AttentionClassifier(2, 2, tokenizer).fit(
+        corpus.texts, [corpus.classes[y] for y in corpus.labels]
+    )
     for name, content in model_files(model).items():
         (tmp_path / name).write_bytes(content)
     again = load_model(tmp_path)
@@ -153,7 +196,11 @@ def test_a_saved_model_reads_texts_alike(tmp_path: Path, tokenizer: Any) -> None
     [
         {"kind": "fields", "fields": [], "base": WordTokenizer().to_dict()},
         {"kind": "fields", "fields": ["a", 3], "base": WordTokenizer().to_dict()},
-        {"kind": "fields", "fields": ["a"], "base": FieldTokenizer(WordTokenizer(), ("a",)).to_dict()},
+        {
+            "kind": "fields",
+            "fields": ["a"],
+            "base": FieldTokenizer(WordTokenizer(), ("a",)).to_dict(),
+        },
         WordTokenizer().to_dict() | {"kind": "letters"},
         WordTokenizer().to_dict() | {"lowercase": 1},
         WordTokenizer().to_dict() | {"stop_words": "the"},
@@ -180,7 +227,9 @@ def test_the_command_line_with_fields(run: Run, tmp_path: Path) -> None:
     settings = json.loads((tmp_path / "m/summary.json").read_text())["settings"]
     assert settings["text"] == ["title", "body"] and settings["columns"] == ["title + body", "y"]
     status, out, _ = run("predict", "m", "a.json")  # the columns are those of training
-    assert status == 0 and [line.split(",")[1] for line in out.splitlines()[1:]] == [row["y"] for row in ROWS]
+    assert status == 0 and [line.split(",")[1] for line in out.splitlines()[1:]] == [
+        row["y"] for row in ROWS
+    ]
     assert "title:refund" in run("explain", "m", "refund")[1]
     masking = ("mask", "a.json", "--text", "title", "--text", "body", "--out", "b.jsonl", "--token")
     assert run(*masking, "title:refund title:please", "--token", "body:the")[0] == 0

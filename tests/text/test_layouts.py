@@ -26,9 +26,9 @@ from layouts import BAD, GOOD, LABELLED, LABELS, PREFERENCES, PROMPTS, TEXTS, La
 from calls import fast_first
 from tokensieve.errors import InputError
 from tokensieve.escape import option, printable
-from tokensieve.text.corpus import read_corpus
-from tokensieve.text.documents import label_settings
-from tokensieve.text.settings import ReadSettings
+from tokensieve.read.corpus import read_corpus
+from tokensieve.read.documents import label_settings
+from tokensieve.read.settings import ReadSettings
 
 
 def read(layout: Layout, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -39,15 +39,19 @@ def read(layout: Layout, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("layout", LABELLED, ids=lambda layout: layout.name)
-def test_labelled_documents(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labelled_documents(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if "label-separator" in layout.command:
         layouts.write(layout, tmp_path)
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("tokensieve.text.documents.LEAST", 5)
+        monkeypatch.setattr("tokensieve.read.documents.LEAST", 5)
         sources, options = options_of(layout.command)
         asked, _ = label_settings(sources[0], ReadSettings(**options))
         corpus = read_corpus(sources[0], dict(asked)["positive"])
-        assert [corpus.classes[y] for y in corpus.labels] == ["yes" if y == "positive" else "no" for y in LABELS]
+        assert [corpus.classes[y] for y in corpus.labels] == [
+            "yes" if y == "positive" else "no" for y in LABELS
+        ]
         return
     corpus = read(layout, tmp_path, monkeypatch)
     found = {text: corpus.classes[y] for text, y in zip(corpus.texts, corpus.labels, strict=True)}
@@ -62,7 +66,11 @@ def test_labelled_documents(layout: Layout, tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("layout", PREFERENCES, ids=lambda layout: layout.name)
 def test_preferences(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = read(layout, tmp_path, monkeypatch)
-    assert corpus.pairs is not None and corpus.texts.to_list()[::2] == GOOD and corpus.texts.to_list()[1::2] == BAD
+    assert (
+        corpus.pairs is not None
+        and corpus.texts.to_list()[::2] == GOOD
+        and corpus.texts.to_list()[1::2] == BAD
+    )
     assert "long.csv" in layout.files or corpus.pairs.units.tolist() == [i // 2 for i in range(N)]
     assert corpus.intake.counts.get("ties_dropped", 0) == layout.ties
     if corpus.pairs.position is not None:
@@ -99,14 +107,20 @@ def test_the_page_is_that_of_these_layouts() -> None:
         ("winner", [0, 1, 0, 1], "abab"),
     ],
 )  # fmt: skip
-def test_a_winner_column_that_names_one_answer_speaks_of_it(name: str, values: list[Any], better: str) -> None:
-    frame = pl.DataFrame({"a": [f"a {i}" for i in range(4)], "b": [f"b {i}" for i in range(4)], name: values})
+def test_a_winner_column_that_names_one_answer_speaks_of_it(
+    name: str, values: list[Any], better: str
+) -> None:
+    frame = pl.DataFrame(
+        {"a": [f"a {i}" for i in range(4)], "b": [f"b {i}" for i in range(4)], name: values}
+    )
     corpus = read_corpus(frame, pairs=("a", "b"), winner=name)
     assert [text[0] for text in corpus.texts.to_list()[::2]] == list(better)
 
 
 def test_true_in_several_spellings_is_one_class_and_other_capitals_are_named() -> None:
-    said = pl.DataFrame({"text": [f"text {i}" for i in range(8)], "label": ["TRUE", "True", "false", "True"] * 2})
+    said = pl.DataFrame(
+        {"text": [f"text {i}" for i in range(8)], "label": ["TRUE", "True", "false", "True"] * 2}
+    )
     corpus = read_corpus(said)
     assert (
         corpus.classes == ("True", "false")
@@ -119,9 +133,22 @@ def test_true_in_several_spellings_is_one_class_and_other_capitals_are_named() -
 
 
 def test_ties_are_half_of_each_order() -> None:
-    frame = pl.DataFrame({"a": ["x 1", "x 2", "x 3"], "b": ["y 1", "y 2", "y 3"], "w": ["a", "tie", "both bad"]})
+    frame = pl.DataFrame(
+        {"a": ["x 1", "x 2", "x 3"], "b": ["y 1", "y 2", "y 3"], "w": ["a", "tie", "both bad"]}
+    )
     corpus = read_corpus(frame, pairs=("a", "b"), winner="w")
-    assert corpus.texts.to_list() == ["x 1", "y 1", "x 2", "y 2", "y 2", "x 2", "x 3", "y 3", "y 3", "x 3"]
+    assert corpus.texts.to_list() == [
+        "x 1",
+        "y 1",
+        "x 2",
+        "y 2",
+        "y 2",
+        "x 2",
+        "x 3",
+        "y 3",
+        "y 3",
+        "x 3",
+    ]
     assert corpus.weights is not None and corpus.weights.tolist() == [1, 1, *[0.5] * 8]
     assert "the first answer ('a') wins 100.0% of 1 pairs" in " ".join(corpus.intake.lines())
     assert (
@@ -129,9 +156,15 @@ def test_ties_are_half_of_each_order() -> None:
         and corpus.intake.counts["duplicates"] == corpus.intake.counts["conflicts"] == 0
     )
     dropped = read_corpus(
-        frame.vstack(frame[:1].with_columns(a=pl.lit("z"))), pairs=("a", "b"), winner="w", ties="drop"
+        frame.vstack(frame[:1].with_columns(a=pl.lit("z"))),
+        pairs=("a", "b"),
+        winner="w",
+        ties="drop",
     )
-    assert dropped.texts.to_list() == ["x 1", "y 1", "z", "y 1"] and dropped.intake.counts["ties_dropped"] == 2
+    assert (
+        dropped.texts.to_list() == ["x 1", "y 1", "z", "y 1"]
+        and dropped.intake.counts["ties_dropped"] == 2
+    )
 
 
 def test_several_answers_count_as_one_prompt() -> None:
@@ -145,7 +178,9 @@ def test_several_answers_count_as_one_prompt() -> None:
     corpus = read_corpus(frame, pairs="answers", scores="s", by="q")
     assert corpus.pairs is not None and corpus.pairs.units.tolist() == [0, 0, 0, 1, 1, 1]
     assert corpus.texts.to_list()[:6] == ["good 1", "bad 1", "fair 1", "bad 1", "good 1", "fair 1"]
-    assert corpus.weights is None or np.allclose(np.bincount(corpus.pairs.units, corpus.weights[::2]), 1)
+    assert corpus.weights is None or np.allclose(
+        np.bincount(corpus.pairs.units, corpus.weights[::2]), 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,7 +195,9 @@ def test_several_answers_count_as_one_prompt() -> None:
         ({"a": ["x"] * 2, "b": ["y"] * 2, "w": ["a", "b"]}, {"winner": "w", "ties": "half of it"}, "--ties must be half or drop"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_preferences_is_named(frame: dict[str, Any], options: dict[str, Any], message: str) -> None:
+def test_what_is_wrong_with_preferences_is_named(
+    frame: dict[str, Any], options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         read_corpus(pl.DataFrame(frame), pairs=("a", "b"), **options)
 
@@ -175,8 +212,15 @@ def test_preference_data_is_never_read_as_labelled_text() -> None:
     arena = pl.DataFrame(layouts.ARENA)
     with pytest.raises(InputError, match="--pairs response_a,response_b --winner winner"):
         read_corpus(arena)
-    shp = {"history": ["q"] * 4, "human_ref_A": GOOD[:4], "human_ref_B": BAD[:4], "labels": [0, 1, 0, 1]}
-    with pytest.raises(InputError, match="--pairs human_ref_A,human_ref_B --scores score_A,score_B"):
+    shp = {
+        "history": ["q"] * 4,
+        "human_ref_A": GOOD[:4],
+        "human_ref_B": BAD[:4],
+        "labels": [0, 1, 0, 1],
+    }
+    with pytest.raises(
+        InputError, match="--pairs human_ref_A,human_ref_B --scores score_A,score_B"
+    ):
         read_corpus(pl.DataFrame(shp | {"score_A": [1, 2, 3, 4], "score_B": [4, 3, 2, 1]}))
 
 
@@ -189,13 +233,31 @@ def test_preference_data_is_never_read_as_labelled_text() -> None:
         ("a.csv", b"<!DOCTYPE html>\n<p>Not, found\n", "is a page of HTML"),
         ("a.csv", b"-1 1:0.5 7:3\n1 2:1 9:1\n", "SVMlight"),
         ("a.svm", b"-1 1:0.5 7:3\n1 2:1 9:1\n", "SVMlight"),
-        ("a.txt", b"One review, of a film.\nAnother one, about, a film.\n", "cannot read a '.txt' file"),
-        ("a.txt", b"I hate it, really\nI love it, really\nNot good, really\n", "cannot read a '.txt' file"),
-        ("a.json", b'{"train": [{"text": "a"}], "test": [{"text": "b"}]}', "the parts 'train', 'test'"),
-        ("a.csv", b"text\nI hate it, really\nI love it, really\n", "there is no label column besides the text"),
+        (
+            "a.txt",
+            b"One review, of a film.\nAnother one, about, a film.\n",
+            "cannot read a '.txt' file",
+        ),
+        (
+            "a.txt",
+            b"I hate it, really\nI love it, really\nNot good, really\n",
+            "cannot read a '.txt' file",
+        ),
+        (
+            "a.json",
+            b'{"train": [{"text": "a"}], "test": [{"text": "b"}]}',
+            "the parts 'train', 'test'",
+        ),
+        (
+            "a.csv",
+            b"text\nI hate it, really\nI love it, really\n",
+            "there is no label column besides the text",
+        ),
     ],
 )
-def test_other_files_are_refused_in_one_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_other_files_are_refused_in_one_line(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message) as caught:
         read_corpus(tmp_path / name)
@@ -213,7 +275,11 @@ def test_other_files_are_refused_in_one_line(tmp_path: Path, name: str, content:
         ("das war schön und größer als früher", "mac_roman", "mac_roman"),
         ("é cómodo e está à venda amanhã em São Paulo", "cp1252", "cp1252"),
         ("zażółć gęślą jaźń, było świetnie", "cp1250", "cp1250"),
-        ("byl to opravdu dobrý film, ještě se na něj rád podívám, ať to stojí cokoli", "iso8859_2", "iso8859_2"),
+        (
+            "byl to opravdu dobrý film, ještě se na něj rád podívám, ať to stojí cokoli",
+            "iso8859_2",
+            "iso8859_2",
+        ),
         ("nagyon jó volt, köszönöm, őszintén tetszett", "cp1250", "cp1250"),
         ("çok güzel bir gün, teşekkür ederim, ığdır", "cp1254", "cp1254"),
         ("labai gražus žodis, ačiū už viską, šįryt", "cp1257", "cp1257"),
@@ -221,15 +287,23 @@ def test_other_files_are_refused_in_one_line(tmp_path: Path, name: str, content:
 )
 def test_the_encoding_is_detected(tmp_path: Path, text: str, encoding: str, found: str) -> None:
     texts = [f"{text} {i}" for i in range(N)]
-    (tmp_path / "a.csv").write_bytes(layouts.csv_bytes(layouts.rows(text=texts, label=LABELS), encoding=encoding))
+    (tmp_path / "a.csv").write_bytes(
+        layouts.csv_bytes(layouts.rows(text=texts, label=LABELS), encoding=encoding)
+    )
     corpus = read_corpus(tmp_path / "a.csv")
-    assert corpus.texts.to_list() == texts and corpus.intake.detected == (f"encoding {found} (detected)",)
+    assert corpus.texts.to_list() == texts and corpus.intake.detected == (
+        f"encoding {found} (detected)",
+    )
 
 
 def test_labels_that_an_annotator_did_not_accept_are_left_out() -> None:
     """Prodigy's column `answer`; where there is one label only, it is whether that was accepted."""
     frame = pl.DataFrame(
-        {"text": TEXTS, "label": LABELS, "answer": ["accept", "accept", "reject", "ignore"] * (N // 4)}
+        {
+            "text": TEXTS,
+            "label": LABELS,
+            "answer": ["accept", "accept", "reject", "ignore"] * (N // 4),
+        }
     )
     corpus = read_corpus(frame)
     assert (
@@ -238,7 +312,9 @@ def test_labels_that_an_annotator_did_not_accept_are_left_out() -> None:
     )
     one = read_corpus(frame.with_columns(label=pl.lit("INSULT")))
     assert one.classes == ("accept", "reject") and len(one.labels) == N * 3 // 4
-    other = read_corpus(frame.with_columns(answer=pl.lit("yes")))  # a column of that name with anything else
+    other = read_corpus(
+        frame.with_columns(answer=pl.lit("yes"))
+    )  # a column of that name with anything else
     assert len(other.labels) == N and other.intake.lines() == []
 
 
@@ -280,11 +356,15 @@ def test_columns_within_records_are_proposed(tmp_path: Path) -> None:
     ],
     ids=lambda columns: ", ".join(columns),
 )
-def test_what_says_which_answer_won_is_named_with_a_command_that_works(columns: dict[str, list[Any]]) -> None:
+def test_what_says_which_answer_won_is_named_with_a_command_that_works(
+    columns: dict[str, list[Any]],
+) -> None:
     frame = pl.DataFrame({"a": GOOD, "b": BAD, **columns})
     with pytest.raises(InputError, match="seems to say which answer won") as caught:
         read_corpus(frame, pairs=("a", "b"))
-    options = options_of("audit x " + str(caught.value).partition("use ")[2].partition(", or, if")[0])[1]
+    options = options_of(
+        "audit x " + str(caught.value).partition("use ")[2].partition(", or, if")[0]
+    )[1]
     corpus = read_corpus(frame, **options)
     assert [text[0] for text in corpus.texts.to_list()[:4:2]] == [GOOD[0][0], BAD[1][0]]
 
@@ -296,7 +376,9 @@ def test_how_the_preferred_answer_was_found_is_said() -> None:
         in read_corpus(frame, pairs=("response_1", "response_2")).intake.lines()
     )
     numbered = frame.with_columns(winner=pl.Series([1, 2] * (N // 2)))
-    lines = read_corpus(numbered, pairs=("response_1", "response_2"), winner="winner").intake.lines()
+    lines = read_corpus(
+        numbered, pairs=("response_1", "response_2"), winner="winner"
+    ).intake.lines()
     assert "a winner of 1 means 'response_1', 2 means 'response_2'" in lines
 
 
@@ -316,7 +398,11 @@ def test_lists_of_answers_and_ranks_in_csv(tmp_path: Path) -> None:
 def test_what_a_folder_holds_beside_training_data_is_named(tmp_path: Path) -> None:
     """Test rows without labels (or with −1) are left aside; labelled ones are the test set, of pairs too."""
     frame = pl.DataFrame({"text": TEXTS, "label": [i % 2 for i in range(N)]})
-    for labels in (frame.select("text"), frame.with_columns(label=pl.lit(-1)), frame.with_columns(label=pl.lit(None))):
+    for labels in (
+        frame.select("text"),
+        frame.with_columns(label=pl.lit(-1)),
+        frame.with_columns(label=pl.lit(None)),
+    ):
         frame.write_parquet(tmp_path / "train.parquet")
         labels.write_parquet(tmp_path / "test.parquet")
         corpus = read_corpus(tmp_path)
@@ -338,8 +424,14 @@ def test_what_a_folder_holds_beside_training_data_is_named(tmp_path: Path) -> No
             {"prompt": GOOD, "completion": TEXTS, "label": [i % 2 > 0 for i in range(N)]},
             "--text completion --label label",
         ),
-        ({"q1": GOOD, "q2": TEXTS, "is_duplicate": [i % 2 for i in range(N)]}, "--text q1 --label is_duplicate"),
-        ({"prompt": TEXTS, "preferred": GOOD, "dispreferred": BAD}, "--pairs preferred,dispreferred"),
+        (
+            {"q1": GOOD, "q2": TEXTS, "is_duplicate": [i % 2 for i in range(N)]},
+            "--text q1 --label is_duplicate",
+        ),
+        (
+            {"prompt": TEXTS, "preferred": GOOD, "dispreferred": BAD},
+            "--pairs preferred,dispreferred",
+        ),
         (
             {"prompt": TEXTS, "response_chosen": GOOD, "response_rejected": BAD},
             "--pairs response_chosen,response_rejected",
@@ -360,9 +452,11 @@ def test_several_columns_without_a_name_are_numbered(tmp_path: Path) -> None:
     assert corpus.texts.to_list() == TEXTS and corpus.intake.columns == ("v2", "v1")
 
 
-def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bombs_and_endless_lines_stop_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same limits, a thousandth of their size."""
-    from tokensieve.text import formats, plain
+    from tokensieve.read import formats, plain
 
     monkeypatch.setattr(plain, "LARGE", 500_000)
     monkeypatch.setattr(plain, "LONGEST", 2_000_000)
@@ -378,15 +472,28 @@ def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch:
             with pytest.raises(InputError, match=r"expands more than 200-fold.*--no-limits"):
                 read_corpus(tmp_path / name, stream=stream)
         assert len(read_corpus(tmp_path / name, limits=False).labels) == 2_000
-    hidden = pl.Series([row["text"] if 0 < i < 1_000 else "a" for i, row in enumerate(rows)])  # the ends look harmless
+    hidden = pl.Series(
+        [row["text"] if 0 < i < 1_000 else "a" for i, row in enumerate(rows)]
+    )  # the ends look harmless
     frame = pl.DataFrame({"text": hidden, "label": [row["label"] for row in rows]})
     frame.write_parquet(tmp_path / "hidden.parquet")
-    frame.select(pl.struct("text").alias("data"), "label").write_parquet(tmp_path / "nested.parquet")
-    frame.with_columns(pl.col("text").cast(pl.Categorical)).write_ipc(tmp_path / "categories.arrow", compression="zstd")
-    for name, column in (("hidden.parquet", "text"), ("nested.parquet", "data.text"), ("categories.arrow", "text")):
+    frame.select(pl.struct("text").alias("data"), "label").write_parquet(
+        tmp_path / "nested.parquet"
+    )
+    frame.with_columns(pl.col("text").cast(pl.Categorical)).write_ipc(
+        tmp_path / "categories.arrow", compression="zstd"
+    )
+    for name, column in (
+        ("hidden.parquet", "text"),
+        ("nested.parquet", "data.text"),
+        ("categories.arrow", "text"),
+    ):
         with pytest.raises(InputError, match=r"expands more than 200-fold.*--no-limits"):
             read_corpus(tmp_path / name, text=column, label="label")
-        assert len(read_corpus(tmp_path / name, text=column, label="label", limits=False).labels) == 2_000
+        assert (
+            len(read_corpus(tmp_path / name, text=column, label="label", limits=False).labels)
+            == 2_000
+        )
     large = pl.Series(["x" * 3_000_000]).gather([0] * 3_000)  # more than four bytes can count
     assert formats._bytes(large) == formats._bytes(large.cast(pl.Categorical)) == 9_000_024_000
     (tmp_path / "long.csv").write_text("text,label\n" + "a b " * 600_000 + ",x\nb,y\na,x\nb,y\n")
@@ -403,7 +510,11 @@ def test_a_packed_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     """A cut CSV would otherwise be read as a shorter one."""
     rng = np.random.default_rng(0)
     whole = csv_of([{"text": f"{rng.random()} words", "label": "xy"[i % 2]} for i in range(4_000)])
-    for ending, pack in ((".gz", gzip.compress), (".zst", zstandard.compress), (".xz", lzma.compress)):
+    for ending, pack in (
+        (".gz", gzip.compress),
+        (".zst", zstandard.compress),
+        (".xz", lzma.compress),
+    ):
         path = tmp_path / f"reviews.csv{ending}"
         path.write_bytes(pack(whole) + pack(b"last,x\n"))  # packed files may follow each other
         assert len(read_corpus(path).labels) == 4_001
@@ -416,21 +527,27 @@ def test_a_packed_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "line"), fast_first([("a.csv", ",".join(f"c{i}" for i in range(20_100))), ("b.csv", "," * 20_100)])
+    ("name", "line"),
+    fast_first([("a.csv", ",".join(f"c{i}" for i in range(20_100))), ("b.csv", "," * 20_100)]),
 )
 def test_a_file_of_too_many_columns_is_one_line(tmp_path: Path, name: str, line: str) -> None:
     (tmp_path / name).write_text(f"{line}\n{line}\n")
     (tmp_path / "c.jsonl").write_text(json.dumps(dict.fromkeys(line.split(","), "a")) + "\n")
     pl.DataFrame({f"c{i}": ["a"] for i in range(20_001)}).write_parquet(tmp_path / "d.parquet")
     for file in (name, *(["c.jsonl", "d.parquet"] if name == "a.csv" else [])):
-        with pytest.raises(InputError, match="has over 20,000 columns; write a file with only the columns you need"):
+        with pytest.raises(
+            InputError, match="has over 20,000 columns; write a file with only the columns you need"
+        ):
             read_corpus(tmp_path / file)
 
 
 def test_a_workbook_that_asks_for_any_amount_of_memory_is_one_line(tmp_path: Path) -> None:
     """A cell far away makes readers hold all those between: 736 million."""
     (tmp_path / "good.xlsx").write_bytes(layouts.workbook(layouts.PLAIN))
-    with zipfile.ZipFile(tmp_path / "good.xlsx") as good, zipfile.ZipFile(tmp_path / "far.xlsx", "w") as far:
+    with (
+        zipfile.ZipFile(tmp_path / "good.xlsx") as good,
+        zipfile.ZipFile(tmp_path / "far.xlsx", "w") as far,
+    ):
         for name in good.namelist():
             row = b'<row r="1048576"><c r="ZZ1048576"><v>1</v></c></row></sheetData>'
             far.writestr(name, good.read(name).replace(b"</sheetData>", row))
@@ -449,7 +566,9 @@ def test_a_packed_workbook_through_standard_input_outlives_its_temporary_copies(
     assert len(read_corpus("-").labels) == len(layouts.PLAIN)
 
 
-def test_a_damaged_arrow_file_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_arrow_file_is_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "x.arrow"
     pl.DataFrame({"text": TEXTS[:8], "label": LABELS[:8]}).write_ipc(path)
     whole = path.read_bytes()
@@ -462,10 +581,10 @@ def test_a_damaged_arrow_file_is_one_line(tmp_path: Path, capfd: pytest.CaptureF
 
 def test_a_library_that_aborts_ends_in_one_line() -> None:
     """As Polars does for a Parquet file whose damaged page asks for 2^61 bytes."""
-    program = (
-        "import os; from tokensieve.errors import one_line\nwith one_line('x.parquet: is no Parquet file'): os.abort()"
+    program = "import os; from tokensieve.errors import one_line\nwith one_line('x.parquet: is no Parquet file'): os.abort()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     said = "tokensieve: x.parquet: is no Parquet file: damaged, or there is not enough memory\n"
     assert (done.returncode, done.stderr) == (2, said)
 
@@ -481,5 +600,10 @@ def test_a_proposed_option_reaches_the_program_as_it_was(value: str) -> None:
     written = option("--text", value)
     assert printable(written) == written and len(written.splitlines()) <= 1
     command = ["bash", "-c", f"printf '%s\\0' {written}"]
-    out = subprocess.run(command, capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}).stdout.decode()
-    assert out.removeprefix("--text").removeprefix("=" if out.startswith("--text=") else "\0") == value + "\0"
+    out = subprocess.run(
+        command, capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
+    ).stdout.decode()
+    assert (
+        out.removeprefix("--text").removeprefix("=" if out.startswith("--text=") else "\0")
+        == value + "\0"
+    )

@@ -47,13 +47,22 @@ CASES: dict[str, Change] = {
     "bytes as letters, again and again": normalizers(*[{"type": "ByteLevel"}] * 7),
     "a charsmap that writes long texts": normalizers(*[charsmap("a" * 10)] * 2),
     "a pattern that backtracks": lambda d: d.update(
-        pre_tokenizer={"type": "Split", "pattern": {"Regex": "(a+a+)+b"}, "behavior": "Isolated", "invert": False}
+        pre_tokenizer={
+            "type": "Split",
+            "pattern": {"Regex": "(a+a+)+b"},
+            "behavior": "Isolated",
+            "invert": False,
+        }
     ),
     "a unigram model without unk_id": lambda d: d.update(
         model={"type": "Unigram", "unk_id": None, "vocab": [["a", -1.0]], "byte_fallback": False}
     ),
-    "a prefix that cuts a character": lambda d: d["model"].update(continuing_subword_prefix=" ", merges=[["a", "▁"]]),
-    "an over-long prefix": lambda d: d["model"].update(continuing_subword_prefix="#" * 100, merges=[["a", "b"]]),
+    "a prefix that cuts a character": lambda d: d["model"].update(
+        continuing_subword_prefix=" ", merges=[["a", "▁"]]
+    ),
+    "an over-long prefix": lambda d: d["model"].update(
+        continuing_subword_prefix="#" * 100, merges=[["a", "b"]]
+    ),
     "an unknown component": lambda d: d.update(pre_tokenizer={"type": "Shell", "command": "x"}),
     "no model": lambda d: d.update(model=None),
     "no vocabulary": lambda d: d["model"].update(vocab={}),
@@ -62,7 +71,9 @@ CASES: dict[str, Change] = {
 
 
 def nested(depth: int) -> dict[str, Any]:
-    return {"type": "Sequence", "normalizers": [nested(depth - 1)]} if depth else {"type": "Lowercase"}
+    return (
+        {"type": "Sequence", "normalizers": [nested(depth - 1)]} if depth else {"type": "Lowercase"}
+    )
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -17,10 +17,10 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.model.settings import TrainSettings
+from tokensieve.read.corpus import read_corpus
+from tokensieve.read.pairs import read_pairs
+from tokensieve.read.split import draw_units, split_corpus
 from tokensieve.task.tasks import train_corpus
-from tokensieve.text.corpus import read_corpus
-from tokensieve.text.pairs import read_pairs
-from tokensieve.text.split import draw_units, split_corpus
 
 PAIRS = ("chosen", "rejected")
 
@@ -40,15 +40,30 @@ def test_what_cannot_be_used_is_left_out_and_counted() -> None:
         ("s", "good answer", "bad answer"),
     )
     corpus = read_pairs(source, pairs=PAIRS)
-    assert corpus.texts.to_list()[:4] == ["good answer", "bad answer", "without a prompt", "this too"]
+    assert corpus.texts.to_list()[:4] == [
+        "good answer",
+        "bad answer",
+        "without a prompt",
+        "this too",
+    ]
     assert corpus.rows.tolist() == [1, 1, 5, 5, 6, 6, 7, 7]
     assert corpus.labels.tolist() == [1, 0] * 4
     assert corpus.pairs is not None
     assert corpus.pairs.units.tolist() == [0, 1, 2, 3]
-    subjects = ("only one answer", "empty answer", "identical", "without a value", "repeated", "reversed")
+    subjects = (
+        "only one answer",
+        "empty answer",
+        "identical",
+        "without a value",
+        "repeated",
+        "reversed",
+    )
     lines = corpus.intake.lines()
     assert all(subject in line for subject, line in zip(subjects, lines, strict=True))
-    assert [line.split()[:2] for line in lines] == [["1", "pair"]] * 4 + [["1", "repeated"], ["3", "pairs"]]
+    assert [line.split()[:2] for line in lines] == [["1", "pair"]] * 4 + [
+        ["1", "repeated"],
+        ["3", "pairs"],
+    ]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
@@ -56,7 +71,9 @@ def test_what_cannot_be_used_is_left_out_and_counted() -> None:
 def test_files_of_every_kind_hold_the_same_pairs(tmp_path: Path, suffix: str, stream: bool) -> None:
     pairs = demo_pairs(20)
     path = tmp_path / f"pairs{suffix}"
-    {".csv": pairs.write_csv, ".jsonl": pairs.write_ndjson, ".parquet": pairs.write_parquet}[suffix](path)
+    {".csv": pairs.write_csv, ".jsonl": pairs.write_ndjson, ".parquet": pairs.write_parquet}[
+        suffix
+    ](path)
     corpus = read_pairs(path, pairs=PAIRS, stream=stream)
     assert [corpus.texts[i] for i in range(0, 40, 2)] == pairs["chosen"].to_list()
     assert [corpus.texts[i] for i in range(1, 40, 2)] == pairs["rejected"].to_list()
@@ -67,7 +84,10 @@ def test_files_of_every_kind_hold_the_same_pairs(tmp_path: Path, suffix: str, st
 
 def test_messages_are_read_for_their_last_content() -> None:
     both = [
-        [[{"role": "user", "content": asked}, {"role": "assistant", "content": text}] for text in ("hello", "go away")]
+        [
+            [{"role": "user", "content": asked}, {"role": "assistant", "content": text}]
+            for text in ("hello", "go away")
+        ]
         for asked in ("Hi?", "Hello?")
     ]
     rows = pl.DataFrame({"chosen": [both[0][0], both[1][1]], "rejected": [both[0][1], both[1][0]]})
@@ -91,8 +111,13 @@ def test_messages_are_read_for_their_last_content() -> None:
         ([], {}, "has no rows"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named(rows: list[tuple[object, ...]], options: dict[str, object], message: str) -> None:
-    columns = {name: pl.Series([row[i] for row in rows], dtype=pl.Object) for i, name in enumerate(("prompt", *PAIRS))}
+def test_what_is_wrong_is_named(
+    rows: list[tuple[object, ...]], options: dict[str, object], message: str
+) -> None:
+    columns = {
+        name: pl.Series([row[i] for row in rows], dtype=pl.Object)
+        for i, name in enumerate(("prompt", *PAIRS))
+    }
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         read_pairs(pl.DataFrame(columns), **({"pairs": PAIRS} | options))
 
@@ -108,8 +133,13 @@ def test_what_is_wrong_is_named(rows: list[tuple[object, ...]], options: dict[st
         ("who was better", ("gpt 4", "claude")),
     ],
 )
-def test_a_column_that_says_which_answer_won_is_asked_for(column: str, values: tuple[object, ...]) -> None:
-    rows = [(f"one {i}", f"two {i}", "gpt 4", "claude", f"note {i % 2}", values[i % len(values)]) for i in range(12)]
+def test_a_column_that_says_which_answer_won_is_asked_for(
+    column: str, values: tuple[object, ...]
+) -> None:
+    rows = [
+        (f"one {i}", f"two {i}", "gpt 4", "claude", f"note {i % 2}", values[i % len(values)])
+        for i in range(12)
+    ]
     names = ["Answer 1", "Answer 2", "model_1", "model_2", "remark", column]
     source = pl.DataFrame([tuple(map(str, row)) for row in rows], schema=names, orient="row")
     options = {"pairs": ("Answer 1", "Answer 2")}
@@ -137,7 +167,9 @@ def test_numbers_that_are_named_like_the_answers_are_asked_for(
     source = pl.DataFrame(texts | {numbers[0]: [1.5, 2.0] * 5, numbers[1]: [2, 1] * 5})
     with pytest.raises(InputError, match=re.escape(options)):
         read_pairs(source, pairs=names)
-    lengths = source.rename({numbers[0]: numbers[0].replace(numbers[0][:4], "size"), numbers[1]: "other"})
+    lengths = source.rename(
+        {numbers[0]: numbers[0].replace(numbers[0][:4], "size"), numbers[1]: "other"}
+    )
     assert len(read_pairs(lengths, pairs=names).texts) == 20
 
 
@@ -148,7 +180,9 @@ def test_a_file_of_pairs_read_as_labelled_text_is_told_so() -> None:
 
 def test_a_given_split_tells_what_both_sides_share() -> None:
     pairs = demo_pairs(16).with_columns(split=pl.Series(["train"] * 10 + ["test"] * 6))
-    corpus = read_pairs(pl.concat([pairs, pairs[:1].with_columns(split=pl.lit("test"))]), pairs=PAIRS, split="split")
+    corpus = read_pairs(
+        pl.concat([pairs, pairs[:1].with_columns(split=pl.lit("test"))]), pairs=PAIRS, split="split"
+    )
     assert corpus.test is not None
     assert corpus.intake.lines() == [
         "1 test pair also found in training",
@@ -166,7 +200,9 @@ def test_a_split_by_chance_keeps_prompts_whole() -> None:
     assert corpus.test.labels.tolist() == [1, 0] * 40
 
 
-@given(st.lists(st.integers(0, 9), min_size=2, max_size=60), st.floats(0.01, 0.99), st.integers(0, 5))
+@given(
+    st.lists(st.integers(0, 9), min_size=2, max_size=60), st.floats(0.01, 0.99), st.integers(0, 5)
+)
 def test_units_are_drawn_whole_and_never_all(units: list[int], share: float, seed: int) -> None:
     of = np.array([*units, 10], dtype=np.int64)
     drawn = draw_units(of, share, seed)
@@ -180,30 +216,44 @@ def layouts() -> dict[str, tuple[pl.DataFrame, dict[str, object]]]:
     """The same 800 pairs as people keep them, and the options that read them."""
     pairs, rng = demo_pairs(800), np.random.default_rng(0)
     chosen, rejected = pairs["chosen"].to_list(), pairs["rejected"].to_list()
-    first = rng.permutation(np.arange(800) % 2 == 0)  # the preferred answer comes first in half of the pairs
+    first = rng.permutation(
+        np.arange(800) % 2 == 0
+    )  # the preferred answer comes first in half of the pairs
     sides = [(a, b) if one else (b, a) for a, b, one in zip(chosen, rejected, first, strict=True)]
     scores = [(5.0, 2.0) if one else (1.0, 4.0) for one in first]
     prompt = pairs["prompt"]
-    battles = pl.DataFrame({"prompt": prompt, "response_a": [a for a, _ in sides], "response_b": [b for _, b in sides]})
-    lists = pl.DataFrame({"prompt": prompt, "answers": list(map(list, sides)), "scores": list(map(list, scores))})
+    battles = pl.DataFrame(
+        {"prompt": prompt, "response_a": [a for a, _ in sides], "response_b": [b for _, b in sides]}
+    )
+    lists = pl.DataFrame(
+        {"prompt": prompt, "answers": list(map(list, sides)), "scores": list(map(list, scores))}
+    )
     # one row per answer: the prompts of two pairs must not be one here, so that each row says which pair it is of
     rows = lists.with_row_index("pair").explode("answers", "scores")
     winner = pl.Series("winner", np.where(first, "model_a", "model_b").tolist())
     return {
         "chosen": (pairs.select("prompt", "chosen", "rejected"), {"pairs": ("chosen", "rejected")}),
-        "winner": (battles.with_columns(winner), {"pairs": ("response_a", "response_b"), "winner": "winner"}),
+        "winner": (
+            battles.with_columns(winner),
+            {"pairs": ("response_a", "response_b"), "winner": "winner"},
+        ),
         "lists": (lists, {"pairs": ["answers"], "scores": ["scores"]}),
         "rows": (rows, {"pairs": ["answers"], "scores": ["scores"], "by": "pair"}),
     }
 
 
 @pytest.mark.slow
-def test_layouts_of_the_same_pairs_give_the_same_findings(layouts: dict[str, tuple[pl.DataFrame, dict]]) -> None:
+def test_layouts_of_the_same_pairs_give_the_same_findings(
+    layouts: dict[str, tuple[pl.DataFrame, dict]],
+) -> None:
     found = {}
     for name in ("chosen", "winner", "lists"):
         corpus = read_corpus(layouts[name][0], **layouts[name][1])
         one = audit(corpus, Settings(baseline=False, thorough=False))
-        findings = [(f.kind, f.headline, f.tokens, f.label, f.rows, f.evidence, f.details) for f in one.findings]
+        findings = [
+            (f.kind, f.headline, f.tokens, f.label, f.rows, f.evidence, f.details)
+            for f in one.findings
+        ]
         found[name] = one.tokens, findings, one.test_accuracy
     tokens, findings, accuracy = found["chosen"]
     assert findings and any(kind == "shortcut" for kind, *_ in findings)
@@ -212,23 +262,32 @@ def test_layouts_of_the_same_pairs_give_the_same_findings(layouts: dict[str, tup
         assert repr(found[name][1]) == repr(findings), name
 
 
-def test_answers_in_rows_of_their_own_are_the_same_pairs(layouts: dict[str, tuple[pl.DataFrame, dict]]) -> None:
+def test_answers_in_rows_of_their_own_are_the_same_pairs(
+    layouts: dict[str, tuple[pl.DataFrame, dict]],
+) -> None:
     lists, rows = (read_corpus(layouts[name][0], **layouts[name][1]) for name in ("lists", "rows"))
     assert rows.texts.to_list() == lists.texts.to_list()
 
 
 def test_a_column_of_train_and_test_is_used_for_pairs() -> None:
     rows = {"chosen": [f"good {i}" for i in range(20)], "rejected": [f"bad {i}" for i in range(20)]}
-    found = read_pairs(pl.DataFrame(rows | {"split": ["train"] * 14 + ["test"] * 6}), pairs=("chosen", "rejected"))
+    found = read_pairs(
+        pl.DataFrame(rows | {"split": ["train"] * 14 + ["test"] * 6}), pairs=("chosen", "rejected")
+    )
     assert found.test is not None and (len(found.texts), len(found.test.texts)) == (28, 12)
     assert any("marks training and test rows" in line for line in found.intake.lines())
     notes = train_corpus(found, TrainSettings(min_documents=1)).notes
-    assert sum("marks training and test rows" in note for note in notes) == 1  # not once for each side
+    assert (
+        sum("marks training and test rows" in note for note in notes) == 1
+    )  # not once for each side
 
 
 def test_a_score_that_is_the_text_nan_is_missing(tmp_path: Path) -> None:
     """In a CSV file it was a number, and each of these pairs was won by one side."""
-    rows = [f"short {i},a longer answer {i},{'NaN' if i % 2 else 1},{0 if i % 2 else 2}" for i in range(40)]
+    rows = [
+        f"short {i},a longer answer {i},{'NaN' if i % 2 else 1},{0 if i % 2 else 2}"
+        for i in range(40)
+    ]
     (tmp_path / "scores.csv").write_text("\n".join(["a,b,s,t", *rows]) + "\n")
     corpus = read_pairs(tmp_path / "scores.csv", pairs=("a", "b"), scores=("s", "t"))
     assert len(corpus.labels) == 2 * 20

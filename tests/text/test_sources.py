@@ -24,13 +24,15 @@ from hypothesis import strategies as st
 
 from calls import fails, read_texts
 from tokensieve.errors import InputError
-from tokensieve.text import sources
-from tokensieve.text.corpus import read_corpus
-from tokensieve.text.documents import ColumnTokens
-from tokensieve.text.table import Batch, SourceTable
+from tokensieve.read import sources
+from tokensieve.read.corpus import read_corpus
+from tokensieve.read.documents import ColumnTokens
+from tokensieve.read.table import Batch, SourceTable
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 
-quick = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(
+    deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 TEXTS = ["good film here", "bad film here", "good plot there", "bad plot there"]
 LABELS = ["positive", "negative", "positive", "negative"]
 HOSTILE = [
@@ -52,9 +54,9 @@ HOSTILE = [
     "\x1b[31m",
 ]
 hostile = st.lists(
-    st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_characters="\0"), max_size=12)).map(
-        lambda s: "x" + s
-    ),
+    st.one_of(
+        st.sampled_from(HOSTILE), st.text(st.characters(exclude_characters="\0"), max_size=12)
+    ).map(lambda s: "x" + s),
     min_size=4,
     max_size=12,
 )
@@ -83,14 +85,18 @@ def write_every_format(folder: Path, frame: pl.DataFrame) -> list[Any]:
     return [*plain, *folder.glob("*.gz"), str(plain[0]), frame, frame.to_pandas(), lists]
 
 
-@pytest.mark.parametrize("labels", [LABELS, [1, 0, 1, 0], [True, False, True, False], [5.0, 1.0, 5.0, 1.0]])
+@pytest.mark.parametrize(
+    "labels", [LABELS, [1, 0, 1, 0], [True, False, True, False], [5.0, 1.0, 5.0, 1.0]]
+)
 def test_every_format_gives_the_same_corpus(tmp_path: Path, labels: list[Any]) -> None:
     every = write_every_format(tmp_path, pl.DataFrame({"text": TEXTS, "label": labels}))
     assert len(every) == 16
     for source in every:
         corpus = read_corpus(source)
         assert corpus.texts.to_list() == TEXTS
-        assert [corpus.classes[i].lower() for i in corpus.labels] == [str(v).lower().removesuffix(".0") for v in labels]
+        assert [corpus.classes[i].lower() for i in corpus.labels] == [
+            str(v).lower().removesuffix(".0") for v in labels
+        ]
         assert corpus.labels.tolist() == [1, 0, 1, 0] and corpus.labels.dtype == np.int64
         assert corpus.rows.tolist() == [1, 2, 3, 4] and corpus.test is None
         assert corpus.intake.lines() == []
@@ -115,7 +121,12 @@ def test_hostile_texts_survive_every_format(tmp_path: Path, kind: str, texts: li
             delimiter="\t" if kind == "tsv" else ",",
         )
     elif kind == "jsonl":
-        path.write_text("".join(json.dumps({"text": t, "label": y}) + "\n" for t, y in zip(texts, labels, strict=True)))
+        path.write_text(
+            "".join(
+                json.dumps({"text": t, "label": y}) + "\n"
+                for t, y in zip(texts, labels, strict=True)
+            )
+        )
     elif kind == "parquet":
         pl.DataFrame(frame).write_parquet(path)
     else:
@@ -137,9 +148,19 @@ def test_hostile_texts_survive_every_format(tmp_path: Path, kind: str, texts: li
 def test_byte_order_marks_encodings_and_line_ends(tmp_path: Path) -> None:
     text = "text,label\r\ncafé a,x\r\ncafé b,y\r\ncafé c,x\r\ncafé d,y\r\n"
     path = tmp_path / "a.csv"
-    for written, said in [("utf-8-sig", "utf-8"), ("latin-1", "latin-1"), ("cp1252", "cp1252"), ("utf-16", "utf-16")]:
+    for written, said in [
+        ("utf-8-sig", "utf-8"),
+        ("latin-1", "latin-1"),
+        ("cp1252", "cp1252"),
+        ("utf-16", "utf-16"),
+    ]:
         path.write_bytes(text.encode(written))
-        assert read_corpus(path, encoding=said).texts.to_list() == ["café a", "café b", "café c", "café d"]
+        assert read_corpus(path, encoding=said).texts.to_list() == [
+            "café a",
+            "café b",
+            "café c",
+            "café d",
+        ]
     assert read_corpus(path).intake.detected == ("encoding utf-16 (detected)",)
     fails(path, "unknown text encoding 'klingon'", encoding="klingon")
     path.write_bytes(text.encode("utf-8"))
@@ -159,7 +180,9 @@ def test_blank_lines_and_line_breaks_in_quotes(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_one_document_of_50_megabytes(tmp_path: Path) -> None:
     huge = "word " * 10_000_000
-    path = write_csv(tmp_path / "a.csv", [["text", "label"], [huge, "a"], ["x", "b"], ["y", "a"], ["z", "b"]])
+    path = write_csv(
+        tmp_path / "a.csv", [["text", "label"], [huge, "a"], ["x", "b"], ["y", "a"], ["z", "b"]]
+    )
     assert len(read_corpus(path).texts[0]) == len(huge)
 
 
@@ -208,7 +231,10 @@ def test_the_layout_of_acl_imdb(tmp_path: Path) -> None:
     corpus = read_corpus(folder)
     assert corpus.test is not None
     assert corpus.texts.to_list() == ["bad a", "bad b", "good a", "good b"]
-    assert corpus.test.texts.to_list() == ["bad a", "good c"] and corpus.test.labels.tolist() == [0, 1]
+    assert corpus.test.texts.to_list() == ["bad a", "good c"] and corpus.test.labels.tolist() == [
+        0,
+        1,
+    ]
     assert corpus.intake.ignored == {"unsup": 2} and corpus.intake.counts["test_overlap"] == 1
     assert any("unsup" in line and line.startswith("2 ") for line in corpus.intake.lines())
     alone = read_corpus(folder / "train", test=folder)
@@ -237,7 +263,9 @@ def test_missing_unknown_and_unreadable_files(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             read_corpus(long)
         assert len(str(caught.value)) < 300
-    (tmp_path / "a.xlsx").write_bytes(layouts.workbook([{"text": "a", "label": "b"}])[:-30] + b"PK\x05\x06" + bytes(18))
+    (tmp_path / "a.xlsx").write_bytes(
+        layouts.workbook([{"text": "a", "label": "b"}])[:-30] + b"PK\x05\x06" + bytes(18)
+    )
     fails(tmp_path / "a.xlsx", "not a readable workbook")
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     fails(tmp_path / "a.xlsx", "not a readable workbook")
@@ -268,13 +296,18 @@ def test_missing_unknown_and_unreadable_files(tmp_path: Path) -> None:
         (b'text,label\na,x\n"b,y\nc,x\n', ["row 2 (line 3)", "never closed"]),
         (b'text,label\na,x\n"b"c,y\n', ["row 2 (line 3)", "stray characters"]),
         (b"text,label\na,x\n\nb\0c,y\n", ["row 2 (line 4)", "NUL"]),
-        (b"text,label\na,x\nb,y\ncaf\xe9,x\n", ["row 3 (line 4)", "0xe9", "not utf-8", "--encoding latin-1"]),
+        (
+            b"text,label\na,x\nb,y\ncaf\xe9,x\n",
+            ["row 3 (line 4)", "0xe9", "not utf-8", "--encoding latin-1"],
+        ),
         (b'text,label\na,x\n"b\nc\nd\xe9",y\n', ["row 2 (line 5)", "0xe9"]),
         (b"te\xe9xt,label\na,x\n", ["header (line 1)", "0xe9"]),
         (b"text,label\n" + b"a,x\n" * 5000 + b"\xff,x\n", ["row 5001 (line 5002)", "0xff"]),
     ],
 )
-def test_broken_csv_is_named_by_row_and_line(tmp_path: Path, content: bytes, parts: list[str]) -> None:
+def test_broken_csv_is_named_by_row_and_line(
+    tmp_path: Path, content: bytes, parts: list[str]
+) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(content)
     fails(path, "a.csv", *parts, encoding="utf-8")
@@ -282,9 +315,12 @@ def test_broken_csv_is_named_by_row_and_line(tmp_path: Path, content: bytes, par
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files cannot be listed here")
 @pytest.mark.parametrize(
-    ("name", "content"), [("a.csv", b"text,label\na\nb,2\n"), ("a.jsonl", b'{"text": "a", "label": 1}\n[1]\n{}\n')]
+    ("name", "content"),
+    [("a.csv", b"text,label\na\nb,2\n"), ("a.jsonl", b'{"text": "a", "label": 1}\n[1]\n{}\n')],
 )
-def test_a_refused_file_is_closed_while_its_error_is_held(tmp_path: Path, name: str, content: bytes) -> None:
+def test_a_refused_file_is_closed_while_its_error_is_held(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError) as held:
         read_corpus(tmp_path / name)
@@ -299,8 +335,14 @@ def test_a_refused_file_is_closed_while_its_error_is_held(tmp_path: Path, name: 
         (b'{"text": "a", "label": 1}\n{"text": "b", \n', ["line 2", "is not JSON"]),
         (b'{"text": "a", "label": 1}\n\n[1, 2]\n', ["line 3", "JSON list"]),
         (b'{"text": "a", "label": 1}\n{"text": "caf\xe9"}\n', ["line 2", "0xe9"]),
-        (b'{"text": "a", "label": 1}\n{"text": 7, "label": 1}\n', ["row 2", "int values, not text"]),
-        (b'{"text": "a", "label": 1}\n{"text": "b", "label": [1, 2]}\n', ["row 2", "label is a list"]),
+        (
+            b'{"text": "a", "label": 1}\n{"text": 7, "label": 1}\n',
+            ["row 2", "int values, not text"],
+        ),
+        (
+            b'{"text": "a", "label": 1}\n{"text": "b", "label": [1, 2]}\n',
+            ["row 2", "label is a list"],
+        ),
         (b"[" * 100_000 + b"\n", ["line 1", "is not JSON"]),
     ],
 )
@@ -330,9 +372,14 @@ def test_broken_json_is_named(tmp_path: Path, content: str, parts: list[str]) ->
 
 def test_json_may_be_an_array_over_many_lines_or_lines(tmp_path: Path) -> None:
     rows = [
-        {"text": t, "label": y, **({"late": 1} if t == TEXTS[-1] else {})} for t, y in zip(TEXTS, LABELS, strict=True)
+        {"text": t, "label": y, **({"late": 1} if t == TEXTS[-1] else {})}
+        for t, y in zip(TEXTS, LABELS, strict=True)
     ]
-    for content in (json.dumps(rows, indent=2), "\ufeff " + json.dumps(rows), "\n".join(map(json.dumps, rows))):
+    for content in (
+        json.dumps(rows, indent=2),
+        "\ufeff " + json.dumps(rows),
+        "\n".join(map(json.dumps, rows)),
+    ):
         (tmp_path / "a.json").write_text(content, encoding="utf-8")
         assert read_corpus(tmp_path / "a.json").texts.to_list() == TEXTS
 
@@ -356,7 +403,12 @@ def test_separators(tmp_path: Path) -> None:
 def test_a_file_without_a_header_is_refused_or_read_whole(tmp_path: Path) -> None:
     long = [f"{t} and some more words" for t in TEXTS]
     path = write_csv(tmp_path / "a.csv", list(map(list, zip(long, LABELS, strict=True))))
-    fails(path, "the first line looks like data", "'good film here and some more words'", "--no-header")
+    fails(
+        path,
+        "the first line looks like data",
+        "'good film here and some more words'",
+        "--no-header",
+    )
     corpus = read_corpus(path, header=False)
     assert corpus.texts.to_list() == long and corpus.rows.tolist() == [1, 2, 3, 4]
     assert corpus.intake.columns == ("column 1", "column 2")
@@ -365,11 +417,13 @@ def test_a_file_without_a_header_is_refused_or_read_whole(tmp_path: Path) -> Non
     assert read_texts(path, text="column 1", header=False).to_list() == long
     # a label among the names, and more columns than can be guessed
     path = write_csv(
-        tmp_path / "b.csv", [["it", "positive"], *[[f"it is number {i}", y] for i, y in enumerate(LABELS)]]
+        tmp_path / "b.csv",
+        [["it", "positive"], *[[f"it is number {i}", y] for i, y in enumerate(LABELS)]],
     )
     fails(path, "the first line looks like data", "'positive'", "--no-header")
     path = write_csv(
-        tmp_path / "c.csv", [[i, t, y, t + "!"] for i, (t, y) in enumerate(zip(long, LABELS, strict=True))]
+        tmp_path / "c.csv",
+        [[i, t, y, t + "!"] for i, (t, y) in enumerate(zip(long, LABELS, strict=True))],
     )
     fails(path, "cannot tell which column holds the text", "no header", "--no-header")
     path = tmp_path / "d.csv"
@@ -379,7 +433,10 @@ def test_a_file_without_a_header_is_refused_or_read_whole(tmp_path: Path) -> Non
 
 def test_a_text_within_objects_is_proposed_by_its_path(tmp_path: Path) -> None:
     """A column named review holds objects here, as JSON often does."""
-    rows = [{"review": {"title": "x", "body": t}, "rating": y} for t, y in zip(TEXTS, LABELS, strict=True)]
+    rows = [
+        {"review": {"title": "x", "body": t}, "rating": y}
+        for t, y in zip(TEXTS, LABELS, strict=True)
+    ]
     (tmp_path / "a.json").write_text(json.dumps(rows))
     fails(tmp_path / "a.json", "Pass --text review.body --label rating")
     assert read_corpus(tmp_path / "a.json", text="review.body").frame.height == len(TEXTS)
@@ -406,20 +463,24 @@ def test_an_endless_line_of_standard_input_ends_before_it_fills_the_disk(
 ) -> None:
     endless = Endless(block)
     monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=endless))
-    monkeypatch.setattr("tokensieve.text.sources.LONGEST", 20_000_000)
+    monkeypatch.setattr("tokensieve.read.sources.LONGEST", 20_000_000)
     with pytest.raises(InputError, match=r"standard input: a line is over .* pass --no-limits"):
         read_corpus("-")
     assert endless.bytes < 30_000_000
 
 
 @pytest.mark.parametrize("source", ["-", "https://example.org/a.csv"])
-def test_lines_without_end_stop_before_they_fill_the_disk(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_without_end_stop_before_they_fill_the_disk(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As from `yes text,label | tokensieve audit -`, or a server that never closes."""
     endless = Endless(b"good film,p\n")
     monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=endless))
     monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: contextlib.nullcontext(endless))
-    monkeypatch.setattr("tokensieve.text.sources.COPIED", 20_000_000)
-    with pytest.raises(InputError, match=r"is over 0 GB; save it to a file first, or pass --no-limits"):
+    monkeypatch.setattr("tokensieve.read.sources.COPIED", 20_000_000)
+    with pytest.raises(
+        InputError, match=r"is over 0 GB; save it to a file first, or pass --no-limits"
+    ):
         read_corpus(source)
     assert endless.bytes < 30_000_000
 
@@ -443,7 +504,10 @@ def test_devices_pipes_and_sockets_are_refused_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_many_columns(tmp_path: Path) -> None:
-    names, n = ["text", "label", *[f"c{i}" for i in range(10_000)]], len(TEXTS)  # the time grows in proportion
+    names, n = (
+        ["text", "label", *[f"c{i}" for i in range(10_000)]],
+        len(TEXTS),
+    )  # the time grows in proportion
     rows = [[t, y, *["1"] * 10_000] for t, y in zip(TEXTS, LABELS, strict=True)]
     path = write_csv(tmp_path / "a.csv", [names, *rows])
     assert len(read_corpus(path).texts) == n
@@ -460,7 +524,10 @@ def test_columns_that_may_be_authors_are_read_in_one_pass() -> None:
 
     def batches(wanted: Sequence[str]) -> Iterator[Batch]:
         read.append(tuple(wanted))
-        yield {name: pl.Series([f"writer {i % 20}" if name == "c7" else "1" for i in range(n)]) for name in wanted}
+        yield {
+            name: pl.Series([f"writer {i % 20}" if name == "c7" else "1" for i in range(n)])
+            for name in wanted
+        }
 
     table, labels = SourceTable("a.csv", names, batches), np.arange(n) % 2
     found = ColumnTokens.likely_groups(table, (), np.arange(1, n + 1), labels)
@@ -473,7 +540,10 @@ def test_what_columns_hold_is_looked_at_once() -> None:
 
     def batches(names: Sequence[str]) -> Iterator[Batch]:
         read.append(tuple(names))
-        yield {name: pl.Series({"text": TEXTS, "label": LABELS, "more": [1] * len(TEXTS)}[name]) for name in names}
+        yield {
+            name: pl.Series({"text": TEXTS, "label": LABELS, "more": [1] * len(TEXTS)}[name])
+            for name in names
+        }
 
     table = SourceTable("a.csv", ["text", "label", "more"], batches)
     assert table.labelled_columns(None, None, ()) == (("text",), "label")
@@ -493,13 +563,21 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     features = datasets.Features({"text": datasets.Value("string"), "label": names})
     folder = tmp_path / "hub"
     folder.mkdir()
-    for part, labels in [("train", [0, 1, 0, 1]), ("test", [1, 0, -1]), ("unsupervised", [-1, -1, -1])]:
+    for part, labels in [
+        ("train", [0, 1, 0, 1]),
+        ("test", [1, 0, -1]),
+        ("unsupervised", [-1, -1, -1]),
+    ]:
         data = datasets.Dataset.from_dict(
             {"text": [f"{part} {i}" for i in range(len(labels))], "label": labels}, features
         )
         data.to_parquet(folder / f"{part}-00000-of-00001.parquet")
-    parts = "".join(f"  - split: {part}\n    path: {part}-*\n" for part in ("train", "test", "unsupervised"))
-    (folder / "README.md").write_text(f"---\nconfigs:\n- config_name: default\n  data_files:\n{parts}---\n")
+    parts = "".join(
+        f"  - split: {part}\n    path: {part}-*\n" for part in ("train", "test", "unsupervised")
+    )
+    (folder / "README.md").write_text(
+        f"---\nconfigs:\n- config_name: default\n  data_files:\n{parts}---\n"
+    )
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     monkeypatch.setitem(sources.NAMED, "imdb", str(folder))
     monkeypatch.chdir(tmp_path)
@@ -510,14 +588,18 @@ def test_named_data_set_from_local_files(hub: Path) -> None:
     corpus = read_corpus("imdb")
     assert corpus.test is not None
     assert corpus.classes == ("neg", "pos") and corpus.labels.tolist() == [0, 1, 0, 1]
-    assert corpus.texts.to_list() == [f"train {i}" for i in range(4)] and corpus.test.labels.tolist() == [1, 0]
+    assert corpus.texts.to_list() == [
+        f"train {i}" for i in range(4)
+    ] and corpus.test.labels.tolist() == [1, 0]
     assert corpus.test.intake.counts["missing_label"] == 1
     assert corpus.intake.ignored == {"unsupervised": 3}
     make_folder(hub / "imdb", {"a/1.txt": "1", "a/2.txt": "2", "b/1.txt": "3", "b/2.txt": "4"})
     assert read_corpus("imdb").classes == ("a", "b")
 
 
-def test_named_data_set_without_library_or_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_named_data_set_without_library_or_network(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     import datasets
 
     def offline(*_: object) -> None:
@@ -526,7 +608,10 @@ def test_named_data_set_without_library_or_network(monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(datasets, "load_dataset", offline)
     fails(
-        "yelp", "cannot load the data set 'yelp' (Yelp/yelp_review_full)", "Couldn't reach the hub", "check the network"
+        "yelp",
+        "cannot load the data set 'yelp' (Yelp/yelp_review_full)",
+        "Couldn't reach the hub",
+        "check the network",
     )
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
     fails("imdb", "tokensieve[datasets]")

@@ -30,12 +30,13 @@ from tokensieve.evidence.importance import Importance, importance_of, token_impo
 from tokensieve.evidence.sums import TokenSums
 from tokensieve.files import Folder
 from tokensieve.model.adam import Schedule, train
-from tokensieve.text import counts
-from tokensieve.text import spill as streaming
-from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.read import stored_texts as streaming
+from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.split import split_corpus
+from tokensieve.read.stored_texts import StoredTexts
+from tokensieve.text import counts, frequencies
 from tokensieve.text.counts import Counts
-from tokensieve.text.spill import Frequencies, StoredTexts
-from tokensieve.text.split import split_corpus
+from tokensieve.text.frequencies import Frequencies
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import count_corpus, count_texts, tokenize
 
@@ -48,13 +49,16 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "DOCUMENTS", 17)
     monkeypatch.setattr(streaming, "BYTES", 20_000)
     monkeypatch.setattr(counts, "BLOCK", 1_000)
-    monkeypatch.setattr(streaming, "ROWS", 50)
+    monkeypatch.setattr(frequencies, "ROWS", 50)
 
 
 def table(n: int = 150) -> list[tuple[str, str]]:
     """Reviews of two kinds with repeats, an empty one, odd characters and a label to drop."""
     reviews = demo_reviews(n)
-    rows = [(t, "neg pos".split()[y]) for t, y in zip(reviews.texts.to_list(), reviews.labels.tolist(), strict=True)]
+    rows = [
+        (t, "neg pos".split()[y])
+        for t, y in zip(reviews.texts.to_list(), reviews.labels.tolist(), strict=True)
+    ]
     return [
         *rows,
         *rows[:9],
@@ -71,7 +75,9 @@ def written(folder: Path, kind: str) -> Path:
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("text", "label"), *rows])
     elif kind == "jsonl":
-        path.write_text("".join(json.dumps({"text": t, "label": y}) + "\n" for t, y in rows), encoding="utf-8")
+        path.write_text(
+            "".join(json.dumps({"text": t, "label": y}) + "\n" for t, y in rows), encoding="utf-8"
+        )
     else:
         pl.DataFrame(rows, schema=["text", "label"], orient="row").write_parquet(path)
     return path
@@ -93,7 +99,9 @@ def same(a: Corpus, b: Corpus) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("duplicates", ["keep", "drop"])
-def test_a_streamed_corpus_is_the_one_in_memory(tmp_path: Path, kind: str, duplicates: Any, tiny: None) -> None:
+def test_a_streamed_corpus_is_the_one_in_memory(
+    tmp_path: Path, kind: str, duplicates: Any, tiny: None
+) -> None:
     path = written(tmp_path, kind)
     options: dict[str, Any] = {"drop": ["zzz"], "duplicates": duplicates}
     memory, stream = read_corpus(path, **options), read_corpus(path, stream=True, **options)
@@ -114,8 +122,13 @@ def test_a_streamed_corpus_is_the_one_in_memory(tmp_path: Path, kind: str, dupli
 def test_an_audit_of_a_stream_has_the_bits_of_that_in_memory(
     tmp_path: Path, ngrams: int, thorough: bool, tiny: None
 ) -> None:
-    path, chosen = written(tmp_path, "csv"), Settings(ngrams=ngrams, min_documents=2, baseline=False, thorough=thorough)
-    memory, stream = (audit(read_corpus(path, drop=["zzz"], stream=s), chosen) for s in (False, True))
+    path, chosen = (
+        written(tmp_path, "csv"),
+        Settings(ngrams=ngrams, min_documents=2, baseline=False, thorough=thorough),
+    )
+    memory, stream = (
+        audit(read_corpus(path, drop=["zzz"], stream=s), chosen) for s in (False, True)
+    )
     assert memory.tokens.equals(stream.tokens)
     assert memory.model.scores_.tobytes() == stream.model.scores_.tobytes()
     assert memory.model.values_.tobytes() == stream.model.values_.tobytes()
@@ -127,23 +140,36 @@ def test_an_audit_of_a_stream_has_the_bits_of_that_in_memory(
 
 @pytest.mark.slow
 def test_a_stream_has_no_baseline_and_says_so(tmp_path: Path) -> None:
-    found = audit(read_corpus(written(tmp_path, "jsonl"), drop=["zzz"], stream=True), Settings(thorough=False))
+    found = audit(
+        read_corpus(written(tmp_path, "jsonl"), drop=["zzz"], stream=True), Settings(thorough=False)
+    )
     assert found.baseline_accuracy is None
     assert any("TF-IDF + logistic regression was not trained" in note for note in found.notes)
 
 
 @pytest.mark.slow
-def test_counts_in_files_are_mapped_not_copied_and_their_folder_vanishes(tmp_path: Path, tiny: None) -> None:
+def test_counts_in_files_are_mapped_not_copied_and_their_folder_vanishes(
+    tmp_path: Path, tiny: None
+) -> None:
     corpus = read_corpus(written(tmp_path, "csv"), drop=["zzz"], stream=True)
     assert isinstance(corpus.texts, StoredTexts)
     home = corpus.texts.folder.path
     texts = pl.Series(corpus.texts.to_list())
     found = count_corpus(corpus, ngrams=2, min_documents=2)
     expected = count_texts(texts, ngrams=2, min_documents=2)
-    assert mapped(found.matrix.data) and mapped(found.matrix.indices) and not mapped(expected.matrix.data)
-    assert (found.matrix != expected.matrix).nnz == 0 and found.unknown.tolist() == expected.unknown.tolist()
+    assert (
+        mapped(found.matrix.data)
+        and mapped(found.matrix.indices)
+        and not mapped(expected.matrix.data)
+    )
+    assert (
+        found.matrix != expected.matrix
+    ).nnz == 0 and found.unknown.tolist() == expected.unknown.tolist()
     assert found.stream.n_tokens == expected.stream.n_tokens and home.is_dir()
-    assert found.counts.labels is corpus.labels and found.counts.tokens.tolist() == expected.vocabulary.tokens.tolist()
+    assert (
+        found.counts.labels is corpus.labels
+        and found.counts.tokens.tolist() == expected.vocabulary.tokens.tolist()
+    )
     assert sum(1 for _ in tokenize(corpus.texts, WordTokenizer())) > 5
     matrix = found.matrix
     del corpus, found
@@ -167,20 +193,26 @@ def test_more_entries_than_four_byte_positions_hold_get_eight() -> None:
 
 @pytest.mark.slow
 @settings(max_examples=settings.default.max_examples // 6)
-@given(st.lists(st.dictionaries(st.integers(0, 60), st.integers(1, 5), max_size=40), max_size=4), st.integers(1, 9))
-def test_frequencies_in_files_are_those_of_one_dictionary(parts: list[dict[int, int]], minimum: int) -> None:
+@given(
+    st.lists(st.dictionaries(st.integers(0, 60), st.integers(1, 5), max_size=40), max_size=4),
+    st.integers(1, 9),
+)
+def test_frequencies_in_files_are_those_of_one_dictionary(
+    parts: list[dict[int, int]], minimum: int
+) -> None:
     expected: dict[int, int] = {}
     for part in parts:
         for key, n in part.items():
             expected[key] = expected.get(key, 0) + n
-    before = streaming.ROWS
+    before = frequencies.ROWS
     for rows in (before, 30, 1):
-        streaming.ROWS = rows
+        frequencies.ROWS = rows
         try:
             for kind in (pl.Int64, pl.String):
                 sums = [
                     Frequencies(
-                        pl.Series(list(part), dtype=pl.Int64).cast(kind), np.array(list(part.values()), np.int64)
+                        pl.Series(list(part), dtype=pl.Int64).cast(kind),
+                        np.array(list(part.values()), np.int64),
                     )
                     for part in [{}, *parts]
                 ]
@@ -190,11 +222,14 @@ def test_frequencies_in_files_are_those_of_one_dictionary(parts: list[dict[int, 
                 # other groups, sent from one process to another on the way, and the same sums added twice
                 half = len(sums) // 2
                 for _ in range(2):
-                    groups = [reduce(operator.add, group) for group in (sums[:half] or sums[:1], sums[half:])]
+                    groups = [
+                        reduce(operator.add, group)
+                        for group in (sums[:half] or sums[:1], sums[half:])
+                    ]
                     sent = [pickle.loads(pickle.dumps(group)) for group in groups]
                     assert (sent[0] + sent[1]).frequent(minimum).to_list() == wanted
         finally:
-            streaming.ROWS = before
+            frequencies.ROWS = before
 
 
 def random_counts(seed: int, n: int = 60, types: int = 9, classes: int = 3) -> Counts:
@@ -215,7 +250,9 @@ def test_importance_of_parts_in_any_order_has_the_bits_of_the_whole(
         total = total + TokenSums.of(some.matrix, some.labels, whole.n_classes)
     found, expected = importance_of(total, whole.tokens, whole.classes), token_importance(whole)
     for field in dataclasses.fields(Importance):
-        np.testing.assert_array_equal(getattr(found, field.name), getattr(expected, field.name), err_msg=field.name)
+        np.testing.assert_array_equal(
+            getattr(found, field.name), getattr(expected, field.name), err_msg=field.name
+        )
 
 
 def test_training_on_some_rows_is_training_on_their_copy() -> None:
@@ -233,12 +270,16 @@ def test_blocks_cover_the_documents_once(tiny: None) -> None:
     assert (sp.vstack([m for _, m in parts]) != whole.matrix).nnz == 0
     assert sum(len(whole.labels[rows]) for rows, _ in parts) == 500
     dense = whole.matrix.toarray() > 0
-    np.testing.assert_array_equal(whole.present, np.stack([dense[whole.labels == k].sum(axis=0) for k in range(3)], 1))
+    np.testing.assert_array_equal(
+        whole.present, np.stack([dense[whole.labels == k].sum(axis=0) for k in range(3)], 1)
+    )
 
 
 def test_many_rows_of_counts_in_files_are_in_files_and_few_are_not(tiny: None) -> None:
     whole = random_counts(2, n=500)
-    stored = dataclasses.replace(whole, matrix=Folder().matrix([whole.matrix], whole.n_types, whole.matrix.nnz))
+    stored = dataclasses.replace(
+        whole, matrix=Folder().matrix([whole.matrix], whole.n_types, whole.matrix.nnz)
+    )
     for which in (np.arange(len(whole.labels)) % 3 > 0, np.arange(400)[::-1], slice(20, 480)):
         some, expected = stored.rows(which), whole.rows(which)
         assert mapped(some.matrix.data) and (some.matrix != expected.matrix).nnz == 0
@@ -249,32 +290,48 @@ def test_many_rows_of_counts_in_files_are_in_files_and_few_are_not(tiny: None) -
 
 
 @pytest.mark.slow
-def test_the_command_line_writes_the_same_files(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_writes_the_same_files(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = written(tmp_path, "csv")
     common = ("train", str(path), "--drop", "zzz", "--ngrams", "2", "--tokens")
-    assert run(*common, "--out", "memory", "-q")[0] == run(*common, "--out", "stream", "--stream", "-q")[0] == 0
+    assert (
+        run(*common, "--out", "memory", "-q")[0]
+        == run(*common, "--out", "stream", "--stream", "-q")[0]
+        == 0
+    )
     for name in ("tokens.csv", "model.safetensors", "model.json", "table.json"):
-        assert (tmp_path / "memory" / name).read_bytes() == (tmp_path / "stream" / name).read_bytes()
+        assert (tmp_path / "memory" / name).read_bytes() == (
+            tmp_path / "stream" / name
+        ).read_bytes()
     monkeypatch.setattr("tokensieve.cli.command.LARGE", 1000)
     assert "--stream keeps it out of memory" in run(*common, "--out", "memory")[2]
     assert "--stream keeps" not in run(*common, "--out", "stream", "--stream")[2]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", [2_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (60_000, 120_000))])
+@pytest.mark.parametrize(
+    "limit", [2_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (60_000, 120_000))]
+)
 def test_no_room_for_temporary_files_is_one_clear_line(tmp_path: Path, limit: int) -> None:
     """Limits that are hit by the texts, their tokens, and what comes later."""
     (tmp_path / "tmp").mkdir()
     path = written(tmp_path, "csv")
     program = (
         f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
-        "from tokensieve.errors import InputError; from tokensieve.text.corpus import read_corpus; "
+        "from tokensieve.errors import InputError; from tokensieve.read.corpus import read_corpus; "
         "from tokensieve.text.vocabulary import count_corpus\n"
         "try: count_corpus(read_corpus(sys.argv[1], drop=['zzz'], stream=True), ngrams=3)\n"
         "except InputError as problem: print(problem); sys.exit(2)"
     )
     done = subprocess.run(
-        [sys.executable, "-B", "-c", program, str(path)],  # byte code that it wrote would be cut off too
+        [
+            sys.executable,
+            "-B",
+            "-c",
+            program,
+            str(path),
+        ],  # byte code that it wrote would be cut off too
         env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
         capture_output=True,
         text=True,

@@ -8,11 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
-from tokensieve.text.split import folds, stratified
+from tokensieve.read.split import folds, stratified
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(2, 40), min_size=1, max_size=6), st.floats(0.05, 0.95), st.integers(0, 2**32 - 1))
+@given(
+    st.lists(st.integers(2, 40), min_size=1, max_size=6),
+    st.floats(0.05, 0.95),
+    st.integers(0, 2**32 - 1),
+)
 def test_the_rows_are_those_of_scikit_learn(sizes: list[int], share: float, seed: int) -> None:
     labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)) * 3, sizes))
     n, k = len(labels), len(sizes)

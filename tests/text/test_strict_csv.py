@@ -12,11 +12,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
-from tokensieve.text import formats
-from tokensieve.text.settings import SourceSettings
+from tokensieve.read import formats
+from tokensieve.read.settings import SourceSettings
 
-CELLS = st.sampled_from(["a", "b,c", '"', '""', 'x"y', "", " ", "é", "\n", "\r", "\r\n", "l1\nl2", ";", 'a""b'])
-PIECES = st.sampled_from(["a", '"b"', '"c', 'd"', "", '"x""y"', ' "z"', '"q" ', ",", "\n", "\r\n", "\n\n"])
+CELLS = st.sampled_from(
+    ["a", "b,c", '"', '""', 'x"y', "", " ", "é", "\n", "\r", "\r\n", "l1\nl2", ";", 'a""b']
+)
+PIECES = st.sampled_from(
+    ["a", '"b"', '"c', 'd"', "", '"x""y"', ' "z"', '"q" ', ",", "\n", "\r\n", "\n\n"]
+)
 sound = st.builds(
     lambda rows, end: written([["h1", "h2"], *rows], end),
     st.lists(st.lists(CELLS, min_size=2, max_size=2), max_size=5),
@@ -33,7 +37,9 @@ def written(rows: list[list[str]], end: str) -> str:
 def outcome(path: Path) -> list[tuple[str, ...]] | str:
     try:
         table = formats.file_table(path, SourceSettings(separator=","))
-        return [row for batch in table.read(table.columns) for row in zip(*batch.values(), strict=True)]
+        return [
+            row for batch in table.read(table.columns) for row in zip(*batch.values(), strict=True)
+        ]
     except InputError as problem:
         return str(problem)
 
@@ -56,7 +62,10 @@ def test_both_ways_read_the_same_or_fail_alike(content: str) -> None:
 def test_ordinary_files_are_read_by_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.csv"
     path.write_text(
-        written([["text", "note"], *[[f'it is, "so"\n{i}', "" if i % 3 else "n"] for i in range(50)]], "\r\n")
+        written(
+            [["text", "note"], *[[f'it is, "so"\n{i}', "" if i % 3 else "n"] for i in range(50)]],
+            "\r\n",
+        )
     )
     monkeypatch.setattr(formats, "_delimited_records", lambda *_: iter([["text", "note"]]))
     table = formats.file_table(path, SourceSettings())

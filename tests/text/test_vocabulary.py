@@ -22,14 +22,20 @@ import tokensieve.text.vocabulary
 from tokensieve.diagnose.subjects.windows import SPLITTER
 from tokensieve.errors import InputError
 from tokensieve.progress import ahead
+from tokensieve.read.values import text_series
 from tokensieve.text.tokenizers import (
     PieceTokenizer,
     Tokenizer,
     WordTokenizer,
     tokenizer_from_dict,
 )
-from tokensieve.text.values import text_series
-from tokensieve.text.vocabulary import TokenStream, Vocabulary, count_texts, learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import (
+    TokenStream,
+    Vocabulary,
+    count_texts,
+    learn_vocabulary,
+    tokenize,
+)
 
 QUIET = settings(deadline=None, derandomize=True)
 ASCII_WORD = r"\w+(?:['’]\w+)*"
@@ -42,7 +48,9 @@ NASTY = [
     "Σ", "İstanbul", "ıI", "\u0301a", "e\u0301", "日本語", "ไทย", "שלום\u200f", "a\u200db", "👩🏽‍⚕️", "👍🏽👍", "🇩🇪🇫🇷", "🇦", "1️⃣",
     "☀️", "ﬁ", "Ǆ", "ᏸ", "ẞ", "\x00", "\ud800", "\ufffd", "'", "’", "\u2028", "$0 ${1}", "\ue000", "=cmd()", "<script>",
 ]  # fmt: skip
-texts_strategy = st.lists(st.one_of(st.sampled_from(NASTY), st.text(max_size=6)), max_size=8).map("".join)
+texts_strategy = st.lists(st.one_of(st.sampled_from(NASTY), st.text(max_size=6)), max_size=8).map(
+    "".join
+)
 
 
 def words_of(text: str, tokenizer: Tokenizer | None = None) -> list[str]:
@@ -58,7 +66,9 @@ def ascii_texts(seed: int, n: int) -> list[str]:
     return [" ".join(rng.choice(words, length, p=weights / weights.sum())) for length in lengths]
 
 
-def matrix_of(texts: list[str], tokenizer: Tokenizer, ngrams: int, min_documents: int) -> tuple[np.ndarray, list[str]]:
+def matrix_of(
+    texts: list[str], tokenizer: Tokenizer, ngrams: int, min_documents: int
+) -> tuple[np.ndarray, list[str]]:
     stream = tokenize(text_series(texts), tokenizer)
     vocabulary = learn_vocabulary(stream, tokenizer, ngrams, min_documents)
     return vocabulary.count(stream)[0].toarray(), vocabulary.tokens.tolist()
@@ -67,8 +77,13 @@ def matrix_of(texts: list[str], tokenizer: Tokenizer, ngrams: int, min_documents
 @pytest.mark.parametrize("ngrams", [1, 2, 3])
 @pytest.mark.parametrize("min_documents", [1, 3, 20])
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_counts_are_those_of_count_vectorizer(ngrams: int, min_documents: int, lowercase: bool) -> None:
-    train, test = ascii_texts(1, 120), [*ascii_texts(2, 60), "", "unseen words only", "good unseen film_1 good film_1"]
+def test_counts_are_those_of_count_vectorizer(
+    ngrams: int, min_documents: int, lowercase: bool
+) -> None:
+    train, test = (
+        ascii_texts(1, 120),
+        [*ascii_texts(2, 60), "", "unseen words only", "good unseen film_1 good film_1"],
+    )
     peer = CountVectorizer(
         token_pattern=ASCII_WORD, ngram_range=(1, ngrams), min_df=min_documents, lowercase=lowercase
     ).fit(train)
@@ -84,7 +99,9 @@ def test_counts_are_those_of_count_vectorizer(ngrams: int, min_documents: int, l
         assert matrix.has_canonical_format
 
 
-def test_vocabulary_lists_sorted_words_first_then_longer_runs_whatever_the_order_of_documents() -> None:
+def test_vocabulary_lists_sorted_words_first_then_longer_runs_whatever_the_order_of_documents() -> (
+    None
+):
     texts = ascii_texts(3, 80)
     first, tokens = matrix_of(texts, WordTokenizer(), 3, 2)
     lengths = [token.count(" ") for token in tokens]
@@ -146,7 +163,11 @@ def test_words_of_awkward_texts(text: str, expected: list[str]) -> None:
 
 def test_options_keep_case_and_line_breaks() -> None:
     assert words_of("Good BAD<br />x", WordTokenizer(lowercase=False)) == ["Good", "BAD", "x"]
-    assert words_of("Good<br />x", WordTokenizer(line_breaks=False, html="keep")) == ["good", "br", "x"]
+    assert words_of("Good<br />x", WordTokenizer(line_breaks=False, html="keep")) == [
+        "good",
+        "br",
+        "x",
+    ]
     assert words_of("a-b c", WordTokenizer(pattern=r"[a-z-]+")) == ["a-b", "c"]
     settings = WordTokenizer(False, False, r"\S+", "strip", ("a", "b"))
     assert tokenizer_from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
@@ -159,10 +180,16 @@ def test_html_is_read_as_a_browser_shows_it() -> None:
     expected = ["the", "don't", "café", "b", "end", "x", "y", "bad", "b", "3", "4"]
     assert words_of(text, tokenizer) == expected == [token for _, _, token in tokenizer.spans(text)]
     places = {token: text[start:end] for start, end, token in tokenizer.spans(text)}
-    assert places["don't"] == "don&#39;t" and places["café"] == "caf&eacute;" and places["end"] == "end"
+    assert (
+        places["don't"] == "don&#39;t"
+        and places["café"] == "caf&eacute;"
+        and places["end"] == "end"
+    )
     assert words_of(text, WordTokenizer(html="keep"))[:3] == ["p", "class", "x"]
     assert words_of(text)[:4] == ["the", "don't", "caf", "b"]
-    assert WordTokenizer(html=True) == tokenizer and WordTokenizer(html=False) == WordTokenizer(html="keep")
+    assert WordTokenizer(html=True) == tokenizer and WordTokenizer(html=False) == WordTokenizer(
+        html="keep"
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +203,10 @@ def test_html_is_read_as_a_browser_shows_it() -> None:
         ("see https://x.org/a?b=1, www.y.com.", ["see", "https://x.org/a?b=1", "www.y.com"]),
         ("mail me.too@x.co.uk!", ["mail", "me.too@x.co.uk"]),
         ("don't, don&#39;t, don’t", ["don't", "don't", "don’t"]),
-        ("Fed #39;s quot;hi quot; A&amp;B <br/>x <b class='y'>z</b>", ["fed", "s", "hi", "a", "b", "x", "z"]),
+        (
+            "Fed #39;s quot;hi quot; A&amp;B <br/>x <b class='y'>z</b>",
+            ["fed", "s", "hi", "a", "b", "x", "z"],
+        ),
         ("<user> says 3 < 4 and <3", ["user", "says", "3", "4", "and", "3"]),
         ("the 1990's, 3D, i++", ["the", "1990's", "3d", "i++"]),
         ("2-3 well-known #tag @me a_b", ["2", "3", "well", "known", "tag", "me", "a_b"]),
@@ -187,7 +217,9 @@ def test_tokens_as_people_read_them(text: str, expected: list[str]) -> None:
     spans = WordTokenizer().spans(text)
     assert [token for _, _, token in spans] == expected
     plain = [text[start:end].lower() for start, end, _ in spans]
-    assert plain == [token if token != "don't" else shown for token, shown in zip(expected, plain, strict=True)]
+    assert plain == [
+        token if token != "don't" else shown for token, shown in zip(expected, plain, strict=True)
+    ]
 
 
 @QUIET
@@ -196,14 +228,20 @@ def test_no_token_holds_a_space_whatever_the_pattern(text: str) -> None:
     tokenizer = WordTokenizer(pattern="[^,]+", stop_words=("b",))
     spans = tokenizer.spans(text)
     assert [token for _, _, token in spans] == words_of(text, tokenizer)
-    parts = [re.sub(r"\s+", "_", part.strip()) for part in text.lower().replace("\x1c", "é").split(",")]
-    assert [token.replace("\x1c", "é") for _, _, token in spans] == [part for part in parts if part not in ("", "b")]
+    parts = [
+        re.sub(r"\s+", "_", part.strip()) for part in text.lower().replace("\x1c", "é").split(",")
+    ]
+    assert [token.replace("\x1c", "é") for _, _, token in spans] == [
+        part for part in parts if part not in ("", "b")
+    ]
 
 
 @QUIET
 @given(st.text(st.sampled_from("ab1 .,:/@%$+-'’;&#3<>9évwhtp中q"), max_size=40))
 def test_spans_of_ascii_and_of_other_texts_follow_one_rule(text: str) -> None:
-    for one, tokenizer in product((text, text.encode("ascii", "ignore").decode()), (WordTokenizer(), SPLITTER)):
+    for one, tokenizer in product(
+        (text, text.encode("ascii", "ignore").decode()), (WordTokenizer(), SPLITTER)
+    ):
         spans = tokenizer.spans(one)
         assert [token for _, _, token in spans] == words_of(one, tokenizer)
         assert all(0 <= start < end <= len(one) for start, end, _ in spans)
@@ -211,7 +249,19 @@ def test_spans_of_ascii_and_of_other_texts_follow_one_rule(text: str) -> None:
 
 def test_stand_ins_in_ascii_are_the_same_to_the_rule_of_words() -> None:
     around = (
-        *("{0}", "a{0}b", "1{0}2", "a {0} b", "{0}1", "1{0}", "{0}'a", "x@y.{0}{0}", "x{0}@y.de", "www.{0}", "$1{0}"),
+        *(
+            "{0}",
+            "a{0}b",
+            "1{0}2",
+            "a {0} b",
+            "{0}1",
+            "1{0}",
+            "{0}'a",
+            "x@y.{0}{0}",
+            "x{0}@y.de",
+            "www.{0}",
+            "$1{0}",
+        ),
         *(
             "http://a{0}b c",
             "http://a{0}",
@@ -248,7 +298,9 @@ def test_spans_of_html_are_the_tokens_of_split_in_order(text: str) -> None:
 def test_stop_words_are_left_out_before_n_grams_are_formed(tmp_path: Path) -> None:
     path = tmp_path / "stop.txt"
     path.write_text("# of no weight\nThe\n\nof \nthe\n", encoding="utf-8")
-    assert WordTokenizer.read_stop_words(path) == ("of", "the") and WordTokenizer.read_stop_words(path, False) == (
+    assert WordTokenizer.read_stop_words(path) == ("of", "the") and WordTokenizer.read_stop_words(
+        path, False
+    ) == (
         "The",
         "of",
         "the",
@@ -258,7 +310,10 @@ def test_stop_words_are_left_out_before_n_grams_are_formed(tmp_path: Path) -> No
     assert [token for _, _, token in tokenizer.spans("The end of the film, the")] == ["end", "film"]
     assert matrix_of(["the end of the film"], tokenizer, 2, 1)[1] == ["end", "film", "end film"]
     path.write_text("# nothing\n")
-    for wrong, message in ((path, "contains no stop words"), (tmp_path / "none.txt", "cannot read")):
+    for wrong, message in (
+        (path, "contains no stop words"),
+        (tmp_path / "none.txt", "cannot read"),
+    ):
         with pytest.raises(InputError, match=message):
             WordTokenizer.read_stop_words(wrong)
 
@@ -279,7 +334,9 @@ def test_texts_without_words_are_named_as_such() -> None:
 @given(texts_strategy, st.booleans(), st.booleans())
 @example("ΑΣ.Α", True, True)
 @example("\ud800<BR >İ\ue000x", True, True)
-def test_spans_are_the_tokens_of_split_at_their_place(text: str, lowercase: bool, line_breaks: bool) -> None:
+def test_spans_are_the_tokens_of_split_at_their_place(
+    text: str, lowercase: bool, line_breaks: bool
+) -> None:
     tokenizer = WordTokenizer(lowercase, line_breaks)
     spans = tokenizer.spans(text)
     assert [token for _, _, token in spans] == words_of(text, tokenizer)
@@ -292,13 +349,19 @@ def test_spans_are_the_tokens_of_split_at_their_place(text: str, lowercase: bool
 
 
 @QUIET
-@given(st.text(st.characters(max_codepoint=127), max_size=60) | st.text("a'_ 9.<B", max_size=20), st.booleans())
+@given(
+    st.text(st.characters(max_codepoint=127), max_size=60) | st.text("a'_ 9.<B", max_size=20),
+    st.booleans(),
+)
 @example("Don't say 'never': rock'n'roll isn''t a_b 9'9.", True)
 def test_words_of_ascii_are_found_at_their_place_too(text: str, lowercase: bool) -> None:
     tokenizer = WordTokenizer(lowercase, line_breaks=False)
     spans = tokenizer.spans(text)
     assert [token for _, _, token in spans] == words_of(text, tokenizer)
-    assert all((text[start:end].lower() if lowercase else text[start:end]) == token for start, end, token in spans)
+    assert all(
+        (text[start:end].lower() if lowercase else text[start:end]) == token
+        for start, end, token in spans
+    )
 
 
 @pytest.mark.parametrize("pattern", [r"\bfoo\b", r"\w{2}", r"[^\s]+", r"o+$"])
@@ -311,11 +374,15 @@ def test_spans_follow_any_pattern(pattern: str) -> None:
 
 @QUIET
 @given(st.lists(texts_strategy, min_size=1, max_size=6), st.integers(1, 3), st.integers(1, 2))
-def test_counts_by_brute_force_on_any_text(texts: list[str], ngrams: int, min_documents: int) -> None:
+def test_counts_by_brute_force_on_any_text(
+    texts: list[str], ngrams: int, min_documents: int
+) -> None:
     found = []
     for text in texts:
         words = words_of(text)
-        runs = [tuple(words[i : i + n]) for n in range(1, ngrams + 1) for i in range(len(words) - n + 1)]
+        runs = [
+            tuple(words[i : i + n]) for n in range(1, ngrams + 1) for i in range(len(words) - n + 1)
+        ]
         found.append(Counter(" ".join(run) for run in runs))
     frequency = Counter(token for document in found for token in document)
     kept = {token for token, documents in frequency.items() if documents >= min_documents}
@@ -377,7 +444,9 @@ def word_pieces() -> Pieces:
     tokenizer = Pieces(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(vocab_size=60, special_tokens=["[UNK]", "[CLS]"], show_progress=False)
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=60, special_tokens=["[UNK]", "[CLS]"], show_progress=False
+    )
     tokenizer.train_from_iterator(ascii_texts(6, 200), trainer)
     return tokenizer
 
@@ -388,7 +457,12 @@ def test_piece_tokenizers_from_object_file_and_json(build: type, tmp_path: Path)
     (tmp_path / "tokenizer.json").write_text(pieces.to_str(), encoding="utf-8")
     texts = [*ascii_texts(7, 10), "", "Überraschung 👍🏽", "don't"]
     expected = [pieces.encode(text, add_special_tokens=False).tokens for text in texts]
-    sources = (pieces, tmp_path / "tokenizer.json", str(tmp_path / "tokenizer.json"), pieces.to_str())
+    sources = (
+        pieces,
+        tmp_path / "tokenizer.json",
+        str(tmp_path / "tokenizer.json"),
+        pieces.to_str(),
+    )
     for tokenizer in [PieceTokenizer(source) for source in sources]:
         assert tokenizer.split(pl.Series(texts)).to_list() == expected
         again = tokenizer_from_dict(json.loads(json.dumps(tokenizer.to_dict())))
@@ -398,10 +472,14 @@ def test_piece_tokenizers_from_object_file_and_json(build: type, tmp_path: Path)
             assert [token for _, _, token in spans] == tokens
             assert all(0 <= start <= end <= len(text) for start, end, _ in spans)
     stream = tokenize(pl.Series(texts), PieceTokenizer(pieces))
-    assert [stream.words[i] for i in stream.ids] == [token for tokens in expected for token in tokens]
+    assert [stream.words[i] for i in stream.ids] == [
+        token for tokens in expected for token in tokens
+    ]
 
 
-def test_piece_tokenizers_forget_padding_truncation_and_special_tokens_but_leave_the_original_alone() -> None:
+def test_piece_tokenizers_forget_padding_truncation_and_special_tokens_but_leave_the_original_alone() -> (
+    None
+):
     pieces = bpe()
     pieces.enable_truncation(2)
     pieces.enable_padding(length=8)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory.claims import Claim
+from tokensieve.theory.embeddings import initialise
 from tokensieve.theory.generators import independent_tokens, single_token
 from tokensieve.theory.one_step import one_step
 
@@ -54,7 +54,9 @@ def test_witnesses_and_counts_by_hand() -> None:
     found = checked(counts)
     assert found["types"].documents == (4,) and "1 a single token type" in found["types"].verdict
     assert found["length"].documents == (3, 4)
-    assert found["exactly one"].documents == (3, 4) and found["exactly one"].verdict.startswith("3 of 5")
+    assert found["exactly one"].documents == (3, 4) and found["exactly one"].verdict.startswith(
+        "3 of 5"
+    )
     assert set(found["irrelevant"].types) == {"film", "plot"}
     opposite = Counts.from_matrix(matrix, [0, 1, 0, 1, 0], tokens=["good", "bad", "film", "plot"])
     assert "the largest is −0.0667 (film)" in checked(opposite)["irrelevant"].verdict
@@ -69,6 +71,11 @@ def test_independent_tokens_break_the_data_hypotheses() -> None:
 
 def test_a_hypothesis_about_tokens_that_no_document_contains_neither_holds_nor_fails() -> None:
     """It said "in 0 of the 0 documents" and failed."""
-    found = checked(Counts.from_matrix([[1, 1], [2, 1], [1, 2], [1, 1]], [1, 0, 1, 0], tokens=["film", "plot"]))
-    assert found["large enough"].holds is None and found["large enough"].verdict == "no document contains such a token"
+    found = checked(
+        Counts.from_matrix([[1, 1], [2, 1], [1, 2], [1, 1]], [1, 0, 1, 0], tokens=["film", "plot"])
+    )
+    assert (
+        found["large enough"].holds is None
+        and found["large enough"].verdict == "no document contains such a token"
+    )
     assert found["exactly one"].holds is False

@@ -24,7 +24,9 @@ def test_a_limit_is_checked_by_a_script_without_tokensieve(
     path = tmp_path / "certificate.npz"
     found = verify(contradicted()[0], VerifySettings(d=64, eta=400.0))
     content = found.files()["certificate.npz"]
-    assert isinstance(content, bytes) and "tokensieve" not in SCRIPT.read_text().replace("without tokensieve", "")
+    assert isinstance(content, bytes) and "tokensieve" not in SCRIPT.read_text().replace(
+        "without tokensieve", ""
+    )
     path.write_bytes(content)
     done = subprocess.run([sys.executable, SCRIPT, path], capture_output=True, text=True)
     assert not done.stderr and done.returncode == 0
@@ -32,7 +34,9 @@ def test_a_limit_is_checked_by_a_script_without_tokensieve(
     arrays = dict(np.load(io.BytesIO(content)))
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(path)])
     for name in ("z", "p_hat", "rho"):
-        moved = arrays[name] + 1e-3 * np.linalg.norm(arrays[name]) * np.random.default_rng(0).standard_normal(64)
+        moved = arrays[name] + 1e-3 * np.linalg.norm(arrays[name]) * np.random.default_rng(
+            0
+        ).standard_normal(64)
         np.savez(path, **(arrays | {name: moved}))
         with pytest.raises(SystemExit) as ended:
             runpy.run_path(str(SCRIPT))

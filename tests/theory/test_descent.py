@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from theory_docs.descent import descend
+from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
-from tokensieve.model.embeddings import initialise
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts
+from tokensieve.theory.embeddings import initialise
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.one_step import one_step
@@ -35,7 +36,9 @@ def loss(counts: Counts, E: Floats, w: Floats, p: Floats) -> float:
 def test_a_step_goes_down_the_gradient_of_the_definition(d: int) -> None:
     counts, E, w, p = problem(d)
     found = descend(counts, E, w, p, step_size=0.7, steps=1)
-    slope = np.array([(loss(counts, E, w, p + h) - loss(counts, E, w, p - h)) / 2e-5 for h in 1e-5 * np.eye(d)])
+    slope = np.array(
+        [(loss(counts, E, w, p + h) - loss(counts, E, w, p - h)) / 2e-5 for h in 1e-5 * np.eye(d)]
+    )
     assert found.norm[0] == pytest.approx(np.linalg.norm(p - 0.7 * slope), rel=1e-7)
     assert found.loss[0] == pytest.approx(loss(counts, E, w, p - 0.7 * slope), rel=1e-7)
 
@@ -53,14 +56,17 @@ def test_small_steps_follow_the_flow_and_smaller_ones_closer() -> None:
 
 def test_minibatches_are_seeded_and_all_documents_are_one_batch() -> None:
     counts, E, w, p = problem(40)
-    one, two, other = (descend(counts, E, w, p, 0.5, 30, batch=5, seed=seed).coordinates for seed in (3, 3, 4))
+    one, two, other = (
+        descend(counts, E, w, p, 0.5, 30, batch=5, seed=seed).coordinates for seed in (3, 3, 4)
+    )
     assert np.array_equal(one, two) and not np.allclose(one, other)
     whole = descend(counts, E, w, p, 0.5, 30, batch=24).coordinates
     assert np.allclose(whole, descend(counts, E, w, p, 0.5, 30).coordinates, rtol=1e-10)
 
 
 @pytest.mark.parametrize(
-    ("size", "steps", "batch"), [(0.0, 5, None), (float("nan"), 5, None), (1.0, 0, None), (1.0, 5, 25)]
+    ("size", "steps", "batch"),
+    [(0.0, 5, None), (float("nan"), 5, None), (1.0, 0, None), (1.0, 5, 25)],
 )
 def test_what_cannot_be_run_is_refused(size: float, steps: int, batch: int | None) -> None:
     with pytest.raises(InputError, match="a batch of 1 to 24"):

@@ -70,7 +70,9 @@ class Tiny:
             q /= q.sum()
             margin = self.y[k] * (q @ w)
             total += np.logaddexp(0.0, -margin)
-            slope -= self.y[k] * np.exp(-np.logaddexp(0.0, margin)) * (q * (w - q @ w)) @ self.E[held]
+            slope -= (
+                self.y[k] * np.exp(-np.logaddexp(0.0, margin)) * (q * (w - q @ w)) @ self.E[held]
+            )
         return total / len(face), slope / len(face)
 
     def minima(self, face: Face) -> list[np.ndarray]:
@@ -80,8 +82,16 @@ class Tiny:
             return [np.zeros(len(V))]
         found: list[np.ndarray] = []
         for start in np.random.default_rng(0).normal(0, 2, (4, V.shape[1])):
-            end = minimize(lambda x: self.along(face, V, x), start, jac=True, method="BFGS", options={"gtol": 1e-8}).x
-            strict = np.abs(end).max() < 25 and np.linalg.eigvalsh(self.bend(face, V, end))[0] > 1e-7
+            end = minimize(
+                lambda x: self.along(face, V, x),
+                start,
+                jac=True,
+                method="BFGS",
+                options={"gtol": 1e-8},
+            ).x
+            strict = (
+                np.abs(end).max() < 25 and np.linalg.eigvalsh(self.bend(face, V, end))[0] > 1e-7
+            )
             if strict and all(np.linalg.norm(V @ end - other) > 1e-3 for other in found):
                 found.append(V @ end)
         return found
@@ -93,13 +103,21 @@ class Tiny:
 
     def bend(self, face: Face, V: np.ndarray, x: np.ndarray, h: float = 1e-4) -> np.ndarray:
         """Hessian of L_S on V, by differences of the gradient."""
-        rows = [(self.along(face, V, x + s)[1] - self.along(face, V, x - s)[1]) / (2 * h) for s in h * np.eye(len(x))]
+        rows = [
+            (self.along(face, V, x + s)[1] - self.along(face, V, x - s)[1]) / (2 * h)
+            for s in h * np.eye(len(x))
+        ]
         return (np.array(rows) + np.array(rows).T) / 2
 
     def certified(self, face: Face) -> str:
         """ "point", "direction" or "" for a face without (F1) to (F3); "pulled" where a sign decides that is not checked here."""
         minima = self.minima(face)
-        pairs = [(k, c[0], r) for k, c in enumerate(face) for r in np.flatnonzero(self.matrix[k]) if r not in c]
+        pairs = [
+            (k, c[0], r)
+            for k, c in enumerate(face)
+            for r in np.flatnonzero(self.matrix[k])
+            if r not in c
+        ]
         if not minima:
             return ""
         if not pairs:
@@ -107,11 +125,15 @@ class Tiny:
         _, outside = self.spaces(face)
         D = np.array([(self.E[s] - self.E[r]) @ outside for _, s, r in pairs])
         bound = {"type": "ineq", "fun": lambda q: D @ q - 1, "jac": lambda q: D}
-        found = minimize(lambda q: q @ q / 2, D.sum(axis=0), jac=lambda q: q, constraints=[bound], method="SLSQP")
+        found = minimize(
+            lambda q: q @ q / 2, D.sum(axis=0), jac=lambda q: q, constraints=[bound], method="SLSQP"
+        )
         if not found.success or (D @ found.x).min() < 1 - 1e-6:
             return ""
         tight = D @ found.x < 1 + 1e-4
-        _, same = np.unique(D.round(9), axis=0, return_inverse=True)  # pairs with the same D are one pair
+        _, same = np.unique(
+            D.round(9), axis=0, return_inverse=True
+        )  # pairs with the same D are one pair
         for z in minima:
             K = np.bincount(same.ravel(), [self.force(face, z, *pair) for pair in pairs])
             if (K[same.ravel()[tight]] > 0).all():
@@ -141,7 +163,11 @@ def test_the_flow_ends_on_a_face_that_brute_force_certifies(d: int, seed: int) -
     reached = tuple(tuple(sorted(m.indices[row][limit.face.mask[row]].tolist())) for row in rows)
     every = {face: tiny.certified(face) for face in tiny.faces()}
     expected = (
-        "point" if limit.fate == "converges to a point" else "direction" if not limit.balance.pulling else "pulled"
+        "point"
+        if limit.fate == "converges to a point"
+        else "direction"
+        if not limit.balance.pulling
+        else "pulled"
     )
     assert every[reached] == expected, limit.reason
     assert "" in every.values()
@@ -150,7 +176,9 @@ def test_the_flow_ends_on_a_face_that_brute_force_certifies(d: int, seed: int) -
 def test_the_gradient_that_brute_force_uses() -> None:
     tiny, z = Tiny(3, 3), np.array([0.3, -0.2, 0.5])
     face = max(tiny.faces(), key=lambda one: sum(map(len, one)))
-    there = [(tiny.loss(face, z + h)[0] - tiny.loss(face, z - h)[0]) / 2e-6 for h in 1e-6 * np.eye(3)]
+    there = [
+        (tiny.loss(face, z + h)[0] - tiny.loss(face, z - h)[0]) / 2e-6 for h in 1e-6 * np.eye(3)
+    ]
     assert tiny.loss(face, z)[1] == pytest.approx(there, abs=1e-8)
 
 
@@ -161,7 +189,9 @@ def test_the_selection_is_final_where_the_last_document_changes_its_highest_type
     assert limit.face is not None
     mask, held = limit.face.mask, tiny.matrix > 0
     chosen = np.zeros_like(held)
-    chosen[np.repeat(range(3), np.diff(tiny.counts.matrix.indptr)), tiny.counts.matrix.indices] = mask
+    chosen[np.repeat(range(3), np.diff(tiny.counts.matrix.indptr)), tiny.counts.matrix.indices] = (
+        mask
+    )
     right = []
     for row in range(len(flow.log_time)):
         top = np.argmax(np.where(held, tiny.E @ flow.at(row), -np.inf), axis=1)

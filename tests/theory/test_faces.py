@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.model.embeddings import initialise
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.arrays import Floats
+from tokensieve.text.counts import Counts
+from tokensieve.theory.embeddings import initialise
 from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.flow.solve import Flow, SplitFlow, gradient_flow
 from tokensieve.theory.flow.split import NEAR, Exponentials, Face
@@ -24,11 +25,15 @@ from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import verify
 
 
-def limit_of(counts: Counts, E: np.ndarray, w: np.ndarray, p: np.ndarray, **options: float) -> FlowLimit:
+def limit_of(
+    counts: Counts, E: np.ndarray, w: np.ndarray, p: np.ndarray, **options: float
+) -> FlowLimit:
     return FlowLimit.find(counts, E, w, gradient_flow(counts, E, w, p, VerifySettings(**options)))
 
 
-def contradicted(n: int = 40, seed: int = 0, d: int = 64) -> tuple[Counts, np.ndarray, np.ndarray, np.ndarray]:
+def contradicted(
+    n: int = 40, seed: int = 0, d: int = 64
+) -> tuple[Counts, np.ndarray, np.ndarray, np.ndarray]:
     """Assumption 1, and one document once more with the opposite label."""
     base = single_token(n, 20, 5, 6, seed=seed)[0]
     matrix = np.vstack([base.matrix.toarray(), base.matrix.toarray()[:1]])
@@ -38,16 +43,26 @@ def contradicted(n: int = 40, seed: int = 0, d: int = 64) -> tuple[Counts, np.nd
     return counts, E, E @ step.start.v, step.start.p
 
 
-def test_a_contradicted_document_diverges_with_finite_gaps_along_the_direction_with_equalities() -> None:
+def test_a_contradicted_document_diverges_with_finite_gaps_along_the_direction_with_equalities() -> (
+    None
+):
     counts, E, w, p = contradicted()
     limit = limit_of(counts, E, w, p)
-    assert limit.fate == "diverges along p̂ with finite gaps" and limit.face is not None and limit.face.dimension >= 1
+    assert (
+        limit.fate == "diverges along p̂ with finite gaps"
+        and limit.face is not None
+        and limit.face.dimension >= 1
+    )
     assert limit.margin is not None and limit.margin.duality_gap <= 1e-10 and limit.is_max_margin
     assert limit.balance is not None and limit.balance.curvature > 0
     assert limit.finite is not None and limit.finite.curvature > 0
     assert limit.compared[2] < 1e-3
     assert limit.direction is not None
-    tied = E[counts.matrix.indices[limit.face.mask & (np.arange(counts.matrix.nnz) < counts.matrix.indptr[1])]]
+    tied = E[
+        counts.matrix.indices[
+            limit.face.mask & (np.arange(counts.matrix.nnz) < counts.matrix.indptr[1])
+        ]
+    ]
     assert np.ptp(tied @ limit.direction) < 1e-10 and len(tied) > 1
 
 
@@ -86,7 +101,11 @@ def test_a_shift_in_time_along_the_path_is_no_error() -> None:
     prediction, times = limit.prediction, limit.flow.log_time
     assert prediction is not None
     path, at = prediction.points, prediction.log_time
-    between = [(1 - share) * path[k] + share * path[k + 1] for k in range(len(path) - 1) for share in (0.0, 0.3, 0.9)]
+    between = [
+        (1 - share) * path[k] + share * path[k + 1]
+        for k in range(len(path) - 1)
+        for share in (0.0, 0.3, 0.9)
+    ]
     assert prediction.distance(np.array(between)).max() < 1e-9 * np.linalg.norm(path[-1])
     late = limit.flow.coordinates[times > at[0]]
     sideways = late + 0.5 * np.linalg.svd(path - path[0])[2][-1]
@@ -95,14 +114,22 @@ def test_a_shift_in_time_along_the_path_is_no_error() -> None:
 
 def test_a_gap_in_balance_beside_growing_ones_in_closed_form() -> None:
     """Documents of types 0 and 1 with labels +, +, − settle where σ(f) = 2/3, while both rise away from type 2."""
-    counts = Counts.from_matrix([[1, 1, 0], [1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], [1, 1, 0, 1, 1])
+    counts = Counts.from_matrix(
+        [[1, 1, 0], [1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], [1, 1, 0, 1, 1]
+    )
     E, w = np.eye(3), np.array([1.5, -1.0, -3.0])
     limit = limit_of(counts, E, w, np.zeros(3), max_norm=300.0)
-    assert limit.fate == "diverges along p̂ with finite gaps" and limit.face is not None and limit.finite is not None
+    assert (
+        limit.fate == "diverges along p̂ with finite gaps"
+        and limit.face is not None
+        and limit.finite is not None
+    )
     np.testing.assert_array_equal(limit.face.mask, [True] * 6 + [True, False, True, False])
     share = (math.log(2) + 1) / 2.5
     [(s, r, gap, documents)] = limit.finite_gaps(counts, E)
-    assert (s, r, documents) == (0, 1, 3) and gap == pytest.approx(math.log(share / (1 - share)), abs=1e-9)
+    assert (s, r, documents) == (0, 1, 3) and gap == pytest.approx(
+        math.log(share / (1 - share)), abs=1e-9
+    )
     np.testing.assert_allclose(limit.direction, [1 / 3, 1 / 3, -2 / 3], atol=1e-9)
 
 
@@ -113,7 +140,9 @@ def test_a_pulling_pair_holds_p_at_a_distant_point() -> None:
     """
     counts = Counts.from_matrix([[1, 1, 0, 0], [0, 0, 1, 1]], [1, 1])
     E = np.array([[1.0, 0.0], [0.0, 0.0], [0.5, 0.0], [0.0, 0.0]])
-    limit = limit_of(counts, E, np.array([1.0, 0.0, 40.0, 45.0]), np.array([1.0, 0.0]), max_norm=60.0)
+    limit = limit_of(
+        counts, E, np.array([1.0, 0.0, 40.0, 45.0]), np.array([1.0, 0.0]), max_norm=60.0
+    )
     expected = 2 * (math.log(1 / (1 + math.e)) + math.log1p(math.exp(40)) - math.log(2.5))
     assert limit.fate == "converges to a point"
     assert limit.prediction is not None
@@ -151,7 +180,11 @@ def test_a_growing_gap_between_near_embeddings_is_no_finite_limit() -> None:
     flow = gradient_flow(counts, E, w, np.zeros(3), VerifySettings(max_norm=1e5))
     assert flow.limit is None
     limit = FlowLimit.find(counts, E, w, flow)
-    assert limit.fate == "diverges along p̂ with finite gaps" and limit.face is not None and limit.face.dimension == 1
+    assert (
+        limit.fate == "diverges along p̂ with finite gaps"
+        and limit.face is not None
+        and limit.face.dimension == 1
+    )
     np.testing.assert_allclose(limit.direction, [0, 200.0, 0], atol=1e-6)
 
 
@@ -160,7 +193,11 @@ def test_a_gap_that_is_pulled_shut_closes_when_the_closed_form_has_its_pole(gap:
     """With one pulling pair d gap/dt = −|K| ‖D‖² e^{−gap}: it closes at log t = gap − log(|K| ‖D‖²), whatever the gap."""
     F = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]])
     D = F[0] - F[1]
-    pairs, log_k, sign = np.array([[0, 1], [2, 0]]), np.array([-1.0, -6 * gap]), np.array([-1.0, 1.0])
+    pairs, log_k, sign = (
+        np.array([[0, 1], [2, 0]]),
+        np.array([-1.0, -6 * gap]),
+        np.array([-1.0, 1.0]),
+    )
     phi = Exponentials(F, pairs, log_k, sign, np.array([0.0, -20.0]))
     end, path, times, _ = phi.follow(gap * D / (D @ D), 2.0, 2.0, 1e5)
     assert end == "near" and len(path) < 400
@@ -237,7 +274,9 @@ def test_a_direction_that_is_not_max_margin() -> None:
     for p in ([1.0, 0.0], [1.3, 0.1]):
         limit = limit_of(counts, E, w, np.array(p), max_norm=2000.0)
         assert limit.fate == "diverges along p̂ with finite gaps" and not limit.is_max_margin
-        assert limit.margin is not None and limit.direction is not None and limit.balance is not None
+        assert (
+            limit.margin is not None and limit.direction is not None and limit.balance is not None
+        )
         np.testing.assert_allclose(limit.margin.p, [0.5, 0.5], atol=1e-9)
         np.testing.assert_allclose(limit.direction, [1.0, 0.0], atol=1e-9)
         assert limit.balance.pulling == 1 and limit.balance.curvature > 0
@@ -304,13 +343,18 @@ def high_precision_curve(
 
     table = [euler(20 * 2**k) for k in range(3)]
     for order in range(1, 3):
-        table = [(2**order * fine - coarse) / (2**order - 1) for coarse, fine in itertools.pairwise(table)]
+        table = [
+            (2**order * fine - coarse) / (2**order - 1)
+            for coarse, fine in itertools.pairwise(table)
+        ]
     return [float(x) for x in table[0]]
 
 
 @pytest.mark.slow
 def test_the_prediction_against_300_digits_at_log_t_200() -> None:
-    counts = Counts.from_matrix([[1, 1, 0], [1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], [1, 1, 0, 1, 1])
+    counts = Counts.from_matrix(
+        [[1, 1, 0], [1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], [1, 1, 0, 1, 1]
+    )
     E = np.array([[1.0, 0.2], [0.3, 1.0], [-0.5, -0.4]])
     w, p = np.array([1.5, -1.0, -3.0]), np.array([0.1, -0.2])
     flow = gradient_flow(counts, E, w, p, VerifySettings(tolerance=1e-9))
@@ -338,7 +382,10 @@ def test_certificates_of_random_data_hold_by_plain_arithmetic(seed: int, d: int)
         return
     m, y = counts.matrix, counts.signs
     chosen = [
-        set(m.indices[m.indptr[k] : m.indptr[k + 1]][limit.face.mask[m.indptr[k] : m.indptr[k + 1]]]) for k in range(5)
+        set(
+            m.indices[m.indptr[k] : m.indptr[k + 1]][limit.face.mask[m.indptr[k] : m.indptr[k + 1]]]
+        )
+        for k in range(5)
     ]
     if limit.fate != "converges to a point" or limit.prediction is None:
 
@@ -367,13 +414,24 @@ def test_data_whose_selection_kept_changing_in_the_prediction_of_0_2() -> None:
     """Version 0.2 gave up at log t = 23: a type came near every third of a unit of log t, and no tie was kept."""
     held = [[1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0], [0, 1, 0, 0, 0, 1], [1, 0, 1, 1, 0, 1]]
     E = np.array(
-        [[0.2, -0.2, -3.0], [-0.5, 0.0, 0.8], [-0.3, 0.6, 1.4], [0.4, -0.4, 0.2], [2.2, 0.2, -2.5], [-1.1, -0.9, -2.2]]
+        [
+            [0.2, -0.2, -3.0],
+            [-0.5, 0.0, 0.8],
+            [-0.3, 0.6, 1.4],
+            [0.4, -0.4, 0.2],
+            [2.2, 0.2, -2.5],
+            [-1.1, -0.9, -2.2],
+        ]
     )
     # Values this large leave forces of e^−14 and less.
     w = np.array([13.9, -16.4, 20.7, -21.2, 19.8, 16.2])
     counts = Counts.from_matrix(held, [1, 1, 1, 1])
     limit = limit_of(counts, E, w, np.array([0.3, -0.4, 0.0]), max_norm=1e4)
-    assert limit.fate == "diverges, Theorem 4.3" and limit.direction is not None and limit.margin is not None
+    assert (
+        limit.fate == "diverges, Theorem 4.3"
+        and limit.direction is not None
+        and limit.margin is not None
+    )
     assert limit.margin.duality_gap <= 1e-10
     for types in map(np.flatnonzero, held):
         scores = np.sort(E[types] @ limit.direction)
@@ -401,7 +459,10 @@ def test_a_prediction_begins_later_on_a_long_curve_whose_gaps_settle_late() -> N
 def test_a_prediction_is_compared_where_the_steps_of_the_curve_are_long() -> None:
     """Without ties, a step multiplies log t: the next point of the curve was beyond where the comparison ended."""
     held = [[0, 1, 0, 1], [1, 1, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]]
-    E, w = np.array([[-0.8, 2.0], [0.0, -0.3], [0.4, -0.1], [-1.1, -0.5]]), np.array([1.0, 9.5, 1.6, 2.9])
+    E, w = (
+        np.array([[-0.8, 2.0], [0.0, -0.3], [0.4, -0.1], [-1.1, -0.5]]),
+        np.array([1.0, 9.5, 1.6, 2.9]),
+    )
     limit = limit_of(Counts.from_matrix(held, [1, 0, 0, 0]), E, w, np.zeros(2), max_norm=1e4)
     assert limit.fate == "diverges, Theorem 4.3" and limit.compared[2] < 1e-3
 
@@ -429,7 +490,10 @@ def test_a_type_that_came_near_has_to_move_away() -> None:
     land = Landscape(Counts.from_matrix([[1, 1], [1, 1]], [1, 1]), np.eye(2), np.array([1.0, 0.0]))
     prediction = _Prediction(land, np.array([4.1, -4.1]), 10.0)
     face = prediction._settled_ties(Face.settled(land, np.array([4.1, -4.1]), 10.0))[0]
-    assert prediction._settled_ties(face) is not None and prediction._settled_ties(face, NEAR + 0.5) is None
+    assert (
+        prediction._settled_ties(face) is not None
+        and prediction._settled_ties(face, NEAR + 0.5) is None
+    )
 
 
 def test_the_first_step_in_other_coordinates_is_not_long() -> None:
@@ -438,7 +502,9 @@ def test_the_first_step_in_other_coordinates_is_not_long() -> None:
     flow = gradient_flow(counts, E, w, p)
     land = Landscape(counts, E if flow.basis is None else E @ flow.basis, w)
     at = float(flow.log_time[-1])
-    again = SplitFlow(land, flow.coordinates[-1], at, at, 1e-5, Face.settled(land, flow.coordinates[-1], -100.0))
+    again = SplitFlow(
+        land, flow.coordinates[-1], at, at, 1e-5, Face.settled(land, flow.coordinates[-1], -100.0)
+    )
     again.solver.last_step = 100.0
     assert again.refresh_ties() and again.solver.last_step <= 1.0 and again.step()
 
@@ -446,7 +512,10 @@ def test_the_first_step_in_other_coordinates_is_not_long() -> None:
 def test_a_weak_force_leaves_the_slow_flow_far_from_its_balance() -> None:
     """With a multiplier of 1e-7 the offset still moves at log t = 10⁶. Ψ is convex where no pair pulls: its minimum is known."""
     counts = Counts.from_matrix(np.kron(np.eye(2), [1.0, 1.0]), [1, 1])
-    E, w = np.array([[1.0, 0.0], [0.0, 0.0], [1.0 - 1e-7, 1.0], [0.0, 0.0]]), np.array([0.0, -0.4, 0.0, -0.4])
+    E, w = (
+        np.array([[1.0, 0.0], [0.0, 0.0], [1.0 - 1e-7, 1.0], [0.0, 0.0]]),
+        np.array([0.0, -0.4, 0.0, -0.4]),
+    )
     limit = limit_of(counts, E, w, np.array([1.0, 3.0]), max_norm=2000.0)
     assert limit.fate == "diverges, Theorem 4.3" and limit.balance is not None
     np.testing.assert_allclose(limit.direction, [1.0, 1e-7], atol=1e-12)
@@ -454,27 +523,41 @@ def test_a_weak_force_leaves_the_slow_flow_far_from_its_balance() -> None:
     np.testing.assert_allclose(limit.balance.rho, [math.log(0.1), math.log(1e7)], atol=1e-5)
 
 
-def test_a_prediction_is_compared_beyond_the_end_of_the_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prediction_is_compared_beyond_the_end_of_the_curve(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """At a change of the selection a little time is a long way: a path that ended at the same log t had not come as far."""
     ends, extend = list[float](), _Prediction.extend
-    monkeypatch.setattr(_Prediction, "extend", lambda self, far, *rest: (ends.append(far), extend(self, far, *rest))[1])
+    monkeypatch.setattr(
+        _Prediction,
+        "extend",
+        lambda self, far, *rest: (ends.append(far), extend(self, far, *rest))[1],
+    )
     limit = limit_of(*contradicted())
     assert ends[0] >= limit.flow.log_time[-1] + 1
 
 
 def opposed(
-    held: list[list[int]], labels: list[int], E: list[list[float]], w: list[float], tolerance: float = 1e-5
+    held: list[list[int]],
+    labels: list[int],
+    E: list[list[float]],
+    w: list[float],
+    tolerance: float = 1e-5,
 ) -> tuple[FlowLimit, Counts]:
     """The limit from p = 0 on documents some of which are equal and have different labels."""
     counts = Counts.from_matrix(held, labels)
-    return limit_of(counts, np.array(E), np.array(w), np.zeros(len(E[0])), max_norm=1e4, tolerance=tolerance), counts
+    return limit_of(
+        counts, np.array(E), np.array(w), np.zeros(len(E[0])), max_norm=1e4, tolerance=tolerance
+    ), counts
 
 
 def test_p_converges_to_a_point_of_a_surface_of_minima() -> None:
     """Two equal documents with different labels: L is least wherever f = 0, along a curve, so that no minimum is strict."""
     E = [[-1.1, 0.6], [1.0, -0.5], [-0.7, 1.0], [-0.4, 0]]
     limit, counts = opposed([[1, 0, 1, 1]] * 2, [0, 1], E, [6.4, -6.2, 6.1, -6.3])
-    assert limit.fate == "converges to a point" and "surface of minima (1 dimension)" in limit.reason
+    assert (
+        limit.fate == "converges to a point" and "surface of minima (1 dimension)" in limit.reason
+    )
     assert limit.finite is not None and limit.finite.flat == 1 and limit.finite.curvature > 0
     weights = np.array([1, 0, 1, 1]) * np.exp(np.array(E) @ limit.flow.limit)
     assert weights @ [6.4, -6.2, 6.1, -6.3] / weights.sum() == pytest.approx(0, abs=1e-12)
@@ -513,7 +596,8 @@ OPPOSED = [
 
 
 @pytest.mark.parametrize(
-    ("held", "labels", "E", "w", "ties"), [pytest.param(*OPPOSED[0], marks=pytest.mark.slow), *OPPOSED[1:]]
+    ("held", "labels", "E", "w", "ties"),
+    [pytest.param(*OPPOSED[0], marks=pytest.mark.slow), *OPPOSED[1:]],
 )
 def test_gaps_on_which_no_force_acts_grow_more_slowly_than_log_t(
     held: list[list[int]], labels: list[int], E: list[list[float]], w: list[float], ties: int
@@ -521,7 +605,11 @@ def test_gaps_on_which_no_force_acts_grow_more_slowly_than_log_t(
     # What pushes the slowest gap of the first case is e^τ times the distance of f from f*, which is the error of the curve: at a
     # local error of 1e-5 its rate is 6% off, at 1e-6 0.8%, at 1e-7 0.4%. The predicted rate is the same in all three.
     limit, counts = opposed(held, labels, E, w, tolerance=1e-6)
-    assert limit.fate == "diverges along p̂ with finite gaps" and limit.face is not None and limit.face.dimension == ties
+    assert (
+        limit.fate == "diverges along p̂ with finite gaps"
+        and limit.face is not None
+        and limit.face.dimension == ties
+    )
     assert limit.balance is not None and 0 < limit.balance.slowest < 0.6 and not limit.is_max_margin
     assert "gaps on which no force acts" in limit.reason and limit.compared[2] < 1e-2
     # The curve itself has that rate: of the gaps of its last units of log t, the slowest one between types that are not tied.
@@ -544,7 +632,9 @@ def test_forces_of_second_order_are_no_verdict() -> None:
     limit, _ = opposed(held, [1, 1, 1, 0, 1, 0], E, [3.6, -3.2, -4.7, 1.7])
     # Half of log t is where a tie ends, so that rounding decides which of the two reasons is met first.
     assert limit.fate == "not settled"
-    assert "second-order terms" in limit.reason or "neither settle nor grow like log t" in limit.reason
+    assert (
+        "second-order terms" in limit.reason or "neither settle nor grow like log t" in limit.reason
+    )
 
 
 @pytest.mark.slow
@@ -552,7 +642,9 @@ def test_most_random_data_are_decided() -> None:
     fates = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        counts = Counts.from_matrix(rng.integers(0, 2, (6, 6)) | np.eye(6, dtype=int), rng.integers(0, 2, 6))
+        counts = Counts.from_matrix(
+            rng.integers(0, 2, (6, 6)) | np.eye(6, dtype=int), rng.integers(0, 2, 6)
+        )
         E, w = rng.standard_normal((6, 4)), 2 * rng.standard_normal(6)
         fates.append(limit_of(counts, E, w, 0.3 * rng.standard_normal(4), max_norm=1e4).fate)
     assert sum(fate == "not settled" for fate in fates) <= 1

@@ -14,8 +14,8 @@ from scipy.integrate import BDF, solve_ivp
 
 from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
-from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
+from tokensieve.theory.embeddings import initialise
 from tokensieve.theory.flow import integrator
 from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.flow.solve import LEG, gradient_flow
@@ -40,7 +40,12 @@ def random_problem(seed: int, scale: float, d: int = 5):
     matrix[1] = 0
     matrix[1, 3] = 4
     counts = Counts.from_matrix(matrix, rng.integers(2, size=25))
-    return counts, rng.standard_normal((9, d)), rng.standard_normal(9), scale * rng.standard_normal(d)
+    return (
+        counts,
+        rng.standard_normal((9, d)),
+        rng.standard_normal(9),
+        scale * rng.standard_normal(d),
+    )
 
 
 @settings(max_examples=settings.default.max_examples // 2)
@@ -60,7 +65,10 @@ def test_gradient_hessian_and_decay_agree_with_the_plain_gradient(seed: int, sca
     np.testing.assert_array_equal(downhill, land.slope(p)[0])
     h = 1e-5
     numeric = np.array(
-        [E.T @ (gradient(counts, E @ (p + h * e), w).a - gradient(counts, E @ (p - h * e), w).a) for e in np.eye(5)]
+        [
+            E.T @ (gradient(counts, E @ (p + h * e), w).a - gradient(counts, E @ (p - h * e), w).a)
+            for e in np.eye(5)
+        ]
     ) / (2 * h * size)
     np.testing.assert_allclose(H, numeric, atol=2e-6 * max(1.0, np.abs(numeric).max()))
     nothing = 1e-2 * math.exp(min(-14.0 - log_size, 700.0))  # moves nothing by log t = 14
@@ -83,10 +91,14 @@ def test_nothing_underflows_at_any_norm_and_the_decay_has_its_sign(labels: list[
         # a_1 = mean g q_1 q_2 with q_2/q_1 = c e^{−2 size} and g = −σ(−1), +σ(1): the gradient is a (1, −1).
         share = 2 * sigma - (1 - sigma) if labels[0] else 2 * (1 - sigma) - sigma
         expected = math.log(math.sqrt(2) / 2 * abs(share)) - 2 * size
-        assert land.point(p)[1] == pytest.approx(expected, rel=1e-12, abs=1e-3 if size == 5.0 else 1e-12)
+        assert land.point(p)[1] == pytest.approx(
+            expected, rel=1e-12, abs=1e-3 if size == 5.0 else 1e-12
+        )
         closing = share > 0 if labels[0] else share < 0
         H, downhill, _ = land.hessian(p)
-        assert downhill @ H @ downhill == pytest.approx(-math.sqrt(2) if closing else math.sqrt(2), rel=1e-3)
+        assert downhill @ H @ downhill == pytest.approx(
+            -math.sqrt(2) if closing else math.sqrt(2), rel=1e-3
+        )
         assert np.sign(downhill[0]) == (-1 if closing else 1)
 
 
@@ -122,7 +134,9 @@ def test_the_curve_moves_in_proportion_to_the_tolerance() -> None:
     tolerances = np.array([1e-4, 1e-5, 1e-6, 1e-7])
     errors = []
     for tolerance in tolerances:
-        flow = gradient_flow(counts, E, w, p, VerifySettings(max_norm=30.0, tolerance=float(tolerance)))
+        flow = gradient_flow(
+            counts, E, w, p, VerifySettings(max_norm=30.0, tolerance=float(tolerance))
+        )
         errors.append(np.linalg.norm(flow.p - reference.p))
     order = np.polyfit(np.log(tolerances), np.log(errors), 1)[0]
     assert 0.7 < order < 1.3
@@ -132,7 +146,11 @@ def test_the_curve_moves_in_proportion_to_the_tolerance() -> None:
 def test_under_assumption_one_p_diverges_along_the_max_margin_direction() -> None:
     counts, E, w, p = one_step_problem(eta=800.0)
     flow = gradient_flow(counts, E, w, p, VerifySettings(max_norm=2000.0))
-    assert flow.verdict == "undecided at the budget" and "maximum norm" in flow.reason and flow.limit is None
+    assert (
+        flow.verdict == "undecided at the budget"
+        and "maximum norm" in flow.reason
+        and flow.limit is None
+    )
     assert flow.norm[-1] == pytest.approx(2000.0, rel=1e-12)
     assert flow.to_dict()["rises"] == 0 and np.all(np.diff(flow.loss) <= 1e-13)
     target = max_margin(counts, E, (np.arange(24) < 6)[counts.matrix.indices])
@@ -141,7 +159,9 @@ def test_under_assumption_one_p_diverges_along_the_max_margin_direction() -> Non
     fall = -np.diff(flow.log_gradient)[-1] / np.diff(flow.arc)[-1]
     assert fall == pytest.approx(target.margin, rel=1e-3)
     # log t grows as log‖∇L‖ falls: t ‖∇L‖ tends to 1/margin.
-    assert flow.log_time[-1] + flow.log_gradient[-1] == pytest.approx(-math.log(target.margin), abs=0.01)
+    assert flow.log_time[-1] + flow.log_gradient[-1] == pytest.approx(
+        -math.log(target.margin), abs=0.01
+    )
     np.testing.assert_allclose(flow.at(0), p, atol=1e-12)
 
 
@@ -152,10 +172,14 @@ def test_conflicting_labels_give_a_finite_limit_with_zero_gradient() -> None:
     rng = np.random.default_rng(5)
     E, w, p = rng.standard_normal((3, 4)), np.array([2.0, -1.5, 2.5]), rng.standard_normal(4)
     flow = gradient_flow(counts, E, w, p)
-    assert flow.verdict == "finite limit" and flow.limit is not None and "finite point" in flow.reason
+    assert (
+        flow.verdict == "finite limit" and flow.limit is not None and "finite point" in flow.reason
+    )
     end = gradient(counts, E @ flow.limit, w)
     assert np.linalg.norm(E.T @ end.a) < 1e-12
-    assert end.loss <= flow.loss[-1] and flow.to_dict()["limit_norm"] == pytest.approx(np.linalg.norm(flow.limit))
+    assert end.loss <= flow.loss[-1] and flow.to_dict()["limit_norm"] == pytest.approx(
+        np.linalg.norm(flow.limit)
+    )
     late = stiff_at(lambda _, x: -E.T @ gradient(counts, E @ x, w).a, p, 1e5)
     np.testing.assert_allclose(late, flow.limit, atol=1e-7)
 
@@ -175,8 +199,14 @@ def test_balanced_scores_beside_growing_ones_are_followed_beyond_double_precisio
     matrix[3:, 2:] = [[1, 1], [1, 1]]
     counts = Counts.from_matrix(matrix, [1, 1, 0, 1, 1])
     w = np.array([1.5, -1.0, 1.0, -1.0])
-    flow = gradient_flow(counts, np.eye(4), w, np.zeros(4), VerifySettings(max_norm=1e4, max_steps=2000))
-    assert flow.verdict == "undecided at the budget" and "have settled" in flow.reason and flow.log_time[-1] >= 40
+    flow = gradient_flow(
+        counts, np.eye(4), w, np.zeros(4), VerifySettings(max_norm=1e4, max_steps=2000)
+    )
+    assert (
+        flow.verdict == "undecided at the budget"
+        and "have settled" in flow.reason
+        and flow.log_time[-1] >= 40
+    )
     assert flow.to_dict()["rises"] == 0
     share = (math.log(2) + 1.0) / 2.5
     assert flow.p[0] - flow.p[1] == pytest.approx(math.log(share / (1 - share)), abs=1e-6)
@@ -199,13 +229,17 @@ def test_a_stopped_curve_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     settings_ = VerifySettings(max_norm=300.0, tolerance=1e-8)
     whole = gradient_flow(counts, E, w, p, settings_)
     path = tmp_path / "flow.safetensors"
-    stopped = gradient_flow(counts, E, w, p, replace(settings_, max_steps=LEG + 20), checkpoint=path)
+    stopped = gradient_flow(
+        counts, E, w, p, replace(settings_, max_steps=LEG + 20), checkpoint=path
+    )
     assert stopped.verdict == "undecided at the budget" and len(stopped.log_time) == LEG + 21
     seen: list[float] = []
     resumed = gradient_flow(counts, E, w, p, settings_, path, lambda _, share: seen.append(share))
     np.testing.assert_array_equal(resumed.coordinates[: LEG + 21], stopped.coordinates)
     assert resumed.verdict == whole.verdict and resumed.seconds > stopped.seconds
-    assert np.linalg.norm(resumed.p - whole.p) < 1e-4 and max(seen) == seen[-1] == pytest.approx(1.0, abs=1e-3)
+    assert np.linalg.norm(resumed.p - whole.p) < 1e-4 and max(seen) == seen[-1] == pytest.approx(
+        1.0, abs=1e-3
+    )
     again = gradient_flow(counts, E, w, p, settings_, path)
     np.testing.assert_array_equal(again.coordinates, resumed.coordinates)
     shorter = gradient_flow(counts, E, w, p, replace(settings_, max_norm=20.0), path)
@@ -224,7 +258,9 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
         gradient_flow(counts, E, w, p, settings_, path)
 
 
-def test_a_trial_step_that_is_too_long_is_tried_again_as_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_step_that_is_too_long_is_tried_again_as_a_short_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """SciPy's BDF keeps the Jacobian of its first trial, e^τ times too large, and fails with every shorter step."""
     failed: list[float] = []
 
@@ -238,7 +274,9 @@ def test_a_trial_step_that_is_too_long_is_tried_again_as_a_short_one(monkeypatch
     monkeypatch.setattr(integrator, "BDF", Impatient)
     counts, E, w, p = one_step_problem()
     land = Landscape(counts, coordinates(E)[0], w)
-    flow = integrator.Integrator(land.live, coordinates(E)[1].T @ p, -math.inf, -math.inf, (1e-4, 1e-4), step=50.0)
+    flow = integrator.Integrator(
+        land.live, coordinates(E)[1].T @ p, -math.inf, -math.inf, (1e-4, 1e-4), step=50.0
+    )
     assert all(flow.step() for _ in range(40))
     assert failed and max(failed) == 50.0
     # A short step that fails is a fault of the flow, which the caller has to see.
@@ -256,7 +294,11 @@ def test_dimensions_outside_the_span_stay_still_and_change_nothing() -> None:
     assert basis is not None and flow.coordinates.shape[1] == 24
     np.testing.assert_allclose(reduced @ reduced.T, E @ E.T, atol=1e-12 * np.abs(E @ E.T).max())
     inside = gradient_flow(
-        counts, reduced, w, basis.T @ p, replace(settings_, max_norm=float(np.linalg.norm(basis.T @ flow.p)))
+        counts,
+        reduced,
+        w,
+        basis.T @ p,
+        replace(settings_, max_norm=float(np.linalg.norm(basis.T @ flow.p))),
     )
     assert np.linalg.norm(basis @ inside.p + flow.rest - flow.p) < 1e-3
     assert np.abs(E @ flow.rest).max() < 1e-12
@@ -270,8 +312,12 @@ def test_flipping_labels_and_values_or_permuting_types_leaves_the_curve(seed: in
     flipped = Counts(counts.matrix, 1 - counts.labels, counts.classes, counts.tokens)
     np.testing.assert_allclose(gradient_flow(flipped, E, -w, p, settings_).p, flow.p, atol=1e-4)
     order = np.random.default_rng(seed).permutation(24)
-    shuffled = Counts.from_matrix(counts.matrix.toarray()[::-1][:, order], counts.labels[::-1].tolist())
-    np.testing.assert_allclose(gradient_flow(shuffled, E[order], w[order], p, settings_).p, flow.p, atol=1e-4)
+    shuffled = Counts.from_matrix(
+        counts.matrix.toarray()[::-1][:, order], counts.labels[::-1].tolist()
+    )
+    np.testing.assert_allclose(
+        gradient_flow(shuffled, E[order], w[order], p, settings_).p, flow.p, atol=1e-4
+    )
 
 
 def test_bad_input_is_named() -> None:
@@ -299,7 +345,10 @@ def test_entries_without_influence_are_left_out_and_change_no_slope() -> None:
     counts, E, w, p = random_problem(3, 30.0)
     land = Landscape(counts, E, w)
     few = land.live(p, 0.0, 25.0)
-    assert few.counts.matrix.nnz < 0.8 * counts.matrix.nnz and few.counts.n_documents == counts.n_documents
+    assert (
+        few.counts.matrix.nnz < 0.8 * counts.matrix.nnz
+        and few.counts.n_documents == counts.n_documents
+    )
     for whole, part in zip(land.slope(p), few.slope(p), strict=True):
         np.testing.assert_allclose(part, whole, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(few.hessian(p)[0], land.hessian(p)[0], rtol=1e-7, atol=1e-7)
@@ -309,8 +358,12 @@ def test_entries_without_influence_are_left_out_and_change_no_slope() -> None:
         difference = np.abs(land.hessian(p, clock)[0] - whole).max() * math.exp(clock + log_size)
         assert difference < 0.02 * (1 if clock > 15 else least)
     assert few.left_out_force(p, -20.0) < -24 < few.left_out_force(p / 4, -20.0)
-    for point in np.linspace(1.0, 0.2, 9)[:, None] * p + np.random.default_rng(0).standard_normal((9, len(p))):
+    for point in np.linspace(1.0, 0.2, 9)[:, None] * p + np.random.default_rng(0).standard_normal(
+        (9, len(p))
+    ):
         # Cheap bounds and sharp ones are both above the force of every entry that is left out.
         forces = land.logarithms(land.at(point))[~land.strong(p, 0.0, 25.0)]
-        assert all(few.left_out_force(point, enough) >= forces.max() for enough in (math.inf, -math.inf))
+        assert all(
+            few.left_out_force(point, enough) >= forces.max() for enough in (math.inf, -math.inf)
+        )
     assert land.live(p / 100, 0.0, 25.0) is land and land.left_out_force(p, 0.0) == -math.inf

@@ -21,7 +21,9 @@ def dense(counts: Counts) -> np.ndarray:
     pairs=st.integers(10, 40), half=st.integers(1, 5), irrelevant=st.integers(4, 20), length=st.integers(2, 5),
     seed=st.integers(0, 10**6),
 )  # fmt: skip
-def test_assumption_one_holds_exactly(pairs: int, half: int, irrelevant: int, length: int, seed: int) -> None:
+def test_assumption_one_holds_exactly(
+    pairs: int, half: int, irrelevant: int, length: int, seed: int
+) -> None:
     n = 4 * pairs
     assume(n // 2 * (length - 1) >= irrelevant)  # else refused: not every type could occur
     counts, relevance = single_token(n, 2 * half + irrelevant, length, 2 * half, seed=seed)

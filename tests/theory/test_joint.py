@@ -7,9 +7,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from theory_docs.joint import joint_flow, own_margin
+from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
-from tokensieve.model.embeddings import initialise
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts
+from tokensieve.theory.embeddings import initialise
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.one_step import one_step
@@ -63,7 +64,11 @@ def test_two_classes_are_the_flow_of_two_classes_with_one_output_or_two() -> Non
 def test_three_classes_against_plain_time_and_finite_differences(train_v: bool) -> None:
     counts, d = classes(n=6), 4
     rng = np.random.default_rng(3)
-    E, v, p = rng.normal(size=(counts.n_types, d)), rng.normal(size=(d, 3)) / 2, rng.normal(size=d) / 2
+    E, v, p = (
+        rng.normal(size=(counts.n_types, d)),
+        rng.normal(size=(d, 3)) / 2,
+        rng.normal(size=d) / 2,
+    )
 
     def down(_: float, x: Floats) -> Floats:
         def at(y: Floats) -> float:
@@ -77,7 +82,9 @@ def test_three_classes_against_plain_time_and_finite_differences(train_v: bool) 
     found = joint_flow(counts, E, v, p, train_v, log_time=np.log(6.0), tolerance=1e-8)
     assert found.scores[-1] == pytest.approx(E @ there[:d], abs=2e-5)
     assert found.values[-1] == pytest.approx(E @ there[d:].reshape(d, 3), abs=2e-5)
-    assert found.loss[-1] == pytest.approx(loss(counts, E, there[d:].reshape(d, 3), there[:d]), rel=1e-5)
+    assert found.loss[-1] == pytest.approx(
+        loss(counts, E, there[d:].reshape(d, 3), there[:d]), rel=1e-5
+    )
 
 
 @pytest.mark.slow
@@ -92,7 +99,9 @@ def test_p_turns_to_the_max_margin_direction_of_what_it_selects_with_three_class
     early = joint_flow(counts, E, start.v, start.p, log_time=14.0)
     assert margin.duality_gap < 1e-9
     assert angle < 0.1
-    assert angle * found.norm[-1] == pytest.approx(own_margin(counts, E, early)[1] * early.norm[-1], rel=0.25)
+    assert angle * found.norm[-1] == pytest.approx(
+        own_margin(counts, E, early)[1] * early.norm[-1], rel=0.25
+    )
 
 
 @pytest.mark.slow
@@ -101,7 +110,9 @@ def test_with_v_trained_the_values_grow_and_p_slower_than_beside_fixed_ones() ->
     counts = classes()
     step = one_step(counts, *initialise(counts.n_types, 64, 3, seed=0), eta=60.0)
     E, start = step.embeddings(), step.start
-    fixed, moved = (joint_flow(counts, E, start.v, start.p, v, log_time=12.0) for v in (False, True))
+    fixed, moved = (
+        joint_flow(counts, E, start.v, start.p, v, log_time=12.0) for v in (False, True)
+    )
     assert (fixed.values == fixed.values[0]).all()
     assert moved.norm[-1] < fixed.norm[-1] / 1.5
     assert moved.loss[-1] < 1e-4 < fixed.loss[-1]

@@ -34,13 +34,25 @@ def lists(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "dashboard_address": None,
+        "memory_limit": 0,
+    }
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
 
 
 def small_cases() -> list[Case]:
-    sizes = {"n": [40], "n_types": [20], "length": [4], "n_relevant": [6], "d": [64], "max_norm": [200.0]}
+    sizes = {
+        "n": [40],
+        "n_types": [20],
+        "length": [4],
+        "n_relevant": [6],
+        "d": [64],
+        "max_norm": [200.0],
+    }
     return grid(sizes | {"seed": [0, 1], "eta": [None, 8.0]})
 
 
@@ -50,7 +62,9 @@ def rows(sweep: Sweep) -> list[dict[str, Any]]:
 
 def searched(backend: str, jobs: int, **options: Any) -> dict[str, Any]:
     reviews = demo_reviews(60)
-    search = GridSearchCV(AttentionClassifier(min_documents=2, batch_size=8), OPTIONS, cv=3, scoring="neg_log_loss")
+    search = GridSearchCV(
+        AttentionClassifier(min_documents=2, batch_size=8), OPTIONS, cv=3, scoring="neg_log_loss"
+    )
     with joblib.parallel_config(backend=backend, n_jobs=jobs, **options):
         search.fit(reviews.texts.to_list(), np.where(reviews.labels > 0, "good", "bad"))
     return {name: value for name, value in search.cv_results_.items() if not name.endswith("_time")}
@@ -92,14 +106,18 @@ def test_a_sweep_runs_where_results_come_all_at_once(tmp_path: Path) -> None:
     shares: list[float] = []
     alone = run_sweep(small_cases(), tmp_path / "alone")
     with joblib.parallel_config(backend="lists", n_jobs=2):
-        listed = run_sweep(small_cases(), tmp_path / "lists", progress=lambda _, share: shares.append(share))
+        listed = run_sweep(
+            small_cases(), tmp_path / "lists", progress=lambda _, share: shares.append(share)
+        )
     assert rows(listed) == rows(alone) and "failed" not in alone.outcomes
     assert shares == [0.25, 0.5, 0.75, 1.0]
 
 
 @DASK
 @pytest.mark.slow
-def test_a_sweep_runs_on_a_cluster_with_the_workers_of_the_configuration(client: Any, tmp_path: Path) -> None:
+def test_a_sweep_runs_on_a_cluster_with_the_workers_of_the_configuration(
+    client: Any, tmp_path: Path
+) -> None:
     alone = run_sweep(small_cases(), tmp_path / "alone")
     for name, jobs in (("configured", None), ("told", -1)):
         before = done(client)

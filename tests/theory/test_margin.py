@@ -14,8 +14,8 @@ from scipy.linalg import null_space
 from scipy.optimize import linprog, minimize, nnls
 
 from tokensieve.errors import InputError
-from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
+from tokensieve.theory.embeddings import initialise
 from tokensieve.theory.flow.split import Face
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.limit import margin as margin_module
@@ -29,7 +29,12 @@ def all_pairs(counts: Counts, mask: np.ndarray) -> np.ndarray:
     pairs = set()
     for k in range(counts.n_documents):
         entries = range(m.indptr[k], m.indptr[k + 1])
-        pairs |= {(m.indices[i], m.indices[j]) for i in entries for j in entries if mask[i] and not mask[j]}
+        pairs |= {
+            (m.indices[i], m.indices[j])
+            for i in entries
+            for j in entries
+            if mask[i] and not mask[j]
+        }
     return np.array(sorted(pairs)).reshape(-1, 2)
 
 
@@ -72,8 +77,15 @@ def check_certificate(result: Margin, counts: Counts, E: np.ndarray, mask: np.nd
 
 
 @settings(deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10**6), d=st.sampled_from([2, 3, 6, 30]), n=st.integers(1, 12), types=st.integers(3, 9))
-def test_any_feasible_problem_agrees_with_least_distance_programming(seed: int, d: int, n: int, types: int) -> None:
+@given(
+    seed=st.integers(0, 10**6),
+    d=st.sampled_from([2, 3, 6, 30]),
+    n=st.integers(1, 12),
+    types=st.integers(3, 9),
+)
+def test_any_feasible_problem_agrees_with_least_distance_programming(
+    seed: int, d: int, n: int, types: int
+) -> None:
     rng = np.random.default_rng(seed)
     matrix = rng.integers(0, 3, size=(n, types))
     matrix[:, 0] += 1
@@ -104,7 +116,9 @@ def interior_point(E: np.ndarray, pairs: np.ndarray, equal: np.ndarray) -> np.nd
     bound = np.concatenate([np.zeros(len(equal)), -np.ones(len(pairs))])
     cones = [clarabel.ZeroConeT(len(equal)), clarabel.NonnegativeConeT(len(pairs))]
     d = E.shape[1]
-    solver = clarabel.DefaultSolver(sp.eye_array(d, format="csc"), np.zeros(d), sp.csc_array(D), bound, cones, options)
+    solver = clarabel.DefaultSolver(
+        sp.eye_array(d, format="csc"), np.zeros(d), sp.csc_array(D), bound, cones, options
+    )
     return np.asarray(solver.solve().x)
 
 
@@ -122,7 +136,9 @@ def test_contradicting_documents_keep_their_types_equal() -> None:
     mask = Face.of(counts, E, mask).mask
     tied = max_margin(counts, E, mask)
     held = m.indices[m.indptr[0] : m.indptr[1]][mask[m.indptr[0] : m.indptr[1]]]
-    assert np.ptp(E[held] @ tied.p) < 1e-12 and tied.ties == len(held) - 1 and tied.status == "solved"
+    assert (
+        np.ptp(E[held] @ tied.p) < 1e-12 and tied.ties == len(held) - 1 and tied.status == "solved"
+    )
     assert tied.margin < free.margin
     cosine = tied.p @ free.p / np.linalg.norm(tied.p) / np.linalg.norm(free.p)
     assert np.arccos(cosine) > 0.1
@@ -189,7 +205,9 @@ def test_the_predecessors_set_up(n: int, d: int) -> None:
     E = rng.standard_normal((n * T, d))
     counts = Counts.from_matrix(np.kron(np.eye(n), np.ones(T)), rng.integers(2, size=n))
     u = E @ rng.standard_normal(d)
-    mask = selection_of(counts, {k: [k * T + int(np.argmax(u[k * T : (k + 1) * T]))] for k in range(n)})
+    mask = selection_of(
+        counts, {k: [k * T + int(np.argmax(u[k * T : (k + 1) * T]))] for k in range(n)}
+    )
     result = max_margin(counts, E, mask)
     check_certificate(result, counts, E, mask)
     pairs = all_pairs(counts, mask)
@@ -211,7 +229,9 @@ def test_assumption_one_at_both_sides_of_the_number_of_types(d: int) -> None:
     assert result.status == "solved"
     check_certificate(result, counts, E, mask)
     for near in (result.p + 0.01 * E[0], E[3]):
-        np.testing.assert_allclose(max_margin(counts, E, mask, near=near).p, result.p, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(
+            max_margin(counts, E, mask, near=near).p, result.p, rtol=1e-7, atol=1e-9
+        )
 
 
 def test_infeasible_selections_come_with_a_proof() -> None:
@@ -268,9 +288,15 @@ def test_scaling_rotating_and_repeating(seed: int, factor: float) -> None:
 
 @settings(deadline=None, derandomize=True)
 @given(
-    seed=st.integers(0, 10**6), types=st.integers(2, 9), d=st.integers(1, 8), m=st.integers(1, 12), whole=st.booleans()
+    seed=st.integers(0, 10**6),
+    types=st.integers(2, 9),
+    d=st.integers(1, 8),
+    m=st.integers(1, 12),
+    whole=st.booleans(),
 )
-def test_any_problem_is_solved_or_proved_infeasible(seed: int, types: int, d: int, m: int, whole: bool) -> None:
+def test_any_problem_is_solved_or_proved_infeasible(
+    seed: int, types: int, d: int, m: int, whole: bool
+) -> None:
     """Small integers make ties, dependent and repeated differences the rule; linear programming says which can be solved."""
     rng = np.random.default_rng(seed)
     E = rng.integers(-2, 3, (types, d)).astype(float) if whole else rng.standard_normal((types, d))
@@ -278,11 +304,15 @@ def test_any_problem_is_solved_or_proved_infeasible(seed: int, types: int, d: in
     matrix = np.zeros((m, types))
     matrix[np.arange(m)[:, None], held] = 1
     counts = Counts.from_matrix(matrix, [1] * m)
-    found = max_margin(counts, E, selection_of(counts, {k: [s] for k, (s, _) in enumerate(held.tolist())}))
+    found = max_margin(
+        counts, E, selection_of(counts, {k: [s] for k, (s, _) in enumerate(held.tolist())})
+    )
     D = E[held[:, 0]] - E[held[:, 1]]
     feasible = linprog(np.zeros(d), A_ub=-D, b_ub=-np.ones(m), bounds=(None, None)).status == 0
     multiplied = (E[found.pairs[:, 0]] - E[found.pairs[:, 1]]).T @ found.multipliers
-    assert found.status == ("solved" if feasible else "infeasible") and (found.multipliers > 0).all()
+    assert (
+        found.status == ("solved" if feasible else "infeasible") and (found.multipliers > 0).all()
+    )
     if feasible:
         assert (D @ found.p).min() >= 1 - 1e-9
         np.testing.assert_allclose(multiplied, found.p, atol=1e-9 * max(1, np.linalg.norm(found.p)))

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from calls import later
 from tokensieve.errors import InputError
 from tokensieve.model.attention import loss_and_slope
-from tokensieve.model.embeddings import Start, initialise
 from tokensieve.text.counts import Counts
+from tokensieve.theory.embeddings import Start, initialise
 from tokensieve.theory.one_step import one_step
 
 torch = later("torch")
 
 
-def random_counts(seed: int, n: int = 30, types: int = 12, classes: int = 2, empty: int = 0) -> Counts:
+def random_counts(
+    seed: int, n: int = 30, types: int = 12, classes: int = 2, empty: int = 0
+) -> Counts:
     rng = np.random.default_rng(seed)
     matrix = rng.poisson(0.8, size=(n, types))
     matrix[np.arange(n), rng.integers(types, size=n)] += 1
@@ -47,7 +49,9 @@ def torch_step(counts: Counts, start: Start, eta: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("classes", "heads"), [(2, 1), (2, 2), (4, 4)])
-def test_embeddings_are_the_autograd_step_and_split_into_prediction_and_remainder(classes: int, heads: int) -> None:
+def test_embeddings_are_the_autograd_step_and_split_into_prediction_and_remainder(
+    classes: int, heads: int
+) -> None:
     counts = random_counts(1, classes=classes, empty=2)
     start = initialise(counts.n_types, 6, heads, seed=2)
     step = one_step(counts, *start, eta=3.0)
@@ -57,12 +61,16 @@ def test_embeddings_are_the_autograd_step_and_split_into_prediction_and_remainde
     predicted = step.expected_slope * step.alpha.reshape(-1, V.shape[1]) @ V.T
     remainder = expected - start.E - predicted
     np.testing.assert_allclose(step.remainder_norms, np.linalg.norm(remainder, axis=1), rtol=1e-10)
-    assert step.relative_remainder == pytest.approx(np.linalg.norm(remainder) / np.linalg.norm(predicted), rel=1e-10)
+    assert step.relative_remainder == pytest.approx(
+        np.linalg.norm(remainder) / np.linalg.norm(predicted), rel=1e-10
+    )
     aligned = (expected - start.E) @ start.v
     np.testing.assert_allclose(step.alignment, aligned, atol=1e-13)
     slope, _ = np.polyfit(step.alpha.ravel(), aligned.ravel(), 1)
     assert step.slope == pytest.approx(slope, rel=1e-9)
-    assert step.r2 == pytest.approx(np.corrcoef(step.alpha.ravel(), aligned.ravel())[0, 1] ** 2, rel=1e-9)
+    assert step.r2 == pytest.approx(
+        np.corrcoef(step.alpha.ravel(), aligned.ravel())[0, 1] ** 2, rel=1e-9
+    )
 
 
 def test_signed_frequency_by_hand() -> None:
@@ -73,7 +81,12 @@ def test_signed_frequency_by_hand() -> None:
     share = many.matrix.toarray() / many.lengths[:, None]
     paper = [
         [
-            np.mean([(K - 1) / K * x if y == k else -x / K for x, y in zip(share[:, s], many.labels, strict=True)])
+            np.mean(
+                [
+                    (K - 1) / K * x if y == k else -x / K
+                    for x, y in zip(share[:, s], many.labels, strict=True)
+                ]
+            )
             for k in range(K)
         ]
         for s in range(3)
@@ -99,7 +112,9 @@ def test_the_bound_is_attained_in_its_leading_term() -> None:
     v = np.array([1.0, 0.0])
     E = np.array([[0.3, 0.0], [-0.3, 0.0]])
     step = one_step(counts, E, np.zeros(2), v, eta=2.0)
-    np.testing.assert_allclose(step.remainder_norms, 2 * 0.5 * math.tanh(0.15) / 2 * np.ones(2), rtol=1e-12)
+    np.testing.assert_allclose(
+        step.remainder_norms, 2 * 0.5 * math.tanh(0.15) / 2 * np.ones(2), rtol=1e-12
+    )
     np.testing.assert_allclose(step.bound_norms, step.remainder_norms, rtol=1e-12)
 
 
@@ -107,7 +122,12 @@ def test_remainder_decays_like_the_inverse_root_of_d() -> None:
     counts = random_counts(5, n=60, types=20)
     dimensions = np.array([128, 512, 2048, 8192])
     remainder = [
-        np.mean([one_step(counts, *initialise(20, int(d), seed=seed), eta=1.0).relative_remainder for seed in range(8)])
+        np.mean(
+            [
+                one_step(counts, *initialise(20, int(d), seed=seed), eta=1.0).relative_remainder
+                for seed in range(8)
+            ]
+        )
         for d in dimensions
     ]
     exponent = np.polyfit(np.log(dimensions), np.log(remainder), 1)[0]
@@ -162,7 +182,11 @@ def test_data_without_any_signal_gives_undefined_figures_not_wrong_ones() -> Non
     step = one_step(counts, *initialise(1, 4), eta=1.0)
     assert math.isnan(step.slope) and math.isinf(step.relative_remainder)
     figures = step.to_dict()
-    assert figures["slope"] is None and figures["relative_remainder"] is None and figures["bound_holds"] is True
+    assert (
+        figures["slope"] is None
+        and figures["relative_remainder"] is None
+        and figures["bound_holds"] is True
+    )
 
 
 def test_bad_input_is_named() -> None:

@@ -22,7 +22,9 @@ def test_means_and_deviations_over_seeds() -> None:
     table = phase_table(sweep(), "leak", "d")
     row = table.filter(x=0.3, by="64", figure="tied_share").to_dicts()[0]
     values = np.array([0.3, 0.4, 0.5])
-    assert row["mean"] == pytest.approx(values.mean()) and row["sd"] == pytest.approx(values.std(ddof=1))
+    assert row["mean"] == pytest.approx(values.mean()) and row["sd"] == pytest.approx(
+        values.std(ddof=1)
+    )
     assert (row["runs"], row["undecided"]) == (3, 1)
 
 

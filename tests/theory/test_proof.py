@@ -16,7 +16,9 @@ from tokensieve.theory.verify import Verification, verify
 
 @pytest.fixture(scope="module")
 def exact() -> Verification:
-    return verify(None, VerifySettings(documents=40, types=20, relevant=6, length=4, d=64, max_norm=4000.0))
+    return verify(
+        None, VerifySettings(documents=40, types=20, relevant=6, length=4, d=64, max_norm=4000.0)
+    )
 
 
 def test_the_limit_is_proved_where_the_hypotheses_of_theorem_4_3_hold(exact: Verification) -> None:
@@ -31,8 +33,16 @@ def test_what_is_proved_of_an_earlier_point_is_true_of_all_later_ones(exact: Ver
     """|R| < r from there on, so that no point is further than 2 r from where the line through that one leads."""
     flow, direction = exact.flow, exact.limit.direction
     row = int(np.searchsorted(flow.log_time, 60.0))
-    kept = {name: getattr(flow, name)[: row + 1] for name in ("coordinates", "arc", "log_time", "loss", "log_gradient")}
-    early = prove(replace(exact.limit, flow=replace(flow, **kept)), exact.counts, exact.embeddings, exact.values)
+    kept = {
+        name: getattr(flow, name)[: row + 1]
+        for name in ("coordinates", "arc", "log_time", "loss", "log_gradient")
+    }
+    early = prove(
+        replace(exact.limit, flow=replace(flow, **kept)),
+        exact.counts,
+        exact.embeddings,
+        exact.values,
+    )
     assert early.grade == "proved from this point on" and direction is not None
     moved = [
         flow.at(k) - flow.at(row) - direction * (flow.log_time[k] - flow.log_time[row])
@@ -41,13 +51,23 @@ def test_what_is_proved_of_an_earlier_point_is_true_of_all_later_ones(exact: Ver
     assert np.linalg.norm(moved, axis=1).max() < 2 * early.proof["radius"]
 
 
-def test_a_point_far_from_the_line_is_not_proved_and_the_inequality_says_by_how_much(exact: Verification) -> None:
+def test_a_point_far_from_the_line_is_not_proved_and_the_inequality_says_by_how_much(
+    exact: Verification,
+) -> None:
     flow = exact.flow
-    away = flow.coordinates + 1e4 * np.random.default_rng(0).standard_normal(flow.coordinates.shape[1])
-    far = prove(
-        replace(exact.limit, flow=replace(flow, coordinates=away)), exact.counts, exact.embeddings, exact.values
+    away = flow.coordinates + 1e4 * np.random.default_rng(0).standard_normal(
+        flow.coordinates.shape[1]
     )
-    assert far.grade == "numerically certified attractor" and f"log t = {flow.log_time[-1]:.4g}" in far.unproved
+    far = prove(
+        replace(exact.limit, flow=replace(flow, coordinates=away)),
+        exact.counts,
+        exact.embeddings,
+        exact.values,
+    )
+    assert (
+        far.grade == "numerically certified attractor"
+        and f"log t = {flow.log_time[-1]:.4g}" in far.unproved
+    )
     assert "fails" in far.unproved or "too much weight" in far.unproved
 
 
@@ -60,6 +80,9 @@ def test_a_value_of_another_document_breaks_the_proof(exact: Verification) -> No
 def test_finite_score_gaps_are_certified_and_the_reason_for_no_proof_is_said() -> None:
     found = verify(contradicted()[0], VerifySettings(d=64, eta=400.0))
     assert found.limit.grade == "numerically certified attractor"
-    assert "does not cover finite score gaps" in found.limit.unproved and "its inequality" in found.limit.unproved
+    assert (
+        "does not cover finite score gaps" in found.limit.unproved
+        and "its inequality" in found.limit.unproved
+    )
     short = verify(contradicted()[0], VerifySettings(d=64, eta=400.0, max_steps=3))
     assert short.limit.grade == "not settled" and short.to_dict()["limit"]["grade"] == "not settled"  # type: ignore[index]

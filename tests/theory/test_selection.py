@@ -9,14 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tokensieve.arrays import Floats
 from tokensieve.model.attention import answers
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts
 from tokensieve.theory.claims import Attended
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.settings import VerifySettings
 
 
-def described(counts: Counts, u: Floats, w: Floats, important: np.ndarray | None = None) -> Attended:
+def described(
+    counts: Counts, u: Floats, w: Floats, important: np.ndarray | None = None
+) -> Attended:
     """The highest types at scores u: embeddings are the scores, one step of a curve that begins at p = 1."""
     E = u[:, None]
     flow = gradient_flow(counts, E, w, np.ones(1), VerifySettings(max_seconds=1e-9))
@@ -49,11 +52,15 @@ def test_the_limit_of_the_answers_counts_repeats() -> None:
     u, w = np.array([1.0, 1.0, 0.0]), np.array([3.0, 0.0, -2.0])
     errors = [described(counts, scale * u, w).limit_error for scale in (1.0, 10.0, 100.0)]
     assert errors[0] > errors[1] > errors[2] and errors[2] < 1e-12
-    np.testing.assert_allclose(answers(counts.matrix, 100 * u, w)[:, 0], [2.0, -2.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(
+        answers(counts.matrix, 100 * u, w)[:, 0], [2.0, -2.0, 0.0], atol=1e-12
+    )
 
 
 def test_one_sided_types_and_the_share_that_is_selected() -> None:
-    counts = Counts.from_matrix([[1, 0, 1, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 1, 0]], [1, 1, 0, 0])
+    counts = Counts.from_matrix(
+        [[1, 0, 1, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 1, 0]], [1, 1, 0, 0]
+    )
     np.testing.assert_array_equal(counts.one_sided, [1, -1, 0, 0])
     u = np.array([2.0, 0.0, 1.0, 0.0])
     found = described(counts, u, np.arange(4.0), counts.one_sided != 0)

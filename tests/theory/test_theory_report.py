@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from pages import HOSTILE, Page
-from tokensieve.blocks import Picture, walk
+from tokensieve.report.blocks import Picture, walk
 from tokensieve.report.html import page
 from tokensieve.report.pictures import specification
 from tokensieve.text.counts import Counts
@@ -51,7 +51,9 @@ def finite() -> Verification:
 def hostile() -> Verification:
     rng = np.random.default_rng(0)
     matrix, tokens = rng.integers(0, 3, (40, len(HOSTILE))), HOSTILE
-    counts = Counts.from_matrix(matrix, rng.integers(0, 2, 40).tolist(), (HOSTILE[0], HOSTILE[1]), tokens)
+    counts = Counts.from_matrix(
+        matrix, rng.integers(0, 2, 40).tolist(), (HOSTILE[0], HOSTILE[1]), tokens
+    )
     found = verified(counts, HOSTILE[1], d=32, max_norm=50.0, max_steps=60)
     return replace(found, notes=HOSTILE)
 
@@ -64,7 +66,9 @@ def test_token_table_against_direct_sums(exact: Verification) -> None:
     np.testing.assert_allclose(tokens["alpha"], alpha, atol=1e-15)
     moved = (found.embeddings - found.step.start.E) @ found.step.start.v
     np.testing.assert_allclose(tokens["alignment"], moved, atol=1e-9)
-    np.testing.assert_allclose(tokens["score_before"], found.embeddings @ found.step.start.p, atol=1e-9)
+    np.testing.assert_allclose(
+        tokens["score_before"], found.embeddings @ found.step.start.p, atol=1e-9
+    )
     np.testing.assert_allclose(tokens["value"], found.embeddings @ found.step.start.v, atol=1e-12)
     u = tokens["score_after"].to_numpy()
     chosen = [int(np.argmax(np.where(row > 0, u, -np.inf))) for row in dense]
@@ -113,7 +117,9 @@ def test_pictures_draw_what_the_tables_hold(exact: Verification) -> None:
     assert [row["y"] for row in found["norm"]["curve"]] == curve["norm"].to_list()[1:]
     near, far = found["angle"]["fit"]
     assert exact.agreement is not None
-    assert np.log(far["y"] / near["y"]) / np.log(far["x"] / near["x"]) == pytest.approx(exact.agreement[1])
+    assert np.log(far["y"] / near["y"]) / np.log(far["x"] / near["x"]) == pytest.approx(
+        exact.agreement[1]
+    )
     assert far["y"] == pytest.approx(exact.agreement[0])
     assert sum(bar["chosen"] for bar in found["selected"]["bars"]) == exact.counts.n_documents
     written = {row["text"] for row in found["score-after"]["names"]}
@@ -146,10 +152,14 @@ def test_the_report_states_every_claim_and_hypothesis(exact: Verification) -> No
 
 
 def test_hypotheses_that_fail_name_rows(hostile: Verification) -> None:
-    item = next(x for x in hostile.assumptions if x.name.startswith("all documents have the same length"))
+    item = next(
+        x for x in hostile.assumptions if x.name.startswith("all documents have the same length")
+    )
     rows = [101 + k for k in item.documents]
     assert f"rows {', '.join(map(str, rows))}" in Page(page(hostile.report(), {})).text
-    assert next(x for x in hostile.to_dict()["assumptions"] if x["name"] == item.name)["rows"] == rows
+    assert (
+        next(x for x in hostile.to_dict()["assumptions"] if x["name"] == item.name)["rows"] == rows
+    )
 
 
 def test_hostile_text_stays_text(hostile: Verification) -> None:
@@ -160,12 +170,32 @@ def test_hostile_text_stays_text(hostile: Verification) -> None:
 
 
 @pytest.mark.parametrize("which", ["exact", "finite", "hostile"])
-def test_summary_is_strict_json_with_the_agreed_keys(which: str, request: pytest.FixtureRequest) -> None:
+def test_summary_is_strict_json_with_the_agreed_keys(
+    which: str, request: pytest.FixtureRequest
+) -> None:
     found: Verification = request.getfixturevalue(which)
     summary = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert set(summary["one_step"]) >= {"slope", "expected_slope", "r2", "relative_remainder", "bound"}
+    assert set(summary["one_step"]) >= {
+        "slope",
+        "expected_slope",
+        "r2",
+        "relative_remainder",
+        "bound",
+    }
     assert set(summary["flow"]) >= {"norm", "log_time", "cosine", "angle", "important_selected"}
-    assert set(summary["margin"]) >= {"status", "duality_gap", "kkt_residual", "smallest_margin", "support_pairs"}
+    assert set(summary["margin"]) >= {
+        "status",
+        "duality_gap",
+        "kkt_residual",
+        "smallest_margin",
+        "support_pairs",
+    }
     assert all(set(item) >= {"name", "holds", "detail", "rows"} for item in summary["assumptions"])
-    assert set(summary["limit"]) >= {"verdict", "reason", "dimension_v", "one_sided_selected", "finite_gaps"}
+    assert set(summary["limit"]) >= {
+        "verdict",
+        "reason",
+        "dimension_v",
+        "one_sided_selected",
+        "finite_gaps",
+    }
     assert summary["source"] == found.name

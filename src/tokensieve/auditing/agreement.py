@@ -7,10 +7,10 @@ from enum import StrEnum
 import numpy as np
 import polars as pl
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.evidence.importance import Category, Importance
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import Model, both
-from tokensieve.text.counts import Floats, Ints
 
 DIGITS = 6  # significant digits of the table, for page, terminal and files alike
 FLOOR = 5  # documents that a token needs to stand in a list
@@ -33,7 +33,9 @@ class Quadrant(StrEnum):
         carries = importance.q_value.min(axis=1) < LEVEL
         settled = (importance.category() == Category.IRRELEVANT.value).all(axis=1)
         attended = attention > 1
-        return np.where(carries, np.where(attended, 0, 1), np.where(settled, np.where(attended, 2, 3), 4))
+        return np.where(
+            carries, np.where(attended, 0, 1), np.where(settled, np.where(attended, 2, 3), 4)
+        )
 
 
 QUADRANTS = tuple(quadrant.value for quadrant in Quadrant)

@@ -30,17 +30,17 @@ import polars as pl
 from scipy.special import ndtr
 
 from tokensieve import __version__
+from tokensieve.arrays import Floats
 from tokensieve.auditing.checks import registry
 from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.settings import CHANGES, CompareSettings
-from tokensieve.blocks import Block, Column, Facts, Picture, Report, Section, Table, Text
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL, Z95, Share, combined, false_discovery
 from tokensieve.files import Content, check_sums, csv_table, parsed, read_regular
+from tokensieve.report.blocks import Block, Column, Facts, Picture, Report, Section, Table, Text
 from tokensieve.task.tasks import Labels, Preferences
-from tokensieve.text.counts import Floats
 from tokensieve.wording import count, percent, signed
 
 NUMBERS = "posterior_difference effect effect_low effect_high q_value value".split()
@@ -88,7 +88,9 @@ class _Saved:
     test: int
     accuracy: Share  # of the test documents, with its interval
     floor: int  # documents that a token type needed
-    tokens: pl.DataFrame  # token, class, documents, and the columns in NUMBERS; a row per token type and class
+    tokens: (
+        pl.DataFrame
+    )  # token, class, documents, and the columns in NUMBERS; a row per token type and class
     findings: dict[str, int]  # kind → how many
     # title, headline and level of the most serious findings; none where the folder has no findings.json
     headlines: tuple[tuple[str, str, str], ...] = ()
@@ -98,21 +100,31 @@ class _Saved:
     def of(cls, audit: Audit) -> _Saved:
         """From an audit that is still in memory."""
         tokens = audit.tokens.select("token", "class", "documents", *NUMBERS)
-        return cls._checked_contents("the audit", audit.to_dict(), tokens, audit.findings_dict()["findings"])
+        return cls._checked_contents(
+            "the audit", audit.to_dict(), tokens, audit.findings_dict()["findings"]
+        )
 
     @classmethod
     def read(cls, folder: str | Path) -> _Saved:
         """From the folder that `tokensieve audit` or `save` wrote; an `InputError` for another, or damaged files."""
         path, where = Path(folder), repr(str(folder)[-80:])
         content: dict[str, Any] = {"findings.json": {"findings": []}}
-        for name in ("summary.json", "tokens.csv", *["findings.json"] * (path / "findings.json").exists()):
+        for name in (
+            "summary.json",
+            "tokens.csv",
+            *["findings.json"] * (path / "findings.json").exists(),
+        ):
             try:
                 written = read_regular(path / name, limit=2**29 if name == "tokens.csv" else 2**26)
                 content[name] = written if name == "tokens.csv" else parsed(written)
             except InputError:
                 raise
             except (FileNotFoundError, NotADirectoryError):
-                audits = [] if path.exists() else [one.parent.name for one in path.parent.glob("*/summary.json")]
+                audits = (
+                    []
+                    if path.exists()
+                    else [one.parent.name for one in path.parent.glob("*/summary.json")]
+                )
                 near = get_close_matches(path.name, audits, n=1)
                 meant = [f"did you mean {str(path.with_name(one))!r}?" for one in near]
                 missing = f"{name} is missing; {[*meant, 'create one with `tokensieve audit`'][0]}"
@@ -126,10 +138,16 @@ class _Saved:
         found = cls._checked_contents(where, content["summary.json"], tokens, listed)
         check_sums(path)
         page = path.resolve() / "report.html"
-        return replace(found, page=f"{shown(page.parent.name, 60)}/{page.name}") if page.exists() else found
+        return (
+            replace(found, page=f"{shown(page.parent.name, 60)}/{page.name}")
+            if page.exists()
+            else found
+        )
 
     @classmethod
-    def _checked_contents(cls, where: str, summary: Any, tokens: pl.DataFrame, findings: Any) -> _Saved:
+    def _checked_contents(
+        cls, where: str, summary: Any, tokens: pl.DataFrame, findings: Any
+    ) -> _Saved:
         """From the contents of the files, which are all checked."""
         try:
             known = msgspec.convert(summary, _AuditSummary)
@@ -139,7 +157,9 @@ class _Saved:
             if not lacking:
                 raise _damaged_audit(where, "summary.json contains impossible numbers") from None
             name = lacking[1] or lacking[2]
-            raise InputError(f"{where} is not an audit folder: its summary.json lacks {name!r}") from None
+            raise InputError(
+                f"{where} is not an audit folder: its summary.json lacks {name!r}"
+            ) from None
         classes, accuracy = known["classes"], known["test_accuracy"]
         share = Share.count(round(accuracy * test), test)
         low, high = known.get("accuracy_interval", (share.low, share.high))
@@ -154,38 +174,82 @@ class _Saved:
         cards = []
         for one in first:
             title = one.get("title", one["kind"])
-            cards.append((title, one.get("headline", title), Finding(one["kind"], one["severity"]).level))
-        share, floor = replace(share, value=accuracy, low=low, high=high), known["settings"].get("min_documents", 1)
-        return cls(known["name"], classes, train, test, share, floor, tokens, known.get("findings", {}), tuple(cards))
+            cards.append(
+                (title, one.get("headline", title), Finding(one["kind"], one["severity"]).level)
+            )
+        share, floor = (
+            replace(share, value=accuracy, low=low, high=high),
+            known["settings"].get("min_documents", 1),
+        )
+        return cls(
+            known["name"],
+            classes,
+            train,
+            test,
+            share,
+            floor,
+            tokens,
+            known.get("findings", {}),
+            tuple(cards),
+        )
 
     def differences(self, other: _Saved, classes: tuple[str, ...]) -> pl.DataFrame:
         """The table of a comparison (`AuditComparison.table`)."""
         sides = [one.tokens.filter(pl.col("class").is_in(classes)) for one in (self, other)]
-        both = sides[0].join(sides[1], on=["token", "class"], how="full", suffix="_after", coalesce=True)
+        both = sides[0].join(
+            sides[1], on=["token", "class"], how="full", suffix="_after", coalesce=True
+        )
         effects = []
-        for suffix, opposite, mine, theirs in (("", "_after", self, other), ("_after", "", other, self)):
+        for suffix, opposite, mine, theirs in (
+            ("", "_after", self, other),
+            ("_after", "", other, self),
+        ):
             share = pl.col(f"documents{opposite}") / theirs.train
             bound = pl.col(f"effect{opposite}").abs() * (mine.floor - 1) / mine.train / share
             filled = [
                 pl.col(f"{name}{suffix}").fill_null(rest)
-                for name, rest in (("effect", pl.lit(0.0)), ("effect_low", -bound), ("effect_high", bound))
+                for name, rest in (
+                    ("effect", pl.lit(0.0)),
+                    ("effect_low", -bound),
+                    ("effect_high", bound),
+                )
             ]
             effects.append(both.select(filled).to_numpy().T)
         delta, low, high, p = self.mover(*effects)
         e, f = effects[0][0], effects[1][0]
-        predicts = [both[f"q_value{suffix}"].fill_null(1.0).to_numpy() < LEVEL for suffix in ("", "_after")]
+        predicts = [
+            both[f"q_value{suffix}"].fill_null(1.0).to_numpy() < LEVEL for suffix in ("", "_after")
+        ]
         always = predicts[0] & predicts[1]
         kinds = [~predicts[0] & predicts[1], predicts[0] & ~predicts[1]]  # in the order of CHANGES
         kinds += [always & (e * f < 0), always & (abs(f) > abs(e)), always]
         q = false_discovery(p[:, None])[:, 0]
-        change = pl.Series(np.where(q < LEVEL, np.select(kinds, list(CHANGES), ""), ""), dtype=pl.String)
-        columns: dict[str, object] = {"token": both["token"], "class": both["class"], "change": change}
+        change = pl.Series(
+            np.where(q < LEVEL, np.select(kinds, list(CHANGES), ""), ""), dtype=pl.String
+        )
+        columns: dict[str, object] = {
+            "token": both["token"],
+            "class": both["class"],
+            "change": change,
+        }
         columns |= {"effect_before": both["effect"], "effect_after": both["effect_after"]}
-        columns |= {"difference": delta, "difference_low": low, "difference_high": high, "p_value": p, "q_value": q}
-        for name, column in (("documents", "documents"), ("posterior", "posterior_difference"), ("value", "value")):
+        columns |= {
+            "difference": delta,
+            "difference_low": low,
+            "difference_high": high,
+            "p_value": p,
+            "q_value": q,
+        }
+        for name, column in (
+            ("documents", "documents"),
+            ("posterior", "posterior_difference"),
+            ("value", "value"),
+        ):
             columns |= {f"{name}_before": both[column], f"{name}_after": both[f"{column}_after"]}
         order = [pl.col("change") == "", -pl.col("difference").abs(), "token", "class"]
-        return pl.DataFrame(columns).sort(order).with_columns(pl.selectors.float().round_sig_figs(6))
+        return (
+            pl.DataFrame(columns).sort(order).with_columns(pl.selectors.float().round_sig_figs(6))
+        )
 
     @staticmethod
     def mover(before: Floats, after: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -193,7 +257,11 @@ class _Saved:
         sides = (np.stack(ends, axis=-1) for ends in zip(before, after, strict=True))
         delta, low, high = (x[..., 0] for x in combined(np.array([[-1.0], [1.0]]), *sides))
         with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.where(delta == 0, 0.0, Z95 * np.abs(delta) / np.where(delta > 0, delta - low, high - delta))
+            z = np.where(
+                delta == 0,
+                0.0,
+                Z95 * np.abs(delta) / np.where(delta > 0, delta - low, high - delta),
+            )
         return delta, low, high, 2 * ndtr(-z)
 
 
@@ -208,16 +276,22 @@ def _token_table(where: str, content: bytes) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as problem:
         reason = (str(problem).splitlines() or ["no table"])[0]
         raise _damaged_audit(where, f"tokens.csv cannot be read ({reason[:100]})") from None
-    lacking = [name for name in ("token", "class", "documents", *NUMBERS) if name not in frame.columns]
+    lacking = [
+        name for name in ("token", "class", "documents", *NUMBERS) if name not in frame.columns
+    ]
     if lacking:
         raise _damaged_audit(where, f"tokens.csv has no column {lacking[0]!r}")
     frame = frame.select(
-        pl.col("token", "class").fill_null("").str.strip_prefix("'"),  # which keeps a cell from being a formula
+        pl.col("token", "class")
+        .fill_null("")
+        .str.strip_prefix("'"),  # which keeps a cell from being a formula
         pl.col("documents").cast(pl.Int64, strict=False),
         pl.col(NUMBERS).cast(pl.Float64, strict=False),
     )
     fine = pl.all_horizontal(pl.col(NUMBERS).is_finite() & (pl.col(NUMBERS).abs() <= 1e12))
-    fine &= (pl.col("effect_low") <= pl.col("effect_high")) & pl.col("documents").is_between(0, MOST_DOCUMENTS)
+    fine &= (pl.col("effect_low") <= pl.col("effect_high")) & pl.col("documents").is_between(
+        0, MOST_DOCUMENTS
+    )
     bad = frame.select((~fine.fill_null(False)).arg_true()).to_series()
     if len(bad):
         raise _damaged_audit(where, f"tokens.csv: row {bad[0] + 1} contains an impossible number")
@@ -257,7 +331,9 @@ class AuditComparison:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{n:,} {change}" for change, n in self.counts.items() if n) or "no change"
+        sizes = (
+            ", ".join(f"{n:,} {change}" for change, n in self.counts.items() if n) or "no change"
+        )
         names = f"{self.before.name!r} → {self.after.name!r}"
         return f"AuditComparison({names}: {sizes}; accuracy {self.accuracy[0]:+.3f})"
 
@@ -269,13 +345,16 @@ class AuditComparison:
 
     def changed(self, change: str | None = None) -> pl.DataFrame:
         """The tokens that changed, of one kind or of all."""
-        return self.table.filter(pl.col("change") != "" if change is None else pl.col("change") == change)
+        return self.table.filter(
+            pl.col("change") != "" if change is None else pl.col("change") == change
+        )
 
     def only_in_one(self, after: bool) -> pl.DataFrame:
         """Token and documents of tokens in only the earlier (later) audit without a significant change, most frequent first."""
         mine, other = ("after", "before") if after else ("before", "after")
         rows = self.table.filter(
-            pl.col(f"documents_{other}").is_null(), ~pl.col("token").is_in(self.changed()["token"].implode())
+            pl.col(f"documents_{other}").is_null(),
+            ~pl.col("token").is_in(self.changed()["token"].implode()),
         )
         named = rows.group_by("token").agg(pl.col(f"documents_{mine}").first().alias("documents"))
         return named.sort("documents", "token", descending=[True, False])
@@ -286,7 +365,11 @@ class AuditComparison:
         sides = [one.tokens.filter(predicts) for one in (self.before, self.after)]
         both = sides[0].join(sides[1], on=["token", "class"], suffix="_after")
         same = both.join(self.changed(), on=["token", "class"], how="anti")
-        return same.sort(pl.col("effect_after").abs(), descending=True)["token"].unique(maintain_order=True).to_list()
+        return (
+            same.sort(pl.col("effect_after").abs(), descending=True)["token"]
+            .unique(maintain_order=True)
+            .to_list()
+        )
 
     @property
     def identical(self) -> bool:
@@ -299,7 +382,11 @@ class AuditComparison:
     def exceeded(self) -> list[str]:
         """What exceeds `fail_on`: names of changes, and "accuracy"."""
         found = {**self.counts, "accuracy": -self.accuracy[2]}
-        return [name for name, most in CompareSettings(fail_on=self.fail_on).limits.items() if found[name] > most]
+        return [
+            name
+            for name, most in CompareSettings(fail_on=self.fail_on).limits.items()
+            if found[name] > most
+        ]
 
     def report(self) -> Report:
         """What terminal and page show."""
@@ -309,13 +396,20 @@ class AuditComparison:
         digits = 1 + (signed(rounded[1] - rounded[0], 1) != signed(100 * self.accuracy[0], 1))
         points = [signed(100 * x, digits) for x in self.accuracy]
         facts = [
-            (name, percent(one.accuracy.value), f"95% CI {percent(one.accuracy.low)} to {percent(one.accuracy.high)}")
+            (
+                name,
+                percent(one.accuracy.value),
+                f"95% CI {percent(one.accuracy.low)} to {percent(one.accuracy.high)}",
+            )
             for name, one in (("Test accuracy before", self.before), ("After", self.after))
         ]
         blocks: list[Block] = []
         if self.exceeded:
             blocks.append(
-                Text(f"This comparison exceeds the --fail-on limit: {', '.join(self.exceeded)}.", style="bad")
+                Text(
+                    f"This comparison exceeds the --fail-on limit: {', '.join(self.exceeded)}.",
+                    style="bad",
+                )
             )
         if not self.identical:
             wide = f"95% CI {points[1]} to {points[2]}, as for independent test sets; too wide if they share documents"
@@ -327,13 +421,24 @@ class AuditComparison:
         elif any(self.counts.values()):
             next_step = "The later audit has no findings, so nothing is left to act on."
         blocks.append(Text(next_step, only=("html",)))
-        blocks += [Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning") for note in self.notes]
+        blocks += [
+            Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning")
+            for note in self.notes
+        ]
         blocks.append(Section("Tokens that changed", tuple(_changes(self)), anchor="changed"))
         findings = tuple(_findings(self))
-        blocks.append(Section("Findings before and after", findings, anchor="found", only=("html", "markdown")))
+        blocks.append(
+            Section(
+                "Findings before and after", findings, anchor="found", only=("html", "markdown")
+            )
+        )
         names = [shown(one.name, 40, path=True) for _, one in sides]
         sizes = [f"{one.train:,} training, {one.test:,} test" for _, one in sides]
-        about = {"version": self.version, "earlier documents": sizes[0], "later documents": sizes[1]}
+        about = {
+            "version": self.version,
+            "earlier documents": sizes[0],
+            "later documents": sizes[1],
+        }
         return Report("compare", f"{names[0]} → {names[1]}", _verdict(self), tuple(blocks), about)
 
     def files(self) -> dict[str, Content]:
@@ -349,13 +454,22 @@ class AuditComparison:
         """The content of summary.json."""
         sides = {"before": self.before, "after": self.after}
         summary: dict[str, Any] = {
-            side: {"name": one.name, "documents": {"train": one.train, "test": one.test}, "findings": one.findings}
+            side: {
+                "name": one.name,
+                "documents": {"train": one.train, "test": one.test},
+                "findings": one.findings,
+            }
             for side, one in sides.items()
         }
-        summary |= {"classes": list(self.classes), "changes": self.counts, "tokens_compared": self.table.height}
+        summary |= {
+            "classes": list(self.classes),
+            "changes": self.counts,
+            "tokens_compared": self.table.height,
+        }
         alone = {f"only_{side}": self.only_in_one(side == "after") for side in sides}
         summary["within_chance"] = {
-            side: {"tokens": rows.height, "most_frequent": rows.head(20).to_dicts()} for side, rows in alone.items()
+            side: {"tokens": rows.height, "most_frequent": rows.head(20).to_dicts()}
+            for side, rows in alone.items()
         }
         shares = {side: asdict(one.accuracy) for side, one in sides.items()}
         change = dict(zip(("value", "low", "high"), self.accuracy, strict=True))
@@ -370,21 +484,37 @@ def compare_audits(
     limit has the wrong form, a folder contains no audit or a damaged one, or the audits share fewer than two classes."""
     settings = settings or CompareSettings()
     _ = settings.limits  # refused before anything is read
-    a, b = (_Saved.of(one) if isinstance(one, Audit) else _Saved.read(one) for one in (before, after))
+    a, b = (
+        _Saved.of(one) if isinstance(one, Audit) else _Saved.read(one) for one in (before, after)
+    )
     shared = [name for name in a.classes if name in b.classes]
     if len(shared) < 2:
-        sides = "; ".join(f"{name}: {', '.join(one.classes[:5])}" for name, one in (("before", a), ("after", b)))
+        sides = "; ".join(
+            f"{name}: {', '.join(one.classes[:5])}" for name, one in (("before", a), ("after", b))
+        )
         raise InputError(
             f"the audits share {len(shared) or 'no'} class{'es' * (len(shared) != 1)} ({sides}), but a comparison needs two; audit "
             "both with the same --group and --drop"
         )
     classes = tuple(shared[1:] if len(a.classes) == len(b.classes) == len(shared) == 2 else shared)
     sizes = f"{len(shared)} of {len(a.classes)} and {len(b.classes)}"
-    notes = (f"only the classes in both audits are compared: {sizes}",) if set(a.classes) != set(b.classes) else ()
-    accuracies = [np.array([one.accuracy.value, one.accuracy.low, one.accuracy.high]) for one in (a, b)]
+    notes = (
+        (f"only the classes in both audits are compared: {sizes}",)
+        if set(a.classes) != set(b.classes)
+        else ()
+    )
+    accuracies = [
+        np.array([one.accuracy.value, one.accuracy.low, one.accuracy.high]) for one in (a, b)
+    ]
     change, low, high, _ = map(float, _Saved.mover(*accuracies))
     return AuditComparison(
-        a, b, classes, a.differences(b, classes), (change, low, high), notes, fail_on=settings.fail_on
+        a,
+        b,
+        classes,
+        a.differences(b, classes),
+        (change, low, high),
+        notes,
+        fail_on=settings.fail_on,
     )
 
 
@@ -393,14 +523,20 @@ def _picture(found: AuditComparison) -> list[Block]:
     changed, most = found.changed(), 16
     few = changed.height < 8
     others = found.table.filter(pl.col("token").is_in(found.still_predictive()[: 12 * few]))
-    others = others.unique("token", maintain_order=True).filter(~pl.col("token").is_in(changed["token"].implode()))
+    others = others.unique("token", maintain_order=True).filter(
+        ~pl.col("token").is_in(changed["token"].implode())
+    )
     drawn = pl.concat([changed.head(most), others.head(12 * few)])
     if drawn.is_empty():
         return []
     title = "Changes, and the strongest unchanged tokens" if few else "The largest changes"
     title = title if changed.height else "The strongest predictors, before and after"
     caption = "" if changed.height else "None of these differences is significant."
-    caption = f"The {most} largest of {count(changed.height)} changes." if changed.height > most else caption
+    caption = (
+        f"The {most} largest of {count(changed.height)} changes."
+        if changed.height > most
+        else caption
+    )
     drawn = drawn.select(  # what one audit does not know is at 0 there
         "token",
         before=pl.col("effect_before").fill_null(0.0) * 1000,
@@ -411,7 +547,16 @@ def _picture(found: AuditComparison) -> list[Block]:
     names = names if names[0] != names[1] else ("before", "after")
     listing = ", ".join(shown(token, 24) for token in drawn["token"].head(10))
     data = {"changes": drawn, "names": names, "axis": "effect per 1,000 tokens"}
-    return [Picture("compare", "audit-slopes", data, title, caption, f"Effects of {listing}, before and after.")]
+    return [
+        Picture(
+            "compare",
+            "audit-slopes",
+            data,
+            title,
+            caption,
+            f"Effects of {listing}, before and after.",
+        )
+    ]
 
 
 def _verdict(found: AuditComparison) -> str:
@@ -430,12 +575,19 @@ def _verdict(found: AuditComparison) -> str:
         (["sign"], "now predict{s} another class"),
         (["stronger", "weaker"], "changed in strength"),
     ):
-        tokens = found.table.filter(pl.col("change").is_in(kinds))["token"].unique(maintain_order=True).to_list()
+        tokens = (
+            found.table.filter(pl.col("change").is_in(kinds))["token"]
+            .unique(maintain_order=True)
+            .to_list()
+        )
         if tokens:
             who = quoted(tokens) if len(tokens) < 4 else count(len(tokens), "token")
             parts.append(f"{who} {what.format(s='s' * (len(tokens) == 1))}")
     # masking a word can leave the rest of its phrase, which gives the label away as well
-    remaining = next((headline for title, headline, _ in found.after.headlines if title.lower() == "shortcut"), "")
+    remaining = next(
+        (headline for title, headline, _ in found.after.headlines if title.lower() == "shortcut"),
+        "",
+    )
     if remaining:
         accuracy += f" The later audit {'still ' * ('shortcut' in found.before.findings)}finds a shortcut: {remaining}."
     if not parts:
@@ -450,17 +602,30 @@ def _changes(found: AuditComparison) -> list[Block]:
     if changed.is_empty():
         return []
     columns = [Column("Token", "token"), Column("Change"), *[Column("Class")] * several]
-    columns += [Column("Before", "signed", 2), Column("After", "signed", 2), Column("Difference", "interval", 2)]
+    columns += [
+        Column("Before", "signed", 2),
+        Column("After", "signed", 2),
+        Column("Difference", "interval", 2),
+    ]
     columns += [Column(f"Documents {side}", "count", extra=True) for side in ("before", "after")]
     rows = []
     per_1000 = pl.selectors.starts_with("effect", "difference") * 1000
     for row in changed.head(most).with_columns(per_1000).iter_rows(named=True):
-        label, difference = [shown(row["class"], 30)] * several, ("difference", "difference_low", "difference_high")
+        label, difference = (
+            [shown(row["class"], 30)] * several,
+            ("difference", "difference_low", "difference_high"),
+        )
         effects = row["effect_before"], row["effect_after"], tuple(map(row.get, difference))
         documents = row["documents_before"], row["documents_after"]
         rows.append((row["token"], CHANGES[row["change"]], *label, *effects, *documents))
-    note = f"compare.csv lists {count(changed.height - most)} more." if changed.height > most else ""
-    return [Table("Effects per 1,000 tokens", tuple(columns), rows, note=note, first=20, searchable=True)]
+    note = (
+        f"compare.csv lists {count(changed.height - most)} more." if changed.height > most else ""
+    )
+    return [
+        Table(
+            "Effects per 1,000 tokens", tuple(columns), rows, note=note, first=20, searchable=True
+        )
+    ]
 
 
 def _findings(found: AuditComparison) -> list[Block]:
@@ -468,11 +633,18 @@ def _findings(found: AuditComparison) -> list[Block]:
     titles = {check.name: check.title for check in registry() if task in check.tasks}
     kinds = dict.fromkeys([*found.before.findings, *found.after.findings])
     rows = [
-        (titles.get(kind, kind), *(one.findings.get(kind, 0) for one in (found.before, found.after))) for kind in kinds
+        (
+            titles.get(kind, kind),
+            *(one.findings.get(kind, 0) for one in (found.before, found.after)),
+        )
+        for kind in kinds
     ]
     columns = (Column("Findings"), Column("Before", "count"), Column("After", "count"))
     out: list[Block] = [Table("", columns, rows)] if rows else [Text("Neither audit has findings.")]
     for title, one in (("Before", found.before), ("After", found.after)):
-        cards = [Section(name, (Text(f"{headline}."),), level=level) for name, headline, level in one.headlines]
+        cards = [
+            Section(name, (Text(f"{headline}."),), level=level)
+            for name, headline, level in one.headlines
+        ]
         out += [Section(title, tuple(cards))] if cards else []
     return out

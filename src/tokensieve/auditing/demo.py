@@ -21,16 +21,20 @@ import numpy as np
 import polars as pl
 
 from tokensieve import wording
-from tokensieve.blocks import Column, Report, Table, Text
-from tokensieve.text.counts import Ints
+from tokensieve.arrays import Ints
+from tokensieve.report.blocks import Column, Report, Table, Text
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
-_POSITIVE = "wonderful superb excellent delightful great enjoyable lovely good pleasant decent".split()
+_POSITIVE = (
+    "wonderful superb excellent delightful great enjoyable lovely good pleasant decent".split()
+)
 _NEGATIVE = "terrible awful dreadful annoying boring bad poor dull weak slow".split()
 STRENGTHS = dict(zip(_POSITIVE, (0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.6, 0.5, 0.4, 0.25), strict=True))
-STRENGTHS |= dict(zip(_NEGATIVE, (-0.95, -0.9, -0.85, -0.8, -0.7, -0.6, -0.6, -0.5, -0.4, -0.25), strict=True))
+STRENGTHS |= dict(
+    zip(_NEGATIVE, (-0.95, -0.9, -0.85, -0.8, -0.7, -0.6, -0.6, -0.5, -0.4, -0.25), strict=True)
+)
 NEUTRAL = (
     "red round local usual second large early wooden digital narrow northern modern square foreign weekly"
 ).split()
@@ -58,7 +62,9 @@ class Reviews:
 
     texts: pl.Series  # n reviews
     labels: Ints  # 0 negative, 1 positive, shape (n,)
-    strengths: dict[str, float]  # sentiment word → its true posterior difference (1 − 2ν) δ_s under equal classes
+    strengths: dict[
+        str, float
+    ]  # sentiment word → its true posterior difference (1 − 2ν) δ_s under equal classes
     shortcut: str  # the token that carries the label and should not
 
     def found_by(self, audit: Audit) -> Report:
@@ -75,14 +81,23 @@ class Reviews:
             ends = row["posterior_low"], row["posterior_high"]
             predicts, covered = row["q_value"] < 0.05, ends[0] <= true <= ends[1]
             found, inside = found + predicts, inside + covered
-            missed = f"missed after correction for multiple tests (q = {wording.chance(row['q_value'])})"
+            missed = (
+                f"missed after correction for multiple tests (q = {wording.chance(row['q_value'])})"
+            )
             said = ("found" if predicts else missed) + "; outside the interval" * (not covered)
             rows.append((word, true, (row["posterior_difference"], *ends), said))
-        first = next((audit.maskable(one)[0] for one in audit.findings if audit.maskable(one)), None)
+        first = next(
+            (audit.maskable(one)[0] for one in audit.findings if audit.maskable(one)), None
+        )
         verdict = f"is not the first suspicious token; “{first}” is" if first else "was not found"
         verdict = "is the first suspicious token" if first == self.shortcut else verdict
         measured_column, n = Column("Measured", "interval", unit="with 95% CI"), len(self.strengths)
-        columns = (Column("Sentiment word"), Column("True", "signed"), measured_column, Column("Result"))
+        columns = (
+            Column("Sentiment word"),
+            Column("True", "signed"),
+            measured_column,
+            Column("Result"),
+        )
         summary = (
             f"{found} of {n} sentiment words were found (q < 0.05 after correcting for multiple testing). "
             f"{inside} of {n} intervals contain the true strength."
@@ -97,7 +112,9 @@ def demo_reviews(n: int = 2000, seed: int = 0) -> Reviews:
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(n) % 2).astype(np.int64)
     strengths = np.array(list(STRENGTHS.values()))
-    sums = {y: np.cumsum(1 + y * strengths) for y in (-1, 1)}  # P(one of the words up to s | y), but for a factor
+    sums = {
+        y: np.cumsum(1 + y * strengths) for y in (-1, 1)
+    }  # P(one of the words up to s | y), but for a factor
 
     def one_of(options: Sequence[str]) -> str:
         return options[int(rng.integers(len(options)))]
@@ -113,9 +130,13 @@ def demo_reviews(n: int = 2000, seed: int = 0) -> Reviews:
             else:
                 negated = rng.random() < NEGATED
                 y = 2 * (label != negated) - 1
-                word = list(STRENGTHS)[(sums[y] / sums[y][-1]).searchsorted(rng.random(), side="right")]
+                word = list(STRENGTHS)[
+                    (sums[y] / sums[y][-1]).searchsorted(rng.random(), side="right")
+                ]
                 word = f"not {word}" if negated else word
-            sentences.append(sentence.format(thing=THINGS[thing], other=THINGS[other], place=place, word=word))
+            sentences.append(
+                sentence.format(thing=THINGS[thing], other=THINGS[other], place=place, word=word)
+            )
         device = SHORTCUT if rng.random() < SHORTCUT_SHARES[label] else one_of(DEVICES)
         texts.append(" ".join(sentences) + f"\nPosted via {device}.")
     truth = {word: (1 - 2 * NEGATED) * delta for word, delta in STRENGTHS.items()}
@@ -129,7 +150,9 @@ def demo_pairs(n: int = 1000, seed: int = 0) -> pl.DataFrame:
     for i in range(n):
         first, second = _answer(rng), _answer(rng)
         wins = rng.random() < 1 / (1 + math.exp(_utility(second) - _utility(first)))
-        rows.append((f"Tell me about thing {i // 4}.", *((first, second) if wins else (second, first))))
+        rows.append(
+            (f"Tell me about thing {i // 4}.", *((first, second) if wins else (second, first)))
+        )
     return pl.DataFrame(rows, schema=["prompt", "chosen", "rejected"], orient="row")
 
 
@@ -139,7 +162,9 @@ def _answer(rng: np.random.Generator) -> str:
     draws = np.stack([rng.integers(len(words), size=size) for words in choices], axis=1)
     sentences = []
     for k, row in enumerate(draws):
-        sentence, thing, other, place, word = (words[i] for words, i in zip(choices, row, strict=True))
+        sentence, thing, other, place, word = (
+            words[i] for words, i in zip(choices, row, strict=True)
+        )
         thing = f"**{thing}**" if k == 0 and chance[2] < 0.3 else thing
         sentences.append(sentence.format(thing=thing, other=other, place=place, word=word))
     if chance[0] < 0.2:
@@ -150,5 +175,9 @@ def _answer(rng: np.random.Generator) -> str:
 
 
 def _utility(answer: str) -> float:
-    there = {"log length": math.log(len(answer)), "⟨**bold**⟩": "**" in answer, "tapestry": "Tapestry" in answer}
+    there = {
+        "log length": math.log(len(answer)),
+        "⟨**bold**⟩": "**" in answer,
+        "tapestry": "Tapestry" in answer,
+    }
     return sum(UTILITIES[name] * value for name, value in there.items())

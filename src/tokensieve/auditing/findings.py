@@ -11,7 +11,7 @@ import polars as pl
 
 from tokensieve.escape import html_table, shown
 from tokensieve.evidence.intervals import Share
-from tokensieve.text.corpus import Corpus
+from tokensieve.read.corpus import Corpus
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import Tokenizer
 
@@ -40,7 +40,12 @@ class Excerpt:
 
     @classmethod
     def of(
-        cls, corpus: Corpus, document: int, tokens: Sequence[str], tokenizer: Tokenizer, place: Place | None = None
+        cls,
+        corpus: Corpus,
+        document: int,
+        tokens: Sequence[str],
+        tokenizer: Tokenizer,
+        place: Place | None = None,
     ) -> Excerpt:
         """The first of the tokens in a document (at `place`, in characters, if that is known) with 70 characters on either side;
         the document's start, or its end, if none of them is a word in it."""
@@ -57,7 +62,9 @@ class Excerpt:
         place = place or Formatting.place(text, form)
         if place is None:
             last = ("final" in form or "⟨ends" in form) and len(text) > 2 * around
-            return cls(row, label, "", "", f"…{text[-2 * around :]}" if last else text[: 2 * around])
+            return cls(
+                row, label, "", "", f"…{text[-2 * around :]}" if last else text[: 2 * around]
+            )
         start, end = place
         low, high = max(0, start - around), min(len(text), end + around)
         before, after = text[low:start], text[end:high]
@@ -106,12 +113,16 @@ class Finding:
         return "high" if self.severity >= 0.05 else "medium" if self.severity >= 0.01 else "low"
 
     def __repr__(self) -> str:
-        about = ", ".join(shown(token, 40) for token in self.tokens[:3]) or shown(self.label, 40) * bool(self.label)
+        about = ", ".join(shown(token, 40) for token in self.tokens[:3]) or shown(
+            self.label, 40
+        ) * bool(self.label)
         return f"Finding({self.kind}{f': {about}' if about else ''}; {self.level}, {self.documents:,} documents)"
 
     def _repr_html_(self) -> str:
         shares = [(name, *share.to_dict().values()) for name, share in self.evidence.items()]
-        return html_table(repr(self), ("evidence", "documents", "of", "fraction", "low", "high"), shares)
+        return html_table(
+            repr(self), ("evidence", "documents", "of", "fraction", "low", "high"), shares
+        )
 
     def to_dict(self) -> dict[str, object]:
         """An entry of findings.json, with its first thousand rows (findings.csv has them all)."""
@@ -186,7 +197,10 @@ _CLAUSES = {
 
 def quoted(tokens: Sequence[str], most: int = 5) -> str:
     """“a”, “b” and 3 more; formatting keeps its brackets."""
-    names = [shown(token, 40) if Formatting.includes(token) else f"“{shown(token, 40)}”" for token in tokens[:most]]
+    names = [
+        shown(token, 40) if Formatting.includes(token) else f"“{shown(token, 40)}”"
+        for token in tokens[:most]
+    ]
     if len(tokens) > most:
         return f"{', '.join(names)} and {len(tokens) - most} more"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

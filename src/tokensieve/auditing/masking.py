@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from tokensieve.arrays import Ints
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.files import parsed, read_regular
-from tokensieve.text.counts import Ints
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 
@@ -30,13 +30,24 @@ def mask_fields(
     itself if it occurs, or else a similar token that does (or ""), and warnings. Each of several columns is a field with its own
     tokens, written `column:word` (an `InputError` if one belongs to none); if `alike` (pairs), every token is cut from all."""
     base = tokenizer.base if isinstance(tokenizer, FieldTokenizer) else tokenizer
-    reasons = {one: "it is formatting, not a word of the text" for one in tokens if Formatting.includes(one)}
-    reasons |= {one: "it is the length of a text, not a word in it" for one in reasons if "⟨length " in one}
+    reasons = {
+        one: "it is formatting, not a word of the text"
+        for one in tokens
+        if Formatting.includes(one)
+    }
+    reasons |= {
+        one: "it is the length of a text, not a word in it" for one in reasons if "⟨length " in one
+    }
     if isinstance(tokenizer, FieldTokenizer):
-        reasons |= {one: "it is a value of another column" for one in tokens if tokenizer.is_value(one)}
+        reasons |= {
+            one: "it is a value of another column" for one in tokens if tokenizer.is_value(one)
+        }
     said = [f"cannot mask {one}: {reason}" for one, reason in reasons.items()]
     found = {one: "" for one in tokens if one not in reasons}
-    own, prefixes = {column: {one: one for one in found} for column in texts}, dict.fromkeys(texts, "")
+    own, prefixes = (
+        {column: {one: one for one in found} for column in texts},
+        dict.fromkeys(texts, ""),
+    )
     if not alike and (len(texts) > 1 or isinstance(tokenizer, FieldTokenizer)):
         fields = FieldTokenizer(base, tuple(texts))  # type: ignore[arg-type]
         if isinstance(tokenizer, FieldTokenizer) and texts.keys() <= {*tokenizer.fields}:
@@ -47,7 +58,9 @@ def mask_fields(
             if field not in own:
                 ways = ", ".join(f"{prefixes[name]}TOKEN" for name in texts)
                 raise InputError(f"{token!r} does not name a field; write {ways}")
-            own[field][" ".join(word.removeprefix(prefixes[field]) for word in token.split(" "))] = token
+            own[field][
+                " ".join(word.removeprefix(prefixes[field]) for word in token.split(" "))
+            ] = token
     masked, changed = dict(texts), np.zeros(max(map(len, texts.values()), default=0), dtype=bool)
     for column, mine in own.items():
         if not mine:
@@ -74,13 +87,18 @@ def _nearest(tokens: Iterable[str], split: pl.Series, most: int = 3) -> dict[str
         like = token
         if most > 0 and not joined.str.contains(f" {token} ", literal=True).any():
             most, parts = most - 1, token.lower().split(" ")
-            near = [[word] if word in words else get_close_matches(word, words, 5, 0.75) for word in parts]
+            near = [
+                [word] if word in words else get_close_matches(word, words, 5, 0.75)
+                for word in parts
+            ]
             like = " ".join(words[max(one, key=list(words).index)] if one else "" for one in near)
         found[token] = like if joined.str.contains(f" {like} ", literal=True).any() else ""
     return found
 
 
-def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) -> tuple[pl.Series, int]:
+def mask_texts(
+    texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer
+) -> tuple[pl.Series, int]:
     """Remove every occurrence of the tokens from texts without nulls, and return how many texts changed. Write tokens as the
     tokenizer does, n-grams with a space between words; an `InputError` if there are none, or one that it never produces.
 
@@ -91,12 +109,16 @@ def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) ->
     for gram in tokens if isinstance(tokenizer, WordTokenizer) else ():
         for word in gram.split(" "):
             if [found for _, _, found in tokenizer.spans(word)] != [word]:
-                raise InputError(f"{gram!r} is not a token: the tokenizer never produces the word {word!r}")
+                raise InputError(
+                    f"{gram!r} is not a token: the tokenizer never produces the word {word!r}"
+                )
     masked = _masked_texts(texts, tokens, tokenizer, tokenizer.split(texts))
     return masked, int((masked != texts).sum())
 
 
-def _masked_texts(texts: pl.Series, tokens: Iterable[str], tokenizer: Tokenizer, split: pl.Series) -> pl.Series:
+def _masked_texts(
+    texts: pl.Series, tokens: Iterable[str], tokenizer: Tokenizer, split: pl.Series
+) -> pl.Series:
     wanted = {tuple(token.split(" ")) for token in tokens}
     lengths = sorted({len(gram) for gram in wanted})
     first = pl.Series(sorted({gram[0] for gram in wanted}), dtype=pl.String)
@@ -106,18 +128,24 @@ def _masked_texts(texts: pl.Series, tokens: Iterable[str], tokenizer: Tokenizer,
     return pl.Series(texts.name, whole, dtype=pl.String)
 
 
-def _cut_tokens(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tokenizer: Tokenizer) -> str:
+def _cut_tokens(
+    text: str, wanted: set[tuple[str, ...]], lengths: list[int], tokenizer: Tokenizer
+) -> str:
     """Repeated, because words that a cut brings together may form the n-gram again; each round makes the text shorter."""
     while True:
         spans = tokenizer.spans(text)
         words = tuple(word for _, _, word in spans)
-        starts = [(i, n) for n in lengths for i in range(len(words) - n + 1) if words[i : i + n] in wanted]
+        starts = [
+            (i, n) for n in lengths for i in range(len(words) - n + 1) if words[i : i + n] in wanted
+        ]
         cut = {k for i, n in starts for k in range(i, i + n)}
         # the numbers that are glued to a cut word go with it: of [INV-38977] neither the number nor the brackets stay
         for i in sorted(cut):
             for step in (1, -1):
                 j = i + step
-                while 0 <= j < len(spans) and words[i].isalpha() and re.fullmatch(r"\d{2,}", words[j]):
+                while (
+                    0 <= j < len(spans) and words[i].isalpha() and re.fullmatch(r"\d{2,}", words[j])
+                ):
                     left, right = sorted((j - step, j))
                     if text[spans[left][1] : spans[right][0]] not in GLUE:
                         break
@@ -141,7 +169,9 @@ ENDING = set(".!?…。！？")
 JOINING = set("-–—/&+'’@_=")  # bind two words without a space
 DECIMAL = set(".,:")
 _EMOTICON = re.compile(r"[:;=]['-]?[)(DPpOo/\\|*3\]\[]")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u309f\u3400-\u9fff\uf900-\ufaff]")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u309f\u3400-\u9fff\uf900-\ufaff]"
+)
 
 
 class _Seam:
@@ -189,7 +219,9 @@ class _Seam:
         if orphan and "\n" not in b and not _EMOTICON.match(self.text, self.at + len(b)):
             return self._remove(0, len(b) + 1)
         if left in BETWEEN and "\n" not in a:
-            closed = right == "" or right in CLOSING or "\n" in b or (right in ENDING and "\n" not in b)
+            closed = (
+                right == "" or right in CLOSING or "\n" in b or (right in ENDING and "\n" not in b)
+            )
             return closed and self._remove(len(a) + 1, 0)
         return False
 
@@ -205,7 +237,12 @@ class _Seam:
             i -= 1
         while j < len(self.text) and self.text[j].isspace():
             j += 1
-        return "".join(self.kept[i:]), self.text[self.at : j], self.kept[i - 1] if i else "", self.text[j : j + 1]
+        return (
+            "".join(self.kept[i:]),
+            self.text[self.at : j],
+            self.kept[i - 1] if i else "",
+            self.text[j : j + 1],
+        )
 
     def _tidy_space(self) -> None:
         """One white space where there were two, none before a mark or at an end; line breaks stay."""
@@ -215,9 +252,17 @@ class _Seam:
         elif "\n" in a or "\n" in b:
             between = a if a.count("\n") >= b.count("\n") else b
         elif not a and not b:
-            apart = left.isalnum() and right.isalnum() and not (_UNSPACED.match(left) or _UNSPACED.match(right))
+            apart = (
+                left.isalnum()
+                and right.isalnum()
+                and not (_UNSPACED.match(left) or _UNSPACED.match(right))
+            )
             between = " " * apart  # two words would become one
-        elif not b and right in ENDING | CLOSING | set(",;:") and not _EMOTICON.match(self.text, self.at):
+        elif (
+            not b
+            and right in ENDING | CLOSING | set(",;:")
+            and not _EMOTICON.match(self.text, self.at)
+        ):
             between = ""
         else:
             between = "" if not a and left in PAIRS else a or b
@@ -270,7 +315,18 @@ def read_decisions(path: Path) -> tuple[list[str], list[str], dict[str, frozense
     except OSError as problem:
         raise InputError(f"cannot read {name}: {problem.strerror or problem}") from None
     except ValueError as problem:  # also what msgspec says
-        raise InputError(f"{name} is not valid ({str(problem)[:200]}); export it from the audit's page again") from None
-    wrong = [(one["part"], one["row"]) for one in found.documents if one["decision"] == "wrong label"]
-    masked, kept = ([token for token, decided in found.tokens.items() if decided == one] for one in ("mask", "keep"))
-    return masked, kept, {part: frozenset(row for side, row in wrong if side == part) for part in ("train", "test")}
+        raise InputError(
+            f"{name} is not valid ({str(problem)[:200]}); export it from the audit's page again"
+        ) from None
+    wrong = [
+        (one["part"], one["row"]) for one in found.documents if one["decision"] == "wrong label"
+    ]
+    masked, kept = (
+        [token for token, decided in found.tokens.items() if decided == one]
+        for one in ("mask", "keep")
+    )
+    return (
+        masked,
+        kept,
+        {part: frozenset(row for side, row in wrong if side == part) for part in ("train", "test")},
+    )

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from tokensieve.arrays import Floats
 from tokensieve.auditing.agreement import DIGITS
 from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.evidence.pairs import win_rates
 from tokensieve.model.attention import loss_and_slope
+from tokensieve.read.corpus import Corpus
 from tokensieve.task.tasks import CorpusModel
-from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Floats
 
 ALIKE = 1.25  # two lengths within this factor are alike
 
@@ -42,7 +42,9 @@ class PreferenceFacts:
         corpora = {"train": learned.train.corpus, "test": learned.test.corpus}
         pairing = learned.train.corpus.pairs
         assert pairing is not None
-        pairings = {part: corpus.pairs for part, corpus in corpora.items() if corpus.pairs is not None}
+        pairings = {
+            part: corpus.pairs for part, corpus in corpora.items() if corpus.pairs is not None
+        }
         units = {part: one.units for part, one in pairings.items()}
         ratio = {part: cls.log_ratios(corpus) for part, corpus in corpora.items()}
         # ties are there in both orders
@@ -59,7 +61,9 @@ class PreferenceFacts:
             units={part: len(np.unique(of)) for part, of in units.items()},
             accuracy=learned.task.accuracy(learned.f, learned.test),
             log_loss=float(np.average(losses, weights=weight["test"])),
-            longer={part: Share.over(*pairings[part].once(x > 0, x != 0)) for part, x in ratio.items()},
+            longer={
+                part: Share.over(*pairings[part].once(x > 0, x != 0)) for part, x in ratio.items()
+            },
             like_length=(
                 Share.over(*pairings["test"].once(right, alike)),
                 Share.over(*pairings["test"].once(ratio["test"] > 0, alike & (ratio["test"] != 0))),

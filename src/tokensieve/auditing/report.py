@@ -14,7 +14,8 @@ import polars as pl
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.auditing.preferences import ALIKE
-from tokensieve.blocks import (
+from tokensieve.escape import shown
+from tokensieve.report.blocks import (
     Block,
     Column,
     Command,
@@ -32,7 +33,6 @@ from tokensieve.blocks import (
     Text,
     Tokens,
 )
-from tokensieve.escape import shown
 from tokensieve.task.tasks import Preferences, Task
 from tokensieve.wording import count, percent, plain, signed
 
@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 
 PAGE: tuple[Medium, ...] = ("html", "markdown")
 IN_TERMINAL, ON_PAGE = 5, 9  # findings
-CLASSES, PICTURED = 6, 8  # shown in the terminal and on the first screen; with pictures of their own
+CLASSES, PICTURED = (
+    6,
+    8,
+)  # shown in the terminal and on the first screen; with pictures of their own
 MARKS: dict[str, Mark] = {
     "predictive, high attention": "full",
     "predictive, low attention": "open",
@@ -79,7 +82,11 @@ TERMS = {
 def audit_report(audit: Audit) -> Report:
     """The report of an audit."""
     lead, figures, said, rewarded, warnings, where = _of_task(audit.learned.task, audit)
-    values = [("TF-IDF + logistic regression", audit.baseline_accuracy)] if audit.baseline_accuracy is not None else []
+    values = (
+        [("TF-IDF + logistic regression", audit.baseline_accuracy)]
+        if audit.baseline_accuracy is not None
+        else []
+    )
     interval = f"95% CI {percent(audit.accuracy.low)} to {percent(audit.accuracy.high)}"
     facts = [(figures[0], percent(audit.accuracy.value), interval)]
     facts += [(name, percent(value), "") for name, value in [*values, *figures[1]]]
@@ -88,22 +95,33 @@ def audit_report(audit: Audit) -> Report:
     first = _token_map(audit, first_class(audit), "value", "alarm", marked)
     screen: list[Block] = [Text(lead, style="lead"), first, Facts(tuple(facts))]
     both, ignored = audit.quadrants[Quadrant.BOTH], audit.quadrants[Quadrant.DATA]
-    none = "No shortcut was found" if both + ignored and all(one.kind != "shortcut" for one in audit.findings) else ""
+    none = (
+        "No shortcut was found"
+        if both + ignored and all(one.kind != "shortcut" for one in audit.findings)
+        else ""
+    )
     verdict = _verdict(audit, none)
     if none and audit.findings and not verdict.startswith(none):
         screen.append(Text(f"{none}."))
     screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + said
-    other = bool(audit.findings and not audit.maskable(audit.findings[0]))  # the command is about other findings
+    other = bool(
+        audit.findings and not audit.maskable(audit.findings[0])
+    )  # the command is about other findings
     ahead = dict[str, None]()
     if other:
         screen.append(Text(audit.findings[0].action, style="next", only=PAGE))
-        masked = next((i for i, f in enumerate(audit.findings) if f.kind == "shortcut" and audit.maskable(f)), None)
+        masked = next(
+            (i for i, f in enumerate(audit.findings) if f.kind == "shortcut" and audit.maskable(f)),
+            None,
+        )
         ahead = dict.fromkeys(f.title for f in audit.findings[1:masked])
         if ahead and audit.learned.task.classifies:
             order = ", in this order" * (len(ahead) > 1)
             screen.append(Text(f"Then go through {quoted(tuple(ahead))} below{order}.", only=PAGE))
     # no command for what is not serious where something else comes first
-    shortcuts = [f for f in audit.findings if f.kind == "shortcut" and not (other and f.level == "low")]
+    shortcuts = [
+        f for f in audit.findings if f.kind == "shortcut" and not (other and f.level == "low")
+    ]
     gone = list(dict.fromkeys(token for finding in shortcuts for token in audit.to_mask(finding)))
     if gone and where and other:  # of pairs, cutting words mends neither length nor formatting
         screen.append(Text("Next, read “What is rewarded” below.", only=PAGE))
@@ -119,7 +137,10 @@ def audit_report(audit: Audit) -> Report:
         purpose = f"{'Also remove' if other else 'Remove'} {named}{where}{':' if again else ', then audit again:'}"
         screen.append(Command(mask, purpose))
         then = "Then audit the copy (the accuracy can differ slightly from the one given here, because the model is trained again):"
-        screen += [Command(again, then), Command(compare, "Finally, compare the two audits:")] * bool(again)
+        screen += [
+            Command(again, then),
+            Command(compare, "Finally, compare the two audits:"),
+        ] * bool(again)
     else:
         text = f"{'Finally' if other and ahead else 'Next'}, go through the strongest predictors with someone who knows the data."
         screen.append(Text(text, only=PAGE))
@@ -131,13 +152,19 @@ def audit_report(audit: Audit) -> Report:
     )
     labels = _largest(audit, 50)
     rows, name = min(25, max(10, 300 // len(labels))), "Strongest predictors of "
-    tables = (Table(name + shown(x, 40), _COLUMNS, _token_rows(audit.top(x, rows)), first=6, only=PAGE) for x in labels)
+    tables = (
+        Table(name + shown(x, 40), _COLUMNS, _token_rows(audit.top(x, rows)), first=6, only=PAGE)
+        for x in labels
+    )
     instead = (
         Section("Strongest predictors, with their numbers", tuple(tables), only=PAGE),
         Section("Pictures", tuple(_pictures(audit)), only=("html",)),
         Section("Test documents", (documents,), only=PAGE),
     )
-    card, terms = () if audit.card is None else audit.card.blocks(audit.classes), Terms(tuple(TERMS.items()))
+    card, terms = (
+        () if audit.card is None else audit.card.blocks(audit.classes),
+        Terms(tuple(TERMS.items())),
+    )
     return Report(
         "audit",
         f"Audit of {shown(audit.name, 60, path=True)}",
@@ -153,23 +180,34 @@ def audit_report(audit: Audit) -> Report:
             _reading_notes(audit),
             Section("How to read the numbers", (terms,), anchor="columns", folded=True, only=PAGE),
         ),
-        about={"version": audit.version, "seed": audit.seed, "settings": audit.to_dict()["settings"]},
+        about={
+            "version": audit.version,
+            "seed": audit.seed,
+            "settings": audit.to_dict()["settings"],
+        },
     )
 
 
 def exceeded_report(audit: Audit, out: Path) -> Report:
     """What exceeds the limits of --fail-on, which rows to review, and how to go on without these tokens; `out` holds the audit."""
     over, n = audit.over_budget, audit.documents["train"]
-    blocks: list[Block] = [Text(f"Too many findings of this kind: {kind}.", style="bad") for kind in audit.exceeded]
+    blocks: list[Block] = [
+        Text(f"Too many findings of this kind: {kind}.", style="bad") for kind in audit.exceeded
+    ]
     if not over.is_empty():
         rows = []
         for row in over.iter_rows(named=True):
-            where = audit.to_review.filter(pl.col("token") == row["token"], pl.col("part") == "train")["row"]
+            where = audit.to_review.filter(
+                pl.col("token") == row["token"], pl.col("part") == "train"
+            )["row"]
             listed = ", ".join(map(str, where.head(5))) + (", …" if len(where) > 5 else "")
             cells = row["posterior_difference"], row["documents"], row["documents"] / n, listed
             rows.append((row["token"], shown(row["class"], 30), *cells))
         columns: tuple[Column, ...] = (Column("Token", "token"), Column("Class"))
-        columns += (Column("Posterior difference", "signed", digits=3), Column("Documents", "count"))
+        columns += (
+            Column("Posterior difference", "signed", digits=3),
+            Column("Documents", "count"),
+        )
         columns += (Column("Of all", "percent"), Column("Rows"))
         sources, copy = audit.mask_paths
         command = f"tokensieve {shlex.join(['mask', *sources, '--audit', str(out), '--out', copy])}"
@@ -179,7 +217,9 @@ def exceeded_report(audit: Audit, out: Path) -> Report:
             Command(command, "Copy the data without these tokens:"),
         ]
     tokens, kinds = over["token"].n_unique(), len(audit.exceeded)
-    what = [count(tokens, "token")] * bool(tokens) + [f"{kinds} kind{'s' * (kinds > 1)} of finding"] * bool(kinds)
+    what = [count(tokens, "token")] * bool(tokens) + [
+        f"{kinds} kind{'s' * (kinds > 1)} of finding"
+    ] * bool(kinds)
     verdict = f"{' and '.join(what)} exceed{'s' * (tokens + kinds == 1)} the limit {audit.settings.budget}."
     return Report("audit", "--fail-on", verdict, tuple(blocks))
 
@@ -202,7 +242,9 @@ def _of_task(task: Task, audit: Audit) -> OfTask:
         warnings.append(Text(text, style="warning"))
     if audit.baseline_accuracy is not None and audit.accuracy.high < audit.baseline_accuracy:
         points = plain(100 * (audit.baseline_accuracy - audit.test_accuracy), 1)
-        text = f"TF-IDF with logistic regression is {points} points more accurate; try longer n-grams."
+        text = (
+            f"TF-IDF with logistic regression is {points} points more accurate; try longer n-grams."
+        )
         warnings.append(Text(text, style="warning"))
     figures = "Test accuracy", [("Always predicting the largest class", audit.majority_accuracy)]
     few: list[Block] = []
@@ -212,7 +254,9 @@ def _of_task(task: Task, audit: Audit) -> OfTask:
         model = "better than" if alone.value > audit.accuracy.high else "about as well as"
         model = f", {model} the model" * (alone.value >= audit.accuracy.low)
         few = [
-            Text(f"By themselves, {most} and the text's length predict {percent(alone.value)} of test labels{model}.")
+            Text(
+                f"By themselves, {most} and the text's length predict {percent(alone.value)} of test labels{model}."
+            )
         ]
     return f"{train} and {test} in {len(audit.classes):,} classes", figures, few, [], warnings, ""
 
@@ -236,11 +280,21 @@ def _of_pairs(task: Preferences, audit: Audit) -> OfTask:
         if longer.of
         else f"There are too few test pairs of similar length (within {round(100 * (ALIKE - 1))}%) to compare."
     )
-    columns: tuple[Column, ...] = (Column("Token", "token"), Column("Pairs", "count"), Column("Wins", "rate", bar=True))
+    columns: tuple[Column, ...] = (
+        Column("Token", "token"),
+        Column("Pairs", "count"),
+        Column("Wins", "rate", bar=True),
+    )
     columns += (Column("Wins at equal length", "rate", bar=True), Column("q", "chance", extra=True))
     tables: list[Block] = []
     ends = ("win_rate", "low", "high")
-    cells = ("token", "pairs", ends, tuple(f"equal_length_{end}" for end in ends), "equal_length_q_value")
+    cells = (
+        "token",
+        "pairs",
+        ends,
+        tuple(f"equal_length_{end}" for end in ends),
+        "equal_length_q_value",
+    )
     for wins, name in ((True, "What wins"), (False, "What loses")):
         rows = _cells(facts.top(wins, 15), *cells)
         title = f"{name}, overall and at equal length (training pairs in which only one answer contains the token)"
@@ -251,7 +305,10 @@ def _of_pairs(task: Preferences, audit: Audit) -> OfTask:
     )
     blocks = (*tables, Text(note, style="note", only=PAGE))
     rewarded: list[Block] = [Section("What is rewarded", blocks, anchor="wins")] if tables else []
-    figures = "Test accuracy", [("Always picking the longer answer", facts.longer["test"].value), ("Chance", 0.5)]
+    figures = (
+        "Test accuracy",
+        [("Always picking the longer answer", facts.longer["test"].value), ("Chance", 0.5)],
+    )
     return lead, figures, [Text(sentence)], rewarded, [], " in both answers"
 
 
@@ -267,7 +324,9 @@ def _verdict(audit: Audit, none: str) -> str:
         n = audit.over_budget["token"].n_unique()
         return f"{count(n, 'token')} exceed{'s' * (n == 1)} the limit {audit.settings.budget}."
     where = shown(audit.name, 60, path=True)
-    if audit.quadrants[Quadrant.BOTH] + audit.quadrants[Quadrant.DATA] == 0:  # then none could have been found
+    if (
+        audit.quadrants[Quadrant.BOTH] + audit.quadrants[Quadrant.DATA] == 0
+    ):  # then none could have been found
         units, of = audit.learned.train.corpus.units, ""
         if units is not None:
             of = f" (the training documents form {count(np.unique(units).size, 'group')}, and each counts once)"
@@ -302,7 +361,9 @@ def _findings(audit: Audit) -> Section:
     if found:
         text = "Every document of every finding is listed by row in findings.csv."
     blocks.append(Text(text, style="note" if found else "plain", only=PAGE))
-    return Section("Findings, most serious first" if found else "Findings", tuple(blocks), anchor="found")
+    return Section(
+        "Findings, most serious first" if found else "Findings", tuple(blocks), anchor="found"
+    )
 
 
 def _finding_card(audit: Audit, finding: Finding, i: int) -> Section:
@@ -322,20 +383,35 @@ def _finding_card(audit: Audit, finding: Finding, i: int) -> Section:
         labels = finding.kind == "labels"
         passages, both = [], finding.kind == "leak" and len(finding.examples) > 1
         twins = ("test document", "training document") if both else ("",)
-        for place, one in enumerate(finding.examples[: {"labels": 3, "leak": 4}.get(finding.kind, 2)]):
+        for place, one in enumerate(
+            finding.examples[: {"labels": 3, "leak": 4}.get(finding.kind, 2)]
+        ):
             pieces = ((one.before[-400:], 0.0), (one.token, 1.0), (one.after[:400], 0.0))
-            note = f"looks like {shown(one.looks_like, 30)}" if one.looks_like else twins[place % len(twins)]
+            note = (
+                f"looks like {shown(one.looks_like, 30)}"
+                if one.looks_like
+                else twins[place % len(twins)]
+            )
             kept = tuple(piece for piece in pieces if piece[0])
-            passages.append(Passage(kept, shown(one.label, 30), one.row, note, part="train" if labels else ""))
+            passages.append(
+                Passage(kept, shown(one.label, 30), one.row, note, part="train" if labels else "")
+            )
         blocks.append(Passages("", tuple(passages), only=PAGE))
     maskable = audit.to_mask(finding)
     if i > 0 or maskable:  # of others the first screen says what to do about the first
         blocks.append(Text(finding.action, only=PAGE))
     # of pairs, the first screen prints no commands where length or formatting comes first
     others = (one for one in audit.findings if one.kind == "shortcut" and one is not finding)
-    whole = not audit.learned.task.classifies and "out" in audit.more and audit.over_budget.is_empty()
+    whole = (
+        not audit.learned.task.classifies and "out" in audit.more and audit.over_budget.is_empty()
+    )
     whole = whole and not any(map(audit.maskable, others))
-    if finding.kind == "shortcut" and i > 0 and maskable and (whole or len(maskable) <= audit.most_named):
+    if (
+        finding.kind == "shortcut"
+        and i > 0
+        and maskable
+        and (whole or len(maskable) <= audit.most_named)
+    ):
         commands = audit.mask_commands(maskable, whole)[: 1 if audit.learned.task.classifies else 3]
         blocks += [Command(command, only=PAGE) for command in commands if command]
     only = PAGE if i >= IN_TERMINAL else ("terminal", *PAGE)
@@ -348,21 +424,38 @@ def _sentence(clause: str) -> str:
 
 def _predictors(audit: Audit) -> Section:
     """The strongest predictors of each class: a neutral summary, which accuses nobody."""
-    suspected = {token for finding in audit.findings if finding.kind == "shortcut" for token in finding.tokens}
+    suspected = {
+        token
+        for finding in audit.findings
+        if finding.kind == "shortcut"
+        for token in finding.tokens
+    }
     suspected |= {word for token in suspected for word in token.split(" ")}
     blocks: list[Block] = []
     for i, label in enumerate(audit.classes[: CLASSES * 5]):
-        tokens = tuple(token for token in audit.top(label, 30)["token"] if token not in suspected)[:10]
+        tokens = tuple(token for token in audit.top(label, 30)["token"] if token not in suspected)[
+            :10
+        ]
         if tokens:
-            blocks.append(Tokens(shown(label, 40), tokens, only=PAGE if i >= CLASSES else ("terminal", *PAGE)))
+            blocks.append(
+                Tokens(shown(label, 40), tokens, only=PAGE if i >= CLASSES else ("terminal", *PAGE))
+            )
     more = len(audit.classes) - CLASSES * 5
     if more > 0:
-        blocks.append(Text(f"{count(more, 'more class', 'more classes')} in tokens.csv.", style="note", only=PAGE))
+        blocks.append(
+            Text(
+                f"{count(more, 'more class', 'more classes')} in tokens.csv.",
+                style="note",
+                only=PAGE,
+            )
+        )
     note = "Most of these are what the labels are about. They show what predicts each class and need not be removed."
     if blocks:
         blocks.insert(0, Text(note, style="note", only=PAGE))
     else:
-        none = "No token predicts" if not suspected else "Apart from the shortcuts, no token predicts"
+        none = (
+            "No token predicts" if not suspected else "Apart from the shortcuts, no token predicts"
+        )
         blocks.append(Text(f"{none} a class (q < 0.05 in at least 5 documents).", style="note"))
     return Section("Strongest predictors of each class", tuple(blocks), anchor="predictors")
 
@@ -376,7 +469,9 @@ def _largest(audit: Audit, most: int) -> list[str]:
 def _token_rows(table: pl.DataFrame) -> list[tuple[object, ...]]:
     effects = "effect", "effect_low", "effect_high"
     posteriors = "posterior_difference", "posterior_low", "posterior_high"
-    quadrant = pl.col("quadrant").replace(dict(zip(QUADRANTS, MARKS, strict=True)))  # as the page says it
+    quadrant = pl.col("quadrant").replace(
+        dict(zip(QUADRANTS, MARKS, strict=True))
+    )  # as the page says it
     per_1000 = table.with_columns(pl.col(effects) * 1000, quadrant)
     return _cells(per_1000, "token", effects, "documents", posteriors, "attention", "quadrant")
 
@@ -414,7 +509,9 @@ def _pictures(audit: Audit) -> list[Block]:
         listing = ", ".join(shown(token, 24) for token in top["token"].head(8))
         text = f"Strongest predictors: {listing}."
         out += [_token_map(audit, label, of, f"{of}{suffix}") for of in ("value", "score")]
-        out.append(Picture(f"top{suffix}", "audit-top", data, "Strongest predictors", description=text))
+        out.append(
+            Picture(f"top{suffix}", "audit-top", data, "Strongest predictors", description=text)
+        )
     return out
 
 
@@ -428,11 +525,16 @@ def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[st
         "neutral": audit.neutral[label],
         "seed": audit.seed,
         # dots of all such pictures together: the page holds them
-        "limit": 2000 // (1 + 2 * (1 if len(audit.classes) == 2 else min(PICTURED, len(audit.classes)))),
+        "limit": 2000
+        // (1 + 2 * (1 if len(audit.classes) == 2 else min(PICTURED, len(audit.classes)))),
         "marked": tuple(marked),
     }
     own = shown(label, 40)
-    up = f"count as evidence for {own} in the model" if of == "value" else "get most of the model's attention"
+    up = (
+        f"count as evidence for {own} in the model"
+        if of == "value"
+        else "get most of the model's attention"
+    )
     of_class = f" for {own}" if len(audit.classes) > 2 else ""
     title = f"Data against {'model' if of == 'value' else 'attention'}{of_class}, token by token"
     caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}."
@@ -440,8 +542,12 @@ def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[st
     caption += "one standard deviation to either side. The dashed line is where a token spread evenly over all documents would be."
     if len(audit.classes) > 2 and name == "alarm":
         which = f"The picture shows the class “{own}”, one of {len(audit.classes)}"
-        caption = f"{which}; to see another, choose it under “Class” and go to the map below. {caption}"
-    listing = ", ".join(shown(token, 24) for token in (marked or audit.top(label, 5)["token"].to_list())[:8])
+        caption = (
+            f"{which}; to see another, choose it under “Class” and go to the map below. {caption}"
+        )
+    listing = ", ".join(
+        shown(token, 24) for token in (marked or audit.top(label, 5)["token"].to_list())[:8]
+    )
     description = f"Map of token types for {own}; named: {listing}."
     return Picture(name, "audit-map", data, title, caption, description)
 
@@ -450,8 +556,14 @@ def _disagreements(audit: Audit) -> Section:
     """Where what the data shows and what the model attends to differ."""
     out: list[Block] = []
     alarming, ignored = "High attention without evidence", "Predictive, but below-average attention"
-    nobody, heeded = "No frequent token receives high attention without evidence.", "No frequent predictor is ignored."
-    for quadrant, title, nothing in ((Quadrant.MODEL, alarming, nobody), (Quadrant.DATA, ignored, heeded)):
+    nobody, heeded = (
+        "No frequent token receives high attention without evidence.",
+        "No frequent predictor is ignored.",
+    )
+    for quadrant, title, nothing in (
+        (Quadrant.MODEL, alarming, nobody),
+        (Quadrant.DATA, ignored, heeded),
+    ):
         found = audit.disagreement(quadrant, 15)
         labelled = zip(found["class"], _token_rows(found), strict=True)
         rows = [(cells[0], label, *cells[1:-1]) for label, cells in labelled]
@@ -459,9 +571,14 @@ def _disagreements(audit: Audit) -> Section:
         out.append(Table(title, head, rows) if rows else Text(nothing))
     out.append(Text("Common words belong here; check any distinctive one.", style="note"))
     if not audit.learned.task.classifies:
-        words = audit.tokens.filter(pl.col("class") == audit.classes[1], ~pl.col("token").str.starts_with("⟨"))
+        words = audit.tokens.filter(
+            pl.col("class") == audit.classes[1], ~pl.col("token").str.starts_with("⟨")
+        )
         # of a word used at the same rate in both answers
-        even = float(words["count_difference"].to_numpy().sum() / max(int(words["count"].to_numpy().sum()), 1))
+        even = float(
+            words["count_difference"].to_numpy().sum()
+            / max(int(words["count"].to_numpy().sum()), 1)
+        )
         said = (
             f"Effect and posterior difference can contradict each other: preferred answers contain {percent((1 + even) / 2, 0)} of "
             f"all words, so a word used at the same rate in both answers has a posterior difference of {signed(even)}, not 0. The "
@@ -475,10 +592,23 @@ def _reading_notes(audit: Audit) -> Section:
     """What was counted while reading, and the size of each class."""
     notes: list[Block] = []
     for i, note in enumerate(audit.notes[:100]):
-        notes.append(Text(_sentence(shown(note, 400)), style="warning", only=("terminal", *PAGE) if i < 3 else PAGE))
+        notes.append(
+            Text(
+                _sentence(shown(note, 400)),
+                style="warning",
+                only=("terminal", *PAGE) if i < 3 else PAGE,
+            )
+        )
     unknown = f"{percent(audit.unknown_share)} of the words in the test documents are unknown to the model."
-    columns = (Column("Class", "text"), Column("Training documents", "count"), Column("Uninformative token", "signed"))
-    rows = [(shown(label, 60), audit.class_documents[label], audit.neutral[label]) for label in audit.classes[:100]]
+    columns = (
+        Column("Class", "text"),
+        Column("Training documents", "count"),
+        Column("Uninformative token", "signed"),
+    )
+    rows = [
+        (shown(label, 60), audit.class_documents[label], audit.neutral[label])
+        for label in audit.classes[:100]
+    ]
     note_of = "Uninformative token: the posterior difference of a token unrelated to the class."
     sizes = Table("Documents of each class", columns, rows, only=PAGE, note=note_of)
     return Section("The data", (*notes, Text(unknown, only=PAGE), sizes), anchor="data")

@@ -17,28 +17,28 @@ import polars as pl
 from scipy.special import entr
 
 from tokensieve import __version__
+from tokensieve.arrays import Ints
 from tokensieve.auditing.agreement import FLOOR, Quadrant
 from tokensieve.auditing.checks.signs import Sign
 from tokensieve.auditing.findings import ROWS, Finding, quoted
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
-from tokensieve.blocks import Passage
 from tokensieve.errors import InputError
 from tokensieve.escape import printable, shown
 from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import decide, probabilities
 from tokensieve.model.storage import model_files
+from tokensieve.report.blocks import Passage
 from tokensieve.task.tasks import CorpusModel
-from tokensieve.text.counts import Ints
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import percent
 
 if TYPE_CHECKING:
-    from tokensieve.blocks import Report
     from tokensieve.model.classifier import AttentionClassifier
+    from tokensieve.report.blocks import Report
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,7 +174,9 @@ class Audit:
         tokens, them = [token for of in shortcuts for token in of], "the shortcuts"
         if 0 < len(tokens) < 4 and all(shortcuts) and not any(map(Formatting.includes, tokens)):
             them = quoted(tokens)
-        chance = ", a difference within chance" if without.low <= whole.value <= without.high else ""
+        chance = (
+            ", a difference within chance" if without.low <= whole.value <= without.high else ""
+        )
         several, also = len(tokens) > 1 or len(shortcuts) > 1, "But the" if chance else "The"
         change = f" instead of {percent(whole.value)}{chance}"
         if percent(without.value) == percent(whole.value):
@@ -200,7 +202,9 @@ class Audit:
         if not self.learned.task.classifies:
             return None
         f = self.learned.f if self.learned.f.shape[1] > 1 else self.learned.f[:, 0]
-        return ModelCard.of(f, self.learned.test.word_counts, self.learned.train.counts.class_sizes, self.curve)
+        return ModelCard.of(
+            f, self.learned.test.word_counts, self.learned.train.counts.class_sizes, self.curve
+        )
 
     @property
     def by_certainty(self) -> tuple[Ints, Ints]:
@@ -216,7 +220,9 @@ class Audit:
         """Ten test documents, split into pieces with their contributions: three confident and two uncertain correct predictions,
         and as many wrong ones."""
         test, f = self.learned.test, self.learned.f
-        chosen = np.concatenate([np.append(group[:3], group[3:][::-1][:2]) for group in self.by_certainty]).astype(int)
+        chosen = np.concatenate(
+            [np.append(group[:3], group[3:][::-1][:2]) for group in self.by_certainty]
+        ).astype(int)
         out, predicted = list[Passage](), decide(f)
         for i, chances in zip(chosen.tolist(), probabilities(f[chosen]), strict=True):
             k, label = int(predicted[i]), int(test.counts.labels[i])
@@ -257,23 +263,38 @@ class Audit:
         found = self.tokens.lazy().filter(
             pl.col("quadrant") == quadrant.value, pl.col("effect") > 0, pl.col("documents") >= FLOOR
         )
-        found = found.sort("effect", "token", descending=[True, False]).unique("token", maintain_order=True)
+        found = found.sort("effect", "token", descending=[True, False]).unique(
+            "token", maintain_order=True
+        )
         if quadrant is Quadrant.MODEL:
-            found = found.filter(pl.col("p_value") >= LEVEL).sort("attention", "token", descending=[True, False])
+            found = found.filter(pl.col("p_value") >= LEVEL).sort(
+                "attention", "token", descending=[True, False]
+            )
         return found.head(rows).collect()
 
     def maskable(self, finding: Finding) -> list[str]:
         """The tokens of a finding that `mask` cuts from texts: no formatting, no value of another column, up to 200 characters."""
-        words = [token for token in finding.tokens if len(token) <= 200 and not Formatting.includes(token)]
+        words = [
+            token
+            for token in finding.tokens
+            if len(token) <= 200 and not Formatting.includes(token)
+        ]
         vocabulary = self.learned.model.vocabulary
         splitter = vocabulary and vocabulary.tokenizer
-        return [token for token in words if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(token))]
+        return [
+            token
+            for token in words
+            if not (isinstance(splitter, FieldTokenizer) and splitter.is_value(token))
+        ]
 
     @property
     def mask_paths(self) -> tuple[list[str], str]:
         """The sources as `mask` takes them, and a file for the copy: masked.csv, or masked-2.csv if it is the source."""
         given = self.more.get("source", "SOURCE")
-        paths = [f"./{one}" if one[:1] == "-" != one else one for one in ([given] if isinstance(given, str) else given)]
+        paths = [
+            f"./{one}" if one[:1] == "-" != one else one
+            for one in ([given] if isinstance(given, str) else given)
+        ]
         columns = self.learned.train.corpus.intake.columns
         # messages and nested columns do not fit into CSV
         suffix = ".jsonl" if self.settings.role or any("." in name for name in columns) else ".csv"
@@ -295,12 +316,26 @@ class Audit:
         else:
             words += [part for token in tokens for part in ("--token", token)]
         mask, weights = _command(*words, "--out", copy), settings.sample_weight
-        columns = [*corpus.intake.columns, settings.by, settings.split, settings.environments, *settings.columns]
+        columns = [
+            *corpus.intake.columns,
+            settings.by,
+            settings.split,
+            settings.environments,
+            *settings.columns,
+        ]
         elsewhere = any(one is not None for one in (settings.test, settings.having, settings.role))
         nested = any("." in str(name or "") for name in columns)
-        if not known or "out" not in more or elsewhere or nested or not isinstance(weights, str | None):
+        if (
+            not known
+            or "out" not in more
+            or elsewhere
+            or nested
+            or not isinstance(weights, str | None)
+        ):
             return mask, "", ""
-        others = {one.name for one in fields(settings)} - file - {"limits", "text", "pairs", "budget"}
+        others = (
+            {one.name for one in fields(settings)} - file - {"limits", "text", "pairs", "budget"}
+        )
         own = _options(self, others)
         again = _command("audit", copy, *named, *own, "--out", f"{more['out']}-masked")
         folder = f"./{more['out']}" if str(more["out"]).startswith("-") else more["out"]
@@ -312,7 +347,9 @@ class Audit:
         my phone" leaves what gives the label away."""
         phrases = [self._whole_phrases.get(word) or [word] for word in self.maskable(finding)]
         found = dict.fromkeys(phrase for one in phrases for phrase in one)
-        scales = {token.partition("/")[2] for token in found if re.fullmatch(r"[\d.]+/\d{1,3}", token)}
+        scales = {
+            token.partition("/")[2] for token in found if re.fullmatch(r"[\d.]+/\d{1,3}", token)
+        }
         for scale in sorted(scales, key=int):
             if int(scale) > 100:  # a year, or no rating at all
                 continue
@@ -322,7 +359,9 @@ class Audit:
                 named += [f"{i}/{scale}" for i in range(int(scale) + 1)]
             assert self.learned.model.vocabulary is not None
             spans = self.learned.model.vocabulary.tokenizer.spans
-            found |= dict.fromkeys(token for token in named if [name for _, _, name in spans(token)] == [token])
+            found |= dict.fromkeys(
+                token for token in named if [name for _, _, name in spans(token)] == [token]
+            )
         return list(found)
 
     @cached_property
@@ -337,7 +376,9 @@ class Audit:
                 rows = finding.rows.filter(pl.col("part") == "train")["row"]
                 documents = np.flatnonzero(np.isin(corpus.rows, rows))
                 for word in self.maskable(finding):
-                    out[word] = Sign.whole_phrases(word, documents, corpus.texts, vocabulary.tokenizer)
+                    out[word] = Sign.whole_phrases(
+                        word, documents, corpus.texts, vocabulary.tokenizer
+                    )
         return out
 
     @cached_property
@@ -346,9 +387,14 @@ class Audit:
         out: list[dict[str, str]] = []
         for finding in self.findings if self.learned.task.classifies else ():
             first = self.maskable(finding)[:1] if finding.kind == "shortcut" else []
-            rows = self.tokens.filter(pl.col("token").is_in(first)).sort("posterior_difference", descending=True)
+            rows = self.tokens.filter(pl.col("token").is_in(first)).sort(
+                "posterior_difference", descending=True
+            )
             for row in rows.head(1).iter_rows(named=True):  # none of a phrase, beside single words
-                share, pure = row["documents"] / self.documents["train"], row["class_documents"] / row["documents"]
+                share, pure = (
+                    row["documents"] / self.documents["train"],
+                    row["class_documents"] / row["documents"],
+                )
                 label = shown(row["class"], 40)
                 reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them labelled {label}"
                 out.append({"token": row["token"], "class": row["class"], "reason": reason})
@@ -360,13 +406,22 @@ class Audit:
     def over_budget(self) -> pl.DataFrame:
         """The rows of `tokens` that exceed `settings.budget`; none without one."""
         budget = self.settings.budget
-        return self.tokens.clear() if budget is None else budget.exceeding(self.tokens, self.class_documents)
+        return (
+            self.tokens.clear()
+            if budget is None
+            else budget.exceeding(self.tokens, self.class_documents)
+        )
 
     @cached_property
     def to_review(self) -> pl.DataFrame:
         """token, part ("train" or "test"), row and label of every document that contains a token of `over_budget`."""
-        tokens, found = self.over_budget["token"].unique(maintain_order=True), [pl.DataFrame(schema=ROWS)]
-        for name, part in (("train", self.learned.train), ("test", self.learned.test)) if len(tokens) else ():
+        tokens, found = (
+            self.over_budget["token"].unique(maintain_order=True),
+            [pl.DataFrame(schema=ROWS)],
+        )
+        for name, part in (
+            (("train", self.learned.train), ("test", self.learned.test)) if len(tokens) else ()
+        ):
             place = {str(token): s for s, token in enumerate(part.counts.tokens)}
             held = part.counts.holders(np.array([place[token] for token in tokens], dtype=np.int64))
             which = np.repeat(np.arange(len(held)), list(map(len, held)))
@@ -422,15 +477,29 @@ class Audit:
         summary: dict[str, Any] = {name: getattr(self, name) for name in names.split()}
         columns = list(self.learned.train.corpus.intake.columns)
         summary["settings"] = self.settings.to_dict() | {"columns": columns} | self.more
-        summary["settings"].pop("out", None)  # the same data gives the same file, wherever it is written
+        summary["settings"].pop(
+            "out", None
+        )  # the same data gives the same file, wherever it is written
         summary["accuracy_interval"] = [self.accuracy.low, self.accuracy.high]
         summary["suspicious"] = self.suspicious
-        over = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
+        over = (
+            "token",
+            "class",
+            "documents",
+            "posterior_difference",
+            "posterior_low",
+            "posterior_high",
+        )
         summary["over_budget"] = self.over_budget.select(over).to_dicts()
         summary["findings"] = Counter(finding.kind for finding in self.findings)
-        summary["honest_accuracy"] = self.honest_accuracy and [share.to_dict() for share in self.honest_accuracy]
+        summary["honest_accuracy"] = self.honest_accuracy and [
+            share.to_dict() for share in self.honest_accuracy
+        ]
         if self.few_words and self.few_words[1]:
-            summary["few_words"] = {"tokens": list(self.few_words[0]), "accuracy": self.few_words[1].to_dict()}
+            summary["few_words"] = {
+                "tokens": list(self.few_words[0]),
+                "accuracy": self.few_words[1].to_dict(),
+            }
         of_task = {"model_card": self.card, "pairs": self.pairs}
         return summary | {name: part.to_dict() for name, part in of_task.items() if part}
 
@@ -445,10 +514,16 @@ class Audit:
     def finding_rows(self) -> pl.DataFrame:
         """Every document of every finding: finding (its place, from 1), kind, tokens, part, row, label."""
         document = {name: ROWS[name] for name in ("part", "row", "label")}
-        parts = [pl.DataFrame(schema={"finding": pl.Int32, "kind": pl.String, "tokens": pl.String} | document)]
+        parts = [
+            pl.DataFrame(
+                schema={"finding": pl.Int32, "kind": pl.String, "tokens": pl.String} | document
+            )
+        ]
         for i, one in enumerate(self.findings, 1):
             tokens = pl.lit(", ".join(one.tokens[:5]))
-            own = one.rows.select(*document, finding=pl.lit(i, pl.Int32), kind=pl.lit(one.kind), tokens=tokens)
+            own = one.rows.select(
+                *document, finding=pl.lit(i, pl.Int32), kind=pl.lit(one.kind), tokens=tokens
+            )
             parts.append(own.select(parts[0].columns))
         return pl.concat(parts)
 
@@ -474,11 +549,18 @@ def _options(audit: Audit, names: Collection[str]) -> list[str]:
         if isinstance(value, bool):
             words.append(flag if value else flag.replace("--", "--no-", 1))
         elif isinstance(value, Mapping):
-            words += [part for new, old in value.items() for part in (flag, f"{new}={','.join(old)}")]
+            words += [
+                part for new, old in value.items() for part in (flag, f"{new}={','.join(old)}")
+            ]
         else:
             words += [flag, ",".join(value) if isinstance(value, list | tuple) else str(value)]
     words += ["--keep-case"] * bool(audit.more.get("keep_case"))
-    for name, default in (("pattern", None), ("stop_words", None), ("tokenizer", "words"), ("html", "skip")):
+    for name, default in (
+        ("pattern", None),
+        ("stop_words", None),
+        ("tokenizer", "words"),
+        ("html", "skip"),
+    ):
         if audit.more.get(name, default) != default:
             words += [f"--{name.replace('_', '-')}", str(audit.more[name])]
     return words

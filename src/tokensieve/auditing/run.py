@@ -16,18 +16,18 @@ from tokensieve.auditing.checks.alone import Alone
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
-from tokensieve.blocks import Block, Column, Report, Table, Text
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.settings import FEW
 from tokensieve.progress import Clock, Progress, beside, silent
+from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.settings import ReadSettings
+from tokensieve.read.sources import Source
+from tokensieve.read.stored_texts import StoredTexts
+from tokensieve.report.blocks import Block, Column, Report, Table, Text
 from tokensieve.task.tasks import CorpusModel, Task, train_corpus
-from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.settings import ReadSettings
-from tokensieve.text.sources import Source
-from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import count
@@ -59,7 +59,11 @@ def audit(
         raise InputError(
             "the second argument must be Settings(…); pass texts and labels as a pair: audit((texts, labels))"
         )
-    settings, progress, clock = (settings or Settings()).with_options(options), progress or silent, Clock(seconds)
+    settings, progress, clock = (
+        (settings or Settings()).with_options(options),
+        progress or silent,
+        Clock(seconds),
+    )
     if client is not None or hasattr(corpus, "to_delayed"):
         from tokensieve.task.cluster import train_remote
 
@@ -70,7 +74,9 @@ def audit(
         corpus = read_corpus(corpus, settings)
         clock.lap("reading")
     elif late := [name for name in options if name in ReadSettings.__dataclass_fields__]:
-        raise InputError(f"{', '.join(late)}: the corpus has already been read; pass these to read_corpus")
+        raise InputError(
+            f"{', '.join(late)}: the corpus has already been read; pass these to read_corpus"
+        )
     baselines: list[Future[float | None]] = []
 
     def start_baseline(task: Task, train: CountedCorpus, test: CountedCorpus) -> None:
@@ -79,7 +85,9 @@ def audit(
             baselines.append(beside(lambda: task.baseline(train, test, settings.seed)))
 
     few = len(corpus.texts) <= FEW  # training on them takes all cores
-    learned = train_corpus(corpus, settings, tokenizer, progress, clock, None if few else start_baseline)
+    learned = train_corpus(
+        corpus, settings, tokenizer, progress, clock, None if few else start_baseline
+    )
     if few:
         start_baseline(learned.task, learned.train, learned.test)
     return _audited(learned, settings, progress, clock, corpus.test is not None, *baselines)
@@ -103,8 +111,12 @@ def _audited(
         )
     sums = task.attention_sums(train, learned.model)
     table = token_table(importance, learned.model, sums[2] / np.maximum(importance.documents, 1))
-    which = np.array(list(map(QUADRANTS.index, table["quadrant"][: train.counts.n_types])), dtype=np.int64)
-    attended, uniform = ((np.bincount(which, x, len(QUADRANTS)) / np.sum(x)).tolist() for x in sums[:2])
+    which = np.array(
+        list(map(QUADRANTS.index, table["quadrant"][: train.counts.n_types])), dtype=np.int64
+    )
+    attended, uniform = (
+        (np.bincount(which, x, len(QUADRANTS)) / np.sum(x)).tolist() for x in sums[:2]
+    )
     data = AuditData(learned, importance, table, settings, test_given)
     stable = pl.DataFrame()
     if data.environments is not None:
@@ -115,7 +127,9 @@ def _audited(
     progress("agreement and findings", 0.0)
     curve = None
     if settings.thorough and task.classifies and "curve" not in task.left_out:
-        curve = beside(lambda: ModelCard.learning_curve(train.counts, test.counts, learned.model, settings))
+        curve = beside(
+            lambda: ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
+        )
     findings = data.findings(registry())
     clock.lap("findings")
     progress("learning curve", 0.0)
@@ -123,7 +137,9 @@ def _audited(
     if settings.thorough:
         shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
         gone = {token for finding in shortcuts for token in finding.tokens}
-        if not all(finding.tokens for finding in shortcuts):  # one of them is length, with all its bins
+        if not all(
+            finding.tokens for finding in shortcuts
+        ):  # one of them is length, with all its bins
             gone |= {str(token) for token in train.counts.tokens if "⟨length " in str(token)}
         honest = task.accuracy_without(gone, train, test, learned.model, learned.f, settings)
         few = Alone.few_words(data) if task.classifies else None
@@ -160,7 +176,9 @@ class LabelAudits:
     name: str  # the source
     version: str  # of this package
     rows: tuple[dict[str, Any], ...]  # an entry of summary.json for each label (`label_row`)
-    left_out: dict[str, int]  # labels of too few documents, or of all but a few → documents that have them
+    left_out: dict[
+        str, int
+    ]  # labels of too few documents, or of all but a few → documents that have them
     seconds: dict[str, float] = field(default_factory=dict)  # of each stage
 
     @staticmethod
@@ -183,7 +201,12 @@ class LabelAudits:
 
     def to_dict(self) -> dict[str, object]:
         """The content of summary.json."""
-        return {"name": self.name, "version": self.version, "labels": list(self.rows), "left_out": self.left_out}
+        return {
+            "name": self.name,
+            "version": self.version,
+            "labels": list(self.rows),
+            "left_out": self.left_out,
+        }
 
     def to_frame(self) -> pl.DataFrame:
         """The same as a table, a row per label."""
@@ -196,23 +219,44 @@ class LabelAudits:
 
     def report(self) -> Report:
         """A row for each label; their audits are in folders of their own."""
-        columns: tuple[Column, ...] = (Column("Label"), Column("Base rate", "percent"), Column("Accuracy", "percent"))
-        columns += (Column("Largest class", "percent", extra=True), Column("Findings", "count"), Column("In short"))
+        columns: tuple[Column, ...] = (
+            Column("Label"),
+            Column("Base rate", "percent"),
+            Column("Accuracy", "percent"),
+        )
+        columns += (
+            Column("Largest class", "percent", extra=True),
+            Column("Findings", "count"),
+            Column("In short"),
+        )
         columns += (Column("Report", "link"),)
         rows = []
         for row in self.rows:
-            headline = shown(row["headline"], 200) + " (exceeds the --fail-on limit)" * row["exceeded"]
-            numbers = row["base_rate"], row["test_accuracy"], row["majority_accuracy"], row["findings"]
-            rows.append((shown(row["label"], 40), *numbers, headline, f"{row['folder']}/report.html"))
+            headline = (
+                shown(row["headline"], 200) + " (exceeds the --fail-on limit)" * row["exceeded"]
+            )
+            numbers = (
+                row["base_rate"],
+                row["test_accuracy"],
+                row["majority_accuracy"],
+                row["findings"],
+            )
+            rows.append(
+                (shown(row["label"], 40), *numbers, headline, f"{row['folder']}/report.html")
+            )
         blocks: list[Block] = [
             Text("The last column has the path of each report."),
             Table("", columns, rows, first=30, searchable=True),
         ]
         if self.left_out:
-            names = ", ".join(f"{shown(name, 20)} ({n:,})" for name, n in list(self.left_out.items())[:20])
+            names = ", ".join(
+                f"{shown(name, 20)} ({n:,})" for name, n in list(self.left_out.items())[:20]
+            )
             text = f"Not audited, because too few documents have them or lack them: {names}."
             blocks.append(Text(text, style="warning"))
         n = sum(row["findings"] > 0 for row in self.rows)
-        verdict = f"{n:,} of {count(len(self.rows), 'label')} {'has' if n == 1 else 'have'} findings."
+        verdict = (
+            f"{n:,} of {count(len(self.rows), 'label')} {'has' if n == 1 else 'have'} findings."
+        )
         title = f"Audits of {shown(self.name, 60, path=True)}"
         return Report("audit", title, verdict, tuple(blocks), {"version": self.version})

@@ -9,13 +9,14 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import polars as pl
 
-from tokensieve.blocks import Block, Column, Format, Section, Table, Text
+from tokensieve.arrays import Floats, Ints
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import Share
 from tokensieve.model.attention import Model, decide, loss_and_slope, probabilities
 from tokensieve.model.fit import refit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.report.blocks import Block, Column, Format, Section, Table, Text
+from tokensieve.text.counts import Counts
 from tokensieve.wording import percent, plain
 
 BINS = 10  # of calibration
@@ -48,7 +49,9 @@ class Score:
     def of(cls, f: Floats, labels: pl.Series, classes: Sequence[str]) -> Score | None:
         """Score logits f, shape (n, H), against labels as text (null without one); None if the model knows none of the labels."""
         place = {name: k for k, name in enumerate(classes)}
-        index = np.array([-2 if name is None else place.get(name, -1) for name in labels], dtype=np.int64)
+        index = np.array(
+            [-2 if name is None else place.get(name, -1) for name in labels], dtype=np.int64
+        )
         strange = labels.filter(pl.Series(index == -1)).value_counts(sort=True)
         known = np.flatnonzero(index >= 0)
         if not known.size:
@@ -98,7 +101,9 @@ class ModelCard:
     curve: pl.DataFrame
 
     @classmethod
-    def of(cls, f: Floats, test: Counts, train_sizes: Ints, curve: pl.DataFrame | None = None) -> ModelCard:
+    def of(
+        cls, f: Floats, test: Counts, train_sizes: Ints, curve: pl.DataFrame | None = None
+    ) -> ModelCard:
         """The card of a classifier from its decision values of the test documents, shape (n,) for two classes, else (n, K)."""
         k, n = len(test.classes), test.n_documents
         p, predicted = probabilities(f), decide(f)
@@ -120,7 +125,9 @@ class ModelCard:
             confusion=matrix,
             precision=precision,
             recall=recall,
-            log_loss=float(loss_and_slope(f.reshape(n, -1), test.labels)[0].mean()) if n else math.nan,
+            log_loss=float(loss_and_slope(f.reshape(n, -1), test.labels)[0].mean())
+            if n
+            else math.nan,
             base_log_loss=float(-prior[test.labels].mean()) if n else math.nan,
             calibration=calibration,
             calibration_error=float(gap.sum()) / n if n else math.nan,
@@ -129,43 +136,71 @@ class ModelCard:
         )
 
     @staticmethod
-    def learning_curve(train: Counts, test: Counts, model: Model, settings: TrainSettings) -> pl.DataFrame:
+    def learning_curve(
+        train: Counts, test: Counts, model: Model, settings: TrainSettings
+    ) -> pl.DataFrame:
         """Test accuracy of models trained on an eighth, a quarter, half and all of the training documents (`model`), as many passes
         each; empty where that takes long."""
         if train.matrix.nnz > CHEAP:
             return _accuracies([], [])
-        order, models = np.random.default_rng(settings.seed).permutation(train.n_documents), {train.n_documents: model}
+        order, models = (
+            np.random.default_rng(settings.seed).permutation(train.n_documents),
+            {train.n_documents: model},
+        )
         for fraction in (1 / 2, 1 / 4, 1 / 8):
             part = train.rows(np.sort(order[: round(fraction * train.n_documents)]))
             if len(np.unique(part.labels)) == len(train.classes):
                 models[part.n_documents] = refit(part, model, train.n_documents, settings)
-        hits = {n: int(np.count_nonzero(decide(one.decide(test.matrix)) == test.labels)) for n, one in models.items()}
+        hits = {
+            n: int(np.count_nonzero(decide(one.decide(test.matrix)) == test.labels))
+            for n, one in models.items()
+        }
         sizes = sorted(models)
         curve = _accuracies([test.n_documents] * len(sizes), [hits[n] for n in sizes])
         return curve.with_columns(documents=pl.Series(sizes))
 
     def to_dict(self) -> dict[str, object]:
         """All of it, as JSON values."""
-        frames = {name: getattr(self, name).to_dicts() for name in ("calibration", "lengths", "curve")}
-        shares = {name: [asdict(share) for share in getattr(self, name)] for name in ("precision", "recall")}
-        losses = {name: getattr(self, name) for name in ("log_loss", "base_log_loss", "calibration_error")}
+        frames = {
+            name: getattr(self, name).to_dicts() for name in ("calibration", "lengths", "curve")
+        }
+        shares = {
+            name: [asdict(share) for share in getattr(self, name)]
+            for name in ("precision", "recall")
+        }
+        losses = {
+            name: getattr(self, name) for name in ("log_loss", "base_log_loss", "calibration_error")
+        }
         return {"confusion": self.confusion.tolist()} | shares | losses | frames
 
     def blocks(self, names: tuple[str, ...]) -> list[Block]:
         """Precision and recall, confusions, calibration, length and learning curve, as blocks of a report."""
         if not self.confusion.sum():
             return []
-        order = sorted(range(len(names)), key=lambda k: self.recall[k].value if self.recall[k].of else 2.0)[:12]
+        order = sorted(
+            range(len(names)), key=lambda k: self.recall[k].value if self.recall[k].of else 2.0
+        )[:12]
         columns: tuple[Column, ...] = (Column("Class", "text"), Column("Recall", "rate", bar=True))
         columns += (Column("Precision", "rate"), Column("Test documents", "count"))
         cells = []
         for k in order:
-            both = [(s.value, s.low, s.high) if s.of else None for s in (self.recall[k], self.precision[k])]
+            both = [
+                (s.value, s.low, s.high) if s.of else None
+                for s in (self.recall[k], self.precision[k])
+            ]
             cells.append((shown(names[k], 40), *both, self.recall[k].of))
         out: list[Block] = [Table("By class, lowest recall first", columns, cells)]
-        wrong = [(int(self.confusion[i, j]), i, j) for i, j in np.argwhere(self.confusion).tolist() if i != j]
+        wrong = [
+            (int(self.confusion[i, j]), i, j)
+            for i, j in np.argwhere(self.confusion).tolist()
+            if i != j
+        ]
         most = sorted(wrong, key=lambda row: -row[0])[:10]
-        columns = (Column("Label", "text"), Column("Predicted", "text"), Column("Test documents", "count"))
+        columns = (
+            Column("Label", "text"),
+            Column("Predicted", "text"),
+            Column("Test documents", "count"),
+        )
         rows = [(shown(names[i], 40), shown(names[j], 40), n) for n, i, j in most]
         loss = f"Log loss {plain(self.log_loss, 3)} ({plain(self.base_log_loss, 3)} from class frequencies alone)"
         details: list[Block] = [
@@ -173,9 +208,21 @@ class ModelCard:
             Text(f"{loss}; calibration error {percent(self.calibration_error)}."),
         ]
         tables: tuple[tuple[str, str, Format, pl.DataFrame, str], ...] = (
-            ("predicted probability", "Predicted probability", "percent", self.calibration, "confidence"),
+            (
+                "predicted probability",
+                "Predicted probability",
+                "percent",
+                self.calibration,
+                "confidence",
+            ),
             ("length", "Known tokens, at least", "count", self.lengths, "low"),
-            ("number of training documents", "Training documents", "count", self.curve, "documents"),
+            (
+                "number of training documents",
+                "Training documents",
+                "count",
+                self.curve,
+                "documents",
+            ),
         )
         for by, name, kind, frame, key in tables:
             columns = (Column(name, kind), Column("Accuracy", "rate", bar=True))
@@ -183,7 +230,10 @@ class ModelCard:
             points = [(row[key], tuple(map(row.get, ends))) for row in frame.iter_rows(named=True)]
             title = "Calibration: accuracy by" if key == "confidence" else "Accuracy by"
             details += [Table(f"{title} {by}", columns, points)] if points else []
-        return [*out, Section("Confusions, calibration, length, learning curve", tuple(details), folded=True)]
+        return [
+            *out,
+            Section("Confusions, calibration, length, learning curve", tuple(details), folded=True),
+        ]
 
 
 def _confusion(labels: Ints, predicted: Ints, classes: int) -> Ints:
@@ -193,15 +243,27 @@ def _confusion(labels: Ints, predicted: Ints, classes: int) -> Ints:
 def _accuracies(sizes: Iterable[int], hits: Iterable[float]) -> pl.DataFrame:
     """Documents, accuracy and its interval of each group."""
     shares = [Share.count(int(hit), int(size)) for size, hit in zip(sizes, hits, strict=True)]
-    names = {"documents": pl.Int64, "accuracy": pl.Float64, "accuracy_low": pl.Float64, "accuracy_high": pl.Float64}
-    return pl.DataFrame([(x.of, x.value, x.low, x.high) for x in shares], schema=names, orient="row")
+    names = {
+        "documents": pl.Int64,
+        "accuracy": pl.Float64,
+        "accuracy_low": pl.Float64,
+        "accuracy_high": pl.Float64,
+    }
+    return pl.DataFrame(
+        [(x.of, x.value, x.low, x.high) for x in shares], schema=names, orient="row"
+    )
 
 
 def _groups_by_length(tokens: Floats, right: Ints) -> pl.DataFrame:
     """Up to five groups of documents by their length, of about equal size."""
-    edges = np.unique(np.quantile(tokens, np.linspace(0, 1, 6)[1:-1])) if len(tokens) else np.zeros(0)
+    edges = (
+        np.unique(np.quantile(tokens, np.linspace(0, 1, 6)[1:-1])) if len(tokens) else np.zeros(0)
+    )
     which, n = np.searchsorted(edges, tokens, side="left"), len(edges) + 1
     groups = [tokens[which == i] for i in range(n)]
-    ends = {name: [int(end(x)) if len(x) else 0 for x in groups] for name, end in (("low", np.min), ("high", np.max))}
+    ends = {
+        name: [int(end(x)) if len(x) else 0 for x in groups]
+        for name, end in (("low", np.min), ("high", np.max))
+    }
     accuracies = _accuracies(np.bincount(which, minlength=n), np.bincount(which, right, n))
     return pl.DataFrame(ends).hstack(accuracies).filter(pl.col("documents") > 0)

@@ -23,7 +23,13 @@ _AMOUNT = re.compile(r"(?P<amount>\d{0,9}\.?\d{1,9})(?P<percent>%?)")
 _TOKEN = re.compile(r"(?P<difference>\d*\.?\d+)(@(?P<share>\d*\.?\d+)(?P<percent>%?))?")
 _Limit = tuple[float, bool]  # how much there may be of something, and whether that is a fraction
 # what became of a token: the names stand in compare.csv and `--fail-on` knows them; and what a reader sees
-CHANGES = {"appeared": "new", "vanished": "gone", "sign": "other class", "stronger": "stronger", "weaker": "weaker"}
+CHANGES = {
+    "appeared": "new",
+    "vanished": "gone",
+    "sign": "other class",
+    "stronger": "stronger",
+    "weaker": "weaker",
+}
 
 
 def _amounts(written: str, known: Sequence[str], what: str) -> dict[str, str]:
@@ -32,7 +38,9 @@ def _amounts(written: str, known: Sequence[str], what: str) -> dict[str, str]:
     for item in written.split(","):
         name, sign, amount = (part.strip() for part in item.partition("="))
         if name not in known:
-            raise InputError(f"--fail-on {written!r}: {name!r} is not a {what}; choose from {', '.join(known)}")
+            raise InputError(
+                f"--fail-on {written!r}: {name!r} is not a {what}; choose from {', '.join(known)}"
+            )
         if name in given:
             raise InputError(f"--fail-on {written!r}: {name!r} is given twice")
         given[name] = amount if sign else "0"
@@ -76,14 +84,20 @@ class Budget:
 
             names = dict.fromkeys(check.name for check in registry())
             given = _amounts(written, list(names), "kind of finding")
-        counted = written != given.get("shortcut") and re.fullmatch(r"\d+|[\d.]+%", given.get("shortcut", ""))
+        counted = written != given.get("shortcut") and re.fullmatch(
+            r"\d+|[\d.]+%", given.get("shortcut", "")
+        )
         token = None if counted else given.pop("shortcut", None)
         limits = {name: _limit(name, amount, written) for name, amount in given.items()}
         if token is None:
             return cls(None, limits=limits)
         found = _TOKEN.fullmatch(token.strip())
         if found:
-            share = 0.01 if found["share"] is None else float(found["share"]) / (100 if found["percent"] else 1)
+            share = (
+                0.01
+                if found["share"] is None
+                else float(found["share"]) / (100 if found["percent"] else 1)
+            )
             if float(found["difference"]) < 1 and share <= 1:
                 return cls(float(found["difference"]), share, written != token, limits)
         raise InputError(
@@ -96,7 +110,8 @@ class Budget:
         if not (self.of_class or self.limits):
             return token
         others = [
-            f"{name}={100 * most:g}%" if part else f"{name}={most:g}" for name, (most, part) in self.limits.items()
+            f"{name}={100 * most:g}%" if part else f"{name}={most:g}"
+            for name, (most, part) in self.limits.items()
         ]
         return ",".join([*([f"shortcut={token}"] if token else []), *others])
 
@@ -120,7 +135,11 @@ class Budget:
         for finding in findings:
             if finding.kind in self.limits:
                 most, relative = self.limits[finding.kind]
-                found = [share.value for share in finding.evidence.values()] if relative else [finding.documents]
+                found = (
+                    [share.value for share in finding.evidence.values()]
+                    if relative
+                    else [finding.documents]
+                )
                 out[finding.kind] |= max(found, default=0) > most
         return tuple(name for name, over in out.items() if over)
 
@@ -137,7 +156,9 @@ class Settings(TrainSettings):
             trainings.
     """
 
-    min_documents: int | None = option(3, "A token must occur in at least this many documents.", low=1)
+    min_documents: int | None = option(
+        3, "A token must occur in at least this many documents.", low=1
+    )
     formatting: bool = option(True, "Treat formatting and length as tokens.")
     baseline: bool = option(True, "Train TF-IDF + logistic regression for comparison.")
     budget: Budget | None = option(
@@ -158,7 +179,10 @@ class Settings(TrainSettings):
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON values, with the budget as written on the command line."""
-        return super().to_dict() | {"budget": self.budget and str(self.budget), "thorough": self.thorough}
+        return super().to_dict() | {
+            "budget": self.budget and str(self.budget),
+            "thorough": self.thorough,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +190,9 @@ class CompareSettings:
     """The comparison."""
 
     fail_on: str | None = option(
-        None, "Exit with status 3 if a limit is exceeded, such as appeared=0,sign=0,accuracy=1%.", metavar="LIMITS"
+        None,
+        "Exit with status 3 if a limit is exceeded, such as appeared=0,sign=0,accuracy=1%.",
+        metavar="LIMITS",
     )
 
     @property

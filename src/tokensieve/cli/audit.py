@@ -17,14 +17,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokensieve.auditing.settings import Settings
-from tokensieve.cli.command import QUIET, SOURCES, TokenOptions, checked_source, command, out_option, progress_bar, say
+from tokensieve.cli.command import (
+    QUIET,
+    SOURCES,
+    TokenOptions,
+    checked_source,
+    command,
+    out_option,
+    progress_bar,
+    say,
+)
 from tokensieve.errors import InputError
 from tokensieve.options import option
 from tokensieve.progress import BASELINE, DRAWING
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
-    from tokensieve.text.sources import Source
+    from tokensieve.read.sources import Source
 
 
 @command(source=SOURCES)
@@ -34,7 +43,9 @@ def _audit(
     tokenizing: TokenOptions,
     pictures: bool = option(True, "Write every picture as SVG and PNG."),
     cluster: str | None = option(
-        None, "Audit on the Dask cluster at tcp://HOST:PORT, or on all cores of this machine: local.", metavar="ADDRESS"
+        None,
+        "Audit on the Dask cluster at tcp://HOST:PORT, or on all cores of this machine: local.",
+        metavar="ADDRESS",
     ),
     card: bool = option(False, "Write card.md: the findings as a section of a dataset card."),
     out: Path = out_option("tokensieve-audit"),
@@ -62,12 +73,16 @@ def _audit(
     out.mkdir(parents=True, exist_ok=True)
     rows = []
     taken: set[str] = set()
-    for number, (label, own) in enumerate(several, 1):  # each label's folder is written when its audit is done
+    for number, (label, own) in enumerate(
+        several, 1
+    ):  # each label's folder is written when its audit is done
         folder = _folder_name(label)
         folder = f"{folder}-{number}" if folder.lower() in taken else folder
         taken.add(folder.lower())
         say(quiet, f"label {number} of {len(several)}: {label}")
-        found = run_audit(given, own, tokenizing, out / folder, quiet, pictures, card, f"{named}: {label}")
+        found = run_audit(
+            given, own, tokenizing, out / folder, quiet, pictures, card, f"{named}: {label}"
+        )
         rows.append(LabelAudits.label_row(label, folder, found))
     from tokensieve.report.writer import save
 
@@ -98,7 +113,7 @@ def run_audit(
     from tokensieve.auditing.run import audit
     from tokensieve.cli.cluster import connected
     from tokensieve.files import check_writable, csv_table
-    from tokensieve.text.corpus import read_corpus
+    from tokensieve.read.corpus import read_corpus
 
     start = time.perf_counter()
     tokenizer = tokenizing.build()
@@ -112,7 +127,9 @@ def run_audit(
             corpus = read_corpus(source, settings)
             corpus = replace(corpus, name=name) if name else corpus
             DRAWING.start()  # now that all is imported: it loads Vega for half a second
-            result = audit(corpus, settings, tokenizer, progress, {"reading": time.perf_counter() - start})
+            result = audit(
+                corpus, settings, tokenizer, progress, {"reading": time.perf_counter() - start}
+            )
         else:
             result = audit(source, settings, tokenizer, progress, client=client)
         result.more.update(tokenizing.summary(settings))
@@ -135,10 +152,12 @@ def _folder_name(label: str) -> str:
     return re.sub(r"[^\w.-]+", "-", label, flags=re.ASCII).strip("-.")[:60] or "label"
 
 
-def _several_labels(source: str | list[str], settings: Settings) -> tuple[list[tuple[str, Settings]], dict[str, int]]:
+def _several_labels(
+    source: str | list[str], settings: Settings
+) -> tuple[list[tuple[str, Settings]], dict[str, int]]:
     """(label, settings) of each audit to make, if there are several, and the labels of too few documents."""
-    from tokensieve.text.documents import label_settings
-    from tokensieve.text.formats import KINDS, kind_of
+    from tokensieve.read.documents import label_settings
+    from tokensieve.read.formats import KINDS, kind_of
 
     named = not isinstance(settings.label, str) and len(settings.label or ()) > 1
     kind = kind_of(source if isinstance(source, str) else source[0])
@@ -146,5 +165,7 @@ def _several_labels(source: str | list[str], settings: Settings) -> tuple[list[t
         return [], {}
     several, too_few = label_settings(source, settings)
     if several and (settings.group or settings.drop):
-        raise InputError("--group and --drop need one label column with one value per document; leave them out")
+        raise InputError(
+            "--group and --drop need one label column with one value per document; leave them out"
+        )
     return several, too_few

@@ -15,10 +15,13 @@ from tokensieve import __version__
 from tokensieve.cli.command import say
 from tokensieve.errors import InputError
 from tokensieve.progress import beside
-from tokensieve.text.settings import ReadSettings
+from tokensieve.read.settings import ReadSettings
 
 SECONDS = 10  # that a scheduler, and its first worker, may take to answer
-PAUSED, DEATHS = 120, 5  # seconds that all workers may wait for memory, and how often each may be started anew
+PAUSED, DEATHS = (
+    120,
+    5,
+)  # seconds that all workers may wait for memory, and how often each may be started anew
 
 
 @contextmanager
@@ -32,15 +35,21 @@ def connected(address: str, quiet: bool, settings: ReadSettings) -> Iterator[Any
     except ImportError:
         raise InputError("--cluster needs Dask: pip install 'tokensieve[dask]'") from None
     for name in ("distributed", "distributed.client", "distributed.nanny", "distributed.scheduler"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # they log a traceback where one line will follow
+        logging.getLogger(name).setLevel(
+            logging.CRITICAL
+        )  # they log a traceback where one line will follow
     where: Any = address
     if address == "local":
-        where = LocalCluster(n_workers=polars.thread_pool_size(), threads_per_worker=1, dashboard_address=":0")  # type: ignore[no-untyped-call]
+        where = LocalCluster(
+            n_workers=polars.thread_pool_size(), threads_per_worker=1, dashboard_address=":0"
+        )  # type: ignore[no-untyped-call]
     try:
         client = Client(where, timeout=SECONDS)  # type: ignore[no-untyped-call]
     except (OSError, TypeError, ValueError) as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
-        raise InputError(f"no Dask scheduler answers at {address!r} ({reason}); check --cluster ADDRESS") from None
+        raise InputError(
+            f"no Dask scheduler answers at {address!r} ({reason}); check --cluster ADDRESS"
+        ) from None
     done, starved = threading.Event(), threading.Event()
     try:
         with client:
@@ -51,7 +60,9 @@ def connected(address: str, quiet: bool, settings: ReadSettings) -> Iterator[Any
             yield client
     except (CancelledError, ClosedClientError, CommClosedError, KilledWorker) as problem:
         if not isinstance(problem, KilledWorker) and not starved.is_set():
-            raise InputError(f"lost the scheduler at {address!r}: restart it, then run the command again") from None
+            raise InputError(
+                f"lost the scheduler at {address!r}: restart it, then run the command again"
+            ) from None
         raise InputError(
             "workers kept dying, most likely for lack of memory: give each worker more "
             "(dask worker --memory-limit) or start fewer per machine"
@@ -67,7 +78,9 @@ def _check_workers(client: Any, address: str) -> None:
     try:
         client.wait_for_workers(1, timeout=SECONDS)
     except TimeoutError:
-        raise InputError(f"the scheduler at {address!r} has no workers; start some: dask worker {address}") from None
+        raise InputError(
+            f"the scheduler at {address!r} has no workers; start some: dask worker {address}"
+        ) from None
     for package, own in (("tokensieve", __version__), ("polars", polars.__version__)):
         there = client.run(lambda name: __import__(name).__version__, package, on_error="return")
         for worker, version in there.items():

@@ -26,7 +26,7 @@ from tokensieve.errors import InputError
 from tokensieve.escape import line
 from tokensieve.options import option
 from tokensieve.progress import Progress, silent
-from tokensieve.text.settings import ReadSettings
+from tokensieve.read.settings import ReadSettings
 
 if TYPE_CHECKING:
     from tokensieve.text.tokenizers import Tokenizer
@@ -55,12 +55,25 @@ _registered: dict[str, click.Command] = {}
 class _Option(click.Option):
     """An option made with `tokensieve.options.option`; `None` where the user did not give it."""
 
-    def __init__(self, name: str, annotation: str, default: object, notes: Mapping[str, Any], section: str) -> None:
+    def __init__(
+        self, name: str, annotation: str, default: object, notes: Mapping[str, Any], section: str
+    ) -> None:
         flags = (notes["flag"] or "--" + name.replace("_", "-")).split(",")
         self.section, self.parse, self.two_sided = section, notes["parse"], default is not False
         shown = notes["default_text"]
-        if shown is None and default is not False and default not in (None, (), "") and default == default:
-            shown = flags[0] if default is True else f"{default:,g}" if isinstance(default, float) else str(default)
+        if (
+            shown is None
+            and default is not False
+            and default not in (None, (), "")
+            and default == default
+        ):
+            shown = (
+                flags[0]
+                if default is True
+                else f"{default:,g}"
+                if isinstance(default, float)
+                else str(default)
+            )
         facts = [f"default: {shown}"] if shown else []
         if notes["high"] is not None and notes["high"] < 1e9:
             facts.append(f"at most {notes['high']:,g}")
@@ -76,7 +89,9 @@ class _Option(click.Option):
         elif plain in ("int", "float"):
             # no count or seed is larger than a machine's integer: 10^400 would overflow far from here
             most = 2**63 - 1 if plain == "int" and notes["high"] is None else notes["high"]
-            declared["type"] = (click.IntRange if plain == "int" else click.FloatRange)(notes["low"], most)
+            declared["type"] = (click.IntRange if plain == "int" else click.FloatRange)(
+                notes["low"], most
+            )
             declared["type"].name = "integer" if plain == "int" else "number"
             declared["metavar"] = "N" if plain == "int" else "X"
         elif plain == "Path":
@@ -91,7 +106,9 @@ class _Option(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         names = ", ".join(sorted(self.opts, key=len))
         names += "".join(f" / {name}" for name in self.secondary_opts if self.two_sided)
-        return names + ("" if self.is_flag else f" {self.make_metavar(ctx)}"), f"{self.help}{self.note}"
+        return names + (
+            "" if self.is_flag else f" {self.make_metavar(ctx)}"
+        ), f"{self.help}{self.note}"
 
 
 class _Argument(click.Argument):
@@ -103,9 +120,13 @@ class _Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in sorted(self.get_params(ctx), key=lambda one: not isinstance(one, _Argument)):
+        for parameter in sorted(
+            self.get_params(ctx), key=lambda one: not isinstance(one, _Argument)
+        ):
             if isinstance(parameter, _Argument):
-                sections.setdefault("Arguments", []).append((parameter.make_metavar(ctx), parameter.explained))
+                sections.setdefault("Arguments", []).append(
+                    (parameter.make_metavar(ctx), parameter.explained)
+                )
             elif record := parameter.get_help_record(ctx):
                 sections.setdefault(getattr(parameter, "section", "Output"), []).append(record)
         for title, rows in sections.items():
@@ -129,13 +150,20 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         near = get_close_matches(args[0], self.list_commands(ctx), n=1)
         if near and near[0] != args[0]:
-            raise InputError(f"there is no command {args[0]!r}; did you mean `tokensieve {near[0]}`?")
+            raise InputError(
+                f"there is no command {args[0]!r}; did you mean `tokensieve {near[0]}`?"
+            )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in _SECTIONS.items():
-            sources = {name: Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8") for name in names}
-            said = {name: ast.get_docstring(ast.parse(source)) or "" for name, source in sources.items()}
+            sources = {
+                name: Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+                for name in names
+            }
+            said = {
+                name: ast.get_docstring(ast.parse(source)) or "" for name, source in sources.items()
+            }
             with formatter.section(title):
                 formatter.write_dl([(name, text.partition("\n")[0]) for name, text in said.items()])
 
@@ -150,7 +178,9 @@ app = click.version_option(__version__, message="%(prog)s %(version)s")(
 )
 
 
-def command(without: str = "", **arguments: str) -> Callable[[Callable[..., int | None]], click.Command]:
+def command(
+    without: str = "", **arguments: str
+) -> Callable[[Callable[..., int | None]], click.Command]:
     """Make a function a command; it returns the exit status, or None for 0.
 
     Args:
@@ -176,20 +206,29 @@ def command(without: str = "", **arguments: str) -> Callable[[Callable[..., int 
                 parameters.append(one)
                 defaults[name] = None if required else default
             elif is_dataclass(kind):
-                made = [field for field in _fields(kind) if field.name not in {*own, *without.split()}]
+                made = [
+                    field for field in _fields(kind) if field.name not in {*own, *without.split()}
+                ]
                 groups[name] = (kind, [str(field.name) for field in made])
                 parameters += made
             else:
                 defaults[name] = default.default
-                parameters.append(_Option(name, annotation, default.default, default.metadata["option"], "Output"))
+                parameters.append(
+                    _Option(name, annotation, default.default, default.metadata["option"], "Output")
+                )
 
         def call(**given: Any) -> int | None:
-            given = {name: value for name, value in given.items() if value is not None and value != ()}
+            given = {
+                name: value for name, value in given.items() if value is not None and value != ()
+            }
             for group, (kind, names) in groups.items():
                 given[group] = kind(**{name: given.pop(name) for name in names if name in given})
             return function(**(defaults | given))
 
-        name, about = function.__name__.removeprefix("_"), inspect.getdoc(inspect.getmodule(function))
+        name, about = (
+            function.__name__.removeprefix("_"),
+            inspect.getdoc(inspect.getmodule(function)),
+        )
         _registered[name] = _Command(name, callback=call, params=parameters, help=about)
         return _registered[name]
 
@@ -201,7 +240,11 @@ def _fields(kind: Any) -> Iterator[_Option]:
     for field in fields(kind):
         notes = field.metadata.get("option")
         if notes is not None and notes["flag"] != "":
-            home = next(owner for owner in reversed(kind.__mro__) if field.name in inspect.get_annotations(owner))
+            home = next(
+                owner
+                for owner in reversed(kind.__mro__)
+                if field.name in inspect.get_annotations(owner)
+            )
             title = (inspect.getdoc(home) or "Options").partition("\n")[0].rstrip(".")
             yield _Option(field.name, str(field.type), field.default, notes, title)
 
@@ -215,12 +258,18 @@ def run(arguments: list[str]) -> int:
         return end.exit_code
     except click.ClickException as error:
         message, context_of = error.format_message().rstrip("."), getattr(error, "ctx", None)
-        if isinstance(error, click.NoSuchOption) and error.possibilities:  # Click sorts them by name
-            message = f"{error.message.rstrip('.')} (did you mean {' or '.join(error.possibilities)}?)"
+        if (
+            isinstance(error, click.NoSuchOption) and error.possibilities
+        ):  # Click sorts them by name
+            message = (
+                f"{error.message.rstrip('.')} (did you mean {' or '.join(error.possibilities)}?)"
+            )
         name = context_of.info_name if context_of is not None else ""
         if "extra argument" in message and name in _SURPLUS:
             raise InputError(f"{message}: {_SURPLUS[name]}") from None
-        raise InputError(f"{message}; see {getattr(context_of, 'command_path', 'tokensieve')} --help") from None
+        raise InputError(
+            f"{message}; see {getattr(context_of, 'command_path', 'tokensieve')} --help"
+        ) from None
 
 
 def out_option(default: str) -> Any:
@@ -246,7 +295,11 @@ def progress_bar(quiet: bool, lines: bool = False) -> Iterator[Progress]:
                 print(stage, file=sys.stderr)
             elif now - last >= 30:
                 last = now
-                left = f", about {(now - start) * (1 - share) / share / 60:.0f} min left" if share > 0.02 else ""
+                left = (
+                    f", about {(now - start) * (1 - share) / share / 60:.0f} min left"
+                    if share > 0.02
+                    else ""
+                )
                 print(f"{stage}: {share:.0%} done after {now - start:.0f} s{left}", file=sys.stderr)
 
         yield line if lines and not quiet else silent
@@ -254,7 +307,12 @@ def progress_bar(quiet: bool, lines: bool = False) -> Iterator[Progress]:
     from rich import progress as bars
     from rich.console import Console
 
-    columns = [bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TimeElapsedColumn()]
+    columns = [
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TimeElapsedColumn(),
+    ]
     columns += [bars.TextColumn("left"), bars.TimeRemainingColumn()] if lines else []
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
@@ -263,7 +321,9 @@ def progress_bar(quiet: bool, lines: bool = False) -> Iterator[Progress]:
             if is_estimate(stage, share):
                 bar.console.print(stage)
             # of a task that is done the clock would stand still, and the next stage would not start it again
-            bar.update(task, description=stage, total=1.0 if share else None, completed=min(share, 0.999))
+            bar.update(
+                task, description=stage, total=1.0 if share else None, completed=min(share, 0.999)
+            )
 
         yield show
 
@@ -278,11 +338,17 @@ def say(quiet: bool, message: str) -> None:
 class TokenOptions:
     """Tokens."""
 
-    tokenizer: str | None = option(None, "Split texts by this Hugging Face tokenizer.json.", metavar="FILE")
+    tokenizer: str | None = option(
+        None, "Split texts by this Hugging Face tokenizer.json.", metavar="FILE"
+    )
     keep_case: bool = option(False, "Distinguish upper and lower case.")
-    pattern: str | None = option(None, "Regular expression (Rust syntax) that matches one token.", metavar="REGEX")
+    pattern: str | None = option(
+        None, "Regular expression (Rust syntax) that matches one token.", metavar="REGEX"
+    )
     stop_words: Path | None = option(None, "File of words to ignore, one per line.")
-    html: Literal["skip", "strip", "keep"] = option("skip", "Skip tags and entities, strip them, or keep them.")
+    html: Literal["skip", "strip", "keep"] = option(
+        "skip", "Skip tags and entities, strip them, or keep them."
+    )
 
     def build(self) -> Tokenizer:
         """The tokenizer for the options; an `InputError` if they contradict each other or a file or pattern cannot be used."""
@@ -292,22 +358,35 @@ class TokenOptions:
             for name in ("keep_case", "pattern", "stop_words", "html"):
                 if getattr(self, name) != getattr(TokenOptions(), name):
                     flag = "--" + name.replace("_", "-")
-                    raise InputError(f"{flag} cannot be combined with --tokenizer; leave one of them out")
+                    raise InputError(
+                        f"{flag} cannot be combined with --tokenizer; leave one of them out"
+                    )
             return PieceTokenizer(self.tokenizer)
-        ignored = () if self.stop_words is None else WordTokenizer.read_stop_words(self.stop_words, not self.keep_case)
+        ignored = (
+            ()
+            if self.stop_words is None
+            else WordTokenizer.read_stop_words(self.stop_words, not self.keep_case)
+        )
         return WordTokenizer(
-            lowercase=not self.keep_case, pattern=self.pattern or WORD, html=self.html, stop_words=ignored
+            lowercase=not self.keep_case,
+            pattern=self.pattern or WORD,
+            html=self.html,
+            stop_words=ignored,
         )
 
     def summary(self, settings: ReadSettings) -> dict[str, object]:
         """The options that decide which documents are read and what a token is, for summary.json, as they are written."""
-        names = [[one] if isinstance(one, str) else list(one or []) for one in (settings.text, settings.label)]
+        names = [
+            [one] if isinstance(one, str) else list(one or [])
+            for one in (settings.text, settings.label)
+        ]
         text, label = (given[0] if len(given) == 1 else given or None for given in names)
         given = {name: getattr(settings, name) for name in ("test", "split", "by", "environments")}
         return given | {
             "text": text,
             "label": label,
-            "group": [f"{new}={','.join(old)}" for new, old in (settings.group or {}).items()] or None,
+            "group": [f"{new}={','.join(old)}" for new, old in (settings.group or {}).items()]
+            or None,
             "drop": list(settings.drop) or None,
             "weight": settings.sample_weight,
             "pairs": ",".join(settings.columns_of_pairs) or None,
@@ -326,14 +405,18 @@ def pair_columns(given: str | None, model: Path | None) -> tuple[str, str] | Non
     if given is not None:
         names = [name.strip() for name in given.split(",")]
         if len(names) != 2 or not all(names) or names[0] == names[1]:
-            raise InputError(f"--pairs {given!r} must name two columns, such as --pairs chosen,rejected")
+            raise InputError(
+                f"--pairs {given!r} must name two columns, such as --pairs chosen,rejected"
+            )
         return names[0], names[1]
     if model is None:
         return None
     try:
         first, second = map(str, parsed(read_regular(model / "summary.json"))["pairs"]["columns"])
     except (OSError, ValueError, LookupError, TypeError):
-        raise InputError("this is a preference model; name two columns with --pairs FIRST,SECOND") from None
+        raise InputError(
+            "this is a preference model; name two columns with --pairs FIRST,SECOND"
+        ) from None
     return first, second
 
 
@@ -345,5 +428,8 @@ def checked_source(given: list[str], settings: ReadSettings, quiet: bool) -> str
     with suppress(OSError, ValueError):  # reading will say what is wrong with the path
         size = path.stat().st_size if path.is_file() else 0
     if not settings.stream and size > LARGE:
-        say(quiet, f"{path.name} is {size / 1e9:.1f} GB; --stream keeps it out of memory, with the same result")
+        say(
+            quiet,
+            f"{path.name} is {size / 1e9:.1f} GB; --stream keeps it out of memory, with the same result",
+        )
     return given[0]

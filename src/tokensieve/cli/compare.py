@@ -9,7 +9,9 @@ from tokensieve.cli.command import QUIET, command, out_option
 from tokensieve.escape import printable
 
 
-@command(before="Folder of an audit.", after="Folder of a later audit, such as one of cleaned data.")
+@command(
+    before="Folder of an audit.", after="Folder of a later audit, such as one of cleaned data."
+)
 def _compare(
     before: Path,
     after: Path,

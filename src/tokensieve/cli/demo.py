@@ -25,7 +25,10 @@ def _demo(
     from tokensieve.report.terminal import show
 
     reviews, settings = demo_reviews(seed=seed), Settings(seed=seed, ngrams=ngrams)
-    source = reviews.texts.to_list(), ["negative" if label == 0 else "positive" for label in reviews.labels]
+    source = (
+        reviews.texts.to_list(),
+        ["negative" if label == 0 else "positive" for label in reviews.labels],
+    )
     result = run_audit(source, settings, TokenOptions(), out, quiet, name="2,000 generated reviews")
     if not quiet:
         show(result.report())

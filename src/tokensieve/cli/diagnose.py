@@ -30,7 +30,11 @@ def _diagnose(
     source: str,
     settings: DiagnoseSettings,
     map_: list[str] | None = option(
-        None, "Match a class to an output (repeatable).", flag="--map", metavar="CLASS=OUTPUT", parse=list
+        None,
+        "Match a class to an output (repeatable).",
+        flag="--map",
+        metavar="CLASS=OUTPUT",
+        parse=list,
     ),
     device: str = option("cpu", "auto, cpu, cuda or cuda:1.", metavar="DEVICE"),
     trust_remote_code: bool = option(False, "Run Python code that comes with the model."),
@@ -51,24 +55,30 @@ def _diagnose(
     from tokensieve.diagnose.run import diagnose_corpus
     from tokensieve.diagnose.subjects.loading import load
     from tokensieve.files import check_writable
+    from tokensieve.read.corpus import read_corpus
+    from tokensieve.read.pairs import read_pairs
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
-    from tokensieve.text.corpus import read_corpus
-    from tokensieve.text.pairs import read_pairs
 
     if resume and (resume.is_dir() or not resume.parent.is_dir()):
-        raise InputError(f"cannot save progress in {str(resume)!r}: name a file in an existing folder")
+        raise InputError(
+            f"cannot save progress in {str(resume)!r}: name a file in an existing folder"
+        )
     mapping, limits = dict[str, str](), Diagnosis.limits_from(fail_on or [])
     for item in map_ or []:
         name, equals, output = item.rpartition("=")
         if not (name and equals and output):
-            raise InputError(f"--map {item!r} is not of the form CLASS=OUTPUT (for example negative=LABEL_0)")
+            raise InputError(
+                f"--map {item!r} is not of the form CLASS=OUTPUT (for example negative=LABEL_0)"
+            )
         mapping[name] = output
     names = _models(list(model))
     if len(names) > 1 and resume:
         raise InputError("--resume works with one model: name one, or leave out --resume")
     words, template = settings.label_words, settings.template
-    loaders = {name: partial(load, name, trust_remote_code, device, words, template) for name in names}
+    loaders = {
+        name: partial(load, name, trust_remote_code, device, words, template) for name in names
+    }
     reading, prompted = _reading(settings)
     start = time.perf_counter()
     check_writable(out)
@@ -80,7 +90,9 @@ def _diagnose(
         progress("reading", 0.0)
         corpus = (read_pairs if settings.pairs else read_corpus)(source, reading)
         if loaded is None:
-            result = compare(loaders, corpus, settings, mapping=mapping, prompted=prompted, progress=progress)
+            result = compare(
+                loaders, corpus, settings, mapping=mapping, prompted=prompted, progress=progress
+            )
             judged = result.diagnoses[-1]
         else:
             seconds = {"loading": loading, "reading": time.perf_counter() - start - loading}
@@ -125,7 +137,11 @@ def _models(given: list[str]) -> list[str]:
     paths = [Path(one) for one in given]
     if len(given) > 1:
         saved = checkpoints(paths[0].parent)
-        return [str(path) for path in saved] if len(saved) == len(given) and set(saved) == set(paths) else given
+        return (
+            [str(path) for path in saved]
+            if len(saved) == len(given) and set(saved) == set(paths)
+            else given
+        )
     if (paths[0] / "config.json").exists():
         return given
     saved = checkpoints(paths[0])

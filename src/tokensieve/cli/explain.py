@@ -18,15 +18,18 @@ def _explain(
     text: str,
     against: str | None = option(None, "The other answer, for a preference model.", metavar="TEXT"),
     label: str | None = option(
-        None, "Class to explain.", metavar="CLASS", default_text="the second of two classes, else the prediction"
+        None,
+        "Class to explain.",
+        metavar="CLASS",
+        default_text="the second of two classes, else the prediction",
     ),
     as_json: bool = option(False, "Print JSON instead of a table.", flag="--json"),
 ) -> None:
     """Explain the prediction for one text, or why one answer is preferred to another."""
     from tokensieve.model.explanation import Explanation, PairExplanation, compare
     from tokensieve.model.storage import read_model
+    from tokensieve.read.plain import LONGEST
     from tokensieve.report.terminal import show_explanation
-    from tokensieve.text.plain import LONGEST
 
     classifier = read_model(model)
     if text == "-":
@@ -40,11 +43,20 @@ def _explain(
     else:
         names = [str(c) for c in classifier.classes]
         if label is not None and label not in names:
-            same = next((f"; did you mean {name!r}?" for name in names if name.lower() == label.strip().lower()), "")
+            same = next(
+                (
+                    f"; did you mean {name!r}?"
+                    for name in names
+                    if name.lower() == label.strip().lower()
+                ),
+                "",
+            )
             raise InputError(f"the model has no class {label!r}; it has {', '.join(names)}{same}")
         wanted = None if label is None else classifier.classes[names.index(label)]
         found = Explanation.of(classifier, *classifier.count([text]), wanted)[0]
     if as_json:
-        print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # escaped, it means the same in JSON
+        print(
+            printable(json.dumps(found.to_dict(), ensure_ascii=False))
+        )  # escaped, it means the same in JSON
     else:
         show_explanation(classifier, [text, *([against] if against is not None else [])], found)

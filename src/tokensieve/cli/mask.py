@@ -14,16 +14,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tokensieve.cli.command import IGNORED, QUIET, SOURCES, TokenOptions, command, out_option, pair_columns, say
+from tokensieve.cli.command import (
+    IGNORED,
+    QUIET,
+    SOURCES,
+    TokenOptions,
+    command,
+    out_option,
+    pair_columns,
+    say,
+)
 from tokensieve.errors import InputError
 from tokensieve.options import option
-from tokensieve.text.settings import SourceSettings
+from tokensieve.read.settings import SourceSettings
 from tokensieve.wording import count
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from tokensieve.text.table import SourceTable
+    from tokensieve.read.table import SourceTable
 
 Row = dict[str, Any]
 
@@ -33,12 +42,18 @@ def _mask(
     source: list[str],
     reading: SourceSettings,
     tokenizing: TokenOptions,
-    token: list[str] | None = option(None, "Token to remove (repeatable).", metavar="TOKEN", parse=list),
+    token: list[str] | None = option(
+        None, "Token to remove (repeatable).", metavar="TOKEN", parse=list
+    ),
     audit: Path | None = option(
-        None, "Folder of an audit: remove the tokens that exceeded --fail-on, or else its shortcuts.", metavar="FOLDER"
+        None,
+        "Folder of an audit: remove the tokens that exceeded --fail-on, or else its shortcuts.",
+        metavar="FOLDER",
     ),
     decisions: Path | None = option(None, "Decisions exported from the audit's page."),
-    part: Literal["train", "test"] | None = option(None, "Whether SOURCE was the audit's training or test file."),
+    part: Literal["train", "test"] | None = option(
+        None, "Whether SOURCE was the audit's training or test file."
+    ),
     pairs: str | None = option(
         None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED"
     ),
@@ -49,7 +64,7 @@ def _mask(
     from tokensieve.auditing.masking import mask_fields, read_decisions
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
-    from tokensieve.text.sources import open_source
+    from tokensieve.read.sources import open_source
     from tokensieve.text.tokenizers import FieldTokenizer
 
     folder, name, review = _target(out, source[0])
@@ -68,14 +83,25 @@ def _mask(
     if isinstance(tokenizer, FieldTokenizer):
         tokens = [*tokens, *(one for one in named if tokenizer.is_value(one))]
         fields = [name for name in tokenizer.fields if name not in dict(tokenizer.columns)]
-    opened, given = open_source(list(source) if len(source) > 1 else source[0], reading), " ".join(source)
-    if (folder / name).exists() and any((folder / name).samefile(one) for one in source if Path(one).exists()):
-        raise InputError(f"--out {str(out)!r} is the source itself and would overwrite it; name another file")
+    opened, given = (
+        open_source(list(source) if len(source) > 1 else source[0], reading),
+        " ".join(source),
+    )
+    if (folder / name).exists() and any(
+        (folder / name).samefile(one) for one in source if Path(one).exists()
+    ):
+        raise InputError(
+            f"--out {str(out)!r} is the source itself and would overwrite it; name another file"
+        )
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
     wanted = list(sides or text or fields or likely)
     there = wanted and (text or sides or set(wanted) <= set(opened.train.columns))
-    columns = list(dict.fromkeys(opened.train.text_columns(one)[0] for one in (wanted if there else [None])))
-    parts = {"": opened.train} if opened.test is None else {"train": opened.train, "test": opened.test}
+    columns = list(
+        dict.fromkeys(opened.train.text_columns(one)[0] for one in (wanted if there else [None]))
+    )
+    parts = (
+        {"": opened.train} if opened.test is None else {"train": opened.train, "test": opened.test}
+    )
     rows, wrong = _rows(given, parts, mislabelled, part)
     changed, gone, said = 0, list[str](), list[str]()
     if tokens or not wrong:
@@ -83,7 +109,13 @@ def _mask(
         texts = {column: _texts(given, places[column], column) for column in columns}
         masked, _, found, said = mask_fields(texts, tokens, tokenizer, alike=bool(sides))
         gone = [one for one, like in found.items() if one == like != ""]
-        said += _absent({one: like for one, like in found.items() if one not in gone and (one in asked or not gone)})
+        said += _absent(
+            {
+                one: like
+                for one, like in found.items()
+                if one not in gone and (one in asked or not gone)
+            }
+        )
         if not gone and not wrong:
             none = "no tokens to mask; name one with --token, or pass an audit that found some with --audit"
             raise InputError("; ".join(said) or none)
@@ -100,14 +132,22 @@ def _mask(
     ours = re.escape(review)  # what an earlier run may have left
     if folder == out:
         ours = r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)"
-        summary = {"documents": len(kept), "changed": changed, "left_out": len(removed), "tokens": gone}
+        summary = {
+            "documents": len(kept),
+            "changed": changed,
+            "left_out": len(removed),
+            "tokens": gone,
+        }
         files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
     if removed:
         files[review] = _written(removed, review, given)
     write_all(folder, files, ours=ours)
     left = f", {count(len(removed), 'mislabelled row')} left out" if removed else ""
     cut = f", {count(len(gone), 'token')} removed" if gone else ""
-    for line in (*said, f"{changed:,} of {len(rows):,} documents changed{cut}{left}: {folder / name}"):
+    for line in (
+        *said,
+        f"{changed:,} of {len(rows):,} documents changed{cut}{left}: {folder / name}",
+    ):
         say(quiet, line)
 
 
@@ -116,8 +156,16 @@ def _absent(tokens: Mapping[str, str]) -> list[str]:
     from tokensieve.auditing.findings import quoted
 
     likely = shlex.join(part for like in tokens.values() if like for part in ("--token", like))
-    meant = f"did you mean `{likely}`?" if likely else "check the spelling, the file and the column (--text)"
-    return [f"{quoted(list(tokens))} occur{'s' * (len(tokens) == 1)} in no text; {meant}"] if tokens else []
+    meant = (
+        f"did you mean `{likely}`?"
+        if likely
+        else "check the spelling, the file and the column (--text)"
+    )
+    return (
+        [f"{quoted(list(tokens))} occur{'s' * (len(tokens) == 1)} in no text; {meant}"]
+        if tokens
+        else []
+    )
 
 
 def _target(out: Path, source: str) -> tuple[Path, str, str]:
@@ -126,8 +174,10 @@ def _target(out: Path, source: str) -> tuple[Path, str, str]:
     if out.suffix.lower() in suffixes and not out.is_dir():
         return out.parent, out.name, f"{out.stem}-wrong-label{out.suffix}"
     if re.fullmatch(r"\.[A-Za-z]{2,7}", out.suffix) and not out.is_dir():
-        raise InputError(f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet, or name a folder")
-    from tokensieve.text.formats import kind_of
+        raise InputError(
+            f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet, or name a folder"
+        )
+    from tokensieve.read.formats import kind_of
 
     suffix = {".ndjson": ".jsonl", ".json": ".jsonl"}.get(kind := kind_of(source), kind)
     suffix = suffix if suffix in suffixes else ".csv"
@@ -147,12 +197,20 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str], list[str
         column = str(found["settings"]["columns"][0])
         if not over:
             place = "findings.json"
-            shortcuts = [one for one in parsed(read_regular(folder / place))["findings"] if one["kind"] == "shortcut"]
+            shortcuts = [
+                one
+                for one in parsed(read_regular(folder / place))["findings"]
+                if one["kind"] == "shortcut"
+            ]
             over = [str(token) for one in shortcuts for token in one.get("mask", one["tokens"])]
             named = [str(token) for one in shortcuts for token in one["tokens"]]
             over += [token for token in named if Formatting.includes(token)]
     except (OSError, ValueError, LookupError, TypeError) as problem:
-        said = f"its {place} lacks {problem}" if isinstance(problem, LookupError | TypeError) else str(problem)
+        said = (
+            f"its {place} lacks {problem}"
+            if isinstance(problem, LookupError | TypeError)
+            else str(problem)
+        )
         said = f"no {place}" if isinstance(problem, FileNotFoundError) else said
         raise InputError(f"--audit {str(folder)!r} is not an audit folder: {said}") from None
     if not over and not named and must:
@@ -163,7 +221,10 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str], list[str
 
 
 def _rows(
-    source: str, parts: Mapping[str, SourceTable], wrong: Mapping[str, frozenset[int]], part: str | None
+    source: str,
+    parts: Mapping[str, SourceTable],
+    wrong: Mapping[str, frozenset[int]],
+    part: str | None,
 ) -> tuple[list[Row], set[int]]:
     """All rows, and the indices of those with a wrong label; a source with a single part is `part`, or contains both."""
     rows, places = list[Row](), set[int]()
@@ -184,14 +245,19 @@ def _rows(
 def _places(rows: list[Row], column: str, role: str | None) -> list[tuple[int, Row, str]]:
     """Where the texts of a column are, as the index of a row, a dictionary and a key of it: the row itself, what is nested in it
     (`data.body`), or each of its chat messages, or those of a role."""
-    from tokensieve.text.table import SourceTable
+    from tokensieve.read.table import SourceTable
 
     found = []
     for i, inside in enumerate(rows):
         key = column
         while key not in inside:
             first = next(
-                (key[:at] for at in range(len(key), 0, -1) if key[at : at + 1] == "." and key[:at] in inside), ""
+                (
+                    key[:at]
+                    for at in range(len(key), 0, -1)
+                    if key[at : at + 1] == "." and key[:at] in inside
+                ),
+                "",
             )
             if not isinstance(inside.get(first), dict):
                 break
@@ -199,7 +265,11 @@ def _places(rows: list[Row], column: str, role: str | None) -> list[tuple[int, R
         value = inside.get(key)
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
             name = next((name for name in ("content", "value", "text") if name in value[0]), key)
-            found += [(i, one, name) for one in value if SourceTable.chat_text([one], role) is not None and name in one]
+            found += [
+                (i, one, name)
+                for one in value
+                if SourceTable.chat_text([one], role) is not None and name in one
+            ]
         elif key in inside:
             found.append((i, inside, key))
     return found
@@ -207,7 +277,7 @@ def _places(rows: list[Row], column: str, role: str | None) -> list[tuple[int, R
 
 def _texts(source: str, places: list[tuple[int, Row, str]], column: str) -> pl.Series:
     """The texts of a column, null where a row has none."""
-    from tokensieve.text.values import text_series
+    from tokensieve.read.values import text_series
 
     for i, inside, key in places:
         if not (inside[key] is None or isinstance(inside[key], str)):
@@ -227,11 +297,16 @@ def _written(rows: list[Row], name: str, source: str) -> bytes:
         schema = pl.read_parquet_schema(source) if known else None
         binary = io.BytesIO()
         try:
-            flat = [{key: json.dumps(x, default=str) if _deep(x) else x for key, x in row.items()} for row in rows]
+            flat = [
+                {key: json.dumps(x, default=str) if _deep(x) else x for key, x in row.items()}
+                for row in rows
+            ]
             pl.DataFrame(flat, schema=schema, infer_schema_length=None).write_parquet(binary)
         except (pl.exceptions.PolarsError, TypeError, OverflowError, ValueError) as problem:
             reason = str(problem).splitlines()[0][:100]
-            raise InputError(f"{source} cannot be written as Parquet: {reason}; use .jsonl") from None
+            raise InputError(
+                f"{source} cannot be written as Parquet: {reason}; use .jsonl"
+            ) from None
         return binary.getvalue()
     out = io.StringIO(newline="")
     if suffix == ".jsonl":
@@ -247,4 +322,6 @@ def _written(rows: list[Row], name: str, source: str) -> bytes:
 def _deep(value: object, limit: int = 30) -> bool:
     """Whether a value is nested so deeply that Parquet would take minutes; it is then written as JSON text."""
     inside = list(value.values()) if isinstance(value, dict) else value
-    return isinstance(inside, list) and (limit == 0 or any(_deep(inner, limit - 1) for inner in inside))
+    return isinstance(inside, list) and (
+        limit == 0 or any(_deep(inner, limit - 1) for inner in inside)
+    )

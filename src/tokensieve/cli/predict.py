@@ -11,7 +11,7 @@ from tokensieve.cli.command import IGNORED, QUIET, command, pair_columns, say
 from tokensieve.errors import InputError
 from tokensieve.escape import printable, shown
 from tokensieve.options import option
-from tokensieve.text.settings import SourceSettings
+from tokensieve.read.settings import SourceSettings
 from tokensieve.wording import count, percent
 
 if TYPE_CHECKING:
@@ -30,14 +30,25 @@ def _predict(
     model: Path,
     source: str,
     reading: SourceSettings,
-    pairs: str | None = option(None, "Columns of two answers, for a preference model.", metavar="FIRST,SECOND"),
+    pairs: str | None = option(
+        None, "Columns of two answers, for a preference model.", metavar="FIRST,SECOND"
+    ),
     label: str | None = option(
-        None, "Column of the true labels, to score.", metavar="COLUMN", default_text="same as in training"
+        None,
+        "Column of the true labels, to score.",
+        metavar="COLUMN",
+        default_text="same as in training",
     ),
     keep: list[str] | None = option(
-        None, "Column to copy to the output (repeatable).", metavar="COLUMN", default_text="id, if present", parse=list
+        None,
+        "Column to copy to the output (repeatable).",
+        metavar="COLUMN",
+        default_text="id, if present",
+        parse=list,
     ),
-    out: Path | None = option(None, "Folder for the results.", metavar="FOLDER", default_text="standard output"),
+    out: Path | None = option(
+        None, "Folder for the results.", metavar="FOLDER", default_text="standard output"
+    ),
     quiet: bool = QUIET,
 ) -> None:
     """Classify one source, or say which of two answers is preferred."""
@@ -45,11 +56,11 @@ def _predict(
 
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import read_model
+    from tokensieve.read.documents import read_rows
+    from tokensieve.read.sources import open_source
+    from tokensieve.read.table import TEXT_NAMES
+    from tokensieve.read.values import listed
     from tokensieve.report.terminal import show_score
-    from tokensieve.text.documents import read_rows
-    from tokensieve.text.sources import open_source
-    from tokensieve.text.table import TEXT_NAMES
-    from tokensieve.text.values import listed
 
     if out:
         check_writable(out)
@@ -57,7 +68,9 @@ def _predict(
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
     sides = pair_columns(pairs, model) if classifier.pairs and not text else None
     if pairs and not sides:
-        raise InputError("--pairs is for preference models; for this one name the text column with --text")
+        raise InputError(
+            "--pairs is for preference models; for this one name the text column with --text"
+        )
     fields, known, final = _training(model, classifier)
     likely = [*(sides or text or fields), *(keep or []), label or "", *TEXT_NAMES]
     table = open_source(source, reading, labelled=False, columns=likely).held_out
@@ -66,11 +79,17 @@ def _predict(
     text = text or [name for name in own if table.top_level_column(name) in table.columns]
     if len(own) > 1 and (lacking := [name for name in own if name not in text]):
         said = f"{listed(lacking)} {'are' if lacking[1:] else 'is'} missing, or not in --text"
-        raise InputError(f"{table.name}: {said}; the model reads the columns {listed(own)}, by these names")
+        raise InputError(
+            f"{table.name}: {said}; the model reads the columns {listed(own)}, by these names"
+        )
     given = label is not None
     if not given and known in table.columns and known not in text:
         label = known
-    wanted = [name for name in table.columns if name.lower() in ("id", "_id", "uid", "uuid")] if keep is None else keep
+    wanted = (
+        [name for name in table.columns if name.lower() in ("id", "_id", "uid", "uuid")]
+        if keep is None
+        else keep
+    )
     kept = [name for name in dict.fromkeys(wanted) if sides or name != label]
     found, lines = None, list[str]()
     if sides:
@@ -92,13 +111,21 @@ def _predict(
         summary["score"] = found and found.to_dict()
     for name in kept:
         if name == "row" or name in frame.columns:
-            raise InputError(f"--keep {name!r}: the results have a column of this name; rename it in the source")
+            raise InputError(
+                f"--keep {name!r}: the results have a column of this name; rename it in the source"
+            )
     copied = rows.select("row", *(pl.col("kept").struct.field(name) for name in kept))
     content = csv_table(pl.concat([copied, frame], how="horizontal"))
     if out is None:
         sys.stdout.buffer.write(printable(content.decode()).encode())
     else:
-        write_all(out, {"predictions.csv": content, "summary.json": json.dumps(summary, ensure_ascii=False, indent=1)})
+        write_all(
+            out,
+            {
+                "predictions.csv": content,
+                "summary.json": json.dumps(summary, ensure_ascii=False, indent=1),
+            },
+        )
         say(quiet, f"{count(len(frame), 'prediction')} in {out / 'predictions.csv'}")
     if found and not quiet:
         show_score(found, brief=out is None)
@@ -106,17 +133,23 @@ def _predict(
         say(quiet, line)
 
 
-def _unknown(model: Model, frame: pl.DataFrame, texts: list[pl.Series], most: int = 1000) -> list[str]:
+def _unknown(
+    model: Model, frame: pl.DataFrame, texts: list[pl.Series], most: int = 1000
+) -> list[str]:
     """A line that says so if the model does not know most words of the (first) texts."""
     assert model.vocabulary is not None
-    words = sum(int(model.vocabulary.tokenizer.split(side.head(most)).list.len().sum()) for side in texts)
+    words = sum(
+        int(model.vocabulary.tokenizer.split(side.head(most)).list.len().sum()) for side in texts
+    )
     unknown = int(frame["unknown_words"].head(most).sum())
     rows = f" of the first {most:,} rows" if len(frame) > most else " of these texts"
     said = f"most words{rows} are unknown to the model ({unknown:,} of {words:,}), so its predictions mean little; check that "
     return [f"{said}the texts are like those it was trained on"] * (2 * unknown > words)
 
 
-def _preferred(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str], dict[str, object]]:
+def _preferred(
+    frame: pl.DataFrame, columns: tuple[str, str]
+) -> tuple[list[str], dict[str, object]]:
     """How often the first answer is the preferred one (`Model.answer_pairs`), in words and as JSON values."""
     import numpy as np
 
@@ -133,7 +166,11 @@ def _preferred(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str]
             f"{shown(columns[0], 40)} is predicted to win {rate} of {count(len(known), 'pair')}; log loss {loss:.4f}. If that "
             "column contains the preferred answers, the percentage is the accuracy"
         )
-    return lines, {"first_preferred": share.to_dict(), "log_loss": loss, "without_two_answers": left}
+    return lines, {
+        "first_preferred": share.to_dict(),
+        "log_loss": loss,
+        "without_two_answers": left,
+    }
 
 
 def _classified(
@@ -156,7 +193,9 @@ def _classified(
     if found is not None:
         frame = frame.insert_column(0, rows["label"].alias("label"))
     p = probabilities(f)
-    return frame.with_columns(pl.Series(f"P({name})", p[:, k]) for k, name in enumerate(names)), found
+    return frame.with_columns(
+        pl.Series(f"P({name})", p[:, k]) for k, name in enumerate(names)
+    ), found
 
 
 def _training(folder: Path, model: Model) -> tuple[list[str], str, dict[str, str | None]]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from tokensieve.cli.command import QUIET, command, out_option, progress_bar, say
 from tokensieve.options import option
-from tokensieve.reproduce.experiment import Experiment, ReproduceSettings
+from tokensieve.theory.experiments.experiment import Experiment, ReproduceSettings
 
 if TYPE_CHECKING:
-    from tokensieve.reproduce.result import SeedRun
+    from tokensieve.theory.experiments.result import SeedRun
 
 
 @command(experiments="Experiments to run; all by default (see --list).")
@@ -29,8 +29,8 @@ def _reproduce(
     from tokensieve.report.markdown import markdown
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
-    from tokensieve.reproduce.result import Reproduction
-    from tokensieve.reproduce.run import reproduce
+    from tokensieve.theory.experiments.result import Reproduction
+    from tokensieve.theory.experiments.run import reproduce
 
     chosen = Experiment.select(experiments, settings.readings)
     if listing:
@@ -39,7 +39,9 @@ def _reproduce(
     check_writable(out)
 
     def done(id: str, reading: str, found: SeedRun, taken_over: bool) -> None:
-        met = found.problem or ("every criterion met" if found.passed else "not every criterion met")
+        met = found.problem or (
+            "every criterion met" if found.passed else "not every criterion met"
+        )
         how = "from an earlier run" if taken_over else f"{found.seconds:.0f} s"
         under = "" if reading == "default" else f", interpretation {reading}"
         say(quiet, f"{id}{under}, seed {found.seed}: {met} ({how})")

@@ -8,7 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tokensieve.cli.command import QUIET, SOURCES, TokenOptions, checked_source, command, out_option, progress_bar, say
+from tokensieve.cli.command import (
+    QUIET,
+    SOURCES,
+    TokenOptions,
+    checked_source,
+    command,
+    out_option,
+    progress_bar,
+    say,
+)
 from tokensieve.model.settings import TrainSettings
 from tokensieve.options import option
 from tokensieve.progress import Clock
@@ -19,9 +28,13 @@ def _train(
     source: list[str],
     settings: TrainSettings,
     tokenizing: TokenOptions,
-    formatting: bool | None = option(None, "Treat formatting and length as tokens.", default_text="for --pairs only"),
+    formatting: bool | None = option(
+        None, "Treat formatting and length as tokens.", default_text="for --pairs only"
+    ),
     cluster: str | None = option(
-        None, "Train on the Dask cluster at tcp://HOST:PORT, or on all cores of this machine: local.", metavar="ADDRESS"
+        None,
+        "Train on the Dask cluster at tcp://HOST:PORT, or on all cores of this machine: local.",
+        metavar="ADDRESS",
     ),
     table: bool = option(False, "Write tokens.csv, the token table of an audit.", flag="--tokens"),
     out: Path = out_option("tokensieve-model"),
@@ -34,10 +47,12 @@ def _train(
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.attention import attention_sums
     from tokensieve.model.storage import model_files
+    from tokensieve.read.corpus import read_corpus
     from tokensieve.task.tasks import train_corpus
-    from tokensieve.text.corpus import read_corpus
 
-    settings = replace(settings, formatting=bool(settings.pairs) if formatting is None else formatting)
+    settings = replace(
+        settings, formatting=bool(settings.pairs) if formatting is None else formatting
+    )
     given = checked_source(source, settings, quiet)
     tokenizer, clock = tokenizing.build(), Clock()
     check_writable(out, model=True)
@@ -47,7 +62,9 @@ def _train(
     ):
         progress("reading", 0.0)
         if client is not None:
-            from tokensieve.task.cluster import learn_on  # scikit-learn takes over a second to import
+            from tokensieve.task.cluster import (
+                learn_on,  # scikit-learn takes over a second to import
+            )
 
             found = learn_on(client, given, settings, tokenizer, progress)
             importance, model, attended = found.importance, found.model.trained_, found.attention

@@ -12,7 +12,7 @@ from pathlib import Path
 from tokensieve.cli.command import QUIET, command, out_option, progress_bar
 from tokensieve.errors import InputError
 from tokensieve.escape import printable
-from tokensieve.text.settings import ReadSettings, SourceSettings
+from tokensieve.read.settings import ReadSettings, SourceSettings
 from tokensieve.theory.settings import VerifySettings
 
 
@@ -25,9 +25,9 @@ def _verify(
 ) -> None:
     """Verify the claims on one source."""
     from tokensieve.files import check_writable
+    from tokensieve.read.corpus import read_corpus
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
-    from tokensieve.text.corpus import read_corpus
     from tokensieve.theory.verify import verify
 
     start = time.perf_counter()
@@ -40,9 +40,13 @@ def _verify(
         if source is None and field.name in read:
             raise InputError(f"{flag} is for documents from a SOURCE: name one")
         if source is not None and field.name in ("documents", "types", "relevant", "length"):
-            raise InputError(f"{flag} is for generated documents: leave it out, or leave out the SOURCE {source!r}")
+            raise InputError(
+                f"{flag} is for generated documents: leave it out, or leave out the SOURCE {source!r}"
+            )
     # The claims are about all labelled documents of a source: of reading, only the options of sources apply.
-    reading = ReadSettings(**{field.name: getattr(settings, field.name) for field in fields(SourceSettings)})
+    reading = ReadSettings(
+        **{field.name: getattr(settings, field.name) for field in fields(SourceSettings)}
+    )
     check_writable(out)
     with progress_bar(quiet) as progress:
         progress("reading", 0.0)
@@ -54,4 +58,6 @@ def _verify(
         save(found, out, start=start, for_print=True)
     if not quiet:
         show(found.report())
-        print(f"report.html, pictures, tables, certificate and summary.json are in {printable(str(out))}")
+        print(
+            f"report.html, pictures, tables, certificate and summary.json are in {printable(str(out))}"
+        )

@@ -28,7 +28,11 @@ class DiagnoseCallback(TrainerCallback):
     """
 
     def __init__(
-        self, trainer: Trainer, texts: Sequence[Any], labels: Sequence[Any], settings: DiagnoseSettings | None = None
+        self,
+        trainer: Trainer,
+        texts: Sequence[Any],
+        labels: Sequence[Any],
+        settings: DiagnoseSettings | None = None,
     ) -> None:
         self._trainer, self._texts, self._labels = trainer, texts, labels
         self._settings = settings or _SMALL
@@ -36,7 +40,9 @@ class DiagnoseCallback(TrainerCallback):
 
     def on_evaluate(self, args: object, state: TrainerState, control: object, **more: Any) -> None:
         """Diagnose and log."""
-        tokenizer = more.get("processing_class") or more.get("tokenizer") or self._trainer.processing_class
+        tokenizer = (
+            more.get("processing_class") or more.get("tokenizer") or self._trainer.processing_class
+        )
         one = diagnose(more["model"], tokenizer, self._texts, self._labels, self._settings)
         self.found.append((int(state.global_step), one))
         share = one.uses["share"].max() if one.uses.height else 0.0

@@ -23,8 +23,8 @@ import polars as pl
 from scipy import stats
 
 from tokensieve import __version__
+from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.findings import quoted
-from tokensieve.blocks import Block, Column, Format, Picture, Report, Section, Table, Text
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.confirming import FEWEST
 from tokensieve.diagnose.effects.measuring import Measured, Work
@@ -36,8 +36,8 @@ from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.files import Content, csv_table
 from tokensieve.progress import Progress, part, silent
-from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Floats, Ints
+from tokensieve.read.corpus import Corpus
+from tokensieve.report.blocks import Block, Column, Format, Picture, Report, Section, Table, Text
 from tokensieve.wording import count, signed
 
 _Loaded = tuple[object, object]
@@ -73,11 +73,17 @@ class Comparison:
     def files(self) -> dict[str, Content]:
         """summary.json and tables."""
         summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-        return {"models.csv": csv_table(self.models), "words.csv": csv_table(self.words), "summary.json": summary}
+        return {
+            "models.csv": csv_table(self.models),
+            "words.csv": csv_table(self.words),
+            "summary.json": summary,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
-        models, words = (x.with_columns(pl.selectors.float().fill_nan(None)) for x in (self.models, self.words))
+        models, words = (
+            x.with_columns(pl.selectors.float().fill_nan(None)) for x in (self.models, self.words)
+        )
         return {
             "models": models.to_dicts(),
             "words": words.to_dicts(),
@@ -93,24 +99,38 @@ class Comparison:
         short = {name: name.rstrip("/").rpartition("/")[2] for name in names}
         if len(set(short.values())) < len(names):
             short = {name: name for name in names}
-        kinds: dict[str, Format] = {"model": "token", "accuracy": "rate", "AUC": "interval", "learned": "text"}
+        kinds: dict[str, Format] = {
+            "model": "token",
+            "accuracy": "rate",
+            "AUC": "interval",
+            "learned": "text",
+        }
         kinds |= {"unsupported": "count", "uses most": "token"}
         columns = tuple(Column(name, kind) for name, kind in kinds.items())
         shortened = self.models.with_columns(pl.col("model").replace_strict(short))
         rows = DiagnosisReport.cells(
-            shortened, "model accuracy/accuracy_low/accuracy_high auc/auc_low/auc_high learning unsupported most_used"
+            shortened,
+            "model accuracy/accuracy_low/accuracy_high auc/auc_low/auc_high learning unsupported most_used",
         )
         looked = f"The {self.looked_at} words most used by any model were removed from (if rare, inserted into) the same documents."
-        title, few = f"The models on the same {count(first.documents['read'])} documents", (0, 1, 4, 5)
+        title, few = (
+            f"The models on the same {count(first.documents['read'])} documents",
+            (0, 1, 4, 5),
+        )
         short_rows = [tuple(row[i] for i in few) for row in rows]
         blocks: list[Block] = [
             Text(looked, "note"),
             Table(title, tuple(columns[i] for i in few), short_rows, only=("terminal",)),
             self._curve(short),
             Section("The models", (Table(title, columns, rows),), only=("html", "markdown")),
-            Text("Look for words that the later model uses more but that should not matter.", "lead"),
+            Text(
+                "Look for words that the later model uses more but that should not matter.", "lead"
+            ),
         ]
-        ends, verdict = (first.model, last.model), "All differences in the use of words are within chance."
+        ends, verdict = (
+            (first.model, last.model),
+            "All differences in the use of words are within chance.",
+        )
         steps = list(self.words.group_by("before", "after", maintain_order=True))
         for (before, after), words in sorted(steps, key=lambda one: one[0] != ends):
             tables: list[Block] = []
@@ -121,12 +141,15 @@ class Comparison:
                 cells = DiagnosisReport.cells(some, "token use_before use_after change/low/high")
                 kinds = {"before": "plain", "after": "plain", "change": "interval"}
                 of_use = (Column(name, kind, unit="log-odds") for name, kind in kinds.items())
-                tables.insert(0, Table(f"Words used {how} (q < 0.05)", (Column("word", "token"), *of_use), cells))
+                tables.insert(
+                    0,
+                    Table(
+                        f"Words used {how} (q < 0.05)", (Column("word", "token"), *of_use), cells
+                    ),
+                )
                 if (before, after) == ends:
                     most = quoted(some["token"].head(3).to_list())
-                    verdict = (
-                        f"{shown(short[last.model], 40)} uses {most} {how} than {shown(short[first.model], 40)} does."
-                    )
+                    verdict = f"{shown(short[last.model], 40)} uses {most} {how} than {shown(short[first.model], 40)} does."
             title = f"{short[str(before)]} → {short[str(after)]}"
             blocks.append(Section(title, tuple(tables), folded=(before, after) != ends))
         notes = tuple(Text(shown(note, 400), "note") for note in self.notes)
@@ -146,7 +169,14 @@ class Comparison:
         ]
         listing = "; ".join(f"{row['model']}: {row['of']} {signed(row['y'])}" for row in rows)
         data = {"models": rows, "kinds": list(kinds)}
-        return Picture("curve", "diagnose-curve", data, "From model to model", "with 95% intervals", f"{listing}.")
+        return Picture(
+            "curve",
+            "diagnose-curve",
+            data,
+            "From model to model",
+            "with 95% intervals",
+            f"{listing}.",
+        )
 
 
 def compare(
@@ -173,7 +203,9 @@ def compare(
     settings = settings or DiagnoseSettings()
     settings = replace(settings, max_documents=settings.max_documents or 1000)
     progress, found, n = progress or silent, [], len(models)
-    diagnosed = partial(diagnose_corpus, corpus=corpus, settings=settings, mapping=mapping, prompted=prompted)
+    diagnosed = partial(
+        diagnose_corpus, corpus=corpus, settings=settings, mapping=mapping, prompted=prompted
+    )
     for i, (name, one) in enumerate(models.items()):
         given = one() if callable(one) else one
         tell = lambda stage, share, name=name: progress(f"{name}: {stage}", share)  # noqa: E731
@@ -183,7 +215,9 @@ def compare(
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
     # the fifteen most used of each
-    words = sorted({word for one in found for word in one.uses.top_k(15, by="use")["token"].to_list()})
+    words = sorted(
+        {word for one in found for word in one.uses.top_k(15, by="use")["token"].to_list()}
+    )
     sizes = []
     for i, (name, one) in enumerate(models.items()):
         progress(f"{name}: the same words in the same documents", 0.8 + 0.2 * i / n)
@@ -201,11 +235,17 @@ def compare(
                 "model": mine.model,
                 **{name: getattr(mine.skill, name) for name in ends},
                 **{"value": value.rho, "value_low": value.low, "value_high": value.high},
-                **{"learned": mine.learned, "learning": str(mine.learning), "unsupported": mine.leaning.height},
+                **{
+                    "learned": mine.learned,
+                    "learning": str(mine.learning),
+                    "unsupported": mine.leaning.height,
+                },
                 "most_used": used[0] if len(used) else "–",
             }
         )
-    return Comparison(found, pl.DataFrame(rows, infer_schema_length=None), changes, len(words), [_NOTE])
+    return Comparison(
+        found, pl.DataFrame(rows, infer_schema_length=None), changes, len(words), [_NOTE]
+    )
 
 
 def _sizes(opened: OpenModel, settings: DiagnoseSettings, words: Sequence[str]) -> list[Floats]:
@@ -249,7 +289,11 @@ def _sizes(opened: OpenModel, settings: DiagnoseSettings, words: Sequence[str]) 
 
 
 def _changes(
-    before: Diagnosis, after: Diagnosis, was: Sequence[Floats], now: Sequence[Floats], words: Sequence[str]
+    before: Diagnosis,
+    after: Diagnosis,
+    was: Sequence[Floats],
+    now: Sequence[Floats],
+    words: Sequence[str],
 ) -> pl.DataFrame:
     """Words whose use differs between two models, by the module's formula; the largest change first."""
     documents: dict[str, int] = {}
@@ -262,19 +306,36 @@ def _changes(
         d, n = b - a, len(a)
         if n < FEWEST or float(np.abs(d).max()) <= 1e-12:
             continue
-        means, numbers = (float(a.mean()), float(b.mean()), float(d.mean())), (0.0, 0.0, 2.0 ** (1 - n))
-        if (spread := float(d.std(ddof=1))) > 1e-12:  # else it is the same in every document: the sign test above
-            numbers = spread, float(stats.skew(d, bias=False)), float(stats.ttest_1samp(d, 0.0).pvalue)
-        rows.append((before.model, after.model, word, *means, *numbers, n, int(documents.get(word, 0))))
+        means, numbers = (
+            (float(a.mean()), float(b.mean()), float(d.mean())),
+            (0.0, 0.0, 2.0 ** (1 - n)),
+        )
+        if (
+            spread := float(d.std(ddof=1))
+        ) > 1e-12:  # else it is the same in every document: the sign test above
+            numbers = (
+                spread,
+                float(stats.skew(d, bias=False)),
+                float(stats.ttest_1samp(d, 0.0).pvalue),
+            )
+        rows.append(
+            (before.model, after.model, word, *means, *numbers, n, int(documents.get(word, 0)))
+        )
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(("before", "after", "token"), pl.String)
-    schema |= dict.fromkeys("use_before use_after change spread skewness q_value".split(), pl.Float64)
-    table = pl.DataFrame(rows, schema=schema | {"inputs": pl.Int64, "documents": pl.Int64}, orient="row")
+    schema |= dict.fromkeys(
+        "use_before use_after change spread skewness q_value".split(), pl.Float64
+    )
+    table = pl.DataFrame(
+        rows, schema=schema | {"inputs": pl.Int64, "documents": pl.Int64}, orient="row"
+    )
     columns = "before after token use_before use_after change low high q_value documents".split()
     if table.is_empty():
         return table.with_columns(low=0.0, high=0.0)[columns]
     q = stats.false_discovery_control(table["q_value"].to_numpy())
     sample = (table[name].to_numpy() for name in ("inputs", "change", "spread", "skewness"))
-    low, high = Measured.mean_interval(*sample, level=LEVEL * max(float(np.mean(q < LEVEL)), 1 / len(q)))
+    low, high = Measured.mean_interval(
+        *sample, level=LEVEL * max(float(np.mean(q < LEVEL)), 1 / len(q))
+    )
     table = table.with_columns(q_value=pl.Series(q), low=pl.Series(low), high=pl.Series(high))
     kept = table.filter((pl.col("q_value") < LEVEL) & (pl.col("low") * pl.col("high") > 0))[columns]
     return kept.sort(pl.col("change").abs(), "token", descending=[True, False])

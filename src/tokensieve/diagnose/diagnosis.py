@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 
 from tokensieve import __version__
-from tokensieve.blocks import Passage, Report, Section
 from tokensieve.diagnose.judgement.agreement import Correlation, Learning, Skill
 from tokensieve.diagnose.judgement.status import Status
 from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.files import Content, csv_table
+from tokensieve.report.blocks import Passage, Report, Section
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,7 +60,10 @@ class Diagnosis:
     )
 
     def __repr__(self) -> str:
-        first = ", ".join(repr(token) for token in self.uses["token"].head(3).to_list()) or "no word could be confirmed"
+        first = (
+            ", ".join(repr(token) for token in self.uses["token"].head(3).to_list())
+            or "no word could be confirmed"
+        )
         return (
             f"Diagnosis({self.model!r} on {self.documents['read']:,} documents, {len(self.classes)} classes, "
             f"accuracy {self.accuracy:.3f}; uses most: {first})"
@@ -114,7 +117,9 @@ class Diagnosis:
             "leaning.csv": csv_table(self.leaning),
             "forms.csv": csv_table(self.forms),
             "model-card.md": DiagnosisReport(self).model_card(),
-            "summary.json": json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False),
+            "summary.json": json.dumps(
+                self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False
+            ),
         }
 
     @staticmethod
@@ -128,7 +133,8 @@ class Diagnosis:
             except ValueError:
                 number = -1.0
             if not (
-                (kind == "share" and 0 <= number <= 1) or (kind == "unsupported" and number >= 0 and number % 1 == 0)
+                (kind == "share" and 0 <= number <= 1)
+                or (kind == "unsupported" and number >= 0 and number % 1 == 0)
             ):
                 raise InputError(
                     f"--fail-on {item!r} is not of the form share=SHARE or unsupported=WORDS, for example share=0.2"
@@ -140,20 +146,31 @@ class Diagnosis:
         """One line for each limit that is exceeded."""
         lines = []
         if "share" in limits:
-            over = self.used.filter(pl.col("share") > limits["share"]).sort("share", descending=True)
+            over = self.used.filter(pl.col("share") > limits["share"]).sort(
+                "share", descending=True
+            )
             rows = over.select("token", "share").iter_rows()
             names = ", ".join(f"{shown(token, 30)} {share:.1%}" for token, share in rows)
             lines += (
-                [f"words that account for more than {limits['share']:.1%} of all use: {names}"] if over.height else []
+                [f"words that account for more than {limits['share']:.1%} of all use: {names}"]
+                if over.height
+                else []
             )
         if self.leaning.height > limits.get("unsupported", np.inf):
             names = ", ".join(shown(token, 30) for token in self.leaning["token"])
-            lines.append(f"more than {limits['unsupported']:.0f} words used without support: {names}")
+            lines.append(
+                f"more than {limits['unsupported']:.0f} words used without support: {names}"
+            )
         return lines
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json; a number that does not exist is None."""
-        skill, reading, read, agreement = self.skill, self.reading, max(self.documents["read"], 1), self.agreement
+        skill, reading, read, agreement = (
+            self.skill,
+            self.reading,
+            max(self.documents["read"], 1),
+            self.agreement,
+        )
         intervals, untrained, frequency = (
             {name: [one.rho, one.low, one.high] for name, one in agreement[kind].items()}
             for kind in ("model", "untrained", "frequency")

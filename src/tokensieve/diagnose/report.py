@@ -10,10 +10,23 @@ import polars as pl
 
 from tokensieve import __version__
 from tokensieve.auditing.findings import quoted
-from tokensieve.blocks import Block, Column, Facts, Mark, Medium, Passages, Picture, Report, Section, Table, Terms, Text
 from tokensieve.diagnose.judgement.agreement import Learning
 from tokensieve.diagnose.judgement.status import Status, dominating_words
 from tokensieve.escape import shown
+from tokensieve.report.blocks import (
+    Block,
+    Column,
+    Facts,
+    Mark,
+    Medium,
+    Passages,
+    Picture,
+    Report,
+    Section,
+    Table,
+    Terms,
+    Text,
+)
 from tokensieve.wording import count, interval, percent, plain, signed
 
 if TYPE_CHECKING:
@@ -37,7 +50,11 @@ _SAID: dict[str, tuple[str, Mark, str]] = {
         "the word at least doubles the odds, its use is twice what a logistic regression gives it and exceeds the data's interval "
         "by half a typical word's use, and that interval is narrow and close to neutral",
     ),
-    Status.RARE: ("too rare to tell", "dotted", "used more than the data supports, but the data's interval is wide"),
+    Status.RARE: (
+        "too rare to tell",
+        "dotted",
+        "used more than the data supports, but the data's interval is wide",
+    ),
     Status.OTHER: ("inconclusive", "none", "the data neither supports nor contradicts the use"),
     Status.NOT_SHOWN: (
         "no measurable use",
@@ -70,31 +87,49 @@ class DiagnosisReport:
         """The findings for the model's owner, most important first."""
         blocks: list[Block] = [self.verdict(), Text(self._coverage_line(), "note")]
         blocks += [Text(sentence) for sentence in self.sentences()]
-        used, hidden = self.found.used, self.found.uses.filter(pl.col("status") == str(Status.NOT_SHOWN))
+        used, hidden = (
+            self.found.used,
+            self.found.uses.filter(pl.col("status") == str(Status.NOT_SHOWN)),
+        )
         if not self.found.learned:
             blocks.append(Text(self._next_step(), "lead"))
             if used.height and not self.found.reading["warning"]:
                 words = self._words(used, "Words whose removal moves its predictions")
-                blocks.append(Section("Words that move its predictions", words, folded=True, only=_PAGE))
+                blocks.append(
+                    Section("Words that move its predictions", words, folded=True, only=_PAGE)
+                )
         elif used.height:
             words = self._words(used, "Words that this model uses, ordered by reliance")
-            blocks += [self._most_used(), Text(self._next_step(), "lead"), Section("Words that it uses", words)]
+            blocks += [
+                self._most_used(),
+                Text(self._next_step(), "lead"),
+                Section("Words that it uses", words),
+            ]
         else:
-            blocks += [Text("The model does not measurably use any single word."), Text(self._next_step(), "lead")]
+            blocks += [
+                Text("The model does not measurably use any single word."),
+                Text(self._next_step(), "lead"),
+            ]
         if not self.found.reading["warning"]:  # the classes that it names would be the wrong ones
             blocks.append(Section("Formatting of documents", self._forms()))
         if hidden.height and not self.found.reading["warning"]:
             title = "Other words that were removed, without a measurable effect"
-            blocks.append(Section("No measurable use", self._words(hidden, title), folded=True, only=_PAGE))
+            blocks.append(
+                Section("No measurable use", self._words(hidden, title), folded=True, only=_PAGE)
+            )
         blocks.append(Section("How well it predicts", self._skill()))
         if self.found.passages:
             lead = "Blue words support the prediction, orange words oppose it; a stronger colour means a larger effect."
-            passages = Passages("Documents, with the effect of each word", tuple(self.found.passages), short=False)
+            passages = Passages(
+                "Documents, with the effect of each word", tuple(self.found.passages), short=False
+            )
             blocks.append(Section("Documents", (Text(lead), passages), only=_PAGE))
         tables = tuple(self._data_words(label) for label in self.found.classes[:8])
         blocks.append(Section("Informative words of the data", tables, only=_PAGE))
         method, reads = self.found.reading["method"], self.found.reading["reads"]
-        lines = [f"Words were screened by {method}; those in the tables were measured by removing or inserting them."]
+        lines = [
+            f"Words were screened by {method}; those in the tables were measured by removing or inserting them."
+        ]
         if reads:
             where = {"mean": "the mean over all positions"}.get(reads, f"the {reads} position")
             lines.append(f"The model predicts from {where}.")
@@ -102,7 +137,12 @@ class DiagnosisReport:
         how: tuple[Block, ...] = (*map(Text, lines), *notes, Terms(tuple(_TERMS.items())))
         blocks.append(Section("How it was measured", how, only=_PAGE))
         settings = self.found.settings
-        about = {"settings": settings, "seconds": self.found.seconds, "version": __version__, "seed": settings["seed"]}
+        about = {
+            "settings": settings,
+            "seconds": self.found.seconds,
+            "version": __version__,
+            "seed": settings["seed"],
+        }
         model, family = self.found.model, self.found.reading["family"]
         title = f"Diagnosis of {shown(model)}{f' ({family})' * (family != model)} on {shown(self.found.name)}"
         return Report("diagnose", title, self.headline(), tuple(blocks), about)
@@ -133,7 +173,11 @@ class DiagnosisReport:
         # the form of a document or words, whichever moves the answer further; unsupported words are named in any case
         words = self._unsupported_words()
         if form is not None and form["mean"] > _largest_use(used, words or top):
-            also = f" It also relies on {quoted(words)}, which the evaluation data does not support." if words else ""
+            also = (
+                f" It also relies on {quoted(words)}, which the evaluation data does not support."
+                if words
+                else ""
+            )
             return f"This model {follows} Would you expect that?{also}"
         if words:
             return f"This model relies on {quoted(words)}. The evaluation data does not support that.{also}"
@@ -170,15 +214,28 @@ class DiagnosisReport:
     def verdict(self) -> Text:
         """Whether a shortcut is suspected, was not found, or cannot be told from this file, in a sentence."""
         form = self._followed_form()
-        supported = form is None or (form["data_low"] is not None and form["data_low"] > form["data_neutral"])
+        supported = form is None or (
+            form["data_low"] is not None and form["data_low"] > form["data_neutral"]
+        )
         if self.found.reading["warning"] or (supported and not self.found.learned):
-            return Text("Verdict: cannot tell, as the model has not been shown to predict the label.", "warning")
+            return Text(
+                "Verdict: cannot tell, as the model has not been shown to predict the label.",
+                "warning",
+            )
         if self._unsupported_words() or not supported:
-            return Text("Verdict: a shortcut is suspected; the data does not support what predictions rest on.", "bad")
+            return Text(
+                "Verdict: a shortcut is suspected; the data does not support what predictions rest on.",
+                "bad",
+            )
         if form is not None or dominating_words(self.found.used):
-            return Text("Verdict: this file cannot tell whether what the model relies on is a shortcut.", "warning")
+            return Text(
+                "Verdict: this file cannot tell whether what the model relies on is a shortcut.",
+                "warning",
+            )
         n, forms = count(self.found.reading["coverage"]["words"], "word"), self.found.forms.height
-        return Text(f"Verdict: no shortcut was found among {n} and {forms} changes of formatting.", "good")
+        return Text(
+            f"Verdict: no shortcut was found among {n} and {forms} changes of formatting.", "good"
+        )
 
     def _unsupported_words(self) -> list[str]:
         """The words used without support that dominate or change a fifth of the predictions: by chance any model has one of which
@@ -195,19 +252,27 @@ class DiagnosisReport:
         far &= (pl.col("after") - pl.col("before")).abs() > 0.25
         least = max(self.found.settings["min_documents"], 0.1 * self.found.documents["all"])
         known = pl.col("documents_having").fill_null(np.inf) >= least
-        rows = self.found.forms.filter(far, known | (pl.col("words_kept") > 0.9)).sort("mean", descending=True)
+        rows = self.found.forms.filter(far, known | (pl.col("words_kept") > 0.9)).sort(
+            "mean", descending=True
+        )
         return rows.row(0, named=True) if rows.height else None
 
     def _coverage_line(self) -> str:
         """Which words were looked at, and which were not."""
-        seen, read, every = self.found.reading["coverage"], self.found.documents["read"], self.found.documents["all"]
+        seen, read, every = (
+            self.found.reading["coverage"],
+            self.found.documents["read"],
+            self.found.documents["all"],
+        )
         of_all = f" ({count(every)} in the file)" if every > read else ""
         words, n = count(seen["words"], "word"), len(seen["rescued"])
         line = f"Examined {words} found in at least {seen['min_documents']} of {count(read)} documents{of_all}"
         if n:
             line += f", and {count(n, 'rarer one')} that stood out"
         left = max(seen["distinct"] - seen["words"] - n, 0)
-        alone = f" ({count(seen['rare'])} of them were screened individually)" if seen["rare"] else ""
+        alone = (
+            f" ({count(seen['rare'])} of them were screened individually)" if seen["rare"] else ""
+        )
         rest = f" {count(left, 'rarer word was', 'rarer words were')} not examined closely{alone}."
         return f"{line}.{rest * (left > 0)}"
 
@@ -237,19 +302,34 @@ class DiagnosisReport:
         mean, low, high = skill.removal
         if low > 0 or high < 0:
             taken = f"{signed(-mean)} {interval(-high, -low)}"
-            out.append(f"Removing a word that it uses changes the log-odds of the true class by {taken} on average.")
+            out.append(
+                f"Removing a word that it uses changes the log-odds of the true class by {taken} on average."
+            )
         used, leaning = self.found.used, self.found.leaning["token"].to_list()
         if used.height:
             rows = used.select("token", "use", pl.col("inserted").fill_nan(0.0)).head(5).iter_rows()
-            put = ((token, max(use, inserted), " when inserted" * (inserted > use)) for token, use, inserted in rows)
+            put = (
+                (token, max(use, inserted), " when inserted" * (inserted > use))
+                for token, use, inserted in rows
+            )
             names = ", ".join(f"“{shown(token, 30)}” ({plain(x)}{how})" for token, x, how in put)
             out.append(f"The words that it relies on most, with their use in log-odds: {names}.")
         rescued = self.found.reading["coverage"]["rescued"]
         rare = used.filter(pl.col("token").is_in(rescued), pl.col("inserted").is_finite())
         if rare.height:
-            rows = rare.sort("inserted", descending=True).select("token", "inserted", "documents").head(3).iter_rows()
-            names = ", ".join(f"“{shown(token, 30)}” ({plain(x)}; in {count(n)} documents)" for token, x, n in rows)
-            out.append(f"The rare words that move the model most when put into other texts, in log-odds: {names}.")
+            rows = (
+                rare.sort("inserted", descending=True)
+                .select("token", "inserted", "documents")
+                .head(3)
+                .iter_rows()
+            )
+            names = ", ".join(
+                f"“{shown(token, 30)}” ({plain(x)}; in {count(n)} documents)"
+                for token, x, n in rows
+            )
+            out.append(
+                f"The rare words that move the model most when put into other texts, in log-odds: {names}."
+            )
         if used.height and leaning:
             text = f"The data does not support its use of {quoted(leaning)}. Check its training data for a shortcut."
             out.append(text)
@@ -260,20 +340,31 @@ class DiagnosisReport:
             if unsure.height:
                 names = quoted(unsure["token"].head(3).to_list())
                 doubles = "at least doubles" if unsure.height == 1 else "at least double"
-                sure = f"The data cannot tell whether it should use {names}, which {doubles} the odds."
+                sure = (
+                    f"The data cannot tell whether it should use {names}, which {doubles} the odds."
+                )
             shared = "A shortcut that this file has too would look supported: check the first words of the table."
             out.append(f"{sure} {shared}")
         far = self.found.forms.filter("followed", (pl.col("after") - pl.col("before")).abs() > 0.25)
         for form in far.sort("mean", descending=True).head(1).iter_rows(named=True):
             moved = f"{percent(form['after'], 0)} are predicted {shown(form['class'], 40)}"
-            line = f"Of documents {form['form']}, {moved} (originals: {percent(form['before'], 0)})."
-            out.append(line + self._having(form["documents_having"], form["data_low"], form["data_neutral"]))
+            line = (
+                f"Of documents {form['form']}, {moved} (originals: {percent(form['before'], 0)})."
+            )
+            out.append(
+                line
+                + self._having(form["documents_having"], form["data_low"], form["data_neutral"])
+            )
         return out
 
     def _having(self, n: int | None, low: float | None, neutral: float) -> str:
         """How many documents of the file have a form, and whether the data's difference, at its lower end, supports it."""
         if not n:
-            return "" if n is None else " No document of this file is like that, so the model may never have seen one."
+            return (
+                ""
+                if n is None
+                else " No document of this file is like that, so the model may never have seen one."
+            )
         are = f"{count(n, 'document')} of this file {'is' if n == 1 else 'are'} like that"
         if low is None or n < self.found.settings["min_documents"]:
             return f" Only {are}, too few to tell whether the data supports it."
@@ -294,10 +385,19 @@ class DiagnosisReport:
         return "Check the top words for any that should not matter. For rarer ones, lower --min-documents."
 
     def _most_used(self) -> Picture:
-        removed = self.found.used.filter(pl.col("use_low") > 0)  # the others move it only when inserted
+        removed = self.found.used.filter(
+            pl.col("use_low") > 0
+        )  # the others move it only when inserted
         top = removed.select("token", "use", "use_low", "use_high", "status").head(14)
         rows = [
-            {"rank": rank, "text": shown(token, 24), "x": use, "low": low, "high": high, "data": _SAID[status][0]}
+            {
+                "rank": rank,
+                "text": shown(token, 24),
+                "x": use,
+                "low": low,
+                "high": high,
+                "data": _SAID[status][0],
+            }
             for rank, (token, use, low, high, status) in enumerate(top.iter_rows())
         ]
         listing = ", ".join(f"{row['text']} {plain(row['x'])}" for row in rows)
@@ -317,7 +417,10 @@ class DiagnosisReport:
         interval."""
         picked = [name.split("/") for name in names.split()]
         return [
-            tuple(row[name[0]] if len(name) == 1 else tuple(row[part] for part in name) for name in picked)
+            tuple(
+                row[name[0]] if len(name) == 1 else tuple(row[part] for part in name)
+                for name in picked
+            )
             for row in rows.iter_rows(named=True)
         ]
 
@@ -325,8 +428,14 @@ class DiagnosisReport:
     def _words(rows: pl.DataFrame, title: str) -> tuple[Table, Table]:
         columns: tuple[Column, ...] = (Column("word", "token"),)
         columns += (Column("data", marks={said: mark for said, mark, _ in _SAID.values()}),)
-        columns += (Column("evidence for", "token"), Column("use", "interval", unit="log-odds", bar=True))
-        columns += (Column("when inserted", "plain", unit="log-odds"), Column("beyond need", "plain", unit="log-odds"))
+        columns += (
+            Column("evidence for", "token"),
+            Column("use", "interval", unit="log-odds", bar=True),
+        )
+        columns += (
+            Column("when inserted", "plain", unit="log-odds"),
+            Column("beyond need", "plain", unit="log-odds"),
+        )
         columns += (Column("predictions changed", "percent", 0),)
         columns += (Column("posterior difference", "interval"), Column("documents", "count"))
         columns += (Column("share of all use", "percent", extra=True),)
@@ -335,7 +444,9 @@ class DiagnosisReport:
         names = "token said class use/use_low/use_high inserted beyond flipped posterior_difference/posterior_low/posterior_high "
         names += "documents share helps/helps_low/helps_high q_value concentration"
         said = {str(status): words for status, (words, _, _) in _SAID.items()}
-        rows = rows.with_columns(pl.col("inserted").fill_nan(None), said=pl.col("status").replace_strict(said))
+        rows = rows.with_columns(
+            pl.col("inserted").fill_nan(None), said=pl.col("status").replace_strict(said)
+        )
         cells = DiagnosisReport.cells(rows, names)
         note = (
             "Each word was removed from documents containing it; words with few such documents were also inserted into others. "
@@ -360,12 +471,18 @@ class DiagnosisReport:
         columns: tuple[Column, ...] = (Column("form"), Column("towards", "token"), change)
         numbers = "predictions changed", "this class before", "and after"
         columns += tuple(Column(name, "percent", 0) for name in numbers)
-        cells = self.cells(forms.filter("visible"), "form class mean/mean_low/mean_high flipped before after")
+        cells = self.cells(
+            forms.filter("visible"), "form class mean/mean_low/mean_high flipped before after"
+        )
         n = max(forms["documents"].to_list(), default=0)
-        blocks.append(Table(f"The same {count(n)} documents, reformatted", columns, cells, only=_PAGE))
+        blocks.append(
+            Table(f"The same {count(n)} documents, reformatted", columns, cells, only=_PAGE)
+        )
         hidden = " and ".join(forms.filter(~pl.col("visible"))["form"])
         if hidden:
-            blocks.append(Text(f"Documents {hidden} give this model the same tokens as the originals."))
+            blocks.append(
+                Text(f"Documents {hidden} give this model the same tokens as the originals.")
+            )
         return tuple(blocks)
 
     def _skill(self) -> tuple[Block, ...]:
@@ -382,7 +499,10 @@ class DiagnosisReport:
             (label, *((int(x), float(x / max(row.sum(), 1))) for x in row[: len(labels)]))
             for label, row in zip(labels, skill.confusion, strict=False)
         ]
-        columns = (Column("label", "token"), *(Column(shown(label, 24), "cell") for label in labels))
+        columns = (
+            Column("label", "token"),
+            *(Column(shown(label, 24), "cell") for label in labels),
+        )
         pieces, windows = reading["all_pieces"], self.found.settings["long"] == "windows"
         long = reading["long_documents" if windows else "truncated_documents"]
         length = f"{count(long)} of {count(n)} documents ({percent(long / n)})"
@@ -395,7 +515,9 @@ class DiagnosisReport:
             length = "no document was truncated"
         else:
             lost = f"{count(reading['lost_pieces'])} of {count(pieces)} word pieces"
-            length += f" were truncated, which lost {lost} ({percent(reading['lost_pieces'] / pieces)})"
+            length += (
+                f" were truncated, which lost {lost} ({percent(reading['lost_pieces'] / pieces)})"
+            )
         return (
             Facts(facts),
             Table("Documents by label (rows) and prediction", columns, rows),
@@ -405,11 +527,20 @@ class DiagnosisReport:
     def _data_words(self, label: str) -> Table:
         """The words that the data shows most reliably to predict a class."""
         certain = (pl.col("class") == label) & (pl.col("q_value") < 0.05) & (pl.col("effect") > 0)
-        rows = self.found.tokens.filter(certain).sort("posterior_low", "token", descending=[True, False]).head(15)
+        rows = (
+            self.found.tokens.filter(certain)
+            .sort("posterior_low", "token", descending=[True, False])
+            .head(15)
+        )
         columns: tuple[Column, ...] = (Column("word", "token"), Column("documents", "count"))
-        columns += (Column("posterior difference", "interval"), Column("use", "plain", unit="log-odds"))
+        columns += (
+            Column("posterior difference", "interval"),
+            Column("use", "plain", unit="log-odds"),
+        )
         columns += (Column("prediction for it alone", "signed", unit="log-odds"),)
-        cells = self.cells(rows, "token documents posterior_difference/posterior_low/posterior_high use value")
+        cells = self.cells(
+            rows, "token documents posterior_difference/posterior_low/posterior_high use value"
+        )
         return Table(f"Words that predict {shown(label, 40)}", columns, cells)
 
     def model_card(self) -> Section:
@@ -418,10 +549,15 @@ class DiagnosisReport:
         said = map(Text, (self.headline(), self.verdict().text, measured, *self.sentences()))
         _, words = self._words(self.found.used.head(12), "")
         table = Table("", words.columns[:9], [row[:9] for row in words.rows])
-        return Section("What this model uses", (*said, table) if self.found.learned else tuple(said))
+        return Section(
+            "What this model uses", (*said, table) if self.found.learned else tuple(said)
+        )
 
 
 def _largest_use(used: pl.DataFrame, words: Sequence[str]) -> float:
     """The largest use of these words, removed or inserted, in log-odds; 0 if there are none."""
     sizes = pl.max_horizontal("use", pl.col("inserted").fill_nan(None))
-    return max(used.filter(pl.col("token").is_in(list(words))).select(sizes).to_series().to_list(), default=0.0)
+    return max(
+        used.filter(pl.col("token").is_in(list(words))).select(sizes).to_series().to_list(),
+        default=0.0,
+    )

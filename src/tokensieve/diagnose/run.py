@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import polars.selectors
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.agreement import DIGITS, QUADRANTS, Quadrant
 from tokensieve.checkpoint import fingerprint
 from tokensieve.diagnose.diagnosis import Diagnosis
@@ -30,15 +31,18 @@ from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.model.attention import both
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.pairs import read_pairs
+from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.pairs import read_pairs
+from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer
 
 if TYPE_CHECKING:
     from tokensieve.diagnose.subjects.reader import Reader
 
-_PROBED = 48, 12  # documents whose form is changed: at most so many, and this part of those that the model reads
+_PROBED = (
+    48,
+    12,
+)  # documents whose form is changed: at most so many, and this part of those that the model reads
 _UNTRAINED = 64, 4  # documents that the untrained model reads, likewise
 _SCREENED = 256  # documents in which a slow model's effects of all words choose those to confirm
 
@@ -66,16 +70,22 @@ def diagnose(
     """
     paired = len(texts) > 0 and not isinstance(texts[0], str) and len(texts[0]) == 2
     if not paired and labels is None:
-        raise InputError("without labels the documents must be pairs (chosen, rejected): pass labels, or pairs")
+        raise InputError(
+            "without labels the documents must be pairs (chosen, rejected): pass labels, or pairs"
+        )
     if not paired:
         corpus = read_corpus((texts, labels))
     else:
         names = ("chosen", "rejected") if labels is None else ("first", "second")
-        sides = pl.DataFrame({side: [str(pair[i]) for pair in texts] for i, side in enumerate(names)})
+        sides = pl.DataFrame(
+            {side: [str(pair[i]) for pair in texts] for i, side in enumerate(names)}
+        )
         if labels is None:
             corpus = read_pairs(sides, pairs=names)
         else:
-            corpus = read_corpus(sides.with_columns(label=pl.Series(labels)), text=list(names), label="label")
+            corpus = read_corpus(
+                sides.with_columns(label=pl.Series(labels)), text=list(names), label="label"
+            )
     return diagnose_corpus(model, tokenizer, replace(corpus, name=name), settings, **options)
 
 
@@ -107,10 +117,14 @@ def diagnose_corpus(
             frequent word, a checkpoint of another run, or too little memory.
     """
     settings, progress, clock = settings or DiagnoseSettings(), progress or silent, Clock()
-    with OpenModel.loaded(model, tokenizer, corpus, settings, mapping, prompted, classes, progress) as opened:
+    with OpenModel.loaded(
+        model, tokenizer, corpus, settings, mapping, prompted, classes, progress
+    ) as opened:
         clock.lap("counting")
         sample, known = opened.sample, opened.known
-        mark = fingerprint(*sample.identity, known.names, opened.outputs, settings.measuring(), opened.digest)
+        mark = fingerprint(
+            *sample.identity, known.names, opened.outputs, settings.measuring(), opened.digest
+        )
         work = Work(settings.batch_size, settings.deletions, settings.seed, resume, mark, progress)
         return _measure(opened, work, settings, model_name or known.family, clock)
 
@@ -121,15 +135,27 @@ class OpenModel:
     """
 
     def __init__(
-        self, known: RecognisedModel, outputs: Outputs, sample: Sample, subject: PieceSubject | TextSubject
+        self,
+        known: RecognisedModel,
+        outputs: Outputs,
+        sample: Sample,
+        subject: PieceSubject | TextSubject,
     ) -> None:
-        self.known, self.outputs, self.sample, self.subject, self.digest = known, outputs, sample, subject, ""
+        self.known, self.outputs, self.sample, self.subject, self.digest = (
+            known,
+            outputs,
+            sample,
+            subject,
+            "",
+        )
         self.twin: Callable[[Outputs, Work, Ints], Measured] | None = None
         self.facts: dict[str, Any] = {"reads": None, "layers": 0, **subject.lengths_read}
         self.notes: list[str] = []
         self.reader: Reader | None = None
         if known.answer is None and not subject.differentiable:
-            self.notes.append("gradients do not reach its word embeddings, so effects are measured by removing words")
+            self.notes.append(
+                "gradients do not reach its word embeddings, so effects are measured by removing words"
+            )
 
     @classmethod
     @contextmanager
@@ -150,7 +176,9 @@ class OpenModel:
         most = settings.max_documents
         if most is None:
             # for each document one pass to read, two for effects, one to confirm, and about one for everything else
-            passes = _passes(known, part.texts.to_list()[:500], settings, settings.seconds or 300) / 5
+            passes = (
+                _passes(known, part.texts.to_list()[:500], settings, settings.seconds or 300) / 5
+            )
             most = max(1000 if settings.seconds is None else 200, int(passes))
         progress("counting words", 0.0)
         splitter: Tokenizer = SPLITTER
@@ -160,7 +188,9 @@ class OpenModel:
                 raise InputError(
                     "--tokenizer model needs a model with a tokenizer of its own: name a tokenizer.json instead"
                 )
-            splitter = PieceTokenizer(backend if settings.tokenizer == "model" else settings.tokenizer)
+            splitter = PieceTokenizer(
+                backend if settings.tokenizer == "model" else settings.tokenizer
+            )
         sample = Sample(corpus, splitter, settings.min_documents, most, settings.seed, prompted)
         if sample.partner is not None and outputs.kind != "single":
             raise InputError(
@@ -170,22 +200,32 @@ class OpenModel:
             with _open_pieces(known, outputs, sample, settings, progress) as opened:
                 yield opened
         elif sample.paired:
-            raise InputError("a function of texts reads one text at a time: join the two texts of each pair yourself")
+            raise InputError(
+                "a function of texts reads one text at a time: join the two texts of each pair yourself"
+            )
         else:
-            subject = TextSubject(known.answer, outputs.width, sample.texts, sample.words, sample.splitter)
+            subject = TextSubject(
+                known.answer, outputs.width, sample.texts, sample.words, sample.splitter
+            )
             yield cls(known, outputs, sample, subject)
 
 
 @contextmanager
 def _open_pieces(
-    known: RecognisedModel, outputs: Outputs, sample: Sample, settings: DiagnoseSettings, progress: Progress
+    known: RecognisedModel,
+    outputs: Outputs,
+    sample: Sample,
+    settings: DiagnoseSettings,
+    progress: Progress,
 ) -> Iterator[OpenModel]:
     """A model that reads word pieces."""
     model, pieces = known.module or known.reader, known.tokenizer
     frame = (model.frame if hasattr(model, "frame") else Frame.of)(pieces, sample.paired)
     frame = replace(frame, prompted=sample.prompts is not None)
     limit, cut = frame.limit(model, pieces, settings.max_length), settings.long == "truncate"
-    windows = Windows(pieces, sample.inputs, sample.splitter, sample.words, frame, limit, cut, progress)
+    windows = Windows(
+        pieces, sample.inputs, sample.splitter, sample.words, frame, limit, cut, progress
+    )
     if known.reader is not None:
         yield OpenModel(known, outputs, sample, PieceSubject(known.reader, windows, outputs.width))
         return
@@ -202,7 +242,9 @@ def _open_pieces(
     def twin(outputs: Outputs, work: Work, kept: Ints) -> Measured:
         other = untrained_twin(model, settings.seed)
         with Reader.prepared(other, pad):
-            inputs = windows.of_words(kept).of_documents(sample.order[: _sample_size(_UNTRAINED, len(sample.read))])
+            inputs = windows.of_words(kept).of_documents(
+                sample.order[: _sample_size(_UNTRAINED, len(sample.read))]
+            )
             subject = PieceSubject(Reader(other, outputs, frame), inputs, outputs.width)
             measured = Measured(subject, outputs, work, "untrained model")
             measured.read()
@@ -216,8 +258,14 @@ def _open_pieces(
         opened.facts |= {"reads": reader.reads, "layers": reader.layers}
         opened.digest = reader.digest()
         if not reader.layers:
-            why = "gives no attention weights" if reader.reads else "does not reveal which position it predicts from"
-            opened.notes.append(f"{known.family} {why}, so attention is not measured; everything else is")
+            why = (
+                "gives no attention weights"
+                if reader.reads
+                else "does not reveal which position it predicts from"
+            )
+            opened.notes.append(
+                f"{known.family} {why}, so attention is not measured; everything else is"
+            )
         yield opened
 
 
@@ -226,7 +274,9 @@ def _sample_size(most: tuple[int, int], documents: int) -> int:
     return min(most[0], max(documents // most[1], 24))
 
 
-def _passes(known: RecognisedModel, texts: Sequence[str], settings: DiagnoseSettings, seconds: float) -> float:
+def _passes(
+    known: RecognisedModel, texts: Sequence[str], settings: DiagnoseSettings, seconds: float
+) -> float:
     """How many documents a model passes over in some seconds at 50 billion operations a second: 2 P T for T pieces, with P the
     weights that are not a table of words. One that is no PyTorch module is taken to be slow."""
     if known.module is None:
@@ -238,10 +288,15 @@ def _passes(known: RecognisedModel, texts: Sequence[str], settings: DiagnoseSett
     return float(seconds * 5e10 / (2.0 * weights * float(pieces) + 1e6))
 
 
-def _estimate_pieces(opened: OpenModel, settings: DiagnoseSettings, budget: int, screened: int) -> float:
+def _estimate_pieces(
+    opened: OpenModel, settings: DiagnoseSettings, budget: int, screened: int
+) -> float:
     """Pieces that all passes read; words are confirmed in `budget` passes, and screened in so many documents."""
     subject, n = opened.subject, len(opened.sample.read)
-    passes, alone = n + budget + _sample_size(_PROBED, n) * (len(FORMS) + 1), float(subject.word_lengths.sum())
+    passes, alone = (
+        n + budget + _sample_size(_PROBED, n) * (len(FORMS) + 1),
+        float(subject.word_lengths.sum()),
+    )
     if not subject.differentiable:
         containing = np.bincount(subject.types, minlength=len(subject.word_lengths))
         passes += int(np.minimum(containing, settings.deletions).sum())
@@ -252,7 +307,9 @@ def _estimate_pieces(opened: OpenModel, settings: DiagnoseSettings, budget: int,
     return passes * float(subject.lengths.sum()) / max(n, 1) + alone
 
 
-def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_name: str, clock: Clock) -> Diagnosis:
+def _measure(
+    opened: OpenModel, work: Work, settings: DiagnoseSettings, model_name: str, clock: Clock
+) -> Diagnosis:
     """Every pass through the model and through its untrained twin, and what they mean."""
     known, subject, sample, n = opened.known, opened.subject, opened.sample, len(opened.sample.read)
     minute = _passes(known, sample.texts.to_list()[:500], settings, 60)
@@ -263,7 +320,9 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     work.longest = int(subject.lengths.max())
     minutes = work.pieces / float(subject.lengths.mean()) / minute
     if minutes > 1:
-        work.progress(f"the model reads {n:,} documents; expect about {minutes:.0f} min on one core", 0.0)
+        work.progress(
+            f"the model reads {n:,} documents; expect about {minutes:.0f} min on one core", 0.0
+        )
     measured = Measured(subject, opened.outputs, work)
     measured.read()
     logits = measured.by_document(measured.logits)
@@ -303,8 +362,13 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     coverage["min_documents"] = settings.min_documents
     by_class = dict(zip(classes, counts.class_sizes.tolist(), strict=True))
     notes = [*sample.notes, *known.notes, *filter(None, [outputs.note]), *opened.notes]
-    if not (np.isfinite(answers).all() and float(np.ptp(measured.by_document(measured.decisive), axis=0).max()) > 1e-6):
-        notes.append("the model makes the same prediction for every document, so its predictions reveal nothing")
+    if not (
+        np.isfinite(answers).all()
+        and float(np.ptp(measured.by_document(measured.decisive), axis=0).max()) > 1e-6
+    ):
+        notes.append(
+            "the model makes the same prediction for every document, so its predictions reveal nothing"
+        )
     return Diagnosis(
         name=sample.corpus.name,
         model=model_name,
@@ -328,16 +392,31 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
 
 
 def _judge(
-    measured: Measured, twin: Measured | None, sample: Sample, found: Importance, first: Use, trials: Trials, seed: int
+    measured: Measured,
+    twin: Measured | None,
+    sample: Sample,
+    found: Importance,
+    first: Use,
+    trials: Trials,
+    seed: int,
 ) -> dict[str, Any]:
     """Interpret the measurements: the fields of `Diagnosis` computed from them."""
     documents, rare = measured.subject.documents, np.flatnonzero(~sample.frequent)
-    labels, groups, pairs = sample.labels[documents], sample.groups[sample.read], sample.partner is not None
+    labels, groups, pairs = (
+        sample.labels[documents],
+        sample.groups[sample.read],
+        sample.partner is not None,
+    )
     use = trials.use(measured, first, labels)
-    uses = judge(measured, use, trials, found, _needed_weights(sample.counts), measured.answers_differ(twin))
+    uses = judge(
+        measured, use, trials, found, _needed_weights(sample.counts), measured.answers_differ(twin)
+    )
     # the words confirmed were removed; of others what was measured this way
     others = ~np.isin(measured.types[measured.chosen], trials.words)
-    chosen, lost = np.r_[measured.chosen[others], trials.chosen], np.vstack([measured.lost[others], trials.lost])
+    chosen, lost = (
+        np.r_[measured.chosen[others], trials.chosen],
+        np.vstack([measured.lost[others], trials.lost]),
+    )
     known = np.isfinite(lost).all(axis=1) & ~np.isin(measured.types[chosen], rare)
     chosen, lost = chosen[known], lost[known]
     removals = np.bincount(measured.types[chosen], minlength=len(measured.value))
@@ -357,7 +436,9 @@ def _judge(
         learning = Learning.NOT_SHOWN
     if learning is not Learning.LEARNED:  # then nothing is said of what a word is used for
         used = pl.col("status") != str(Status.NOT_SHOWN)
-        uses = uses.with_columns(status=pl.when(used).then(pl.lit(str(Status.OTHER))).otherwise("status"))
+        uses = uses.with_columns(
+            status=pl.when(used).then(pl.lit(str(Status.OTHER))).otherwise("status")
+        )
     agreement = {"model": correlation, "untrained": untrained, "shuffled": by_chance}
     unsupported = uses.filter(pl.col("status") == str(Status.UNSUPPORTED))["token"][:3].to_list()
     return {
@@ -387,7 +468,13 @@ def _needed_weights(counts: Counts) -> Floats:
 
 
 def _table(
-    found: Importance, evidence: Evidence, parts: Parts, value: Floats, removals: Ints, use: Use, uses: pl.DataFrame
+    found: Importance,
+    evidence: Evidence,
+    parts: Parts,
+    value: Floats,
+    removals: Ints,
+    use: Use,
+    uses: pl.DataFrame,
 ) -> pl.DataFrame:
     """Importance of each word and class with what the model does with it."""
 
@@ -398,7 +485,9 @@ def _table(
 
     means = {name: whole for name, (whole, _) in parts.items()} | {"value": value}
     layers = {name: means.pop(name) for name in list(means) if "layer" in name}
-    columns = {"importance": column(evidence.whole)} | {name: column(x) for name, x in means.items()}
+    columns = {"importance": column(evidence.whole)} | {
+        name: column(x) for name, x in means.items()
+    }
     columns["deleted_from"] = pl.Series(np.tile(removals, len(found.classes)))
     if "attention" in means:
         columns["attention"] = columns.pop("attention")
@@ -408,5 +497,7 @@ def _table(
     unseen = "inputs", "mean", "inserted", "inserted_low"
     columns |= {name: column(values) for name, values in use.items() if name not in unseen}
     table = found.to_frame().with_columns(**columns)
-    table = table.join(uses.select("token", "status"), on="token", how="left", maintain_order="left")
+    table = table.join(
+        uses.select("token", "status"), on="token", how="left", maintain_order="left"
+    )
     return table.with_columns(polars.selectors.float().round_sig_figs(DIGITS))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tokensieve.errors import InputError
 from tokensieve.options import option
-from tokensieve.text.settings import ReadSettings
+from tokensieve.read.settings import ReadSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,9 @@ class DiagnoseSettings(ReadSettings):
     to the word that a causal language model predicts for it.
     """
 
-    min_documents: int = option(10, "Words in fewer documents are examined only if they stand out.", low=1)
+    min_documents: int = option(
+        10, "Words in fewer documents are examined only if they stand out.", low=1
+    )
     max_documents: int | None = option(
         None,
         "The model reads a random sample of at most this many documents.",
@@ -33,11 +35,19 @@ class DiagnoseSettings(ReadSettings):
         low=1,
         default_text="1,000 documents, or 300 s if that allows more",
     )
-    max_length: int | None = option(None, "Maximum tokens per input.", low=3, default_text="the model's limit")
-    long: Literal["truncate", "windows"] = option("truncate", "What to do with documents longer than --max-length.")
-    batch_size: int = option(16, "Inputs per batch; short inputs are read in larger batches.", low=1)
+    max_length: int | None = option(
+        None, "Maximum tokens per input.", low=3, default_text="the model's limit"
+    )
+    long: Literal["truncate", "windows"] = option(
+        "truncate", "What to do with documents longer than --max-length."
+    )
+    batch_size: int = option(
+        16, "Inputs per batch; short inputs are read in larger batches.", low=1
+    )
     deletions: int = option(
-        4, "For models without gradients: in the first pass, remove each word from at most this many documents.", low=1
+        4,
+        "For models without gradients: in the first pass, remove each word from at most this many documents.",
+        low=1,
     )
     untrained: bool = option(True, "Also measure an untrained model of the same architecture.")
     tokenizer: str | None = option(
@@ -48,7 +58,9 @@ class DiagnoseSettings(ReadSettings):
     )
     seed: int = option(0, "Random seed.", low=0)
     label_words: Any = option(
-        None, "For a causal language model: the word it predicts for each class.", metavar="CLASS=WORD,…"
+        None,
+        "For a causal language model: the word it predicts for each class.",
+        metavar="CLASS=WORD,…",
     )
     template: str | None = option(
         None,
@@ -64,15 +76,23 @@ class DiagnoseSettings(ReadSettings):
             if value is not None and value < 1:
                 raise InputError(f"{name} must be at least 1, not {value}")
         if self.long not in ("truncate", "windows"):
-            raise InputError(f"long documents are handled by 'truncate' or 'windows', not {self.long!r}")
+            raise InputError(
+                f"long documents are handled by 'truncate' or 'windows', not {self.long!r}"
+            )
         if self.template is not None and self.label_words is None:
-            raise InputError("--template is for language models: name the word for each class with --label-words")
+            raise InputError(
+                "--template is for language models: name the word for each class with --label-words"
+            )
         if isinstance(self.label_words, str):
             # `negative=terrible,positive=great`, or words that are themselves names: `terrible,great`; each is written with a
             # space before it, unless the template ends in white space
             space = "" if self.template and self.template[-1].isspace() else " "
             items = [item.rpartition("=") for item in self.label_words.split(",")]
-            words = {name.strip() or word.strip(): space + word.strip() for name, _, word in items if word.strip()}
+            words = {
+                name.strip() or word.strip(): space + word.strip()
+                for name, _, word in items
+                if word.strip()
+            }
             if len(words) < 2 or len(words) < len(items):
                 raise InputError(
                     f"--label-words {self.label_words!r} must name a word for each of two or more classes: for example "
@@ -82,4 +102,8 @@ class DiagnoseSettings(ReadSettings):
 
     def measuring(self) -> dict[str, Any]:
         """All settings but those of reading the source, for summary.json."""
-        return {name: value for name, value in asdict(self).items() if name not in ReadSettings.__dataclass_fields__}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in ReadSettings.__dataclass_fields__
+        }

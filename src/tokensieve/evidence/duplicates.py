@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from tokensieve.arrays import Ints, row_blocks
 from tokensieve.files import Folder
-from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.vocabulary import Chunks, TokenStream
 
 SHINGLE, HASHES, ROWS = 3, 64, 4
@@ -45,7 +45,9 @@ def near_duplicates(chunks: Iterable[Chunks], threshold: float = 0.8) -> Ints:
         signatures = np.concatenate([np.empty((0, HASHES), np.uint32), *signed()])
     else:  # the tokens are in files, and so are 256 bytes for each document
         folder = Folder()
-        signatures = np.memmap(folder.save(minima.tobytes() for minima in signed()), np.uint32, "r").reshape(-1, HASHES)
+        signatures = np.memmap(
+            folder.save(minima.tobytes() for minima in signed()), np.uint32, "r"
+        ).reshape(-1, HASHES)
     n, there = len(signatures), np.flatnonzero(np.concatenate(worded))
     pairs = reduce(MinHash.merged, map(MinHash.candidates, MinHash.bands(signatures, there, there)))
     return MinHash.first(n, MinHash.alike(pairs, np.arange(n), signatures, threshold))
@@ -61,22 +63,32 @@ class MinHash:
         A document of fewer than SHINGLE words is one shingle, padded.
         """
         rng = np.random.default_rng(SEED)
-        factors = rng.integers(0, 2**63, (SHINGLE + 1), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+        factors = rng.integers(0, 2**63, (SHINGLE + 1), dtype=np.uint64) * np.uint64(2) + np.uint64(
+            1
+        )
         multipliers = rng.integers(0, 2**31, HASHES, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
         offsets = rng.integers(0, 2**32, HASHES, dtype=np.uint32)
-        words = pl.Series(stream.words, dtype=pl.String).hash(SEED).to_numpy()[stream.ids] if stream.n_tokens else None
+        words = (
+            pl.Series(stream.words, dtype=pl.String).hash(SEED).to_numpy()[stream.ids]
+            if stream.n_tokens
+            else None
+        )
         lengths = np.diff(stream.starts)
         out = np.zeros((stream.n_documents, HASHES), np.uint32)
-        for rows in Counts.row_blocks(stream.starts, BLOCK):
+        for rows in row_blocks(stream.starts, BLOCK):
             some = np.flatnonzero(lengths[rows]) + rows.start
             if len(some) and words is not None:
                 shingles, starts = _shingles(words, stream.starts[some], lengths[some], factors)
                 for h in range(HASHES):
-                    out[some, h] = np.minimum.reduceat(shingles * multipliers[h] ^ offsets[h], starts)
+                    out[some, h] = np.minimum.reduceat(
+                        shingles * multipliers[h] ^ offsets[h], starts
+                    )
         return out, lengths > 0
 
     @staticmethod
-    def bands(signatures: Hashes, rows: NDArray[np.generic], documents: Ints) -> Iterator[pl.DataFrame]:
+    def bands(
+        signatures: Hashes, rows: NDArray[np.generic], documents: Ints
+    ) -> Iterator[pl.DataFrame]:
         """For each band a row per document: band (from 1), its minima a, b, c and d, document. `rows` (places or a mask) says
         which signatures are theirs."""
         for start in range(0, HASHES, ROWS):
@@ -88,7 +100,11 @@ class MinHash:
     def candidates(bands: pl.DataFrame) -> Ints:
         """Pairs (earlier, later) of documents that agree in a band; each document with the first of its bucket; (pairs, 2)."""
         key = ["band", *"abcd"]
-        buckets = bands.group_by(key).agg(first=pl.col("document").min(), size=pl.len()).filter(pl.col("size") > 1)
+        buckets = (
+            bands.group_by(key)
+            .agg(first=pl.col("document").min(), size=pl.len())
+            .filter(pl.col("size") > 1)
+        )
         found = bands.join(buckets, on=key).filter(pl.col("first") != pl.col("document"))
         return found.select("first", "document").to_numpy()
 
@@ -131,7 +147,9 @@ class MinHash:
             "conflicting_documents": mixed["train"].sum(),
             "test_overlap": leaked["test"].sum(),
             "leaked_copies": leaked["test"].sum(),
-            "leaked": leaked.filter(~pl.col("words"))["test"].sum(),  # the others have a signature (`counted`)
+            "leaked": leaked.filter(~pl.col("words"))[
+                "test"
+            ].sum(),  # the others have a signature (`counted`)
             "contradicting": (opposed["train"] + opposed["test"]).sum(),
         }
         bands = (found.filter(pl.col("band") == 1 + i) for i in range(HASHES // ROWS))
@@ -150,7 +168,9 @@ class MinHash:
         first = MinHash.first(len(documents), np.searchsorted(documents, pairs))
         test = np.bincount(first[documents >= first_test], minlength=len(first))
         train = np.bincount(first[documents < first_test], minlength=len(first))
-        return Counter(leaked=int(test[train > 0].sum()), repeated=int(np.maximum(train - 1, 0).sum()))
+        return Counter(
+            leaked=int(test[train > 0].sum()), repeated=int(np.maximum(train - 1, 0).sum())
+        )
 
 
 def _shingles(

@@ -27,12 +27,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaincc
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, importance_of
 from tokensieve.evidence.intervals import LEVEL, dispersion, false_discovery
 from tokensieve.evidence.pairs import pair_importance
 from tokensieve.evidence.sums import Sums, TokenSums
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts
 
 Within: TypeAlias = tuple[Importance | None, ...]
 
@@ -62,7 +63,9 @@ class Environments:
     stability: NDArray[np.object_]
 
     @classmethod
-    def of_sums(cls, sums: Sequence[Sums], names: tuple[str, ...], overall: Importance) -> Environments:
+    def of_sums(
+        cls, sums: Sequence[Sums], names: tuple[str, ...], overall: Importance
+    ) -> Environments:
         """Whether each type's ratio of rates is the same in every environment, in O(|S| K E).
 
         `sums` are, of each environment, `TokenSums.of_counts` and the documents of each class that contain each type, (|S|, K).
@@ -72,10 +75,14 @@ class Environments:
         environments have documents of two classes."""
         usable = [np.count_nonzero(words.class_sizes) >= 2 for words, *_ in sums]
         if sum(usable) < 2:
-            raise InputError("fewer than two environments have documents of two classes; check --environments")
+            raise InputError(
+                "fewer than two environments have documents of two classes; check --environments"
+            )
         tokens, classes = overall.tokens, overall.classes
         within = tuple(
-            replace(importance_of(words, tokens, classes, marks), class_documents=present) if ok else None
+            replace(importance_of(words, tokens, classes, marks), class_documents=present)
+            if ok
+            else None
             for (words, marks, present), ok in zip(sums, usable, strict=True)
         )
         kept = [of for of, ok in zip(sums, usable, strict=True) if ok]
@@ -86,7 +93,13 @@ class Environments:
 
     @classmethod
     def compare_pairs(
-        cls, counts: Counts, of: Ints, names: tuple[str, ...], overall: Importance, features: int, units: Ints | None
+        cls,
+        counts: Counts,
+        of: Ints,
+        names: tuple[str, ...],
+        overall: Importance,
+        features: int,
+        units: Ints | None,
     ) -> Environments:
         """Whether each type wins as often in every environment: do two judges reward the same?
 
@@ -117,13 +130,17 @@ class Environments:
         variance = phi * n * (1 - mean**2)
         terms = (t - mean * n) ** 2 / np.where(variance > 0, variance, np.inf)
         within = tuple(
-            pair_importance(counts.rows(of == e), units[places == e], features) if usable[e] else None
+            pair_importance(counts.rows(of == e), units[places == e], features)
+            if usable[e]
+            else None
             for e in range(size)
         )
         with np.errstate(divide="ignore"):
             odds = ((1 + mean) / (1 - mean))[:, None] ** np.array([-1.0, 1.0])
         statistic = np.repeat(terms.sum(axis=0)[:, None], 2, axis=1)
-        return cls._judge(names, within, odds, statistic, np.maximum((n > 0).sum(axis=0) - 1, 0), overall)
+        return cls._judge(
+            names, within, odds, statistic, np.maximum((n > 0).sum(axis=0) - 1, 0), overall
+        )
 
     @classmethod
     def _judge(
@@ -136,7 +153,9 @@ class Environments:
         overall: Importance,
     ) -> Environments:
         """Which types are stable, by Q and its degrees of freedom."""
-        p = np.where(degrees[:, None] > 0, gammaincc(np.maximum(degrees, 1)[:, None] / 2, statistic / 2), 1.0)
+        p = np.where(
+            degrees[:, None] > 0, gammaincc(np.maximum(degrees, 1)[:, None] / 2, statistic / 2), 1.0
+        )
         # fewer than five documents over all environments say nothing about stability
         known = (overall.documents >= 5) & (degrees > 0)
         q = np.ones_like(p)
@@ -144,10 +163,15 @@ class Environments:
         opposed = np.zeros(p.shape, dtype=bool)
         for found in within:
             if found is not None:
-                opposed |= (found.p_value < LEVEL) & (np.sign(found.effect) != np.sign(overall.effect))
+                opposed |= (found.p_value < LEVEL) & (
+                    np.sign(found.effect) != np.sign(overall.effect)
+                )
         stability = np.full(p.shape, "unknown", dtype=object)
         present = np.stack([x.documents for x in within if x is not None])  # (E, |S|)
-        sizes, first = present.max(axis=1), present.argmax(axis=0)  # the most frequent type stands for all documents
+        sizes, first = (
+            present.max(axis=1),
+            present.argmax(axis=0),
+        )  # the most frequent type stands for all documents
         alone = present.max(axis=0) >= 0.9 * np.maximum(overall.documents, 5)
         alone &= (sizes <= 0.7 * sizes.sum())[first]
         stability[alone[:, None] & (overall.q_value < LEVEL)] = "one environment"
@@ -160,10 +184,16 @@ class Environments:
         for each environment its posterior difference less what even spread gives there (missing where it has no such class)."""
         s, k = self.ratio.shape
         columns: dict[str, Any] = {"token": [str(token) for token in overall.tokens] * k}
-        columns |= {"class": np.repeat(overall.classes, s).tolist(), "effect": overall.effect.T.ravel()}
+        columns |= {
+            "class": np.repeat(overall.classes, s).tolist(),
+            "effect": overall.effect.T.ravel(),
+        }
         for name in ("ratio", "q_statistic", "p_value", "q_value"):
             columns[name] = getattr(self, name).T.ravel()
-        columns |= {"degrees": np.tile(self.degrees, k), "stability": self.stability.T.ravel().tolist()}
+        columns |= {
+            "degrees": np.tile(self.degrees, k),
+            "stability": self.stability.T.ravel().tolist(),
+        }
         for name, x in zip(self.names, self.within, strict=True):
             columns[f"lean in {name}"] = (
                 pl.Series([None] * (s * k), dtype=pl.Float64) if x is None else x.lean.T.ravel()
@@ -173,19 +203,38 @@ class Environments:
 
 def _heterogeneity(sums: list[TokenSums]) -> tuple[Floats, Floats, Ints]:
     """θ and Q, shape (|S|, K), and the degrees of freedom, shape (|S|,) (module docstring)."""
-    groups = [np.stack(x) for x in zip(*((s.first, s.second, s.sizes, s.inverse) for s in sums), strict=True)]
+    groups = [
+        np.stack(x)
+        for x in zip(*((s.first, s.second, s.sizes, s.inverse) for s in sums), strict=True)
+    ]
     every = groups[0]  # (E, |S|, K)
     ratio, statistic = np.full(every.shape[1:], np.nan), np.zeros(every.shape[1:])
     for j in range(every.shape[2]):
         # inside and outside the class: Σx and Σx², shape (E, |S|, 2), documents and Σ 1/T, shape (E, 2)
-        first, second, sizes, inverse = (np.stack([x[..., j], x.sum(axis=-1) - x[..., j]], axis=-1) for x in groups)
-        (a, b), (m, r), n = np.moveaxis(first, -1, 0), sizes.T[:, :, None], sizes.sum(axis=1, keepdims=True)
+        first, second, sizes, inverse = (
+            np.stack([x[..., j], x.sum(axis=-1) - x[..., j]], axis=-1) for x in groups
+        )
+        (a, b), (m, r), n = (
+            np.moveaxis(first, -1, 0),
+            sizes.T[:, :, None],
+            sizes.sum(axis=1, keepdims=True),
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             theta = (a * (r / n)).sum(axis=0) / (b * (m / n)).sum(axis=0)
             expected = m / (m + r / theta)  # π_e; all of it where θ is infinite
         total = sizes.sum(axis=0)
-        phi = dispersion(first.sum(axis=0), second.sum(axis=0), total, inverse.sum(axis=0) / np.maximum(total, 1.0))
-        variance = (a + b) * expected * (1 - expected) * ((1 - expected) * phi[:, 0] + expected * phi[:, 1])
+        phi = dispersion(
+            first.sum(axis=0),
+            second.sum(axis=0),
+            total,
+            inverse.sum(axis=0) / np.maximum(total, 1.0),
+        )
+        variance = (
+            (a + b)
+            * expected
+            * (1 - expected)
+            * ((1 - expected) * phi[:, 0] + expected * phi[:, 1])
+        )
         deviation = a - expected * (a + b)
         terms = np.where(variance > 0, deviation**2 / np.where(variance > 0, variance, 1.0), 0.0)
         ratio[:, j], statistic[:, j] = theta, np.nan_to_num(terms).sum(axis=0)

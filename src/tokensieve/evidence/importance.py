@@ -33,6 +33,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import (
     LEVEL,
@@ -45,7 +46,7 @@ from tokensieve.evidence.intervals import (
     share_interval,
 )
 from tokensieve.evidence.sums import TokenSums
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts
 
 Tokens = NDArray[np.str_] | NDArray[np.object_]  # types as text
 Interval = tuple[Floats, Floats, Floats]  # estimate, low, high
@@ -107,7 +108,9 @@ class Importance:
     units: Ints | None = None
 
     @classmethod
-    def of_columns(cls, intervals: Sequence[Interval], reach: Floats, p_value: Floats, **others: Any) -> Importance:
+    def of_columns(
+        cls, intervals: Sequence[Interval], reach: Floats, p_value: Floats, **others: Any
+    ) -> Importance:
         """From the intervals of posterior difference, alpha and effect, reach and p of each class, or of the second of two classes,
         which the first mirrors; and the `others` of the attributes as they are."""
         q_value = false_discovery(p_value)
@@ -117,7 +120,9 @@ class Importance:
                 for middle, low, high in intervals
             ]
             reach, p_value, q_value = (np.repeat(x, 2, axis=1) for x in (reach, p_value, q_value))
-        for name, (middle, low, high) in zip(("posterior", "alpha", "effect"), intervals, strict=True):
+        for name, (middle, low, high) in zip(
+            ("posterior", "alpha", "effect"), intervals, strict=True
+        ):
             estimate = "posterior_difference" if name == "posterior" else name
             others |= {estimate: middle, f"{name}_interval": (low, high)}
         return cls(reach=reach, p_value=p_value, q_value=q_value, **others)
@@ -145,9 +150,9 @@ class Importance:
         most 1.5 and at least 1/1.5 times as frequent in the class as in the others (effect within 0.2 · reach of zero:
         (1 + 0.2)/(1 − 0.2) = 1.5), and otherwise `RARE`.
         """
-        tight = (np.maximum(-self.effect_interval[0], self.effect_interval[1]) <= 0.2 * self.reach) & (
-            self.documents > 0
-        )[:, None]
+        tight = (
+            np.maximum(-self.effect_interval[0], self.effect_interval[1]) <= 0.2 * self.reach
+        ) & (self.documents > 0)[:, None]
         names = np.where(tight, Category.IRRELEVANT.value, Category.RARE.value).astype(object)
         found, up = self.q_value < level, self.effect > 0
         names[found & up] = Category.FOR.value
@@ -164,13 +169,19 @@ class Importance:
         for estimate in ("posterior_difference", "alpha", "effect"):
             name = estimate.removesuffix("_difference")
             low, high = getattr(self, f"{name}_interval")
-            of_classes |= {estimate: getattr(self, estimate), f"{name}_low": low, f"{name}_high": high}
+            of_classes |= {
+                estimate: getattr(self, estimate),
+                f"{name}_low": low,
+                f"{name}_high": high,
+            }
         of_classes |= {"p_value": self.p_value, "q_value": self.q_value}
         columns = {"documents": np.tile(self.documents, k), "count": np.tile(self.count, k)}
         columns |= {name: x.T.ravel() for name, x in of_classes.items()}
         if self.units is not None:
             columns["units"] = np.tile(self.units, k)
-        tokens = pl.Series("token", self.tokens.astype(object), dtype=pl.String).gather(np.tile(np.arange(s), k))
+        tokens = pl.Series("token", self.tokens.astype(object), dtype=pl.String).gather(
+            np.tile(np.arange(s), k)
+        )
         names = pl.Series("class", self.classes, dtype=pl.String).gather(np.repeat(np.arange(k), s))
         category = pl.Series("category", self.category().T.ravel().astype(str), dtype=pl.String)
         return pl.DataFrame([tokens, names]).hstack(pl.DataFrame(columns)).with_columns(category)
@@ -209,7 +220,9 @@ def importance_of(
         length = 1.0 if sizes is None else float(sums.count.sum()) / int(sizes.sum())
         parts.append((marks, 1.0 / max(length, 1.0)))
     columns = np.array([1]) if len(classes) == 2 else np.arange(len(classes))
-    *intervals, rest = zip(*(_statistics(part, columns, scale) for part, scale in parts), strict=True)
+    *intervals, rest = zip(
+        *(_statistics(part, columns, scale) for part, scale in parts), strict=True
+    )
     reach, p = (np.concatenate(x) for x in zip(*rest, strict=True))
     found = Importance.of_columns(
         [_concatenated(interval, 0) for interval in intervals],
@@ -222,7 +235,9 @@ def importance_of(
     )
     if sizes is None or present is None:
         return found
-    return replace(found, class_documents=present, neutral=2 * sizes / sizes.sum() - 1, units=found.documents)
+    return replace(
+        found, class_documents=present, neutral=2 * sizes / sizes.sum() - 1, units=found.documents
+    )
 
 
 def _concatenated(parts: Sequence[Interval], axis: int) -> Interval:
@@ -236,9 +251,13 @@ def _statistics(
     """Posterior difference, α and effect with their intervals, reach and p of some classes, each of shape (|S|, C); `scale` is that
     of α, effect and reach."""
     sizes, k = sums.sizes, len(sums.class_sizes)
-    documents, count, squares = (x.sum(axis=1, keepdims=True) for x in (sums.present, sums.count, sums.squares))
+    documents, count, squares = (
+        x.sum(axis=1, keepdims=True) for x in (sums.present, sums.count, sums.squares)
+    )
     inside, squares_inside = sums.count[:, columns], sums.squares[:, columns]
-    posterior = share_interval(inside, count - inside, (squares_inside, squares - squares_inside), quantile(documents))
+    posterior = share_interval(
+        inside, count - inside, (squares_inside, squares - squares_inside), quantile(documents)
+    )
     p = permutation_p([sums], columns)
     groups = sums.first, sums.second, sizes, sums.inverse
     by_class = mean_interval(*groups, documents[:, 0])
@@ -249,7 +268,9 @@ def _statistics(
         targets, weights = np.eye(k) - 1 / k, scale * (k - 1) / k**2 * np.array([[-1.0], [1.0]])
         pairs = []
         for j in columns:
-            a, b, m, inv = (np.stack([x.sum(axis=-1) - x[..., j], x[..., j]], axis=-1) for x in groups)
+            a, b, m, inv = (
+                np.stack([x.sum(axis=-1) - x[..., j], x[..., j]], axis=-1) for x in groups
+            )
             pairs.append(mean_interval(a, b, m, inv, documents[:, 0]))
     alpha = combined(scale * (targets * sizes / sums.documents).T[:, columns], *by_class)
     effect = _concatenated([combined(weights, *pair) for pair in pairs], 1)

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincc, ndtr, ndtri, stdtrit
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.evidence.sums import TokenSums
-from tokensieve.text.counts import Floats, Ints
 from tokensieve.wording import percent
 
 LEVEL = 0.05  # of p- and q-values; intervals hold with probability 1 − LEVEL
@@ -73,14 +73,19 @@ def mean_interval(
     return mean, np.maximum(mean + step - half, 0.0), mean + step + half
 
 
-def combined(weights: Floats, mean: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+def combined(
+    weights: Floats, mean: Floats, low: Floats, high: Floats
+) -> tuple[Floats, Floats, Floats]:
     """Σ_j a_j μ_j with its MOVER interval, each of shape (|S|, C), from independent means with theirs (`mean_interval`), (|S|, G).
 
     Each end uses the distances to those ends of the means' intervals that lie on its side; weights a have shape (G, C).
     """
     positive, negative = np.maximum(weights, 0.0) ** 2, np.minimum(weights, 0.0) ** 2
     below, above = (mean - low) ** 2, (high - mean) ** 2
-    under, over = np.sqrt(below @ positive + above @ negative), np.sqrt(above @ positive + below @ negative)
+    under, over = (
+        np.sqrt(below @ positive + above @ negative),
+        np.sqrt(above @ positive + below @ negative),
+    )
     return mean @ weights, mean @ weights - under, mean @ weights + over
 
 
@@ -100,7 +105,11 @@ def agreeing(estimate: Floats, low: Floats, high: Floats, p: Floats) -> tuple[Fl
 
 
 def share_interval(
-    inside: Floats, outside: Floats, squares: tuple[Floats, Floats], t: Floats, shared: Floats | float = 0.0
+    inside: Floats,
+    outside: Floats,
+    squares: tuple[Floats, Floats],
+    t: Floats,
+    shared: Floats | float = 0.0,
 ) -> tuple[Floats, Floats, Floats]:
     """2P − 1 for the share P = A/N of a type's occurrences, N = A + B, that fall into a class, with its 95 % interval in [−1,
     1]; for a type in no document 0, −1 and 1.
@@ -113,16 +122,24 @@ def share_interval(
     seen = np.where(total > 0, total, 1.0)
     typical = np.where(total > 0, (squares[0] + squares[1]) / seen, 1.0)
     p = (inside + typical / 2) / (total + typical)
-    ratios = [(sq + typical**2) / (n + typical) for sq, n in zip(squares, (inside, outside), strict=True)]
+    ratios = [
+        (sq + typical**2) / (n + typical) for sq, n in zip(squares, (inside, outside), strict=True)
+    ]
     weight = (1 - p) * ratios[0] + p * ratios[1]
     n = total / np.maximum(weight - 2 * shared / (total + typical), 0.05 * weight)
     share = np.where(total > 0, inside / seen, 0.5)
     centre = (n * share + t**2 / 2) / (n + t**2)
     half = t / (n + t**2) * np.sqrt(n * share * (1 - share) + t**2 / 4)
-    return 2 * share - 1, np.clip(2 * (centre - half) - 1, -1, 1), np.clip(2 * (centre + half) - 1, -1, 1)
+    return (
+        2 * share - 1,
+        np.clip(2 * (centre - half) - 1, -1, 1),
+        np.clip(2 * (centre + half) - 1, -1, 1),
+    )
 
 
-def permutation_p(strata: Sequence[TokenSums], columns: Ints, weights: Sequence[float] = (1.0,)) -> Floats:
+def permutation_p(
+    strata: Sequence[TokenSums], columns: Ints, weights: Sequence[float] = (1.0,)
+) -> Floats:
     """Two-sided p of Σ_strata weight · Σ_{X of class k} x_X under random relabelling with fixed class sizes, shape (|S|, C).
 
     With M_j = Σ(x − x̄)^j and m of a stratum's n documents drawn:  Var = m(n−m)/(n(n−1)) M_2,
@@ -144,7 +161,9 @@ def permutation_p(strata: Sequence[TokenSums], columns: Ints, weights: Sequence[
         n, m, inverse = sums.documents, sums.sizes[columns], sums.inverse[columns]
         s1, s2, s3 = sums.powers
         m2 = np.maximum(s2 - s1**2 / n, 0.0)
-        m2 = np.where(m2 > 1e-12 * s2, m2, 0.0)  # exactly 0 for a type with the same x in every document
+        m2 = np.where(
+            m2 > 1e-12 * s2, m2, 0.0
+        )  # exactly 0 for a type with the same x in every document
         m3 = s3 - 3 * s1 * s2 / n + 2 * s1**3 / n**2
         drawn = m * (n - m) / (n * max(n - 1, 1))
         mean, spread = s1 * m / n, weight**2 * drawn * m2
@@ -154,7 +173,9 @@ def permutation_p(strata: Sequence[TokenSums], columns: Ints, weights: Sequence[
         variance += spread
         third += weight**3 * drawn * (n - 2 * m) / max(n - 2, 1) * m3
         inside, outside, whole = np.maximum(m, 1.0), np.maximum(n - m, 1.0), sums.inverse.sum()
-        excess = (inverse * outside / inside + (whole - inverse) * inside / outside) / (whole or 1.0)
+        excess = (inverse * outside / inside + (whole - inverse) * inside / outside) / (
+            whole or 1.0
+        )
         corrected += spread * np.maximum(excess, 1.0)
     flat = ~(variance > 0)
     sd = np.where(flat, 1.0, np.sqrt(variance))
@@ -229,7 +250,9 @@ class Share:
             return cls(found, n, mean, *_wilson(mean, n, Z95))
         chance = mean * (1 - mean) * n
         design = max(u / max(u - 1, 1) * float(sums @ sums) / chance, 1.0) if chance > 0 else n / u
-        return cls(found, n, mean, *_wilson(mean, n / design, float(stdtrit(max(u - 1, 1), 1 - LEVEL / 2))))
+        return cls(
+            found, n, mean, *_wilson(mean, n / design, float(stdtrit(max(u - 1, 1), 1 - LEVEL / 2)))
+        )
 
     def __str__(self) -> str:
         return f"{percent(self.value)} (95% CI {percent(self.low)} to {percent(self.high)})"

@@ -28,9 +28,17 @@ import polars as pl
 import scipy.sparse as sp
 from scipy.special import betaincc, expit, ndtr, stdtrit
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.evidence.importance import Importance
-from tokensieve.evidence.intervals import LEVEL, Z95, agreeing, false_discovery, quantile, share_interval
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.evidence.intervals import (
+    LEVEL,
+    Z95,
+    agreeing,
+    false_discovery,
+    quantile,
+    share_interval,
+)
+from tokensieve.text.counts import Counts
 
 NEWTON = 25
 
@@ -41,19 +49,24 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
     Takes 2n documents, preferred side first, and the unit of each pair, shape (n,); the last `presences` types are formatting.
     """
     words, n = counts.n_types - presences, counts.n_documents // 2
-    lengths = np.asarray(counts.matrix[:, :words].sum(axis=1)).ravel() if presences else counts.lengths
+    lengths = (
+        np.asarray(counts.matrix[:, :words].sum(axis=1)).ravel() if presences else counts.lengths
+    )
     scale = np.repeat(1 / np.maximum(lengths, 1.0), np.diff(counts.matrix.indptr))
     if presences:
         scale = np.where(counts.matrix.indices < words, scale, 1 / max(float(lengths.mean()), 1.0))
     shares = sp.csr_array(
-        (counts.matrix.data * scale, counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
+        (counts.matrix.data * scale, counts.matrix.indices, counts.matrix.indptr),
+        counts.matrix.shape,
     )
     flips = Counts.by_cell(Counts.pair_differences(shares), units)
     total, reach, second, fourth, m = _moments(flips)
     p = _flipped_p(total, reach, second, fourth, m)
     t = quantile(m)
     # the square of one typical unit is added, so that few units of one sign still have a variance
-    half = t * np.sqrt(np.maximum(second - total**2 / max(flips.shape[0], 1), 0.0) + second / np.maximum(m, 1))
+    half = t * np.sqrt(
+        np.maximum(second - total**2 / max(flips.shape[0], 1), 0.0) + second / np.maximum(m, 1)
+    )
     mean, ends = total / (2 * n), ((total - half) / (2 * n), (total + half) / (2 * n))
     low, high = agreeing(mean, *ends, p)
     effect = mean[:, None], low[:, None], high[:, None]
@@ -73,7 +86,9 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
     )
 
 
-def win_rates(counts: Counts, units: Ints, log_ratio: Floats, weights: Floats | None = None) -> pl.DataFrame:
+def win_rates(
+    counts: Counts, units: Ints, log_ratio: Floats, weights: Floats | None = None
+) -> pl.DataFrame:
     """How often the side that alone contains a type wins, and how often at equal length (module docstring), given 2n documents,
     preferred side first, and of each pair the unit, Δ log length and weight (½ for each of the two orders of a tie), shape (n,).
 
@@ -81,7 +96,8 @@ def win_rates(counts: Counts, units: Ints, log_ratio: Floats, weights: Floats | 
     win_rate = σ(θ) with its 95 % interval low and high, p_value of "it has no part in the preference" and q_value; the last
     five again at equal length, with the prefix "equal_length_"."""
     present = sp.csr_array(
-        (np.ones(counts.matrix.nnz), counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
+        (np.ones(counts.matrix.nnz), counts.matrix.indices, counts.matrix.indptr),
+        counts.matrix.shape,
     )
     delta = Counts.pair_differences(present)
     if weights is not None:
@@ -93,9 +109,14 @@ def win_rates(counts: Counts, units: Ints, log_ratio: Floats, weights: Floats | 
         "pairs": pairs.astype(np.int64),
         "wins": wins if (wins % 1).any() else wins.astype(np.int64),
     }
-    for prefix, x in (("", np.zeros((len(units), 0))), ("equal_length_", _length_features(log_ratio))):
+    for prefix, x in (
+        ("", np.zeros((len(units), 0))),
+        ("equal_length_", _length_features(log_ratio)),
+    ):
         names = ("win_rate", "low", "high", "p_value", "q_value")
-        columns |= {prefix + name: found for name, found in zip(names, _rates(delta, units, x), strict=True)}
+        columns |= {
+            prefix + name: found for name, found in zip(names, _rates(delta, units, x), strict=True)
+        }
     frame = pl.DataFrame(columns).filter(pl.col("pairs") > 0)
     return frame.sort("equal_length_low", "token", descending=[True, False])
 
@@ -111,16 +132,23 @@ def _length_weights(features: Floats) -> Floats:
     """β of P(A preferred) = σ(B β), B of shape (n, r), with half a win and half a loss of each feature added: finite for any
     data."""
     n, r = features.shape
-    x, weights = np.vstack([features, np.eye(r), -np.eye(r)]), np.append(np.ones(n), np.full(2 * r, 0.5))
+    x, weights = (
+        np.vstack([features, np.eye(r), -np.eye(r)]),
+        np.append(np.ones(n), np.full(2 * r, 0.5)),
+    )
     beta = np.zeros(r)
     for _ in range(NEWTON):
         miss = expit(-(x @ beta))
         curve = (x * (weights * miss * (1 - miss))[:, None]).T @ x
-        beta += np.clip(np.linalg.solve(curve + 1e-9 * np.eye(r), x.T @ (weights * miss)), -1.0, 1.0)
+        beta += np.clip(
+            np.linalg.solve(curve + 1e-9 * np.eye(r), x.T @ (weights * miss)), -1.0, 1.0
+        )
     return np.asarray(beta)
 
 
-def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+def _rates(
+    delta: sp.csr_array, units: Ints, x: Floats
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """σ(θ) of each type, its interval, p and q, shape (|S|,), given B = x, shape (n, r); without columns, rates as they are."""
     n, n_types = delta.shape
     offset = x @ _length_weights(x)
@@ -137,14 +165,22 @@ def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats,
             break
     miss = expit(-offset)
     spread = miss * (1 - miss)
-    lean = np.asarray(sp.csr_array((sign * spread[pair], types, delta.indptr), shape=delta.shape).T @ x)
+    lean = np.asarray(
+        sp.csr_array((sign * spread[pair], types, delta.indptr), shape=delta.shape).T @ x
+    )
     k = np.linalg.solve((x * spread[:, None]).T @ x + 1e-9 * np.eye(x.shape[1]), lean.T).T
     information = np.bincount(types, weight * spread[pair], n_types) - (k * lean).sum(axis=1)
-    scores = Counts.by_cell(sp.csr_array((sign * miss[pair], types, delta.indptr), shape=delta.shape), units)
+    scores = Counts.by_cell(
+        sp.csr_array((sign * miss[pair], types, delta.indptr), shape=delta.shape), units
+    )
     common = np.zeros((scores.shape[0], x.shape[1]))
     np.add.at(common, np.unique(units, return_inverse=True)[1], x * miss[:, None])
     total, reach, plain, fourth, units_with = _moments(scores)
-    second = plain - 2 * (k * (scores.T @ common)).sum(axis=1) + ((k @ (common.T @ common)) * k).sum(axis=1)
+    second = (
+        plain
+        - 2 * (k * (scores.T @ common)).sum(axis=1)
+        + ((k @ (common.T @ common)) * k).sum(axis=1)
+    )
     second = np.maximum(second, 1e-9 * plain)
     p = _flipped_p(total, reach, second, fourth, units_with)
     pairs, q = np.bincount(types, weight, n_types), np.ones(n_types)
@@ -152,15 +188,28 @@ def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats,
     # Kish's design effect of the units, as in `Share.over`, from what is left of each pair at the estimate
     left = sign * expit(-(offset[pair] + theta[types] * np.sign(sign)))
     of_units = Counts.by_cell(sp.csr_array((left, types, delta.indptr), shape=delta.shape), units)
-    grouped, degrees = units_with < np.bincount(types, minlength=n_types), np.maximum(units_with - 1, 1)
-    together, alone = np.bincount(of_units.indices, of_units.data**2, n_types), np.bincount(types, left**2, n_types)
+    grouped, degrees = (
+        units_with < np.bincount(types, minlength=n_types),
+        np.maximum(units_with - 1, 1),
+    )
+    together, alone = (
+        np.bincount(of_units.indices, of_units.data**2, n_types),
+        np.bincount(types, left**2, n_types),
+    )
     design = np.maximum(together / np.maximum(alone, 1e-300) * units_with / degrees, 1.0)
     design = np.where(grouped, design, 1.0)
-    size, t = np.maximum(4 * information / design, 1e-3), np.where(grouped, stdtrit(degrees, 1 - LEVEL / 2), Z95)
-    rate = np.clip((expit(theta) * (pairs + 1) - 0.5) / np.maximum(pairs, 1), 0.0, 1.0)  # wins of the pairs
+    size, t = (
+        np.maximum(4 * information / design, 1e-3),
+        np.where(grouped, stdtrit(degrees, 1 - LEVEL / 2), Z95),
+    )
+    rate = np.clip(
+        (expit(theta) * (pairs + 1) - 0.5) / np.maximum(pairs, 1), 0.0, 1.0
+    )  # wins of the pairs
     middle, spare = rate + t**2 / (2 * size), 1 + t**2 / size
     half = t * np.sqrt(rate * (1 - rate) / size + t**2 / (4 * size**2))
-    low, high = agreeing(expit(theta) - 0.5, (middle - half) / spare - 0.5, (middle + half) / spare - 0.5, p)
+    low, high = agreeing(
+        expit(theta) - 0.5, (middle - half) / spare - 0.5, (middle + half) / spare - 0.5, p
+    )
     return expit(theta), 0.5 + low, 0.5 + high, p, q
 
 
@@ -186,7 +235,9 @@ def _moments(flips: sp.csr_array) -> tuple[Floats, Floats, Floats, Floats, Ints]
     """Σ D, Σ |D|, Σ D², Σ D⁴ of each type, shape (|S|,), and how many D_u are not zero."""
     flips.eliminate_zeros()
     d, n = flips.data, flips.shape[1]
-    columns = (np.bincount(flips.indices, x, n).astype(np.float64) for x in (d, np.abs(d), d**2, d**4))
+    columns = (
+        np.bincount(flips.indices, x, n).astype(np.float64) for x in (d, np.abs(d), d**2, d**4)
+    )
     first, size, second, fourth = columns
     return first, size, second, fourth, np.bincount(flips.indices, minlength=n).astype(np.int64)
 

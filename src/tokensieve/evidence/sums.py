@@ -14,9 +14,13 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.arrays import Floats, Ints
+from tokensieve.text.counts import Counts
 
-WORD, WORDS = 31, 3  # bits of each part of a fixed-point number, and parts: 93 bits behind the point
+WORD, WORDS = (
+    31,
+    3,
+)  # bits of each part of a fixed-point number, and parts: 93 bits behind the point
 
 
 class Sums(tuple[Any, ...]):
@@ -59,7 +63,9 @@ class TokenSums:
         return cls(sizes, inverse, present, count, squares, shares)
 
     @classmethod
-    def of(cls, matrix: Any, labels: Ints, classes: int, lengths: Floats | None = None) -> TokenSums:
+    def of(
+        cls, matrix: Any, labels: Ints, classes: int, lengths: Floats | None = None
+    ) -> TokenSums:
         """The sums over documents, the rows of a matrix of counts c (CSR, float64), with their class indices, in O(nonzeros).
 
         `lengths` are T in tokens, shape (n,), at least every c of the row; the row sums if None."""
@@ -71,7 +77,9 @@ class TokenSums:
         places = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
         rows = *places, matrix.data, np.array(labels, np.int64), lengths
         sums = (out.inverse_lengths, out.present, out.shares), (out.count, out.squares)
-        Counts.in_ranges(lambda low, high: _add_up(rows, *sums, low, high), places[1])  # threads share the types
+        Counts.in_ranges(
+            lambda low, high: _add_up(rows, *sums, low, high), places[1]
+        )  # threads share the types
         return out
 
     @staticmethod
@@ -81,7 +89,11 @@ class TokenSums:
         time."""
         words, k = counts.n_types - features, counts.n_classes
         sums, marks = TokenSums.zero(words, k), TokenSums.zero(features, k)
-        whole, sizes = (counts, np.ones(counts.n_documents, np.int64)) if units is None else counts.merge_groups(units)
+        whole, sizes = (
+            (counts, np.ones(counts.n_documents, np.int64))
+            if units is None
+            else counts.merge_groups(units)
+        )
         for rows, m in Counts.blocks(whole.matrix):
             labels, lengths = whole.labels[rows], sizes[rows].astype(np.float64)
             sums += TokenSums.of(sp.csr_array(m[:, :words]) if features else m, labels, k)
@@ -92,9 +104,19 @@ class TokenSums:
     @staticmethod
     def of_label(label: int, sides: Sequence[TokenSums]) -> TokenSums:
         """The documents of one label in several sums over the same types: those of the first are class 0, of the next class 1, …"""
-        axes = {"class_sizes": 0, "inverse_lengths": 0, "present": 1, "count": 1, "squares": 1, "shares": 1}
+        axes = {
+            "class_sizes": 0,
+            "inverse_lengths": 0,
+            "present": 1,
+            "count": 1,
+            "squares": 1,
+            "shares": 1,
+        }
         return TokenSums(
-            *(np.stack([getattr(side, name).take(label, axis) for side in sides], axis) for name, axis in axes.items())
+            *(
+                np.stack([getattr(side, name).take(label, axis) for side in sides], axis)
+                for name, axis in axes.items()
+            )
         )
 
     def __add__(self, other: TokenSums) -> TokenSums:

@@ -17,11 +17,15 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.arrays import Floats, Ints
+from tokensieve.text.counts import Counts
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 CONSTANTS = (1 - BETA1, BETA2, 1 - BETA2, EPSILON)
-_HALVINGS, _TAYLOR = 0.5 ** np.arange(1100.0), tuple(1 / math.factorial(k) for k in range(13, -1, -1))
+_HALVINGS, _TAYLOR = (
+    0.5 ** np.arange(1100.0),
+    tuple(1 / math.factorial(k) for k in range(13, -1, -1)),
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,12 @@ class Schedule:
 
 @numba.njit(cache=True)
 def adam_step(
-    g: Floats, m: Floats, r: Floats, rate: Floats | float, root: Floats | float, constants: tuple[float, ...]
+    g: Floats,
+    m: Floats,
+    r: Floats,
+    rate: Floats | float,
+    root: Floats | float,
+    constants: tuple[float, ...],
 ) -> tuple[Floats, Floats, Floats]:
     """The new moments m and r, and the amount to subtract from x: for numbers when compiled, for arrays through
     `adam_step.py_func`. g is the gradient, `rate` η/(1 − β₁ᵗ), `root` 1/√(1 − β₂ᵗ), and `constants` are `CONSTANTS` in the
@@ -73,10 +82,18 @@ def train(
     """
     m = counts.matrix
     rows = np.arange(counts.n_documents // (1 + schedule.pairs)) if rows is None else rows
-    indptr, labels = m.indptr.astype(np.int64), counts.labels.copy()  # one type and writable, so one compilation
+    indptr, labels = (
+        m.indptr.astype(np.int64),
+        counts.labels.copy(),
+    )  # one type and writable, so one compilation
     sink = m.shape[1] if len(u) > m.shape[1] else -1
     table, longest = _packed(u, w), int(np.diff(m.indptr).max(initial=1))
-    room = np.empty(2 * longest), np.empty((4, w.shape[1])), np.empty(len(u), np.int64), np.zeros(len(u), np.bool_)
+    room = (
+        np.empty(2 * longest),
+        np.empty((4, w.shape[1])),
+        np.empty(len(u), np.int64),
+        np.zeros(len(u), np.bool_),
+    )
     weights = np.ones(counts.n_documents) if counts.weights is None else counts.weights
     rng = np.random.default_rng(schedule.seed)
     per_step = min(schedule.batch_size, len(rows))
@@ -88,10 +105,23 @@ def train(
         order, queue = queue[: len(steps) * per_step], queue[len(steps) * per_step :]
         t = steps + 1.0
         rate, root = 1 / (1 - BETA1**t), 1 / np.sqrt(1 - BETA2**t)
-        rates = np.outer(rate * (1 - steps / schedule.steps), [schedule.score_rate, schedule.value_rate])
+        rates = np.outer(
+            rate * (1 - steps / schedule.steps), [schedule.score_rate, schedule.value_rate]
+        )
         batches = order.reshape(-1, per_step)
         _adam(
-            indptr, m.indices, m.data, labels, weights, batches, rates, root, sink, schedule.pairs or None, table, *room
+            indptr,
+            m.indices,
+            m.data,
+            labels,
+            weights,
+            batches,
+            rates,
+            root,
+            sink,
+            schedule.pairs or None,
+            table,
+            *room,
         )
         yield int(steps[-1]) + 1, table[:, 0].copy(), table[:, 4::4].copy()
 
@@ -136,10 +166,28 @@ def _adam(
             if pairs is None:
                 first, last = indptr[k], indptr[k + 1]
                 if first < last:
-                    _document(indices[first:last], data[first:last], labels[k], weights[k], sink, table, q, fg)
+                    _document(
+                        indices[first:last],
+                        data[first:last],
+                        labels[k],
+                        weights[k],
+                        sink,
+                        table,
+                        q,
+                        fg,
+                    )
             else:
                 first, middle, last = indptr[2 * k], indptr[2 * k + 1], indptr[2 * k + 2]
-                _pair(middle - first, indices[first:last], data[first:last], weights[2 * k], sink, table, q, fg)
+                _pair(
+                    middle - first,
+                    indices[first:last],
+                    data[first:last],
+                    weights[2 * k],
+                    sink,
+                    table,
+                    q,
+                    fg,
+                )
             for i in range(first, last):
                 s = indices[i]
                 if not marked[s]:
@@ -153,14 +201,23 @@ def _adam(
             for at in range(0, table.shape[1], 4):
                 rate = value_rate if at else score_rate
                 g, m, r = table[s, at + 3] / size, table[s, at + 1], table[s, at + 2]
-                table[s, at + 1], table[s, at + 2], change = adam_step(g, m, r, rate, root, CONSTANTS)
+                table[s, at + 1], table[s, at + 2], change = adam_step(
+                    g, m, r, rate, root, CONSTANTS
+                )
                 table[s, at] -= change
                 table[s, at + 3] = 0.0
 
 
 @numba.njit(error_model="numpy")
 def _document(
-    types: Ints, data: Floats, label: int, weight: float, sink: int, table: Floats, q: Floats, fg: Floats
+    types: Ints,
+    data: Floats,
+    label: int,
+    weight: float,
+    sink: int,
+    table: Floats,
+    q: Floats,
+    fg: Floats,
 ) -> None:
     """Add the gradient of one document and the sink, times its weight (tokensieve.model.attention)."""
     heads = table.shape[1] // 4 - 1
@@ -184,7 +241,16 @@ def _document(
 
 
 @numba.njit(error_model="numpy")
-def _pair(m: int, types: Ints, data: Floats, weight: float, sink: int, table: Floats, q: Floats, fg: Floats) -> None:
+def _pair(
+    m: int,
+    types: Ints,
+    data: Floats,
+    weight: float,
+    sink: int,
+    table: Floats,
+    q: Floats,
+    fg: Floats,
+) -> None:
     """Add the gradient of a pair, entries 0 … m − 1 (preferred) and the others, each with the sink (tokensieve.model.attention)."""
     top, drained = _read(types[:m], data[:m], sink, table, q[:m], fg[0])
     other, poured = _read(types[m:], data[m:], sink, table, q[m:], fg[2])
@@ -200,7 +266,9 @@ def _exp(x: float) -> float:
     """e^x of x ≤ 0, to the last bit or two: 2^−k times a Taylor series, |r| ≤ ln 2 / 2. Unlike `math.exp`, several at a time."""
     x = max(x, -760.0)  # whose power is 0
     k = math.floor(0.5 - x / math.log(2))
-    r = (x + k * 6.93147180369123816490e-01) + k * 1.90821492927058770002e-10  # ln 2 in two parts (Cody & Waite 1980)
+    r = (
+        x + k * 6.93147180369123816490e-01
+    ) + k * 1.90821492927058770002e-10  # ln 2 in two parts (Cody & Waite 1980)
     series = 0.0
     for term in _TAYLOR:
         series = series * r + term
@@ -208,7 +276,9 @@ def _exp(x: float) -> float:
 
 
 @numba.njit(error_model="numpy")
-def _read(types: Ints, data: Floats, sink: int, table: Floats, q: Floats, f: Floats) -> tuple[int, float]:
+def _read(
+    types: Ints, data: Floats, sink: int, table: Floats, q: Floats, f: Floats
+) -> tuple[int, float]:
     """Write attention into q, and f minus the value of the type of largest attention into f; return that type and the sink's
     attention."""
     peak = table[sink if sink >= 0 else types[0], 0]
@@ -235,7 +305,9 @@ def _read(types: Ints, data: Floats, sink: int, table: Floats, q: Floats, f: Flo
 
 
 @numba.njit(error_model="numpy")
-def _learn(types: Ints, sink: int, table: Floats, q: Floats, f: Floats, g: Floats, top: int, drained: float) -> None:
+def _learn(
+    types: Ints, sink: int, table: Floats, q: Floats, f: Floats, g: Floats, top: int, drained: float
+) -> None:
     """Add g times the derivatives of f to the gradients, given what `_read` found and g = ∂ℓ/∂f."""
     heads, g0, f0, w0 = table.shape[1] // 4 - 1, g[0], f[0], table[top, 4]
     for i in range(len(types)):

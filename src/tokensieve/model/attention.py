@@ -36,8 +36,9 @@ from numpy.typing import NDArray
 from polars import thread_pool_size as cpu_count
 from scipy.special import expit
 
-from tokensieve.text.counts import BLOCK, Counts, Floats, Ints
-from tokensieve.text.values import text_series
+from tokensieve.arrays import ENTRIES_PER_BLOCK, Floats, Ints, row_blocks
+from tokensieve.read.values import text_series
+from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import TokenStream, Vocabulary
 
 Piece = tuple[str, float, float, float]  # text, contribution, attention, value
@@ -132,7 +133,9 @@ def answers(matrix: sp.csr_array, u: Floats, w: Floats) -> Floats:
         full = with_sink(m) if len(u) > m.shape[1] else m
         return np.asarray(_weighted(full, attention(full, u)) @ w)
 
-    blocks = list(Counts.row_blocks(matrix.indptr, BLOCK // 16))  # 2 MB an array, in the cache: half the time of 16 MB
+    blocks = list(
+        row_blocks(matrix.indptr, ENTRIES_PER_BLOCK // 16)
+    )  # 2 MB an array, in the cache: half the time of 16 MB
     if len(blocks) < 2:
         return some(slice(None))
     with ThreadPoolExecutor(cpu_count()) as pool:
@@ -194,7 +197,9 @@ def gradient(counts: Counts, u: Floats, w: Floats, pairs: bool = False) -> Gradi
     slopes = np.zeros(len(q))
     for h in range(w.shape[1]):
         slopes += documents.spread(g[:, h]) * _above_answer(matrix, q, w[:, h])
-    return Gradient(float(np.mean(loss)), _sum_by_type(matrix, q * slopes), np.asarray(weighted.T @ g), f)
+    return Gradient(
+        float(np.mean(loss)), _sum_by_type(matrix, q * slopes), np.asarray(weighted.T @ g), f
+    )
 
 
 def _sum_by_type(matrix: sp.csr_array, entries: Floats) -> Floats:
@@ -308,20 +313,34 @@ class Model:
         best, p, rows = decide(f), probabilities(f), np.arange(len(f))
         names = pl.Series(self.classes.tolist()).gather(best)
         value = f[:, 0] if f.shape[1] == 1 else f[rows, best]
-        return pl.DataFrame({"class": names, "probability": p[rows, best], "answer": value, "unknown_words": unknown})
+        return pl.DataFrame(
+            {
+                "class": names,
+                "probability": p[rows, best],
+                "answer": value,
+                "unknown_words": unknown,
+            }
+        )
 
-    def answer_pairs(self, first: pl.Series, second: pl.Series, names: tuple[str, str]) -> pl.DataFrame:
+    def answer_pairs(
+        self, first: pl.Series, second: pl.Series, names: tuple[str, str]
+    ) -> pl.DataFrame:
         """One row per pair: preferred (one of the names), probability of the first, answer f_first − f_second, unknown_words.
 
         The first three are null where a side is empty.
         """
         read = [self.count(side) for side in (first, second)]
         m = (self.decide(read[0][0]) - self.decide(read[1][0]))[:, 0]
-        whole = pl.Series([bool(a.strip() and b.strip()) for a, b in zip(first, second, strict=True)], dtype=pl.Boolean)
+        whole = pl.Series(
+            [bool(a.strip() and b.strip()) for a, b in zip(first, second, strict=True)],
+            dtype=pl.Boolean,
+        )
         preferred = pl.Series(list(names), dtype=pl.String).gather((m < 0).astype(np.int64))
         numbers = {"probability": expit(m), "answer": m, "unknown_words": read[0][1] + read[1][1]}
         frame = pl.DataFrame({"preferred": preferred, **numbers})
-        return frame.with_columns(pl.when(whole).then(pl.col(name)).alias(name) for name in frame.columns[:3])
+        return frame.with_columns(
+            pl.when(whole).then(pl.col(name)).alias(name) for name in frame.columns[:3]
+        )
 
     def pieces(self, text: str, k: int = 1, row: sp.csr_array | None = None) -> list[Piece]:
         """Split a text into (piece, contribution, attention, value), in order; joined, the pieces are the text.
@@ -386,7 +405,11 @@ class Model:
         """
         n_types, (u, w) = matrix.shape[1], self.table
         relative = attention_sums(matrix, self.scores)[2]
-        documents, sums, received = np.zeros(n_types, dtype=np.int64), np.zeros(w.shape), np.zeros(len(w))
+        documents, sums, received = (
+            np.zeros(n_types, dtype=np.int64),
+            np.zeros(w.shape),
+            np.zeros(len(w)),
+        )
         for _, m in Counts.blocks(matrix):
             documents += np.bincount(m.indices, minlength=n_types)
             full = m if self.sink is None else with_sink(m)
@@ -401,9 +424,14 @@ class Model:
                 rest = entries.sum(others * (value[full.indices] - entries.spread(level)))[held]
                 lost = q * _above_answer(full, q, value)
                 lost /= 1.0 - smaller
-                lost[top] = np.where(entries.sizes[held] > 1, -q[top] * rest, level[held] - float(self.prior[h]))
+                lost[top] = np.where(
+                    entries.sizes[held] > 1, -q[top] * rest, level[held] - float(self.prior[h])
+                )
                 sums[:, h] += _sum_by_type(full, lost)
         n = np.where(documents > 0, documents, np.nan)
-        contribution, deletion = w[:n_types] * (received[:n_types] / n)[:, None], sums[:n_types] / n[:, None]
+        contribution, deletion = (
+            w[:n_types] * (received[:n_types] / n)[:, None],
+            sums[:n_types] / n[:, None],
+        )
         means = {"attention": relative / n, "contribution": contribution, "deletion": deletion}
         return {"documents": documents} | means

@@ -19,8 +19,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_non_negative, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_is_fitted,
+    check_non_negative,
+    column_or_1d,
+    validate_data,
+)
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.files import write_all
 from tokensieve.model.attention import Model, both, decide, probabilities
@@ -28,10 +34,10 @@ from tokensieve.model.explanation import Explanation
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.storage import model_files, read_model
-from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.values import checked_weights, missing, text_series
+from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer
-from tokensieve.text.values import missing, text_series
 from tokensieve.text.vocabulary import count_texts
 
 # What scikit-learn hands on: lists, series, frames, dense and sparse arrays
@@ -145,7 +151,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             tokenizer = WordTokenizer() if self.tokenizer is None else self.tokenizer
             counted = count_texts(
                 texts,
-                tokenizer=tokenizer if isinstance(tokenizer, Tokenizer) else PieceTokenizer(tokenizer),
+                tokenizer=tokenizer
+                if isinstance(tokenizer, Tokenizer)
+                else PieceTokenizer(tokenizer),
                 ngrams=settings.ngrams,
                 min_documents=settings.min_documents or 1,
                 formatting=settings.formatting,
@@ -158,29 +166,39 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(labels)
         classes, index = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"the data has only one class ({classes.tolist()[0]!r}); a classifier needs at least two")
+            raise ValueError(
+                f"the data has only one class ({classes.tolist()[0]!r}); a classifier needs at least two"
+            )
         if len(labels) != matrix.shape[0]:
             raise ValueError(f"{matrix.shape[0]} documents, but {len(labels)} labels")
-        weights = None if sample_weight is None else Counts.checked_weights(sample_weight, len(labels))
+        weights = None if sample_weight is None else checked_weights(sample_weight, len(labels))
         if self.class_weight is not None:
             of_class = compute_sample_weight(self.class_weight, labels)
             both_weights = of_class if weights is None else weights * of_class
-            weights = Counts.checked_weights(both_weights, len(labels), "class_weight")
+            weights = checked_weights(both_weights, len(labels), "class_weight")
         units = None
         if groups is not None:
             names = list(groups)
             if len(names) != len(labels):
-                raise ValueError(f"{len(labels)} documents, but {len(names)} groups: pass one for each document")
+                raise ValueError(
+                    f"{len(labels)} documents, but {len(names)} groups: pass one for each document"
+                )
             units = Corpus.unit_index(names)
         if vocabulary is None:
             columns = getattr(self, "feature_names_in_", np.arange(matrix.shape[1]).astype(str))
             tokens = np.asarray(columns, dtype=object)
         else:
             tokens = vocabulary.tokens
-        counts = Counts(matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens, weights)
+        counts = Counts(
+            matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens, weights
+        )
         model = fit(counts, settings, vocabulary, units=units)
-        how = {name: int(x) if isinstance(x, np.integer) else x for name, x in model.settings.items()}
-        if not isinstance(self.random_state, int | np.integer):  # no JSON value, and a clone draws anew
+        how = {
+            name: int(x) if isinstance(x, np.integer) else x for name, x in model.settings.items()
+        }
+        if not isinstance(
+            self.random_state, int | np.integer
+        ):  # no JSON value, and a clone draws anew
             how["random_state"] = None
         return self._take(replace(model, classes=classes, settings=how))
 
@@ -192,8 +210,17 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _take(self, model: Model) -> Self:
         """Store what was learned under scikit-learn's names."""
         self._model, self.n_features_in_ = model, len(model.scores)
-        self.classes_, self.vocabulary_, self.tokens_ = model.classes, model.vocabulary, model.tokens
-        self.scores_, self.values_, self.prior_, self.sink_ = model.scores, model.values, model.prior, model.sink
+        self.classes_, self.vocabulary_, self.tokens_ = (
+            model.classes,
+            model.vocabulary,
+            model.tokens,
+        )
+        self.scores_, self.values_, self.prior_, self.sink_ = (
+            model.scores,
+            model.values,
+            model.prior,
+            model.sink,
+        )
         self.n_steps_, self.validation_ = model.steps, model.validation
         self.min_documents_ = model.settings.get("min_documents", self.min_documents)
         return self
@@ -239,7 +266,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             label: the class to explain, or an `InputError`; if None, the second of two, or the predicted one of more.
             names: one for each column of counts, or an `InputError`: `vectorizer.get_feature_names_out()`; a frame brings its own.
         """
-        return Explanation.of(replace(self.trained_, tokens=self._names(names)), *self.counts_of(X), label)
+        return Explanation.of(
+            replace(self.trained_, tokens=self._names(names)), *self.counts_of(X), label
+        )
 
     def effects(self, X: Data, names: Data = None) -> pl.DataFrame:
         """What each token does to the logits f of the documents X, one row per token and class.
@@ -257,8 +286,16 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = self.trained_.effects(matrix)
         k, n_types = len(self.classes_), len(self.scores_)
         types, heads = np.tile(np.arange(n_types), k), np.repeat(np.arange(k), n_types)
-        shared = {"documents": found["documents"], "attention": found["attention"], "score": self.scores_}
-        own = {"value": self.values_, "contribution": found["contribution"], "deletion": found["deletion"]}
+        shared = {
+            "documents": found["documents"],
+            "attention": found["attention"],
+            "score": self.scores_,
+        }
+        own = {
+            "value": self.values_,
+            "contribution": found["contribution"],
+            "deletion": found["deletion"],
+        }
         columns = {"token": pl.Series(self._names(names).tolist(), dtype=pl.String).gather(types)}
         columns["class"] = pl.Series(self.classes_.tolist()).gather(heads)
         columns |= {name: pl.Series(x[types]) for name, x in shared.items()}
@@ -276,7 +313,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self.tokens_
         names = np.asarray([str(name) for name in given], dtype=object)
         if self.vocabulary_ is not None or len(names) != len(self.scores_):
-            raise InputError(f"{len(names)} names for {len(self.scores_)} columns of counts: pass one for each")
+            raise InputError(
+                f"{len(names)} names for {len(self.scores_)} columns of counts: pass one for each"
+            )
         return names
 
 
@@ -316,7 +355,9 @@ def _is_text(X: Data) -> bool:
             raise ValueError(f"got a data frame; pass its column {texts[0]!r}")
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and all_text(X[:, 0]):
         raise ValueError("got a table of one column; pass the column, such as X[:, 0]")
-    sequence = isinstance(X, list | tuple | pl.Series) or (getattr(X, "ndim", 0) == 1 and hasattr(X, "__len__"))
+    sequence = isinstance(X, list | tuple | pl.Series) or (
+        getattr(X, "ndim", 0) == 1 and hasattr(X, "__len__")
+    )
     if sequence and any(x is None or isinstance(x, str | bytes) for x in X):
         at, entry = next((i, x) for i, x in enumerate(X) if not isinstance(x, str))
         what = "missing" if missing(entry) else f"not text but {type(entry).__name__}"

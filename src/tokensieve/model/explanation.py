@@ -10,10 +10,10 @@ import polars as pl
 import scipy.sparse as sp
 from scipy.special import expit
 
+from tokensieve.arrays import Ints
 from tokensieve.errors import InputError
 from tokensieve.escape import html_table
 from tokensieve.model.attention import Model, attention, both, decide, probabilities, with_sink
-from tokensieve.text.counts import Ints
 
 SINK = "⟨sink⟩"
 
@@ -40,7 +40,9 @@ class Explanation:
     table: pl.DataFrame
 
     @classmethod
-    def of(cls, model: Model, matrix: sp.csr_array, unknown: Ints, label: object = None) -> list[Self]:
+    def of(
+        cls, model: Model, matrix: sp.csr_array, unknown: Ints, label: object = None
+    ) -> list[Self]:
         """Each logit as a sum over the document's token types.
 
         Args:
@@ -51,7 +53,9 @@ class Explanation:
         """
         classes = model.classes.tolist()
         if label is not None and label not in classes:
-            raise InputError(f"the model has no class {label!r}; it has {', '.join(map(str, classes))}")
+            raise InputError(
+                f"the model has no class {label!r}; it has {', '.join(map(str, classes))}"
+            )
         f = model.decide(matrix)
         p, best, mirrored = probabilities(f), decide(f), both(f)
         u, w = model.table
@@ -60,11 +64,20 @@ class Explanation:
         q = attention(matrix, u)
         out: list[Self] = []
         for i in range(len(f)):
-            k = classes.index(label) if label is not None else 1 if f.shape[1] == 1 else int(best[i])
+            k = (
+                classes.index(label)
+                if label is not None
+                else 1
+                if f.shape[1] == 1
+                else int(best[i])
+            )
             entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
             types = matrix.indices[entries]
             value = both(w[types])[:, k]
-            columns = {"token": pl.Series(names[types].tolist(), dtype=pl.String), "count": matrix.data[entries]}
+            columns = {
+                "token": pl.Series(names[types].tolist(), dtype=pl.String),
+                "count": matrix.data[entries],
+            }
             columns |= {"attention": q[entries], "value": value, "contribution": q[entries] * value}
             size = pl.col("contribution").abs()
             table = pl.DataFrame(columns).sort(size, descending=True, maintain_order=True)
@@ -102,13 +115,18 @@ class PairExplanation:
     def to_dict(self) -> dict[str, object]:
         """All of it as JSON values."""
         names = "answer", "unknown", "tokens"
-        sides = {side: {name: getattr(self, side).to_dict()[name] for name in names} for side in ("first", "second")}
+        sides = {
+            side: {name: getattr(self, side).to_dict()[name] for name in names}
+            for side in ("first", "second")
+        }
         return {"answer": self.answer, "probability": self.probability, **sides}
 
 
 def compare(model: Model, first: str, second: str) -> PairExplanation:
     """Both sides of a comparison as exact sums; the model must have been trained on pairs."""
     if not model.pairs:
-        raise InputError("this model classifies single texts; to compare two, train one with --pairs")
+        raise InputError(
+            "this model classifies single texts; to compare two, train one with --pairs"
+        )
     a, b = Explanation.of(model, *model.count([first, second]))
     return PairExplanation(a, b, a.answer - b.answer, float(expit(a.answer - b.answer)))

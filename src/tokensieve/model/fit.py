@@ -20,23 +20,31 @@ import scipy.sparse as sp
 from polars import thread_pool_size as cpu_count
 from scipy.sparse.csgraph import connected_components
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import Model, answers, loss_and_slope
 from tokensieve.model.settings import FEW, TrainSettings
 from tokensieve.progress import Progress, silent
-from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.split import folds, split_units, stratified
+from tokensieve.read.split import folds, split_units, stratified
+from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import Vocabulary
 
 Table: TypeAlias = tuple[Floats, Floats]
-_Run: TypeAlias = Iterator[tuple[int, Table, Floats]]  # steps, table, decision values of what is held out
+_Run: TypeAlias = Iterator[
+    tuple[int, Table, Floats]
+]  # steps, table, decision values of what is held out
 LEAST_STEPS = 500
 CAUTION = 0.7  # of 0, 0.35, 0.5, 0.7 and 1: least log loss for 50 to 1,000 documents of four sets (benchmarks/small.py)
 FOLDS = 5  # parts in which few documents are each held out once
 SHORT = 50  # token types per document, on average, up to which documents are short
-RATES = (1.0, 0.1)  # of the scores, relative to the settings, that are tried on many short documents
-PAIRS = 10**7  # of documents that share a rare type, up to which they are compared: half a second and 250 MB
+RATES = (
+    1.0,
+    0.1,
+)  # of the scores, relative to the settings, that are tried on many short documents
+PAIRS = (
+    10**7
+)  # of documents that share a rare type, up to which they are compared: half a second and 250 MB
 # Share of the documents within others, or around others, from which on they stay together: at most 0.56 on seven data sets of short
 # texts as they are, at least 0.75 where spans of their sentences were added.
 OVERLAP = 2 / 3
@@ -46,13 +54,17 @@ HELD_OUT = 50_000  # more documents than that add nothing to the choice of when 
 class _Trial:
     """A training run with one strength and rate, and the length and scale with the smallest loss on held-out documents."""
 
-    def __init__(self, steps: int, score_rate: float, strength: float = 1.0, runs: Sequence[_Run] = ()) -> None:
+    def __init__(
+        self, steps: int, score_rate: float, strength: float = 1.0, runs: Sequence[_Run] = ()
+    ) -> None:
         self.steps = steps  # of training
         self.score_rate = score_rate  # initial step size of the scores
         self.strength = strength  # of the start
         self.runs = runs  # one for each part that is held out
         self.loss, self.scale = math.inf, 1.0  # after so many steps, with that scale of the values
-        self.table: Table | None = None  # after so many steps on all documents, if that training runs along
+        self.table: Table | None = (
+            None  # after so many steps on all documents, if that training runs along
+        )
         self.checks: list[tuple[int, float]] = []  # (steps, mean loss)
         self.worse = 0  # checks since the best
 
@@ -77,12 +89,19 @@ def fit(
         units: the group of each document (or pair), shape (n,); no group is both trained on and held out.
         pairs: rows 2i (preferred) and 2i + 1 are a pair (`tokensieve.model.attention`).
     """
-    settings, tell = (settings or TrainSettings()).of_documents(counts.n_documents), progress or silent
+    settings, tell = (
+        (settings or TrainSettings()).of_documents(counts.n_documents),
+        progress or silent,
+    )
     if units is not None and units.shape != (counts.n_documents // (1 + pairs),):
-        raise InputError(f"{counts.n_documents} documents, but {units.size} groups: one is needed for each document")
+        raise InputError(
+            f"{counts.n_documents} documents, but {units.size} groups: one is needed for each document"
+        )
     if counts.weights is not None:  # both sides of a pair weigh the same
         part, kept = counts.of_positive_weight()
-        for name, before, after in zip(counts.classes, counts.class_sizes, part.class_sizes, strict=True):
+        for name, before, after in zip(
+            counts.classes, counts.class_sizes, part.class_sizes, strict=True
+        ):
             if before and not after:
                 raise InputError(
                     f"every document of class {name!r} has weight 0: set a weight for one, or leave the class out"
@@ -90,13 +109,17 @@ def fit(
         counts, units = part, None if units is None else units[kept[:: 1 + pairs] // (1 + pairs)]
     prior = np.zeros(1) if pairs else prior_of(counts.weighted_present[1])
     schedule = _schedule(counts.n_documents, settings, pairs)
-    held_out = _held_out_pairs(counts, settings, units) if pairs else _held_out(counts, settings, units)
+    held_out = (
+        _held_out_pairs(counts, settings, units) if pairs else _held_out(counts, settings, units)
+    )
     best = _choose(counts, prior, schedule, settings, held_out, tell)
     tell("training", 0.0)
     table = best.table
     if table is None:
         rated = replace(schedule, score_rate=best.score_rate)
-        table = next(train(counts, *_first_table(counts, prior, best.strength, pairs), rated, best.steps))[1:]
+        table = next(
+            train(counts, *_first_table(counts, prior, best.strength, pairs), rated, best.steps)
+        )[1:]
     u, w = table
     return Model(
         classes=np.asarray(counts.classes),
@@ -122,14 +145,22 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
     n = counts.n_documents
     prior = model.prior if model.pairs else prior_of(counts.weighted_present[1])
     schedule = _schedule(n, settings, model.pairs)
-    schedule = schedule if model.score_rate is None else replace(schedule, score_rate=model.score_rate)
-    stop = min(schedule.steps, max(1, round(model.steps * (n / of if model.steps > LEAST_STEPS else 1))))
-    steps, u, w = next(train(counts, *_first_table(counts, prior, 1.0, model.pairs), schedule, stop))
+    schedule = (
+        schedule if model.score_rate is None else replace(schedule, score_rate=model.score_rate)
+    )
+    stop = min(
+        schedule.steps, max(1, round(model.steps * (n / of if model.steps > LEAST_STEPS else 1)))
+    )
+    steps, u, w = next(
+        train(counts, *_first_table(counts, prior, 1.0, model.pairs), schedule, stop)
+    )
     found = replace(model, scores=u[:-1], values=w[:-1], sink=float(u[-1]), prior=prior)
     return replace(found, tokens=counts.tokens, vocabulary=None, steps=steps)
 
 
-def best_scale(f: Floats, prior: Floats, labels: Ints, weights: Floats | None = None, caution: float = 0.0) -> float:
+def best_scale(
+    f: Floats, prior: Floats, labels: Ints, weights: Floats | None = None, caution: float = 0.0
+) -> float:
     """The factor t in [0, 2] of least L(t) + caution · SE(t), by halving: L is the mean of the losses ℓ of prior + t (f − prior),
     which is convex in t, and SE(t)² = Σ s_X² (d_X − d)², with d_X(t) = ℓ_X(t) − ℓ_X(0), their mean d, and shares s of the weights.
 
@@ -173,7 +204,9 @@ def _schedule(documents: int, settings: TrainSettings, pairs: bool) -> Schedule:
     )
 
 
-def _first_table(counts: Counts, prior: Floats, strength: float, pairs: bool, without: Counts | None = None) -> Table:
+def _first_table(
+    counts: Counts, prior: Floats, strength: float, pairs: bool, without: Counts | None = None
+) -> Table:
     """The table that training starts from, and in its last row the sink: as much as a document of median length that says
     nothing (of pairs e³ times as much), predicted by the prior. Documents that are also in `without` do not count.
 
@@ -187,7 +220,9 @@ def _first_table(counts: Counts, prior: Floats, strength: float, pairs: bool, wi
     return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])
 
 
-def _held_out(counts: Counts, settings: TrainSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
+def _held_out(
+    counts: Counts, settings: TrainSettings, units: Ints | None
+) -> list[tuple[Ints, Ints]]:
     """Pairs of positions, those to learn from and those to choose on. With few documents, each is held out once; with many, a
     fraction is."""
     n, labels, seed = counts.n_documents, counts.labels, settings.seed
@@ -200,7 +235,10 @@ def _held_out(counts: Counts, settings: TrainSettings, units: Ints | None) -> li
     family = _families(counts) if units is None else None
     if n <= FEW:
         return folds(
-            labels, FOLDS, seed, units if family is None else np.where(family < 0, np.arange(n, 2 * n), family)
+            labels,
+            FOLDS,
+            seed,
+            units if family is None else np.where(family < 0, np.arange(n, 2 * n), family),
         )
     share = min(settings.validation_share, HELD_OUT / n)
     if family is not None:
@@ -233,17 +271,25 @@ def _families(counts: Counts) -> Ints | None:
     own, shared = np.diff(held.indptr), (held @ held.T).tocoo()
     part, whole = shared.coords
     near = (part != whole) & (own[part] >= 2) & (shared.data >= 0.8 * own[part])
-    links = sp.coo_array((np.ones(int(near.sum()), np.int8), (part[near], whole[near])), shape=(n, n))
+    links = sp.coo_array(
+        (np.ones(int(near.sum()), np.int8), (part[near], whole[near])), shape=(n, n)
+    )
     family = connected_components(links, directed=False)[1].astype(np.int64)
     known = own >= 2
     overlapping = np.count_nonzero((np.bincount(family)[family] > 1) & known)
     heads = np.unique(family[known], return_index=True)[1]
     least = np.bincount(counts.labels[known][heads], minlength=counts.n_classes).min()
     enough = least >= (10 if n > FEW else 2)
-    return np.where(known, family, -1) if enough and overlapping > OVERLAP * np.count_nonzero(known) else None
+    return (
+        np.where(known, family, -1)
+        if enough and overlapping > OVERLAP * np.count_nonzero(known)
+        else None
+    )
 
 
-def _held_out_pairs(counts: Counts, settings: TrainSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
+def _held_out_pairs(
+    counts: Counts, settings: TrainSettings, units: Ints | None
+) -> list[tuple[Ints, Ints]]:
     """The same for pairs, in whole groups (prompts); with fewer than 20 pairs nothing is chosen."""
     n = counts.n_documents // 2
     groups = np.arange(n) if units is None else units
@@ -277,21 +323,31 @@ def _choose(
     for inside, outside in parts:
         documents = np.column_stack([2 * outside, 2 * outside + 1]).ravel() if pairs else outside
         held.append((inside, counts.rows(documents)))
-    labels = np.concatenate([np.ones(len(out), np.int64) if pairs else counts.labels[out] for _, out in parts])
+    labels = np.concatenate(
+        [np.ones(len(out), np.int64) if pairs else counts.labels[out] for _, out in parts]
+    )
     weights = (
-        None if counts.weights is None else np.concatenate([counts.weights[:: 1 + pairs][out] for _, out in parts])
+        None
+        if counts.weights is None
+        else np.concatenate([counts.weights[:: 1 + pairs][out] for _, out in parts])
     )
     several = counts.n_documents // (1 + pairs) <= FEW and (pairs or len(parts) > 1)
-    short = counts.n_documents > FEW and counts.matrix.nnz <= SHORT * counts.n_documents and not pairs
+    short = (
+        counts.n_documents > FEW and counts.matrix.nnz <= SHORT * counts.n_documents and not pairs
+    )
     pause = math.ceil(schedule.steps / 8)
 
-    def run(strength: float, rated: Schedule, inside: Ints | None = None, out: Counts | None = None) -> _Run:
+    def run(
+        strength: float, rated: Schedule, inside: Ints | None = None, out: Counts | None = None
+    ) -> _Run:
         table = _first_table(counts, prior, strength, pairs, out)
         for steps, u, w in train(counts, *table, rated, pause, inside):
             yield steps, (u, w), np.empty(0) if out is None else answers(out.matrix, u, w)
 
     trials = []
-    for strength, rate in product((0.25, 0.5, 1.0) if several else (1.0,), RATES if short else RATES[:1]):
+    for strength, rate in product(
+        (0.25, 0.5, 1.0) if several else (1.0,), RATES if short else RATES[:1]
+    ):
         rated = replace(schedule, score_rate=schedule.score_rate * rate)
         runs = [run(strength, rated, *part) for part in held]
         # if one part is held out and a core would be idle, the training on all documents, which the choice is for, runs along
@@ -300,8 +356,13 @@ def _choose(
     # Trainings run side by side, a thread each; every one of them has the bits that it has alone. Where tables are small, all do.
     together = len(trials) if counts.n_types <= 100_000 else 1
     with ThreadPoolExecutor(cores) as pool:
-        for first, check in product(range(0, len(trials), together), range(0, schedule.steps, pause)):
-            tell("choosing the length of training", (first + together * check / schedule.steps) / len(trials))
+        for first, check in product(
+            range(0, len(trials), together), range(0, schedule.steps, pause)
+        ):
+            tell(
+                "choosing the length of training",
+                (first + together * check / schedule.steps) / len(trials),
+            )
             going = [trial for trial in trials[first : first + together] if trial.worse < 3]
             found = pool.map(next, [run for trial in going for run in trial.runs])
             for trial in going:
@@ -324,7 +385,9 @@ def prior_of(sizes: Ints | Floats) -> Floats:
     """The prediction for a document without known tokens, from the (weighted) documents of each class: shape (1,) or (K,)."""
     share = np.maximum(sizes, 0.5)
     log_share = np.log(share / share.sum())
-    return np.asarray(log_share[1:] - log_share[0] if len(sizes) == 2 else log_share - log_share.mean())
+    return np.asarray(
+        log_share[1:] - log_share[0] if len(sizes) == 2 else log_share - log_share.mean()
+    )
 
 
 def initial_table(present: Ints | Floats, sizes: Ints | Floats, prior: Floats) -> Table:

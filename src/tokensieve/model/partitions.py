@@ -22,22 +22,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tokensieve.arrays import Ints
 from tokensieve.errors import InputError
 from tokensieve.evidence.duplicates import HASHES, MinHash
 from tokensieve.evidence.sums import Sums
 from tokensieve.files import Folder
 from tokensieve.model.settings import TrainSettings
-from tokensieve.text.corpus import Corpus, Intake
-from tokensieve.text.counts import Ints
-from tokensieve.text.documents import Collected, collect
-from tokensieve.text.formats import KINDS, file_table, kind_of
+from tokensieve.read.corpus import Corpus, Intake
+from tokensieve.read.documents import Collected, collect
+from tokensieve.read.formats import KINDS, file_table, kind_of
+from tokensieve.read.plain import PACKED, reading
+from tokensieve.read.settings import ReadSettings
+from tokensieve.read.sources import open_source, shown_address
+from tokensieve.read.table import TEST_NAMES, TRAIN_NAMES, Batch, SourceTable
+from tokensieve.read.values import listed
 from tokensieve.text.formatting import Formatting
-from tokensieve.text.plain import PACKED, reading
-from tokensieve.text.settings import ReadSettings
-from tokensieve.text.sources import open_source, shown_address
-from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, Batch, SourceTable
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from_dict
-from tokensieve.text.values import listed
 from tokensieve.text.vocabulary import Chunks, TokenStream
 
 with suppress(ImportError):
@@ -51,7 +51,10 @@ QUOTED = ".csv", ".tsv"  # where a line break inside quotes ends no record
 MATCHED = 16  # partitions whose number of texts are matched at a time; each time is a task for every partition
 PAIRS = 2**18  # candidates that are compared at a time
 _PLACES = 2**40  # documents are numbered from this, times the number of their partition
-SAMPLE, CHARACTERS = 100_000, 2**26  # most documents, and characters of their texts, that an audit brings to its client
+SAMPLE, CHARACTERS = (
+    100_000,
+    2**26,
+)  # most documents, and characters of their texts, that an audit brings to its client
 
 
 class _Stored:
@@ -74,10 +77,14 @@ class _Stored:
         return _Stored, (None, PickleBuffer(self._path.read_bytes()))
 
     def __sizeof__(self) -> int:
-        return self._size // 8  # for Dask: few are sent at a time (400 MB), but it does not write them into files again
+        return (
+            self._size // 8
+        )  # for Dask: few are sent at a time (400 MB), but it does not write them into files again
 
 
-Side = tuple[_Stored, _Stored, _Stored]  # documents: tokens; formatting, labels and groups; MinHash signatures
+Side = tuple[
+    _Stored, _Stored, _Stored
+]  # documents: tokens; formatting, labels and groups; MinHash signatures
 
 
 class Partitions(Chunks):
@@ -93,7 +100,11 @@ class Partitions(Chunks):
         return self.client.submit(function, *arguments, pure=False, priority=priority)
 
     def each(
-        self, function: Callable[..., object], *common: object, numbered: bool = False, store: bool = False
+        self,
+        function: Callable[..., object],
+        *common: object,
+        numbered: bool = False,
+        store: bool = False,
     ) -> Partitions:
         """The results of a function of every partition (and its number), still on the cluster, in memory or stored in files."""
 
@@ -101,7 +112,9 @@ class Partitions(Chunks):
             found = function(part.value if isinstance(part, _Stored) else part, *given)
             return _Stored(found) if store else found
 
-        shared = [self.run(lambda x: x, value) for value in common]  # sent once, for the tasks of all partitions
+        shared = [
+            self.run(lambda x: x, value) for value in common
+        ]  # sent once, for the tasks of all partitions
         parts = [(part, i) if numbered else (part,) for i, part in enumerate(self.parts)]
         return Partitions(self.client, [self.run(of_value, *part, *shared) for part in parts])
 
@@ -113,16 +126,24 @@ class Partitions(Chunks):
         """The sum, pair by pair in a fixed order, still on the cluster; added as soon as possible, so that few wait in memory."""
         parts = self.parts
         while len(parts) > 1:
-            pairs = [self.run(add, *parts[i : i + 2], priority=1) for i in range(0, len(parts) - 1, 2)]
+            pairs = [
+                self.run(add, *parts[i : i + 2], priority=1) for i in range(0, len(parts) - 1, 2)
+            ]
             parts = pairs + parts[2 * len(pairs) :]
         return parts[0]
 
-    def total(self, of: Callable[..., Any], *common: Any, then: Callable[[Any], Any] = lambda total: total) -> Any:
+    def total(
+        self, of: Callable[..., Any], *common: Any, then: Callable[[Any], Any] = lambda total: total
+    ) -> Any:
         """`then` applied to the sum of `of(chunk, *common)`, fetched to this machine."""
         return self.run(then, self.each(of, *common).sum()).result()
 
     def regrouped(
-        self, n: int, then: Callable[[pl.DataFrame], object], rows: Callable[..., Any], *common: object
+        self,
+        n: int,
+        then: Callable[[pl.DataFrame], object],
+        rows: Callable[..., Any],
+        *common: object,
     ) -> Partitions:
         """`then` of the rows of `rows(partition, number, *common)` in n other partitions, those with the same number in one."""
 
@@ -142,7 +163,9 @@ class Partitions(Chunks):
         """A number below 2³² for each value (of bytes: digests), which depends on nothing else but the salt (SplitMix64)."""
         digests = values if values.dtype == pl.Binary else Collected.digests(values)
         both = digests, Collected.digests([str(salt)])
-        mixed, own = (some.bin.slice(0, 8).bin.reinterpret(dtype=pl.UInt64).to_numpy() for some in both)
+        mixed, own = (
+            some.bin.slice(0, 8).bin.reinterpret(dtype=pl.UInt64).to_numpy() for some in both
+        )
         mixed = mixed ^ own
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -158,14 +181,20 @@ class Partitions(Chunks):
         first_test = len(self.parts) * _PLACES
         sides = Partitions(self.client, self.parts + ([] if test is None else test.parts))
         n = math.ceil(len(sides.parts) / MATCHED)
-        matched = sides.regrouped(n, partial(MinHash.matched, first_test=first_test), _marks, classes)
+        matched = sides.regrouped(
+            n, partial(MinHash.matched, first_test=first_test), _marks, classes
+        )
         counts: Counter[str] = matched.each(operator.itemgetter(0)).sum().result()
-        if near:  # candidates, and the signatures of some of them at a time, come together on one worker
+        if (
+            near
+        ):  # candidates, and the signatures of some of them at a time, come together on one worker
             pairs = matched.each(operator.itemgetter(1)).sum(MinHash.merged)
             alike = []
             for start in range(0, self.run(len, pairs).result(), PAIRS):
                 some = self.run(lambda pairs, start: pairs[start : start + PAIRS], pairs, start)
-                alike.append(self.run(_alike, some, sides.each(_involved, some, numbered=True).parts))
+                alike.append(
+                    self.run(_alike, some, sides.each(_involved, some, numbered=True).parts)
+                )
             counts.update(self.run(MinHash.counted, alike, first_test).result())
         return counts
 
@@ -174,11 +203,15 @@ class Partitions(Chunks):
         """Pieces of a source for workers to read, or data already on the cluster."""
         if paths := Piece.paths(source):
             threads = sum(client.nthreads().values()) if hasattr(client, "nthreads") else 1
-            pieces = Piece.of(paths, max(threads, 1), lambda of, some: Partitions(client, some).each(of).here())
+            pieces = Piece.of(
+                paths, max(threads, 1), lambda of, some: Partitions(client, some).each(of).here()
+            )
             return Partitions(client, pieces)
         parts = list(source.to_delayed()) if hasattr(source, "to_delayed") else list(source)
         if not parts:
-            raise InputError("there are no partitions: pass a Dask bag or data frame with documents")
+            raise InputError(
+                "there are no partitions: pass a Dask bag or data frame with documents"
+            )
         return Partitions(client, client.compute(parts, sync=False))
 
     @classmethod
@@ -208,11 +241,20 @@ class Partitions(Chunks):
         Corpus.check_named("the source", asked, {old for old, _ in read_sizes})
         for (old, test), n in read_sizes.items():
             sizes[asked.get(old, old), test] += n
-        groups = {old: (asked.get(old, old), n) for (old, test), n in sorted(read_sizes.items()) if not test}
+        groups = {
+            old: (asked.get(old, old), n)
+            for (old, test), n in sorted(read_sizes.items())
+            if not test
+        }
         dropped = {old: groups.pop(old)[1] for old in list(groups) if groups[old][0] is None}
-        learned, held_out = ({name: n for (name, test), n in sizes.items() if name and test == side} for side in (0, 1))
+        learned, held_out = (
+            {name: n for (name, test), n in sizes.items() if name and test == side}
+            for side in (0, 1)
+        )
         counts["kept"], columns = sum(learned.values()), (" + ".join(reader[1]), reader[2])
-        intake = Intake(counts=counts, columns=columns, dropped=dropped, groups=groups, detected=detected)
+        intake = Intake(
+            counts=counts, columns=columns, dropped=dropped, groups=groups, detected=detected
+        )
         intake.check_kept("the partitions")
         classes = Corpus.classes_of(learned, f"the partitions: the label column {reader[2]!r}")
         for name in sorted(held_out.keys() - learned.keys(), key=Corpus.in_order):
@@ -223,19 +265,35 @@ class Partitions(Chunks):
         before = [sum(rows[:i]) if i < given else sum(rows[given:i]) for i in range(len(rows))]
         frames = read.each(lambda found, i, before: (found[0], before[i]), before, numbered=True)
         by = "key" if how.by is None else "group"
-        rate = min(1.0, SAMPLE / documents.sum(), CHARACTERS / max(characters, 1)) if near is not None else 0.0
+        rate = (
+            min(1.0, SAMPLE / documents.sum(), CHARACTERS / max(characters, 1))
+            if near is not None
+            else 0.0
+        )
         drawn = frames.each(
-            lambda part: (frame := _frame(part)).filter(cls.numbers(frame[by], "sample") < rate * 2**32)
+            lambda part: (frame := _frame(part)).filter(
+                cls.numbers(frame[by], "sample") < rate * 2**32
+            )
         )
         of_side = slice(given), slice(given if tests else 0, None)
         if how.by is not None:  # documents are sent to the partition of their group
             of_side = slice(None), slice(None)
             frames = frames.regrouped(len(rows), lambda frame: (_Stored(frame), 0), _grouped)
         train, held = (
-            cls(client, frames.parts[some]).each(_side, bool(test), tokenizer.to_dict(), how.formatting, bool(near))
+            cls(client, frames.parts[some]).each(
+                _side, bool(test), tokenizer.to_dict(), how.formatting, bool(near)
+            )
             for test, some in enumerate(of_side)
         )
-        return train, None if rule is False and not tests else held, drawn, tokenizer, classes, documents, intake
+        return (
+            train,
+            None if rule is False and not tests else held,
+            drawn,
+            tokenizer,
+            classes,
+            documents,
+            intake,
+        )
 
 
 @dataclass(frozen=True)
@@ -261,7 +319,9 @@ class Piece:
         return list(map(str, some)) if named else []
 
     @staticmethod
-    def of(sources: Sequence[str | Path], least: int = 1, each: Callable[..., Iterable[int]] = map) -> list[Piece]:
+    def of(
+        sources: Sequence[str | Path], least: int = 1, each: Callable[..., Iterable[int]] = map
+    ) -> list[Piece]:
         """Paths, globs and addresses in pieces of some ten megabytes, at least `least` of them where the files allow it.
 
         `each` calls a function of every piece; a cluster does so where the pieces are read. An `InputError` has the command that
@@ -279,7 +339,9 @@ class Piece:
             if piece.unit == "bytes":
                 start, before = (out[-1].stop, before) if piece.start else (0, 0)
                 before += found
-                piece = replace(piece, start=start, stop=_record_end(piece.path, piece.stop, before))
+                piece = replace(
+                    piece, start=start, stop=_record_end(piece.path, piece.stop, before)
+                )
             if piece.start < piece.stop or not piece.start:  # a record may be longer than a piece
                 out.append(piece)
         return out
@@ -295,7 +357,9 @@ class Piece:
             return file_table(Path(self.path), settings, name, slice(self.start, self.stop))
         if self.unit == "rows":
             with reading(name):
-                rows = pl.scan_parquet(self.path).slice(self.start, self.stop - self.start).collect()
+                rows = (
+                    pl.scan_parquet(self.path).slice(self.start, self.stop - self.start).collect()
+                )
             return open_source(rows).train
         folder = Folder()
         copy = folder.path / f"piece{kind_of(self.path)}"
@@ -336,7 +400,11 @@ def _cut(path: str, least: int) -> list[Piece]:
     kind, address, size = kind_of(path.partition("?")[0]), "://" in path, 0
     if not address:
         if not Path(path).is_file():
-            what = "workers cannot read a folder of texts" if Path(path).is_dir() else "there is no such file"
+            what = (
+                "workers cannot read a folder of texts"
+                if Path(path).is_dir()
+                else "there is no such file"
+            )
             raise InputError(
                 f"--cluster needs files that every worker can read, but {path!r} is not one ({what}); pass .parquet files or a glob"
             )
@@ -348,24 +416,41 @@ def _cut(path: str, least: int) -> list[Piece]:
         with reading(Path(path).name):
             unit, whole = "rows", int(pl.scan_parquet(path).select(pl.len()).collect().item())
         # the size of a file at an address is not known
-        n = max(math.ceil(whole / 100_000) if address else math.ceil(size / PIECE), min(least, whole), 1)
+        n = max(
+            math.ceil(whole / 100_000) if address else math.ceil(size / PIECE), min(least, whole), 1
+        )
     elif not address and not packed and kind in (*QUOTED, ".jsonl", ".ndjson"):
         with open(path, "rb") as file:
-            if file.read(2) not in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16 has line breaks of two bytes
-                unit, whole, n = "bytes", size, max(math.ceil(size / PIECE), min(least, size // LEAST), 1)
+            if file.read(2) not in (
+                b"\xff\xfe",
+                b"\xfe\xff",
+            ):  # UTF-16 has line breaks of two bytes
+                unit, whole, n = (
+                    "bytes",
+                    size,
+                    max(math.ceil(size / PIECE), min(least, size // LEAST), 1),
+                )
     if unit == "file" and size > 4 * PIECE:
         if packed:
             out = str(Path(path).with_suffix(""))
             command = f"import {packed}, shutil; shutil.copyfileobj({packed}.open({path!r}), open({out!r}, 'wb'))"
         else:
             method = KINDS[kind].method if kind else "read_csv"
-            more = f", encoding='utf-16', separator={',' if kind == '.csv' else chr(9)!r}" * (method == "read_csv")
-            command = f"import polars; polars.{method}({path!r}{more}).write_parquet('converted.parquet')"
-        raise InputError(f'{path}: this format cannot be split among workers; convert it: python -c "{command}"')
+            more = f", encoding='utf-16', separator={',' if kind == '.csv' else chr(9)!r}" * (
+                method == "read_csv"
+            )
+            command = (
+                f"import polars; polars.{method}({path!r}{more}).write_parquet('converted.parquet')"
+            )
+        raise InputError(
+            f'{path}: this format cannot be split among workers; convert it: python -c "{command}"'
+        )
     return [Piece(path, unit, whole * i // n, whole * (i + 1) // n) for i in range(n)]
 
 
-def _reader(parts: Partitions, how: TrainSettings, tokenizer: Tokenizer) -> tuple[Reader, Tokenizer, tuple[str, ...]]:
+def _reader(
+    parts: Partitions, how: TrainSettings, tokenizer: Tokenizer
+) -> tuple[Reader, Tokenizer, tuple[str, ...]]:
     """How every partition is read, the tokenizer, and notes; columns are recognised in the first rows of a source, but the one that
     marks rows as train or test in all of them."""
     settings, label, detected = replace(how, test=None), how.one_label(), tuple[str, ...]()
@@ -379,17 +464,27 @@ def _reader(parts: Partitions, how: TrainSettings, tokenizer: Tokenizer) -> tupl
         whole = SourceTable(head.name, head.columns, values)
         settings = replace(settings, split=open_source(whole).split_column(how))
         taken = {"by": how.by, "split": settings.split}
-        others = [head.checked_column(name, flag) for flag, name in taken.items() if name is not None]
+        others = [
+            head.checked_column(name, flag) for flag, name in taken.items() if name is not None
+        ]
         named, label = head.labelled_columns(named or None, label, others)
         detected = (*head.notes, *whole.notes)
     fields = named if len(named) > 1 else ()
-    return (settings, named or ("text",), label or "label"), FieldTokenizer.over(tokenizer, fields), detected
+    return (
+        (settings, named or ("text",), label or "label"),
+        FieldTokenizer.over(tokenizer, fields),
+        detected,
+    )
 
 
 def _values(piece: Piece, name: str, settings: ReadSettings) -> set[str]:
     """The different values in a column; none if a piece cannot be read, which `_read` reports."""
     with suppress(InputError):
-        return {str(x) for batch in piece.table(settings).read([name]) for x in SourceTable.as_list(batch[name])}
+        return {
+            str(x)
+            for batch in piece.table(settings).read([name])
+            for x in SourceTable.as_list(batch[name])
+        }
     return set()
 
 
@@ -400,17 +495,28 @@ def _read(
     error of the user's is a result like any other, so that no worker logs it."""
     (settings, texts, label), name, rule = reader, f"partition {number + 1}", rules[number]
     try:
-        table = part.table(settings) if isinstance(part, Piece) else SourceTable.of_frame(part, name)
+        table = (
+            part.table(settings) if isinstance(part, Piece) else SourceTable.of_frame(part, name)
+        )
         if table is None:
             rows = list(part)
             for row in rows:
                 if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 2:
-                    raise InputError(f"{name} contains {str(row)[:60]!r}: pass (text, label) pairs or data frames")
+                    raise InputError(
+                        f"{name} contains {str(row)[:60]!r}: pass (text, label) pairs or data frames"
+                    )
             table = SourceTable.of_lists(([row[0] for row in rows], [row[1] for row in rows]), name)
             texts, label = table.columns[:1], table.columns[1]
-        texts, label = [table.checked_column(text, "text") for text in texts], table.checked_column(label, "label")
+        texts, label = (
+            [table.checked_column(text, "text") for text in texts],
+            table.checked_column(label, "label"),
+        )
         more = {"group": settings.by, "part": settings.split, "environment": settings.environments}
-        named = {kind: table.checked_column(column, kind) for kind, column in more.items() if column is not None}
+        named = {
+            kind: table.checked_column(column, kind)
+            for kind, column in more.items()
+            if column is not None
+        }
         frame, _, counts = collect(table, texts, label, settings, more=named)[0]
         if "group" in frame.columns:  # a document without a group is one of its own
             own = pl.format("\0{} {}", pl.lit(table.name), pl.int_range(pl.len()))
@@ -418,7 +524,10 @@ def _read(
         test: Any = pl.lit(rule is True)
         if rule is None:
             names = frame["part"].fill_null("").str.strip_chars().str.to_lowercase()
-            if odd := {*names} - {*TEST_NAMES, *TRAIN_NAMES}:  # one side alone is no error in a part of the source
+            if odd := {*names} - {
+                *TEST_NAMES,
+                *TRAIN_NAMES,
+            }:  # one side alone is no error in a part of the source
                 table.check_sides(str(settings.split), odd)
             test = names.is_in(TEST_NAMES)
         elif isinstance(rule, tuple):
@@ -427,11 +536,19 @@ def _read(
     except InputError as problem:
         return None, 0, problem
     frame = frame.with_columns(test=test)
-    sizes = Counter({(label, test): n for label, test, n in frame.group_by("label", "test").len().iter_rows()})
-    to = pl.col("label").replace_strict(settings.destinations(), default=pl.col("label"), return_dtype=pl.String)
+    sizes = Counter(
+        {(label, test): n for label, test, n in frame.group_by("label", "test").len().iter_rows()}
+    )
+    to = pl.col("label").replace_strict(
+        settings.destinations(), default=pl.col("label"), return_dtype=pl.String
+    )
     frame = frame.with_columns(label=to).drop_nulls("label").drop("part", strict=False)
     characters = int(frame["text"].str.len_chars().sum())
-    return _Stored(frame), counts["rows"], Sums((Counter() if rule is True else counts, sizes, characters))
+    return (
+        _Stored(frame),
+        counts["rows"],
+        Sums((Counter() if rule is True else counts, sizes, characters)),
+    )
 
 
 def _frame(part: tuple[_Stored, int]) -> pl.DataFrame:
@@ -443,11 +560,16 @@ def _grouped(part: tuple[_Stored, int], _: int) -> tuple[pl.DataFrame, pl.Series
     return (frame := _frame(part)), Partitions.numbers(frame["group"], "bucket")
 
 
-def _side(part: tuple[_Stored, int], test: bool, tokenizer: dict[str, Any], formatting: bool, near: bool) -> Side:
+def _side(
+    part: tuple[_Stored, int], test: bool, tokenizer: dict[str, Any], formatting: bool, near: bool
+) -> Side:
     """The documents for training or for testing as tokens."""
     frame, splitter = _frame(part).filter(pl.col("test") == test), tokenizer_from_dict(tokenizer)
     text = frame["text"]
-    stream, bits = TokenStream.of(text, splitter), Formatting(splitter).bits(text if formatting else text.clear())
+    stream, bits = (
+        TokenStream.of(text, splitter),
+        Formatting(splitter).bits(text if formatting else text.clear()),
+    )
     signatures = MinHash.signatures(stream)[0] if near else None
     return _Stored(stream), _Stored((bits, frame.drop("text", "test"))), _Stored(signatures)
 
@@ -455,13 +577,22 @@ def _side(part: tuple[_Stored, int], test: bool, tokenizer: dict[str, Any], form
 def _marks(side: Side, number: int, classes: tuple[str, ...]) -> tuple[pl.DataFrame, pl.Series]:
     """Documents by the digest of their text (band 0), and by the bands of their signature."""
     stream, (_, frame), signatures = (one.value for one in side)
-    words = np.diff(stream.starts) > 0 if signatures is not None else np.zeros(frame.height, dtype=bool)
+    words = (
+        np.diff(stream.starts) > 0 if signatures is not None else np.zeros(frame.height, dtype=bool)
+    )
     digest = np.frombuffer(b"".join(frame["key"]), dtype="<u4").reshape(-1, 3)
     document = np.arange(stream.n_documents) + number * _PLACES
-    columns = {name: digest[:, i] for i, name in enumerate("abc")} | {"document": document, "words": words}
+    columns = {name: digest[:, i] for i, name in enumerate("abc")} | {
+        "document": document,
+        "words": words,
+    }
     index = {name: k for k, name in enumerate(classes)}
     label = frame["label"].replace_strict(index, return_dtype=pl.UInt8)
-    out = [pl.DataFrame(columns).with_columns(label=label, d=pl.lit(0, pl.UInt32), band=pl.lit(0, pl.UInt8))]
+    out = [
+        pl.DataFrame(columns).with_columns(
+            label=label, d=pl.lit(0, pl.UInt32), band=pl.lit(0, pl.UInt8)
+        )
+    ]
     if signatures is not None:
         out += MinHash.bands(signatures, words, document[words])
     found = pl.concat(out, how="diagonal")
@@ -471,7 +602,9 @@ def _marks(side: Side, number: int, classes: tuple[str, ...]) -> tuple[pl.DataFr
 def _involved(side: Side, number: int, pairs: Ints) -> tuple[Ints, Any]:
     """Documents of a partition that occur in pairs, with their signatures."""
     documents = np.unique(pairs[pairs // _PLACES == number])
-    return documents, side[2].value[documents % _PLACES] if len(documents) else np.empty((0, HASHES), np.uint32)
+    return documents, side[2].value[documents % _PLACES] if len(documents) else np.empty(
+        (0, HASHES), np.uint32
+    )
 
 
 def _alike(pairs: Ints, involved: Sequence[tuple[Ints, Any]]) -> Ints:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from tokensieve.errors import InputError
 from tokensieve.options import option
-from tokensieve.text.settings import ReadSettings
+from tokensieve.read.settings import ReadSettings
 
 FEW = 2_000  # documents (or pairs): up to so many are each held out once, and rare types count
 
@@ -47,7 +47,9 @@ class TrainSettings(ReadSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         least = {"ngrams": 1, "batch_size": 1, "max_epochs": 1, "seed": 0}
-        for name, low in (least if self.min_documents is None else least | {"min_documents": 1}).items():
+        for name, low in (
+            least if self.min_documents is None else least | {"min_documents": 1}
+        ).items():
             value = getattr(self, name)
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < low:
                 raise InputError(f"{name} must be a whole number of at least {low}, not {value!r}")
@@ -70,7 +72,9 @@ class TrainSettings(ReadSettings):
         inherited, found = {field.name for field in fields(ReadSettings)}, {}
         for field in fields(self):
             value, flag = getattr(self, field.name), field.metadata.get("option", {}).get("flag")
-            if field.name not in inherited and (field.name == "test_share" or flag != "" or value != field.default):
+            if field.name not in inherited and (
+                field.name == "test_share" or flag != "" or value != field.default
+            ):
                 found[field.name] = value
         return found
 

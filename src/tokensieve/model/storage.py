@@ -14,10 +14,10 @@ import safetensors.numpy
 from msgspec import Meta
 from safetensors import SafetensorError
 
+from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
 from tokensieve.files import check_sums, parsed, read_regular
 from tokensieve.model.attention import Model
-from tokensieve.text.counts import Floats
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import (
     APOSTROPHE,
@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 
 FORMAT = 2
-KINDS = {"tokensieve.AttentionClassifier": False, "tokensieve.PairModel": True}  # → whether it was trained on pairs
+KINDS = {
+    "tokensieve.AttentionClassifier": False,
+    "tokensieve.PairModel": True,
+}  # → whether it was trained on pairs
 RULE = (
     "Words: if tokenizer.kind is fields, the text consists of parts, each preceded by its marker \u27e6name\u27e7 (anything "
     "before the first marker belongs to the first field). Split each part with tokenizer.base and write each word as name:word, "
@@ -72,15 +75,23 @@ def model_files(model: Model | AttentionClassifier) -> dict[str, bytes]:
         "classes": model.classes.tolist(),
         "steps": model.steps,
         "sink": model.sink,
-        "settings": dict(sorted(model.settings.items())),  # `train` and `audit` collect them in different orders
+        "settings": dict(
+            sorted(model.settings.items())
+        ),  # `train` and `audit` collect them in different orders
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "words": vocabulary.words,
         "formatting": vocabulary.formatting,
     }
     description["sha256"] = _digest(description, blob)
     listed = table(model)
-    floats = msgspec.json.encode({name: listed.pop(name) for name in ("scores", "values")})  # a tenth of json's time
-    return {NUMBERS: blob, DESCRIPTION: _json(description), TABLE: _json(listed)[:-1] + b"," + floats[1:]}
+    floats = msgspec.json.encode(
+        {name: listed.pop(name) for name in ("scores", "values")}
+    )  # a tenth of json's time
+    return {
+        NUMBERS: blob,
+        DESCRIPTION: _json(description),
+        TABLE: _json(listed)[:-1] + b"," + floats[1:],
+    }
 
 
 def table(model: Model | AttentionClassifier) -> dict[str, Any]:
@@ -112,16 +123,23 @@ def read_model(path: str | Path) -> Model:
         folder = folder.parent
     described = f"{str(folder)[:200]} is damaged"
     try:
-        content, blob = read_regular(folder / DESCRIPTION, limit=2**28), read_regular(folder / NUMBERS, limit=2**31)
+        content, blob = (
+            read_regular(folder / DESCRIPTION, limit=2**28),
+            read_regular(folder / NUMBERS, limit=2**31),
+        )
     except (FileNotFoundError, NotADirectoryError) as error:
         missing = Path(str(error.filename)).name
-        raise InputError(f"{path} is not a model folder (no {missing}); create one with `tokensieve train`") from None
+        raise InputError(
+            f"{path} is not a model folder (no {missing}); create one with `tokensieve train`"
+        ) from None
     except OSError as error:
         raise InputError(f"{str(path)[:200]} cannot be read: {error.strerror}") from None
     try:
         description = parsed(content)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{described}: {DESCRIPTION}: {str(error)[:100]}: train the model again") from None
+        raise InputError(
+            f"{described}: {DESCRIPTION}: {str(error)[:100]}: train the model again"
+        ) from None
     if not isinstance(description, dict) or description.get("kind") not in tuple(KINDS):
         raise InputError(f"{folder / DESCRIPTION} does not describe a tokensieve model")
     if type(description.get("format")) is not int or description["format"] != FORMAT:
@@ -140,7 +158,9 @@ def read_model(path: str | Path) -> Model:
         raise InputError(f"{described} ({str(error)[:200]}): train the model again") from None
     check_sums(folder)
     grams = tuple(numbers[f"grams{n}"] for n in range(2, len(numbers) - 1))
-    vocabulary = Vocabulary(tuple(description["words"]), grams, tokenizer, tuple(description["formatting"]))
+    vocabulary = Vocabulary(
+        tuple(description["words"]), grams, tokenizer, tuple(description["formatting"])
+    )
     return Model(
         classes=np.asarray(description["classes"]),
         scores=numbers["scores"],
@@ -158,13 +178,17 @@ def read_model(path: str | Path) -> Model:
 def _with_vocabulary(model: Model | AttentionClassifier) -> tuple[Model, Vocabulary]:
     model = model if isinstance(model, Model) else model.trained_
     if model.vocabulary is None:
-        raise InputError("only a model fitted on texts can be saved: this one was fitted on counts and has no tokens")
+        raise InputError(
+            "only a model fitted on texts can be saved: this one was fitted on counts and has no tokens"
+        )
     return model, model.vocabulary
 
 
 def _digest(description: dict[str, Any], numbers: bytes) -> str:
     """SHA-256 of everything in the description but itself, and of the numbers."""
-    digest = hashlib.sha256(_json({name: value for name, value in description.items() if name != "sha256"}))
+    digest = hashlib.sha256(
+        _json({name: value for name, value in description.items() if name != "sha256"})
+    )
     digest.update(numbers)  # which may be large: not joined
     return digest.hexdigest()
 
@@ -214,18 +238,32 @@ def _checked(description: dict[str, Any], numbers: dict[str, Floats]) -> Tokeniz
     """Check types, shapes, ranges and finiteness of all parts of a model before any is used; its tokenizer, or a ValueError."""
     try:
         found = msgspec.convert(description, _Description)
-        json.dumps(description, ensure_ascii=False).encode()  # no half of a surrogate pair in any text
+        json.dumps(
+            description, ensure_ascii=False
+        ).encode()  # no half of a surrogate pair in any text
     except (msgspec.ValidationError, UnicodeEncodeError, OverflowError) as problem:
         raise ValueError(str(problem)) from None
     classes, base = description["classes"], found.tokenizer.get("base", found.tokenizer)
-    sound = len({type(name) for name in classes}) == 1 and len(set(map(str, classes))) == len(classes)
-    sound = sound and (not isinstance(classes[0], float) or bool((np.abs(classes) <= LARGEST).all()))
-    _must(sound and (not isinstance(classes[0], int) or all(-(2**63) <= name < 2**63 for name in classes)), "classes")
+    sound = len({type(name) for name in classes}) == 1 and len(set(map(str, classes))) == len(
+        classes
+    )
+    sound = sound and (
+        not isinstance(classes[0], float) or bool((np.abs(classes) <= LARGEST).all())
+    )
+    _must(
+        sound
+        and (not isinstance(classes[0], int) or all(-(2**63) <= name < 2**63 for name in classes)),
+        "classes",
+    )
     _must(len(set(found.words)) == len(found.words), "words")
-    _must(not any(" " in word for word in found.words), "words, one of which contains a space")  # as an n-gram does
+    _must(
+        not any(" " in word for word in found.words), "words, one of which contains a space"
+    )  # as an n-gram does
     part = dict(base) if isinstance(base, dict) else {}
     # the text of pieces is JSON, so that it is never taken for a path
-    sound = str(part.get("json", "{")).startswith("{") and len(str(part.get("pattern", ""))) <= 10_000
+    sound = (
+        str(part.get("json", "{")).startswith("{") and len(str(part.get("pattern", ""))) <= 10_000
+    )
     _must(sound and isinstance(part.get("html", False), bool | str), "tokenizer")
     try:
         tokenizer = tokenizer_from_dict(found.tokenizer)
@@ -236,7 +274,10 @@ def _checked(description: dict[str, Any], numbers: dict[str, Floats]) -> Tokeniz
     fields = tokenizer.fields if isinstance(tokenizer, FieldTokenizer) else ()
     _must(len(set(fields)) == len(fields), "tokenizer")
     features = set(found.formatting)
-    _must(len(features) == len(found.formatting) and features <= set(Formatting(tokenizer).names), "formatting")
+    _must(
+        len(features) == len(found.formatting) and features <= set(Formatting(tokenizer).names),
+        "formatting",
+    )
     levels = range(2, len(numbers) - 1)
     names = {"scores", "values", "prior", *(f"grams{n}" for n in levels)}
     _must(numbers.keys() == names and len(levels) < 100, "the arrays")
@@ -245,12 +286,20 @@ def _checked(description: dict[str, Any], numbers: dict[str, Floats]) -> Tokeniz
     for n in levels:
         keys = numbers[f"grams{n}"]
         sound = keys.dtype == np.int64 and keys.ndim == 1 and bool((keys[1:] > keys[:-1]).all())
-        _must(sound and (not len(keys) or (keys[0] >= 0 and int(keys[-1]) < below * words)), f"grams{n}")
+        _must(
+            sound and (not len(keys) or (keys[0] >= 0 and int(keys[-1]) < below * words)),
+            f"grams{n}",
+        )
         below = len(keys)
         types += below
     for name, shape in (("scores", (types,)), ("values", (types, outputs)), ("prior", (outputs,))):
         array = numbers[name]
-        _must(array.dtype == np.float64 and array.shape == shape and bool((np.abs(array) <= LARGEST).all()), name)
+        _must(
+            array.dtype == np.float64
+            and array.shape == shape
+            and bool((np.abs(array) <= LARGEST).all()),
+            name,
+        )
     return tokenizer
 
 

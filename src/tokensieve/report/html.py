@@ -21,11 +21,21 @@ import jinja2
 import numpy as np
 from markupsafe import Markup, escape
 
-from tokensieve import __version__, blocks, wording
-from tokensieve.blocks import Block, Column, Live, Picture, Report, Section, blocks_for, cell_text, walk
+from tokensieve import __version__, wording
 from tokensieve.escape import named, shown
 from tokensieve.progress import beside
-from tokensieve.report import live
+from tokensieve.report import blocks, live
+from tokensieve.report.blocks import (
+    Block,
+    Column,
+    Live,
+    Picture,
+    Report,
+    Section,
+    blocks_for,
+    cell_text,
+    walk,
+)
 from tokensieve.report.pictures import Drawings, draw, themed
 
 FOLDER = Path(__file__).parent
@@ -45,7 +55,9 @@ def render(result: Any, notebook: bool = False) -> str:
         return page(report)
     # the first screen and the first section; pictures are for pages
     first = report.blocks[: _first_screen_size(report) + 1]
-    report = replace(report, blocks=tuple(block for block in first if not isinstance(block, Picture)))
+    report = replace(
+        report, blocks=tuple(block for block in first if not isinstance(block, Picture))
+    )
     style = re.sub(r":root(?![-\w])", ":host", _read("page.css"))
     style += ":host { display: block; } header { max-width: none; padding: 0; }"
     body = _environment().get_template("page.jinja").render(_context(report, {}) | {"whole": False})
@@ -60,26 +72,42 @@ def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) ->
     interactive = next((block for block in walk(report.blocks) if isinstance(block, Live)), None)
     code, style = _read("page.js"), _read("page.css")
     if interactive:
-        inside = "\n".join(_read(f"live/{name}.js") for name in SCRIPTS.split())  # in one scope of their own
+        inside = "\n".join(
+            _read(f"live/{name}.js") for name in SCRIPTS.split()
+        )  # in one scope of their own
         code += f'(() => {{\n"use strict";\n{inside}}})();\n'
         style += _read("live/live.css")
     hashes = {"script": code, "style": style}
-    hashes = {name: b64encode(sha256(text.encode()).digest()).decode() for name, text in hashes.items()}
+    hashes = {
+        name: b64encode(sha256(text.encode()).digest()).decode() for name, text in hashes.items()
+    }
     template = _environment().get_template("page.jinja")
 
     @cache
     def rendered() -> str:
         out = _context(report, drawings.result() if isinstance(drawings, Future) else drawings)
         if interactive:
-            parts = _environment().get_template("live/audit.jinja").make_module(live.context(interactive.result))
-            out |= {"live": {name: Markup(getattr(parts, name)()) for name in ("controls", "panel", "sections")}}
+            parts = (
+                _environment()
+                .get_template("live/audit.jinja")
+                .make_module(live.context(interactive.result))
+            )
+            out |= {
+                "live": {
+                    name: Markup(getattr(parts, name)())
+                    for name in ("controls", "panel", "sections")
+                }
+            }
         out |= {"whole": True, "style": Markup(style), "script": Markup(code), "hashes": hashes}
         return template.render(out)
 
     data = {}
     if interactive:  # the room is asked for last: until then the pictures may be drawn
         data = live.data_blocks(interactive.result, lambda: PAGE_BYTES - len(rendered().encode()))
-    tags = (f'<script type="text/plain" id="block-{name}">{block}</script>\n' for name, block in data.items())
+    tags = (
+        f'<script type="text/plain" id="block-{name}">{block}</script>\n'
+        for name, block in data.items()
+    )
     return rendered().replace("<!--blocks-->\n", "".join(tags))
 
 
@@ -97,7 +125,9 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
         if isinstance(block, Live):
             links += live.LINKS
         elif isinstance(block, Section) and _has_content(block):
-            short = re.split(r"[,:(]| of each ", block.title)[0]  # what stands before a comma or a colon
+            short = re.split(r"[,:(]| of each ", block.title)[
+                0
+            ]  # what stands before a comma or a colon
             links.append((anchors[id(block)], shorten(short, 36, placeholder=" …")))
     first = blocks_for(report.blocks[: _first_screen_size(report)], "html")
     leads = [block for block in first if isinstance(block, blocks.Text) and block.style == "lead"]
@@ -116,7 +146,9 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
             name: "data:image/svg+xml;base64," + b64encode(themed(files["svg"]).encode()).decode()
             for name, files in drawings.items()
         },
-        "about_it": {name: value for name, value in report.about.items() if value not in (None, "", [], {})},
+        "about_it": {
+            name: value for name, value in report.about.items() if value not in (None, "", [], {})
+        },
         "live": {"controls": "", "panel": "", "sections": ""},
     }
 
@@ -127,7 +159,11 @@ def _anchors(these: Sequence[Block]) -> dict[int, str]:
     out: dict[int, str] = {}
     for section in walk(these):
         if isinstance(section, Section):
-            wanted = section.anchor or re.sub("[^a-z0-9]+", "-", section.title.lower()).strip("-") or "section"
+            wanted = (
+                section.anchor
+                or re.sub("[^a-z0-9]+", "-", section.title.lower()).strip("-")
+                or "section"
+            )
             name, i = wanted, 2
             while name in taken:
                 name, i = f"{wanted}-{i}", i + 1
@@ -174,14 +210,20 @@ def _environment() -> jinja2.Environment:
         "grouped": _neighbour_groups,
         "grid": _table_grid,
         "cut": _shortened_passage,
-        "peak": lambda passage: max((abs(weight) for _, weight in passage.pieces), default=0.0) or 1.0,
+        "peak": lambda passage: (
+            max((abs(weight) for _, weight in passage.pieces), default=0.0) or 1.0
+        ),
         "one_line": _on_one_line,
         # options such as --seed, and what stands between backticks
         "code": lambda text: Markup(_CODE.sub(r"<code>\1\2</code>", str(escape(text)))),
-        "heading": lambda text: Markup(str(escape(text)).replace("_", "_<wbr>")),  # where a long name may break
+        "heading": lambda text: Markup(
+            str(escape(text)).replace("_", "_<wbr>")
+        ),  # where a long name may break
         # line breaks and tabs stay, other control characters are made visible
         "address": quote,
-        "piece": lambda text: re.sub(r"[^\n\t]+", lambda part: named(part[0]), text.replace("\r\n", "\n")),
+        "piece": lambda text: re.sub(
+            r"[^\n\t]+", lambda part: named(part[0]), text.replace("\r\n", "\n")
+        ),
         "shown": shown,
         "setting": _setting_text,
         "count": wording.count,
@@ -209,7 +251,9 @@ def _setting_text(value: object) -> str:
 def _on_one_line(text: str) -> str:
     """Text of a document on one line, with nothing in it that turns the writing direction or cannot be seen."""
     words = named(" ".join(text.split()))
-    return f"{' ' * text[:1].isspace()}{words}{' ' * text[-1:].isspace()}" if words else text and " "
+    return (
+        f"{' ' * text[:1].isspace()}{words}{' ' * text[-1:].isspace()}" if words else text and " "
+    )
 
 
 def _shortened_passage(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
@@ -233,15 +277,24 @@ def _shortened_passage(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, f
 
 def _table_grid(table: blocks.Table) -> dict[str, Any]:
     """Heads and cells of a table, as the template writes them."""
-    columns = [_cells(column, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)]
+    columns = [
+        _cells(column, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)
+    ]
     heads = []
     for column in table.columns:
         side = "" if column.bar or column.format in ("text", "token", "link") else "n"
         classes = f"{side} {'extra' if column.extra else ''}".strip()
         heads.append({"name": column.name, "unit": column.unit, "class": classes})
-    identity = sha256(repr((table.title, heads, len(table.rows), table.rows[:1])).encode()).hexdigest()[:8]
+    identity = sha256(
+        repr((table.title, heads, len(table.rows), table.rows[:1])).encode()
+    ).hexdigest()[:8]
     rows = [list(zip(table.columns, heads, row, strict=True)) for row in zip(*columns, strict=True)]
-    return {"heads": heads, "rows": rows, "id": f"t-{identity}", "extra": any(c.extra for c in table.columns)}
+    return {
+        "heads": heads,
+        "rows": rows,
+        "id": f"t-{identity}",
+        "extra": any(c.extra for c in table.columns),
+    }
 
 
 def _cells(column: Column, values: Sequence[Any]) -> list[dict[str, Any]]:
@@ -274,7 +327,10 @@ def _cells(column: Column, values: Sequence[Any]) -> list[dict[str, Any]]:
         cell["number"] = numbers[0]
         if column.bar:
             zero, end, *interval = (100 * (x - start) / width for x in (0.0, *numbers))
-            cell |= {"bar": f"--a:{min(zero, end):.1f}%;--b:{abs(end - zero):.1f}%", "against": end < zero}
+            cell |= {
+                "bar": f"--a:{min(zero, end):.1f}%;--b:{abs(end - zero):.1f}%",
+                "against": end < zero,
+            }
             if several and math.isfinite(sum(interval)):
                 cell["bar"] += f";--c:{interval[0]:.1f}%;--d:{interval[1] - interval[0]:.1f}%"
     return cells

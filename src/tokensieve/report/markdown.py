@@ -6,9 +6,18 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tokensieve import blocks
-from tokensieve.blocks import Block, Column, Report, Section, Table, Text, blocks_for, cell_text
 from tokensieve.escape import named, shown
+from tokensieve.report import blocks
+from tokensieve.report.blocks import (
+    Block,
+    Column,
+    Report,
+    Section,
+    Table,
+    Text,
+    blocks_for,
+    cell_text,
+)
 from tokensieve.wording import count, percent
 
 if TYPE_CHECKING:
@@ -24,7 +33,9 @@ def markdown(report: Report | Section) -> str:
     if isinstance(report, Section):
         return "\n\n".join(part for part in _parts([report], 2) if part) + "\n"
     parts = [f"# {_safe(report.title)}", f"**{_safe(report.verdict)}**", *_parts(report.blocks, 2)]
-    plain = {name: value for name, value in report.about.items() if isinstance(value, str | int | float)}
+    plain = {
+        name: value for name, value in report.about.items() if isinstance(value, str | int | float)
+    }
     parts.append("; ".join(f"{_safe(name)} {_safe(str(value))}" for name, value in plain.items()))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -41,12 +52,22 @@ def dataset_card(audit: Audit) -> str:
     ]
     if len(audit.findings) > 12:
         found.append(Text(f"… and {len(audit.findings) - 12} more."))
-    columns: tuple[Column, ...] = (Column("Class", "token"), Column("Token", "token"), Column("Documents", "count"))
+    columns: tuple[Column, ...] = (
+        Column("Class", "token"),
+        Column("Token", "token"),
+        Column("Documents", "count"),
+    )
     columns += (Column("Posterior difference", "interval", unit="with 95% CI"),)
     columns += (Column("Attention", "plain", digits=1, unit="1 is average"),)
     interval = "posterior_difference", "posterior_low", "posterior_high"
     rows = [
-        (label, row["token"], row["documents"], tuple(row[name] for name in interval), row["attention"])
+        (
+            label,
+            row["token"],
+            row["documents"],
+            tuple(row[name] for name in interval),
+            row["attention"],
+        )
         for label in audit.classes[:12]
         for row in audit.top(label, 8).iter_rows(named=True)
     ]
@@ -60,8 +81,12 @@ def dataset_card(audit: Audit) -> str:
             f"largest class gets {percent(audit.majority_accuracy)}."
         ),
         Text(audit.without_shortcuts),
-        Section("Findings", tuple(found or [Text("No shortcut, leak or label problem was found.")])),
-        Section("Strongest predictors of each class", (Table("", columns, rows, more, first=len(rows)),)),
+        Section(
+            "Findings", tuple(found or [Text("No shortcut, leak or label problem was found.")])
+        ),
+        Section(
+            "Strongest predictors of each class", (Table("", columns, rows, more, first=len(rows)),)
+        ),
     ]
     if audit.notes:
         inside.append(Section("Notes", tuple(Text(note[:400]) for note in audit.notes[:8])))
@@ -85,7 +110,8 @@ def _parts(these: Sequence[Block], depth: int) -> list[str]:
                 out.append(_safe(block.text))
             case blocks.Facts():
                 lines = [
-                    f"- {_safe(name)}: **{_safe(value)}** {_safe(note)}".rstrip() for name, value, note in block.facts
+                    f"- {_safe(name)}: **{_safe(value)}** {_safe(note)}".rstrip()
+                    for name, value, note in block.facts
                 ]
                 out.append("\n".join(lines))
             case blocks.Tokens():
@@ -93,38 +119,63 @@ def _parts(these: Sequence[Block], depth: int) -> list[str]:
                 title = f"{_safe(block.title)}: " if block.title else ""
                 out.append(title + listed + (f" and {block.more:,} more" if block.more else ""))
             case blocks.Terms():
-                out.append("\n".join(f"- **{_safe(term)}**: {_safe(meaning)}" for term, meaning in block.terms))
+                out.append(
+                    "\n".join(
+                        f"- **{_safe(term)}**: {_safe(meaning)}" for term, meaning in block.terms
+                    )
+                )
             case blocks.Table():
                 out += _table(block)
             case blocks.Picture():
                 name = _safe(block.description or block.title)
                 out += [f"![{name}](<pictures/{block.name}.svg>)", _safe(block.caption)]
             case blocks.Passages():
-                out += [f"**{_safe(block.title)}**" if block.title else "", "\n".join(map(_passage, block.passages))]
+                out += [
+                    f"**{_safe(block.title)}**" if block.title else "",
+                    "\n".join(map(_passage, block.passages)),
+                ]
             case blocks.Command():
                 line = " ".join(block.command.split())
-                fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", line)), default=0))
+                fence = "`" * max(
+                    3, 1 + max((len(run) for run in re.findall("`+", line)), default=0)
+                )
                 out += [_safe(block.purpose), f"{fence}sh\n{named(line)}\n{fence}"]
             case blocks.Section():
                 level = f" ({block.level})" if block.level else ""
-                out += [f"{'#' * depth} {_safe(block.title)}{level}", *_parts(block.blocks, min(depth + 1, 6))]
+                out += [
+                    f"{'#' * depth} {_safe(block.title)}{level}",
+                    *_parts(block.blocks, min(depth + 1, 6)),
+                ]
     return out
 
 
 def _table(table: Table) -> list[str]:
-    head = " | ".join(_safe(f"{column.name} {column.unit}".rstrip()) or " " for column in table.columns)
-    rules = " | ".join("---" if column.format in ("text", "token") else "--:" for column in table.columns)
+    head = " | ".join(
+        _safe(f"{column.name} {column.unit}".rstrip()) or " " for column in table.columns
+    )
+    rules = " | ".join(
+        "---" if column.format in ("text", "token") else "--:" for column in table.columns
+    )
     lines = [f"| {head} |", f"| {rules} |"]
     for row in table.rows[: table.first]:
         cells = (cell_text(column, value) for column, value in zip(table.columns, row, strict=True))
         lines.append(f"| {' | '.join(_safe(' '.join(cell).rstrip()) for cell in cells)} |")
     more = f"… and {len(table.rows) - table.first:,} more" if len(table.rows) > table.first else ""
-    return [f"**{_safe(table.title)}**" if table.title else "", "\n".join(lines), more, _safe(table.note)]
+    return [
+        f"**{_safe(table.title)}**" if table.title else "",
+        "\n".join(lines),
+        more,
+        _safe(table.note),
+    ]
 
 
 def _passage(passage: blocks.Passage) -> str:
     """A line of a list, with marked pieces in bold, the spaces around them outside of it."""
-    head = [f"row {passage.row}" if passage.row is not None else "", _safe(passage.label), _safe(passage.note)]
+    head = [
+        f"row {passage.row}" if passage.row is not None else "",
+        _safe(passage.label),
+        _safe(passage.note),
+    ]
     out = "".join([", ".join(part for part in head if part), ": " if any(head) else ""])
     for text, weight in passage.pieces:
         inner, left, right = _safe(text), " " * text[:1].isspace(), " " * text[-1:].isspace()

@@ -11,9 +11,19 @@ from rich.segment import Segment
 from rich.table import Table as Grid
 from rich.text import Text as Line
 
-from tokensieve import blocks
-from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text, blocks_for, cell_text
 from tokensieve.escape import printable, shown
+from tokensieve.report import blocks
+from tokensieve.report.blocks import (
+    Block,
+    Column,
+    Picture,
+    Report,
+    Section,
+    Table,
+    Text,
+    blocks_for,
+    cell_text,
+)
 from tokensieve.wording import percent, plain, signed
 
 if TYPE_CHECKING:
@@ -31,13 +41,17 @@ class _Console(rich_console.Console):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, **options)
-        self.soft_wrap |= not self.is_terminal  # what another program or a file gets is not broken into lines
+        self.soft_wrap |= (
+            not self.is_terminal
+        )  # what another program or a file gets is not broken into lines
 
     def on_broken_pipe(self) -> None:
         """Rich would end the program with status 1."""
         raise BrokenPipeError
 
-    def render(self, renderable: Any, options: rich_console.ConsoleOptions | None = None) -> Iterable[Segment]:
+    def render(
+        self, renderable: Any, options: rich_console.ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
         """As in rich; colours are its own and stay."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
@@ -53,25 +67,40 @@ def show(report: Report, out: Path | None = None, seconds: float | None = None) 
     _show(report.blocks, console)
     if out is not None:
         time = f"{seconds:.1f} s; " if seconds is not None else ""
-        console.print(Line(f"{time}open {out / 'report.html'}; all files are in {out}", style="dim"), soft_wrap=True)
+        console.print(
+            Line(f"{time}open {out / 'report.html'}; all files are in {out}", style="dim"),
+            soft_wrap=True,
+        )
 
 
 def show_score(score: Score, brief: bool = False) -> None:
     """Accuracy, log loss and the confusion matrix; brief: a line on standard error, where standard output is for the answers."""
     right, loss = score.accuracy, f"log loss {plain(score.log_loss, 4)}"
-    share = f"accuracy {percent(right.value)} (95% CI {percent(right.low)} to {percent(right.high)})"
+    share = (
+        f"accuracy {percent(right.value)} (95% CI {percent(right.low)} to {percent(right.high)})"
+    )
     more = f" on {right.of:,} labelled documents"
     if brief:
-        _Console(stderr=True, soft_wrap=True).print(Line(f"{share}{more}; {loss}; more with --out FOLDER"))
+        _Console(stderr=True, soft_wrap=True).print(
+            Line(f"{share}{more}; {loss}; more with --out FOLDER")
+        )
         return
     console = _Console()
     console.print(Line(share, style="bold") + Line(more))
-    these: list[Block] = [Text(f"always predicting the largest class {percent(score.majority_accuracy)}; {loss}")]
+    these: list[Block] = [
+        Text(f"always predicting the largest class {percent(score.majority_accuracy)}; {loss}")
+    ]
     for name, n in list(score.unknown_labels.items())[:3]:
         these.append(Text(f"{n:,} left out: the model has no label {shown(name, 30)!r}"))
     these += [Text(f"{score.unlabelled:,} left out: no label")] * bool(score.unlabelled)
-    heads = (Column("label ↓ prediction →"), *(Column(shown(name, 14), "count") for name in score.classes))
-    rows = [(shown(name, 24), *row) for name, row in zip(score.classes, score.confusion.tolist(), strict=True)]
+    heads = (
+        Column("label ↓ prediction →"),
+        *(Column(shown(name, 14), "count") for name in score.classes),
+    )
+    rows = [
+        (shown(name, 24), *row)
+        for name, row in zip(score.classes, score.confusion.tolist(), strict=True)
+    ]
     if len(rows) > 8:
         these.append(Text(f"the confusion matrix of {len(rows)} classes is in summary.json"))
     else:
@@ -79,7 +108,9 @@ def show_score(score: Score, brief: bool = False) -> None:
     _show(these, console)
 
 
-def show_explanation(model: Model, texts: Sequence[str], found: Explanation | PairExplanation) -> None:
+def show_explanation(
+    model: Model, texts: Sequence[str], found: Explanation | PairExplanation
+) -> None:
     """A text shaded by contribution, a line on its answer, and the contributions with their sum; or two, and their difference."""
     from tokensieve.model.explanation import PairExplanation
 
@@ -89,7 +120,9 @@ def show_explanation(model: Model, texts: Sequence[str], found: Explanation | Pa
     _show_sum(model, texts[0], found.first, "first")
     _show_sum(model, texts[1], found.second, "second")
     said = f"the first is preferred with probability {found.probability:.4f}"
-    _Console().print(Line(f"first − second = {signed(found.answer, 6)}: ", style="bold") + Line(said))
+    _Console().print(
+        Line(f"first − second = {signed(found.answer, 6)}: ", style="bold") + Line(said)
+    )
 
 
 def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> None:
@@ -109,9 +142,7 @@ def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> No
         advice = "compare it with another answer: --against TEXT"
         console.print(Line(f"{answer}, unknown words: {found.unknown}; {advice}"))
     else:
-        numbers = (
-            f"P({shown(str(found.explained))}) = {found.probability:.4f}, {answer}, unknown words: {found.unknown}"
-        )
+        numbers = f"P({shown(str(found.explained))}) = {found.probability:.4f}, {answer}, unknown words: {found.unknown}"
         console.print(Line(f"{shown(str(found.predicted))}  ", style="bold") + Line(numbers))
     if found.table.is_empty():
         console.print("no known token: the prediction follows the class frequencies")
@@ -123,7 +154,11 @@ def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> No
         added = Line(signed(row["contribution"], 6), style=_style(row["contribution"]))
         cells = f"{row['count']:g}", f"{row['attention']:.4f}", signed(row["value"], 3)
         table.add_row(Line(shown(row["token"], 40)), *cells, added)
-    sums = f"{found.table['attention'].sum():.4f}", "", signed(float(found.table["contribution"].sum()), 6)
+    sums = (
+        f"{found.table['attention'].sum():.4f}",
+        "",
+        signed(float(found.table["contribution"].sum()), 6),
+    )
     table.add_row(Line("sum", style="bold"), "", *sums)
     console.print(table)
 
@@ -140,11 +175,17 @@ def _show(these: Iterable[Block], console: _Console) -> None:
             case blocks.Facts():
                 width = max(len(name) for name, _, _ in block.facts)
                 for name, value, note in block.facts:
-                    console.print(Line(f"{name:<{width}}  {value}") + Line(f"  {note}" if note else "", style="dim"))
+                    console.print(
+                        Line(f"{name:<{width}}  {value}")
+                        + Line(f"  {note}" if note else "", style="dim")
+                    )
             case blocks.Tokens():
                 more = f" and {block.more:,} more" if block.more else ""
                 listed = ", ".join(shown(token, 40) for token in block.tokens)
-                console.print(Line(f"{block.title}: " if block.title else "", style="dim") + Line(listed + more))
+                console.print(
+                    Line(f"{block.title}: " if block.title else "", style="dim")
+                    + Line(listed + more)
+                )
             case Table():
                 _show_table(block, console)
             case blocks.Command():
@@ -159,7 +200,9 @@ def _show_section(section: Section, console: _Console) -> None:
     """A finding begins with its level; other sections with an empty line and their title."""
     inside = blocks_for(section.blocks, "terminal")
     if section.level:
-        head = Line(f"{section.title} ({section.level}): ", style=_LEVELS.get(section.level, "bold"))
+        head = Line(
+            f"{section.title} ({section.level}): ", style=_LEVELS.get(section.level, "bold")
+        )
         match inside:
             case [Text() as first, *inside]:
                 head += Line(first.text)
@@ -182,7 +225,12 @@ def _show_table(table: Table, console: _Console) -> None:
         drawn.add_column(head, justify=side, overflow="fold", no_wrap=column.format != "text")
     for row in table.rows[: table.first]:
         cells = [cell_text(table.columns[i], row[i]) for i in kept]
-        drawn.add_row(*(Line(value) + Line(f" {between}" if between else "", style="dim") for value, between in cells))
+        drawn.add_row(
+            *(
+                Line(value) + Line(f" {between}" if between else "", style="dim")
+                for value, between in cells
+            )
+        )
     console.print(drawn)
     if len(table.rows) > table.first:
         console.print(Line(f"… and {len(table.rows) - table.first:,} more", style="dim"))

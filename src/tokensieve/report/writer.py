@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from tokensieve.blocks import Report, Section
 from tokensieve.files import Content, write_all
 from tokensieve.progress import beside
+from tokensieve.report.blocks import Report, Section
 from tokensieve.report.html import page
 from tokensieve.report.markdown import markdown
 from tokensieve.report.pictures import draw
@@ -63,13 +63,21 @@ def save(
     seconds["report"] = now - lap
     seconds["total"] = sum(seconds.values()) if start is None else now - start
     result.seconds.update(seconds)
-    files |= {name: markdown(x) if isinstance(x, Section) else x for name, x in result.files().items()}
+    files |= {
+        name: markdown(x) if isinstance(x, Section) else x for name, x in result.files().items()
+    }
     files |= also or {}
     ours = rf"report\.html|summary\.json|{result.own_files}"
-    return write_all(Path(folder), files, ours=ours, sums="findings.json" in files)  # only audits are read again
+    return write_all(
+        Path(folder), files, ours=ours, sums="findings.json" in files
+    )  # only audits are read again
 
 
 def pictures(result: _Result) -> dict[str, bytes]:
     """File name → content: each picture of a result as SVG, and as PNG of twice its size in pixels."""
     drawings = draw(result.report().blocks, "png")
-    return {f"{name}.{ending}": file for name, files in drawings.items() for ending, file in files.items()}
+    return {
+        f"{name}.{ending}": file
+        for name, files in drawings.items()
+        for ending, file in files.items()
+    }

@@ -30,7 +30,9 @@ def _accuracies(
     differences, each in both orders, and has no intercept."""
     documents = np.bincount(train.indices, minlength=train.shape[1]) + 1.0
     for counts in (train, test):
-        counts.data = (1 + np.log(counts.data)) * (1 + np.log((train.shape[0] + 1) / documents))[counts.indices]
+        counts.data = (1 + np.log(counts.data)) * (1 + np.log((train.shape[0] + 1) / documents))[
+            counts.indices
+        ]
         norms = np.sqrt(np.add.reduceat(np.append(counts.data**2, 0.0), counts.indptr[:-1]))
         counts.data /= np.repeat(norms, np.diff(counts.indptr))
     if single:
@@ -40,7 +42,11 @@ def _accuracies(
         x, y = sp.vstack([difference, -difference]), test
         labels, weights = np.repeat([1, 0], difference.shape[0]), np.ones(x.shape[0])
     names, labels = np.unique(labels, return_inverse=True)
-    heads, own, share = len(names) if len(names) > 2 else 1, np.eye(len(names))[labels], weights / weights.sum()
+    heads, own, share = (
+        len(names) if len(names) > 2 else 1,
+        np.eye(len(names))[labels],
+        weights / weights.sum(),
+    )
     penalised = np.arange(x.shape[1])[:, None] < train.shape[1]  # all but the intercept
 
     def both(f: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -57,9 +63,13 @@ def _accuracies(
     limits = {"maxiter": 1000, "maxls": 50, "gtol": 1e-4, "ftol": 64 * np.finfo(float).eps}
     for strength in strengths:
         penalty = 1 / (strength * weights.sum())
-        best = minimize(loss, np.zeros(x.shape[1] * heads), (penalty,), "L-BFGS-B", jac=True, options=limits).x
+        best = minimize(
+            loss, np.zeros(x.shape[1] * heads), (penalty,), "L-BFGS-B", jac=True, options=limits
+        ).x
         f = y @ best.reshape(-1, heads)
-        yield float(np.mean(names[both(f).argmax(axis=1)] == truth if single else f[::2, 0] > f[1::2, 0]))
+        yield float(
+            np.mean(names[both(f).argmax(axis=1)] == truth if single else f[::2, 0] > f[1::2, 0])
+        )
 
 
 if __name__ == "__main__":
@@ -68,12 +78,22 @@ if __name__ == "__main__":
     file.seek(0)
     given = np.load(file, allow_pickle=False)
     words, test = (
-        sp.csr_array(tuple(given[f"{part}_{name}"] for name in ("data", "indices", "indptr")), given[f"{part}_shape"])
+        sp.csr_array(
+            tuple(given[f"{part}_{name}"] for name in ("data", "indices", "indptr")),
+            given[f"{part}_shape"],
+        )
         for part in ("train", "test")
     )
-    labels, held, strengths, single = given["labels"], given["held"], given["strengths"], bool(given["single"])
+    labels, held, strengths, single = (
+        given["labels"],
+        given["held"],
+        given["strengths"],
+        bool(given["single"]),
+    )
     weights, best = given["weights"], strengths[1]
     if len(np.unique(labels[~held])) == len(np.unique(labels)):
         chosen_on = words[~held], words[held], labels[~held], labels[held], weights[~held]
         best = strengths[int(np.argmax(list(_accuracies(*chosen_on, strengths, single))))]
-    json.dump(next(_accuracies(words, test, labels, given["truth"], weights, [best], single)), sys.stdout)
+    json.dump(
+        next(_accuracies(words, test, labels, given["truth"], weights, [best], single)), sys.stdout
+    )

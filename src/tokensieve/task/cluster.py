@@ -26,26 +26,36 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve import __version__
+from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, importance_of
 from tokensieve.evidence.intervals import Share
 from tokensieve.evidence.sums import Sums, TokenSums
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import Model, answers, attention_sums, decide, loss_and_slope, probabilities
+from tokensieve.model.attention import (
+    Model,
+    answers,
+    attention_sums,
+    decide,
+    loss_and_slope,
+    probabilities,
+)
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.fit import best_scale, initial_table, prior_of
 from tokensieve.model.partitions import Partitions, Piece, Side
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress, silent
+from tokensieve.read.corpus import Corpus, Intake
 from tokensieve.task.tasks import CorpusModel, Labels
-from tokensieve.text.corpus import Corpus, Intake
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import CountedCorpus, Vocabulary, count_corpus, learn_vocabulary
 from tokensieve.wording import count
 
 ROUNDS, PATIENCE, STEPS = 8, 2, 800  # steps: most of a partition and round of several passes
-Some = tuple[float, object, bool]  # documents of a share that is drawn by digests with a salt; all others if False
+Some = tuple[
+    float, object, bool
+]  # documents of a share that is drawn by digests with a salt; all others if False
 HALVES: tuple[Some, ...] = ((0.5, "half", False), (0.5, "half", True))
 
 
@@ -85,40 +95,63 @@ class Learned:
         least = self.settings.min_documents or 1
         self.vocabulary = learn_vocabulary(inside.each(itemgetter(0)), tokenizer, how.ngrams, least)
         if how.formatting:  # documents with each feature
-            with_it = inside.total(lambda side: np.unpackbits(side[1].value[0], axis=1).sum(axis=0, dtype=np.int64))
+            with_it = inside.total(
+                lambda side: np.unpackbits(side[1].value[0], axis=1).sum(axis=0, dtype=np.int64)
+            )
             self.vocabulary = self.vocabulary.with_formatting(with_it, n, least)
         tell("copies", 0.0)  # before documents are counted, which takes most memory
         self.copies = inside.copies(outside, self.classes, bool(near))
         self.intake.counts.update({name: self.copies.pop(name, 0) for name in Partitions.REPEATS})
         tell("importance", 0.0)
         self.train = inside.each(_counted, self.vocabulary, self.classes, store=True)
-        self.test = None if outside is None else outside.each(_counted, self.vocabulary, self.classes, store=True)
+        self.test = (
+            None
+            if outside is None
+            else outside.each(_counted, self.vocabulary, self.classes, store=True)
+        )
         del inside, outside
         words, marks, present = self.train.total(
             lambda part: Sums(
-                (*TokenSums.of_counts(part.counts, part.n_formatting, part.corpus.units), part.counts.present)
+                (
+                    *TokenSums.of_counts(part.counts, part.n_formatting, part.corpus.units),
+                    part.counts.present,
+                )
             )
         )
         groups = None if how.by is None else present
-        self.importance = importance_of(words, self.vocabulary.tokens, self.classes, marks, self.sizes[0], groups)
+        self.importance = importance_of(
+            words, self.vocabulary.tokens, self.classes, marks, self.sizes[0], groups
+        )
         self.rounds, self.validation = ROUNDS, list[float]()
         if self.sizes[0].min() >= 10:
             self._choose(tell)
-        model = replace(self.trained(tell=tell), vocabulary=self.vocabulary, tokens=self.vocabulary.tokens)
+        model = replace(
+            self.trained(tell=tell), vocabulary=self.vocabulary, tokens=self.vocabulary.tokens
+        )
         self.model = AttentionClassifier.of(model, tokenizer=tokenizer)
         tell("attention", 0.0)
-        attended = self.train.total(lambda part, u: attention_sums(part.counts.matrix, u), model.scores)
+        attended = self.train.total(
+            lambda part, u: attention_sums(part.counts.matrix, u), model.scores
+        )
         self.attention_sums: Floats = attended
         self.attention = self.attention_sums[2] / np.maximum(self.importance.documents, 1)
         tell("testing", 0.0)
         self.tested: tuple[Ints, int, int] = np.zeros(len(self.classes), np.int64), 0, 0
         if self.test is not None:
-            self.tested = tuple(self.test.total(_tested, (model.scores, model.values), model.prior)[2:])
+            self.tested = tuple(
+                self.test.total(_tested, (model.scores, model.values), model.prior)[2:]
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json, except for times and settings."""
         correct, unknown, words = self.tested
-        given = self.classes, self.sizes, correct, len(self.importance.tokens), float(unknown / max(words, 1))
+        given = (
+            self.classes,
+            self.sizes,
+            correct,
+            len(self.importance.tokens),
+            float(unknown / max(words, 1)),
+        )
         return CorpusModel.figures(*given) | {
             "version": __version__,
             "notes": self.intake.lines(),
@@ -129,17 +162,35 @@ class Learned:
             "bytes_per_round": self.model.scores_.nbytes + self.model.values_.nbytes,
         }
 
-    def trained(self, types: Ints | None = None, some: Some | None = None, tell: Progress = silent) -> Model:
+    def trained(
+        self, types: Ints | None = None, some: Some | None = None, tell: Progress = silent
+    ) -> Model:
         """A model trained in all rounds on all or some of the training documents, with all or some of the token types."""
         parts = self.train
         if types is not None:
-            parts = parts.each(lambda part, types: replace(part, matrix=part.matrix[:, types]), types, store=True)
-        prior, steps, tokens = prior_of(self.sizes[0]), 0, np.empty(0, dtype=object)  # which workers do not need
-        for number, state in zip(range(self.rounds), self._averaged(parts, prior, some), strict=False):
+            parts = parts.each(
+                lambda part, types: replace(part, matrix=part.matrix[:, types]), types, store=True
+            )
+        prior, steps, tokens = (
+            prior_of(self.sizes[0]),
+            0,
+            np.empty(0, dtype=object),
+        )  # which workers do not need
+        for number, state in zip(
+            range(self.rounds), self._averaged(parts, prior, some), strict=False
+        ):
             tell("training", number / self.rounds)
             u, w, taken = state.result()
             steps += taken
-        return Model(np.asarray(self.classes), u, w, prior, tokens, steps=steps, settings=self.settings.parameters())
+        return Model(
+            np.asarray(self.classes),
+            u,
+            w,
+            prior,
+            tokens,
+            steps=steps,
+            settings=self.settings.parameters(),
+        )
 
     def _choose(self, tell: Progress) -> None:
         """The number of rounds, chosen on held-out documents."""
@@ -156,7 +207,9 @@ class Learned:
     def _averaged(self, parts: Partitions, prior: Floats, some: Some | None) -> Iterator[Any]:
         """u, w and the steps of the round, summed over the partitions, after each round; still on the cluster."""
         how, n = self.settings, len(parts.parts)
-        present, sizes = parts.total(lambda part: Sums(((counts := _counts(part, some)).present, counts.class_sizes)))
+        present, sizes = parts.total(
+            lambda part: Sums(((counts := _counts(part, some)).present, counts.class_sizes))
+        )
         state: Any = (*initial_table(present, sizes, prior), 0)
         for number in range(ROUNDS):
             share, passes = 1 - number / ROUNDS, math.ceil(math.sqrt(n))
@@ -198,9 +251,13 @@ def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Co
     if matrix.nnz and matrix.data.max() < 256:  # a byte for each count: half as many bytes in files
         matrix = matrix.astype(np.uint8)
     names = np.empty(vocabulary.n_types, dtype=object)
-    types: Any = SimpleNamespace(tokens=names, n_words=vocabulary.n_words, formatting=vocabulary.formatting)
+    types: Any = SimpleNamespace(
+        tokens=names, n_words=vocabulary.n_words, formatting=vocabulary.formatting
+    )
     words: Any = SimpleNamespace(n_tokens=stream.n_tokens)
-    return CountedCorpus(matrix, types, unknown, words, Corpus(frame, classes, "", Intake(counts=Counter())))
+    return CountedCorpus(
+        matrix, types, unknown, words, Corpus(frame, classes, "", Intake(counts=Counter()))
+    )
 
 
 def _which(part: CountedCorpus, some: Some) -> NDArray[np.bool_]:
@@ -216,7 +273,9 @@ def _counts(part: CountedCorpus, some: Some | None) -> Counts:
     return part.counts if some is None else part.counts.rows(_which(part, some))
 
 
-def _local(part: CountedCorpus, number: int, state: Any, schedule: Schedule, passes: int, some: Some | None) -> Sums:
+def _local(
+    part: CountedCorpus, number: int, state: Any, schedule: Schedule, passes: int, some: Some | None
+) -> Sums:
     """n·u, n·w, n and the steps taken after some passes of minibatch Adam over n documents of the partition."""
     counts, (u, w, _) = _counts(part, some), state
     n = counts.n_documents
@@ -272,7 +331,9 @@ class _OnCluster(Labels):
     def attention_sums(self, part: CountedCorpus, model: Model) -> Floats:
         return self.learned.attention_sums
 
-    def refit(self, types: Ints, train: CountedCorpus, model: Model, settings: TrainSettings) -> Model:
+    def refit(
+        self, types: Ints, train: CountedCorpus, model: Model, settings: TrainSettings
+    ) -> Model:
         return self.learned.trained(types)
 
     def folds(
@@ -295,7 +356,12 @@ class _OnCluster(Labels):
 
 
 def train_remote(
-    client: Any, source: Any, settings: TrainSettings, tokenizer: Tokenizer | None, progress: Progress, clock: Clock
+    client: Any,
+    source: Any,
+    settings: TrainSettings,
+    tokenizer: Tokenizer | None,
+    progress: Progress,
+    clock: Clock,
 ) -> CorpusModel:
     """Read, count, learn and test on a cluster, for an audit, with the arguments of `learn_on`; the client is the default one if
     None. The settings have a test set or a fraction for one, and `clock` keeps the seconds of the stages."""
@@ -312,11 +378,15 @@ def train_remote(
         progress(stage, share)
 
     near = getattr(settings, "thorough", True)
-    found = Learned(client or get_client(), source, settings, tokenizer or WordTokenizer(), timed, near)
+    found = Learned(
+        client or get_client(), source, settings, tokenizer or WordTokenizer(), timed, near
+    )
     timed("sample", 0.0)
     name = ", ".join(PurePath(path).name for path in Piece.paths(source)[:3]) or "the partitions"
     index = {label: k for k, label in enumerate(found.classes)}
-    sample = pl.concat(found.sample.here()).with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
+    sample = pl.concat(found.sample.here()).with_columns(
+        pl.col("label").replace_strict(index, return_dtype=pl.Int64)
+    )
     splitter, parts = found.vocabulary.tokenizer, list[CountedCorpus]()
     fields = splitter.fields if isinstance(splitter, FieldTokenizer) else ()
     for side, test in ((name, False), (f"{name} (test)", True)):

@@ -15,16 +15,25 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve import __version__
+from tokensieve.arrays import Floats, Ints
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.evidence.intervals import Share
 from tokensieve.evidence.pairs import pair_importance
-from tokensieve.model.attention import Model, attention, attention_sums, both, decide, probabilities, with_sink
+from tokensieve.model.attention import (
+    Model,
+    attention,
+    attention_sums,
+    both,
+    decide,
+    probabilities,
+    with_sink,
+)
 from tokensieve.model.fit import best_scale, fit, prior_of, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import BASELINE, Clock, Progress, silent
-from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.split import draw_units, folds, split_corpus
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.split import draw_units, folds, split_corpus
+from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
@@ -77,16 +86,26 @@ class Task:
         """The folds of the items, each of shape (items,), held out in turn; an empty list if the documents do not allow a split."""
         counts, units = train.counts, train.corpus.units
         # A model of one part can know every class only if each has that many documents, of that many groups.
-        pairs = counts.labels if units is None else np.unique(np.stack([counts.labels, units]), axis=1)[0]
+        pairs = (
+            counts.labels
+            if units is None
+            else np.unique(np.stack([counts.labels, units]), axis=1)[0]
+        )
         least = int(np.bincount(pairs, minlength=counts.n_classes)[counts.class_sizes > 0].min())
-        k = 5 if counts.n_documents <= 5_000 and least >= 5 else 2  # five folds of so few documents take seconds
+        k = (
+            5 if counts.n_documents <= 5_000 and least >= 5 else 2
+        )  # five folds of so few documents take seconds
         if least < k:
             return []
         if units is not None:
             every = np.arange(counts.n_documents)
             return [np.isin(every, outside) for _, outside in folds(counts.labels, k, seed, units)]
         # the parts of scikit-learn's StratifiedKFold, without its second of imports
-        rng, part, done = np.random.RandomState(seed), np.empty(counts.n_documents, dtype=np.int64), 0
+        rng, part, done = (
+            np.random.RandomState(seed),
+            np.empty(counts.n_documents, dtype=np.int64),
+            0,
+        )
         for label in counts.labels[np.sort(np.unique(counts.labels, return_index=True)[1])]:
             inside = counts.labels == label
             turns = np.sort((done + np.arange(np.count_nonzero(inside))) % k)
@@ -94,7 +113,9 @@ class Task:
             part[inside], done = turns, done + len(turns)
         return [part == i for i in range(k)]
 
-    def out_of_fold(self, train: CountedCorpus, model: Model, settings: TrainSettings) -> Floats | None:
+    def out_of_fold(
+        self, train: CountedCorpus, model: Model, settings: TrainSettings
+    ) -> Floats | None:
         """Probabilities of each document's classes, shape (n, K), from models that were not trained on its group.
 
         One scale for all of them is chosen to minimize the loss over all documents, since the scale of `model` was chosen for
@@ -121,7 +142,9 @@ class Task:
         p = self.out_of_fold(train, model, settings)
         return None if p is None else lambda part: p
 
-    def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
+    def opposing_tokens(
+        self, counts: Counts, model: Model, documents: Ints, other: Ints
+    ) -> list[str]:
         """The strongest evidence in some items for a class other than the label: up to four tokens each, joined by commas.
 
         `counts` are all documents; `documents`, shape (m,), represent the items, and `other`, shape (m,), is the class of each.
@@ -138,14 +161,18 @@ class Task:
 
     def text_options(self, corpus: Corpus, known: bool) -> list[str]:
         """How the command line names the columns of the text; a single one only if it is `known` to be in the source."""
-        names = [name for name in corpus.fields if name not in corpus.columns] or corpus.intake.columns[:known]
+        names = [
+            name for name in corpus.fields if name not in corpus.columns
+        ] or corpus.intake.columns[:known]
         return [part for name in names for part in ("--text", name)]
 
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         """The entries of summary.json that are specific to this task."""
         return {}
 
-    def refit(self, types: Ints, train: CountedCorpus, model: Model, settings: TrainSettings) -> Model:
+    def refit(
+        self, types: Ints, train: CountedCorpus, model: Model, settings: TrainSettings
+    ) -> Model:
         """`model`, trained again on some of the token types alone."""
         return refit(train.with_types(types), model, train.counts.n_documents, settings)
 
@@ -175,7 +202,12 @@ class Task:
         return Share.over(right, self.units(corpus))
 
     def accuracy_of(
-        self, types: Ints, train: CountedCorpus, test: CountedCorpus, model: Model, settings: TrainSettings
+        self,
+        types: Ints,
+        train: CountedCorpus,
+        test: CountedCorpus,
+        model: Model,
+        settings: TrainSettings,
     ) -> Share:
         """Test accuracy of the same model trained on some of the token types alone."""
         without = self.refit(types, train, model, settings)
@@ -186,7 +218,9 @@ class Task:
 
         if self.units(test.corpus) is not None:
             return self.share(correct(test), test.corpus)
-        right, n = self.total(test, lambda part: np.array([correct(part).sum(), part.counts.n_documents]))
+        right, n = self.total(
+            test, lambda part: np.array([correct(part).sum(), part.counts.n_documents])
+        )
         return Share.count(int(right), int(n))
 
     def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float | None:
@@ -198,12 +232,23 @@ class Task:
 
         def write(file: IO[bytes]) -> None:  # what is made for it is freed before the answer comes
             given: dict[str, Any] = {"single": self.classifies, "strengths": self.strengths}
-            weights = np.ones(train.counts.n_documents) if train.counts.weights is None else train.counts.weights
-            given |= {"labels": train.counts.labels, "truth": test.counts.labels, "weights": weights}
+            weights = (
+                np.ones(train.counts.n_documents)
+                if train.counts.weights is None
+                else train.counts.weights
+            )
+            given |= {
+                "labels": train.counts.labels,
+                "truth": test.counts.labels,
+                "weights": weights,
+            }
             given["held"] = np.repeat(self.held_out(train, seed), self.size)
             for name, part in (("train", train), ("test", test)):
                 matrix = part.word_counts.matrix
-                given |= {f"{name}_{field}": getattr(matrix, field) for field in ("data", "indices", "indptr", "shape")}
+                given |= {
+                    f"{name}_{field}": getattr(matrix, field)
+                    for field in ("data", "indices", "indptr", "shape")
+                }
             np.savez(file, **given)
 
         accuracy = BASELINE.answer(write)
@@ -274,7 +319,9 @@ class Preferences(Task):
         names = np.random.default_rng(seed).permutation(np.unique(units))
         return [np.isin(units, names[half::2]) for half in range(2)] if len(names) > 1 else []
 
-    def opposing_tokens(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
+    def opposing_tokens(
+        self, counts: Counts, model: Model, documents: Ints, other: Ints
+    ) -> list[str]:
         """The tokens that reduce the margin of each pair most, whichever answer contains them."""
         u, w = model.table
         out = []
@@ -294,7 +341,9 @@ class Preferences(Task):
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         assert train.pairs is not None and test.pairs is not None
         sizes = {"train": len(train.pairs.units), "test": len(test.pairs.units)}
-        return {"pairs": {"columns": list(train.pairs.columns), "by": train.pairs.group_column, **sizes}}
+        return {
+            "pairs": {"columns": list(train.pairs.columns), "by": train.pairs.group_column, **sizes}
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -329,20 +378,28 @@ class CorpusModel:
         train, test = self.train.counts, self.test.counts
         hits = test.labels[decide(self.f) == test.labels]
         unknown = float(self.test.unknown.sum() / max(self.test.stream.n_tokens, 1))
-        sizes, correct = (train.class_sizes, test.class_sizes), np.bincount(hits, minlength=train.n_classes)
+        sizes, correct = (
+            (train.class_sizes, test.class_sizes),
+            np.bincount(hits, minlength=train.n_classes),
+        )
         return {
             "name": self.train.corpus.name,
             **self.figures(train.classes, sizes, correct, train.n_types, unknown),
             "seconds": self.seconds,
             "seed": self.settings.seed,
-            "settings": self.settings.to_dict() | {"columns": list(self.train.corpus.intake.columns)},
+            "settings": self.settings.to_dict()
+            | {"columns": list(self.train.corpus.intake.columns)},
             "version": __version__,
             "notes": self.notes,
         } | self.task.summary(self.train.corpus, self.test.corpus)
 
     @staticmethod
     def figures(
-        classes: tuple[str, ...], sizes: Sequence[Ints] | Ints, correct: Ints, types: int, unknown: float
+        classes: tuple[str, ...],
+        sizes: Sequence[Ints] | Ints,
+        correct: Ints,
+        types: int,
+        unknown: float,
     ) -> dict[str, Any]:
         """The entries of summary.json for these numbers of training, test and correctly predicted documents by class."""
         train, test = sizes
@@ -376,7 +433,9 @@ def train_corpus(
     task, notes = Labels() if corpus.pairs is None else Preferences(), corpus.intake.lines()
     if corpus.test is not None:
         said = corpus.intake.detected  # what was detected in both is said once
-        notes += [f"test documents: {line}" for line in corpus.test.intake.lines() if line not in said]
+        notes += [
+            f"test documents: {line}" for line in corpus.test.intake.lines() if line not in said
+        ]
     else:
         corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
     assert corpus.test is not None
@@ -396,12 +455,21 @@ def train_corpus(
         progress=lambda read: progress("tokenizing", read / total),
     )
     test = count_corpus(
-        corpus.test, train.vocabulary, progress=lambda read: progress("tokenizing", (done + read) / total)
+        corpus.test,
+        train.vocabulary,
+        progress=lambda read: progress("tokenizing", (done + read) / total),
     )
     clock.lap("tokenizing")
     if when_counted:
         when_counted(task, train, test)
-    model = fit(train.counts, settings, train.vocabulary, progress, task.units(corpus), pairs=not task.classifies)
+    model = fit(
+        train.counts,
+        settings,
+        train.vocabulary,
+        progress,
+        task.units(corpus),
+        pairs=not task.classifies,
+    )
     f = task.decide(model, test.counts.matrix)
     clock.lap("training")
     notes += train.group_notes(test)

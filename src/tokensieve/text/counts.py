@@ -15,16 +15,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from polars import thread_pool_size as cpu_count
 
+from tokensieve.arrays import ENTRIES_PER_BLOCK, Floats, Ints, Positions, row_blocks
 from tokensieve.errors import InputError
 from tokensieve.files import Folder
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Positions = NDArray[np.int32]
 T = TypeVar("T")
 
-BLOCK = 2**22  # stored entries of the matrix that are looked at together
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: its products spread neighbouring keys (Knuth 1973, 6.4)
+GOLDEN = np.uint64(
+    0x9E3779B97F4A7C15
+)  # 2⁶⁴ / golden ratio: its products spread neighbouring keys (Knuth 1973, 6.4)
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,9 @@ class Counts:
         if csr.nnz and not (np.isfinite(csr.data).all() and csr.data.min() > 0):
             raise InputError("counts must be finite and not negative")
         y = np.asarray(labels, dtype=np.int64)
-        names = np.asarray([str(s) for s in range(csr.shape[1])] if tokens is None else tokens, dtype=object)
+        names = np.asarray(
+            [str(s) for s in range(csr.shape[1])] if tokens is None else tokens, dtype=object
+        )
         if y.shape != (csr.shape[0],) or names.shape != (csr.shape[1],):
             raise InputError(
                 f"{csr.shape[0]} documents, {csr.shape[1]} types, but {y.size} labels and {names.size} names"
@@ -79,7 +80,14 @@ class Counts:
         m = self.matrix
         arrays = (x.astype(np.int64) for x in (m.indptr, m.indices, self.labels))
         weights = () if self.weights is None else (self.weights,)
-        return (*arrays, m.data, m.shape, self.classes, [str(token) for token in self.tokens], *weights)
+        return (
+            *arrays,
+            m.data,
+            m.shape,
+            self.classes,
+            [str(token) for token in self.tokens],
+            *weights,
+        )
 
     @property
     def n_documents(self) -> int:
@@ -121,7 +129,9 @@ class Counts:
     @cached_property
     def equal_documents(self) -> Ints:
         """A number for each document, the same for documents with the same counts, shape (n,)."""
-        views = np.random.default_rng(0).random(self.n_types)  # equal rows have equal sums, to the last bit
+        views = np.random.default_rng(0).random(
+            self.n_types
+        )  # equal rows have equal sums, to the last bit
         return np.asarray(np.unique(self.matrix @ views, return_inverse=True)[1], dtype=np.int64)
 
     def largest_per_document(self, level: Floats) -> Floats:
@@ -150,20 +160,30 @@ class Counts:
             outputs: 1 for α_s = mean_k y^k c_{k,s}/T_k, shape (|S|,); K for α_{s,j} = mean_k (1[y^k = j] − 1/K) c_{k,s}/T_k, shape
                 (|S|, K). Documents without any known token count in n and contribute nothing.
         """
-        targets = self.signs[:, None] if outputs == 1 else np.eye(self.n_classes)[self.labels] - 1.0 / self.n_classes
-        alpha = self.matrix.T @ (targets / (np.maximum(self.lengths, 1.0) * max(self.n_documents, 1))[:, None])
+        targets = (
+            self.signs[:, None]
+            if outputs == 1
+            else np.eye(self.n_classes)[self.labels] - 1.0 / self.n_classes
+        )
+        alpha = self.matrix.T @ (
+            targets / (np.maximum(self.lengths, 1.0) * max(self.n_documents, 1))[:, None]
+        )
         return np.asarray(alpha[:, 0] if outputs == 1 else alpha)
 
     def merge_groups(self, units: Ints) -> tuple[Counts, Ints]:
         """One document for each combination of group and label, in that order, with summed counts; and the number of documents
         behind each. `units` has the group of each document, shape (n,)."""
         if units.shape != (self.n_documents,):
-            raise InputError(f"{self.n_documents} documents, but {units.size} groups: one is needed for each document")
+            raise InputError(
+                f"{self.n_documents} documents, but {units.size} groups: one is needed for each document"
+            )
         cells = units * np.int64(self.n_classes) + self.labels
         matrix = self.by_cell(self.matrix, cells)
         matrix.sort_indices()
         kinds, sizes = np.unique(cells, return_counts=True)
-        return Counts(matrix, kinds % self.n_classes, self.classes, self.tokens), sizes.astype(np.int64)
+        return Counts(matrix, kinds % self.n_classes, self.classes, self.tokens), sizes.astype(
+            np.int64
+        )
 
     @cached_property
     def present(self) -> Ints:
@@ -175,7 +195,9 @@ class Counts:
         """`present` and `class_sizes` with weighted documents: shapes (|S|, K) and (K,)."""
         if self.weights is None:
             return self.present, self.class_sizes
-        return self._documents_by_class(self.weights), np.bincount(self.labels, self.weights, self.n_classes)
+        return self._documents_by_class(self.weights), np.bincount(
+            self.labels, self.weights, self.n_classes
+        )
 
     def _documents_by_class(self, weights: Floats | None) -> Floats:
         """Documents of each class that contain each type, or the sums of their weights, shape (|S|, K)."""
@@ -191,49 +213,49 @@ class Counts:
         kept = np.flatnonzero(self.weights)
         part = self if len(kept) == self.n_documents else self.rows(kept)
         weights = np.asarray(part.weights)
-        return replace(part, weights=None if np.ptp(weights) == 0 else weights / weights.mean()), kept
+        return replace(
+            part, weights=None if np.ptp(weights) == 0 else weights / weights.mean()
+        ), kept
 
     @staticmethod
     def blocks(matrix: sp.csr_array) -> Iterator[tuple[slice, sp.csr_array]]:
         """Rows in order, a few million stored entries at a time, so that temporary arrays stay small."""
-        for rows in Counts.row_blocks(matrix.indptr):
+        for rows in row_blocks(matrix.indptr):
             yield rows, matrix if rows == slice(0, matrix.shape[0]) else matrix[rows]
 
     def holders(self, types: Ints) -> list[Ints]:
         """The documents containing each type."""
         columns = self.matrix[:, types].tocsc()
-        return [columns.indices[columns.indptr[t] : columns.indptr[t + 1]].astype("int64") for t in range(len(types))]
+        return [
+            columns.indices[columns.indptr[t] : columns.indptr[t + 1]].astype("int64")
+            for t in range(len(types))
+        ]
 
     def rows(self, which: NDArray[np.generic] | slice) -> Counts:
         """The same types, some of the documents (index, mask or slice)."""
         weights = None if self.weights is None else self.weights[which]
-        return Counts(self.select(self.matrix, which), self.labels[which], self.classes, self.tokens, weights)
+        return Counts(
+            self.select(self.matrix, which), self.labels[which], self.classes, self.tokens, weights
+        )
 
     @staticmethod
-    def select(m: sp.csr_array, rows: NDArray[np.generic] | slice, columns: Ints | slice = slice(None)) -> sp.csr_array:
+    def select(
+        m: sp.csr_array, rows: NDArray[np.generic] | slice, columns: Ints | slice = slice(None)
+    ) -> sp.csr_array:
         """Some rows or columns of a matrix; in files if the matrix is and they are more than a block of it."""
         which = np.arange(m.shape[0])[rows]
         starts = np.append(0, np.cumsum(np.diff(m.indptr)[which], dtype=np.int64))
-        if starts[-1] <= BLOCK or not Folder.holds(m.data):
+        if starts[-1] <= ENTRIES_PER_BLOCK or not Folder.holds(m.data):
             return m[rows, columns]
-        blocks = (m[which[block], :][:, columns] for block in Counts.row_blocks(starts))
+        blocks = (m[which[block], :][:, columns] for block in row_blocks(starts))
         return Folder().matrix(blocks, m[:0, columns].shape[1], int(starts[-1]))
-
-    @staticmethod
-    def row_blocks(starts: NDArray[np.integer], entries: int | None = None, rows: int = 2**62) -> Iterator[slice]:
-        """Runs of rows, limited in rows and in entries (a single row may exceed the latter); row i begins at entry starts[i]."""
-        first = 0
-        while first < len(starts) - 1:
-            limit = min(int(starts[first]) + (entries or BLOCK), int(starts[-1]))
-            last = int(np.searchsorted(starts, starts.dtype.type(limit), side="right")) - 1
-            last = min(max(last, first + 1), first + rows)
-            yield slice(first, last)
-            first = last
 
     @staticmethod
     def in_threads(work: Callable[[slice], T], n: int, size: int) -> list[T]:
         """The results of `work` on runs of 0 … n − 1, in order: one run for each core, but a single one if `size` is small."""
-        cuts = np.linspace(0, n, (cpu_count() if size > 100_000 else 1) + 1).astype(np.int64).tolist()
+        cuts = (
+            np.linspace(0, n, (cpu_count() if size > 100_000 else 1) + 1).astype(np.int64).tolist()
+        )
         if len(cuts) == 2:
             return [work(slice(0, n))]
         with ThreadPoolExecutor(len(cuts) - 1) as pool:
@@ -256,7 +278,9 @@ class Counts:
     def by_cell(rows: sp.csr_array, cells: Ints) -> sp.csr_array:
         """Sums of the rows of each cell, cells in order, shape (distinct cells, |S|)."""
         names, where = np.unique(cells, return_inverse=True)
-        member = sp.csr_array((np.ones(len(cells)), (where, np.arange(len(cells)))), shape=(len(names), len(cells)))
+        member = sp.csr_array(
+            (np.ones(len(cells)), (where, np.arange(len(cells)))), shape=(len(names), len(cells))
+        )
         return sp.csr_array(member @ rows)
 
     @staticmethod
@@ -267,30 +291,9 @@ class Counts:
         return out
 
     @staticmethod
-    def checked_weights(values: object, n: int, what: str = "sample_weight", rows: Ints | None = None) -> Floats:
-        """The training weight of each document, shape (n,); only the ratios matter.
-
-        `values` are n numbers from 0 to 1e100, not all of them 0, or one for all; anything else is an `InputError`. For its
-        message, `what` names the values and `rows` has the documents' rows in their source.
-        """
-        try:
-            weights = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"{what} must be numbers, one for each document") from None
-        weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
-        if weights.shape != (n,):
-            given = f"{len(weights):,}" if weights.ndim == 1 else f"an array of shape {weights.shape}"
-            raise InputError(f"{what}: {given} for {n:,} documents: pass one number for each of them")
-        wrong = np.flatnonzero(~((weights >= 0) & (weights <= 1e100)))  # sums and products stay finite
-        if len(wrong):
-            place = f"place {wrong[0]}" if rows is None else f"row {rows[wrong[0]]}"
-            raise InputError(f"{what} contains {weights[wrong[0]]:g} in {place}: a weight is a number from 0 to 1e100")
-        if not weights.any():
-            raise InputError(f"{what}: every weight is zero, so there is nothing to learn from: set a weight for some")
-        return weights
-
-    @staticmethod
-    def tally(types: Positions, starts: Ints, n_types: int, others: NDArray[np.bool_] | None = None) -> sp.csr_array:
+    def tally(
+        types: Positions, starts: Ints, n_types: int, others: NDArray[np.bool_] | None = None
+    ) -> sp.csr_array:
         """Count the types of each document: CSR (n, |S|), indices sorted, O(tokens · levels + n + |S|).
 
         Documents are listed under each type first; going through the types then fills each document's row without sorting.
@@ -310,7 +313,9 @@ class Counts:
             of_type, documents = np.zeros(n_types + 2, np.int64), np.empty(len(listed), np.int32)
             _by_type(listed, (inside - inside[0]) * types.shape[1], of_type, documents)
             of_type = of_type[:-1]
-            sizes[part.start + 1 : part.stop + 1] = Counts.list_frequencies(documents, of_type, part.stop - part.start)
+            sizes[part.start + 1 : part.stop + 1] = Counts.list_frequencies(
+                documents, of_type, part.stop - part.start
+            )
             return part, of_type, documents
 
         parts = Counts.in_threads(by_type, n, types.size)
@@ -341,7 +346,9 @@ class Counts:
         return out
 
     @staticmethod
-    def grams(types: Positions, level: int, starts: Ints, first: Ints, known: Ints | None = None) -> Ints:
+    def grams(
+        types: Positions, level: int, starts: Ints, first: Ints, known: Ints | None = None
+    ) -> Ints:
         """Key of the n-gram of level + 2 words that ends at each token, shape (tokens,); −1 if there is none. If some are known,
         column level + 1 of `types` is filled with the types of those instead.
 
@@ -356,7 +363,9 @@ class Counts:
             known: distinct keys.
         """
         out = np.empty(len(types) if known is None else 0, np.int64)
-        known = np.empty(0, np.int64) if known is None else known.copy()  # writable, so one compilation
+        known = (
+            np.empty(0, np.int64) if known is None else known.copy()
+        )  # writable, so one compilation
         bits = max(4, (2 * len(known)).bit_length())
         _fill_slots(known, bits, slots := np.full(1 << bits, -1, np.int32))
 
@@ -371,13 +380,17 @@ class Counts:
         """Distinct non-negative keys of tokens, sorted, and how many documents each occurs in; document k is the tokens from
         starts[k] to starts[k + 1]."""
         n, distinct = len(starts) - 1, None
-        if len(keys) and int(keys.max()) >= (2**63 - 1) // max(n, 1) - 1:  # too large to join with the document
+        if (
+            len(keys) and int(keys.max()) >= (2**63 - 1) // max(n, 1) - 1
+        ):  # too large to join with the document
             distinct, place = np.unique(keys, return_inverse=True)
             keys = place - np.searchsorted(distinct, 0)
             distinct = distinct[distinct >= 0]
 
         def count(low: int, high: int) -> tuple[Ints, Ints]:
-            pairs, sizes = np.empty((2, len(keys)), np.int64)  # of which only what is written takes memory
+            pairs, sizes = np.empty(
+                (2, len(keys)), np.int64
+            )  # of which only what is written takes memory
             pairs = pairs[: _key_documents(keys, starts, max(low, 0), high, pairs)]
             pairs.sort()  # several times as fast as hashing
             kept = slice(_count_runs(pairs, max(n, 1), sizes))
@@ -426,7 +439,9 @@ def _count_runs(pairs: Ints, n: int, sizes: Ints) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_documents(starts: Ints, types: Positions, labels: Ints, weights: Floats, out: Floats) -> None:
+def _add_documents(
+    starts: Ints, types: Positions, labels: Ints, weights: Floats, out: Floats
+) -> None:
     """Add each document's weight to `out` for each of its types and its class."""
     for k in range(len(labels)):
         for s in types[starts[k] : starts[k + 1]]:
@@ -444,13 +459,17 @@ def _by_type(rows: Positions, starts: Ints, first: Ints, documents: Positions) -
         first[s + 1] += first[s]
     for k in range(len(starts) - 1):
         for s in rows[starts[k] : starts[k + 1]]:
-            if s >= 0:  # the next one of type s goes to first[s + 1], in the end where those of type s + 1 begin
+            if (
+                s >= 0
+            ):  # the next one of type s goes to first[s + 1], in the end where those of type s + 1 begin
                 documents[first[s + 1]] = k
                 first[s + 1] += 1
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill_rows(first: Ints, documents: Positions, at: Ints, indices: Positions, data: Floats) -> None:
+def _fill_rows(
+    first: Ints, documents: Positions, at: Ints, indices: Positions, data: Floats
+) -> None:
     """Fill in types and their counts, document by document; document k begins at at[k], and ends there afterwards."""
     for s in range(len(first) - 1):
         before = -1
@@ -475,14 +494,25 @@ def _fill_slots(keys: Ints, bits: int, slots: Positions) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _grams(
-    types: Positions, level: int, starts: Ints, first: Ints, keys: Ints, slots: Positions, bits: int, out: Ints
+    types: Positions,
+    level: int,
+    starts: Ints,
+    first: Ints,
+    keys: Ints,
+    slots: Positions,
+    bits: int,
+    out: Ints,
 ) -> None:
     """Fill `out` with keys or, if it is empty, the next column of `types`."""
     mask, shift = (1 << bits) - 1, np.uint64(64 - bits)
     for k in range(len(starts) - 1):
         before = np.int64(-1)  # position of the shorter n-gram that ends one token earlier
         for i in range(starts[k], starts[k + 1]):
-            key = before * first[1] + types[i, 0] if before >= 0 and types[i, 0] >= 0 else np.int64(-1)
+            key = (
+                before * first[1] + types[i, 0]
+                if before >= 0 and types[i, 0] >= 0
+                else np.int64(-1)
+            )
             before = types[i, level] - first[level]
             if len(out):
                 out[i] = key

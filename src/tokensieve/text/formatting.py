@@ -20,7 +20,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tokensieve.text.spill import StoredTexts
+from tokensieve.read.fields import split_fields
+from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 
 Bits = NDArray[np.uint8]
@@ -101,7 +102,9 @@ def _features() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     lengths = [0, 5, 10, 20, 50, 100, 200, 400, 800, 1600, None]  # words, separated by white space
     for least, below in pairwise(lengths):
-        found[f"⟨length {least}–{below}⟩" if below else f"⟨length {least}+⟩"] = {"words": [least, below]}
+        found[f"⟨length {least}–{below}⟩" if below else f"⟨length {least}+⟩"] = {
+            "words": [least, below]
+        }
     for name, pattern in (_ENDS | _PATTERNS).items():
         where, absent = "end" if name in _ENDS else "text", name in ("no final stop", "no capitals")
         found[f"⟨{name}⟩"] = {"pattern": pattern, "where": where, "absent": absent}
@@ -129,15 +132,21 @@ class Formatting:
         """Whether a token type is one of the features, such as ⟨length 200–400⟩ or title:⟨number⟩, or a fixed passage at an edge
         of texts that a check has found, such as ⟨ends "sent by"⟩."""
         passage = token.startswith(('⟨ends "', '⟨starts "'))
-        return token.endswith("⟩") and (passage or token in FEATURES or token[token.find(":⟨") + 1 :] in FEATURES)
+        return token.endswith("⟩") and (
+            passage or token in FEATURES or token[token.find(":⟨") + 1 :] in FEATURES
+        )
 
     @staticmethod
     def described(names: Sequence[str]) -> list[dict[str, Any]]:
         """How to detect the features with these names, and in which field, as JSON values."""
         out = []
         for name in names:
-            field, _, token = name.rpartition(":⟨") if not name.startswith("⟨") else ("", "", name[1:])
-            out.append({"token": name, **FEATURES["⟨" + token], **({"field": field} if field else {})})
+            field, _, token = (
+                name.rpartition(":⟨") if not name.startswith("⟨") else ("", "", name[1:])
+            )
+            out.append(
+                {"token": name, **FEATURES["⟨" + token], **({"field": field} if field else {})}
+            )
         return out
 
     @staticmethod
@@ -150,7 +159,9 @@ class Formatting:
         start, end = (max(0, end - 8), end) if kind["where"] == "end" else (0, len(text))
         part, pattern = pl.lit(text[start:end]), str(kind["pattern"])
         at, found, before = pl.select(
-            at=part.str.find(pattern), found=part.str.extract(pattern, 0), before=part.str.extract(pattern, 1)
+            at=part.str.find(pattern),
+            found=part.str.extract(pattern, 0),
+            before=part.str.extract(pattern, 1),
         ).row(0)
         if not found:
             return None
@@ -165,20 +176,28 @@ class Formatting:
         A text of white space only has its length and its spaces, and no end.
         """
         text, expressions = pl.col("text"), []
-        end, words = text.str.tail(200).str.strip_chars_end().str.tail(8), text.str.count_matches(r"\S+")
+        end, words = (
+            text.str.tail(200).str.strip_chars_end().str.tail(8),
+            text.str.count_matches(r"\S+"),
+        )
         for name, kind in FEATURES.items():
             if "words" in kind:
                 least, below = cast("tuple[int, int | None]", kind["words"])
                 holds = pl.col("words").is_between(least, below or 2**31, closed="left")
             else:
-                holds = pl.col(str(kind["where"])).str.contains(str(kind["pattern"])) != bool(kind["absent"])
+                holds = pl.col(str(kind["where"])).str.contains(str(kind["pattern"])) != bool(
+                    kind["absent"]
+                )
             expressions.append(holds.alias(name))
         blocks = [np.empty((0, -(-len(FEATURES) * max(len(self.fields), 1) // 8)), np.uint8)]
         for batch in [texts] if isinstance(texts, pl.Series) else texts.batches():
             for start in range(0, len(batch), 4096):
                 chunk = batch[start : start + 4096]
                 parts = _parts(chunk, self.fields) if self.fields else [chunk]
-                frames = [pl.LazyFrame({"text": part}).with_columns(end=end, words=words) for part in parts]
+                frames = [
+                    pl.LazyFrame({"text": part}).with_columns(end=end, words=words)
+                    for part in parts
+                ]
                 held = [frame.select(expressions).collect().to_numpy() for frame in frames]
                 blocks.append(np.packbits(np.hstack(held), axis=1))
         return np.concatenate(blocks)
@@ -188,7 +207,9 @@ def _parts(texts: pl.Series, fields: Sequence[str]) -> list[pl.Series]:
     """The text of each field, without the mark and the white space that joining put around it."""
     out: dict[str, list[str]] = {name: [] for name in fields}
     for text in texts:
-        found = {name: text[start:end] for name, start, end in FieldTokenizer.split_fields(fields, text) if end > start}
+        found = {
+            name: text[start:end] for name, start, end in split_fields(fields, text) if end > start
+        }
         for name in fields:
             part = found.get(name, "").removeprefix(" ")
             out[name].append(part if name == fields[-1] else part.removesuffix("\n"))

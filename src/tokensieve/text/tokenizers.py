@@ -12,7 +12,7 @@ from concurrent.futures import wait
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -21,9 +21,10 @@ import polars as pl
 from tokensieve.errors import InputError, one_line
 from tokensieve.files import read_regular
 from tokensieve.progress import beside
-from tokensieve.text.plain import PlainText
-from tokensieve.text.settings import SourceSettings
-from tokensieve.text.values import SURROGATE, text_series
+from tokensieve.read.fields import ColumnKind, split_fields
+from tokensieve.read.plain import PlainText
+from tokensieve.read.settings import SourceSettings
+from tokensieve.read.values import SURROGATE, text_series
 
 UNSPACED = r"[\p{Han}\p{Hiragana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _W = rf"[\w--{UNSPACED}]"
@@ -66,12 +67,12 @@ _ASCII_WORD = {
     for sign in ("", r"|[^\w\s\x1f]")
 }
 # the same for markup, which is the same in ASCII for both libraries; longer texts could keep Python's searching for minutes
-_ASCII_MARKUP = {pattern: re.compile(pattern, re.ASCII) for pattern in (SKIPPED, APOSTROPHE, MARKUP, LINE_BREAK)}
+_ASCII_MARKUP = {
+    pattern: re.compile(pattern, re.ASCII) for pattern in (SKIPPED, APOSTROPHE, MARKUP, LINE_BREAK)
+}
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _SHORT = 10_000  # characters
-BLANK = r"^[\s\x1c-\x1f]*$"  # what Python's isspace takes for white space
 # how the values of a column become words: by month, by quarter (where the first three end), or each as it is
-ColumnKind: TypeAlias = Literal["month"] | tuple[float, float, float] | None
 Html = Literal["skip", "keep", "strip"]
 E = TypeVar("E", pl.Series, pl.Expr)
 
@@ -132,7 +133,9 @@ class WordTokenizer:
                 f"the pattern {self.pattern[:80]!r} is not a valid regular expression: {reason}; check --pattern"
             ) from None
         if "" in found.explode().to_list():
-            raise InputError(f"the pattern {self.pattern[:80]!r} matches empty text; it must match a character")
+            raise InputError(
+                f"the pattern {self.pattern[:80]!r} matches empty text; it must match a character"
+            )
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's tokens in order; Polars' threads share the texts."""
@@ -160,7 +163,9 @@ class WordTokenizer:
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's tokens with their place; the tokens are those of `split`."""
         text = SURROGATE.sub("\ufffd", text)
-        place: Sequence[int] = range(len(text))  # where each character begins and ends in the text as given
+        place: Sequence[int] = range(
+            len(text)
+        )  # where each character begins and ends in the text as given
         ends: Sequence[int] = range(1, len(text) + 1)
         blanks = {"skip": [(APOSTROPHE, "'"), (SKIPPED, " ")], "strip": [(MARKUP, " ")]}
         for pattern, put in blanks.get(str(self.html), [(LINE_BREAK, " ")] * self.line_breaks):
@@ -178,12 +183,16 @@ class WordTokenizer:
         words = [text[a:z] for a, z in found]
         if self.pattern not in _ASCII_WORD:
             matched = pl.Series(words, dtype=pl.String)
-            before, behind = (matched.str.extract(space).str.len_chars() for space in (r"^(\s*)", r"(\s*)$"))
+            before, behind = (
+                matched.str.extract(space).str.len_chars() for space in (r"^(\s*)", r"(\s*)$")
+            )
             found = [(a + i, z - j) for (a, z), i, j in zip(found, before, behind, strict=True)]
             words = _without_space(matched).to_list()
         left_out = {"", *self.stop_words}
         return [
-            (place[a], ends[z - 1], word) for (a, z), word in zip(found, words, strict=True) if word not in left_out
+            (place[a], ends[z - 1], word)
+            for (a, z), word in zip(found, words, strict=True)
+            if word not in left_out
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -195,7 +204,11 @@ class WordTokenizer:
         """Stop words from a UTF-8 file, one a line; blank lines and lines that start with # are left out."""
         whole = PlainText(path, str(path), SourceSettings(encoding="utf-8")).full_text()
         lines = [line.strip() for line in whole.splitlines()]
-        words = {line.lower() if lowercase else line for line in lines if line and not line.startswith("#")}
+        words = {
+            line.lower() if lowercase else line
+            for line in lines
+            if line and not line.startswith("#")
+        }
         if not words:
             raise InputError(f"{path.name} contains no stop words; write one per line")
         return tuple(sorted(words))
@@ -236,7 +249,9 @@ def _alike() -> dict[int, str]:
     out = {code: chr(code) for code in range(128)}
     for code in {*range(128, 0x530), *range(0x2010, 0x2060)} - set(map(ord, "©®‼⁉İſΣσς")):
         character, kind = chr(code), unicodedata.category(chr(code))
-        by_kind = {"Nd": "0", "Pc": "_", "Cn": "\x80"}.get(kind, {"L": "a", "M": "_"}.get(kind[0], "\x7f"))
+        by_kind = {"Nd": "0", "Pc": "_", "Cn": "\x80"}.get(
+            kind, {"L": "a", "M": "_"}.get(kind[0], "\x7f")
+        )
         out[code] = same.get(character, " " if character.isspace() else by_kind)
     return out
 
@@ -253,7 +268,11 @@ def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
     if pattern in _ASCII_WORD and alike:
         return [found.span() for found in _ASCII_WORD[pattern].finditer(alike)]
     # the other patterns look for white space
-    if alike and pattern in (_ASCII_MARKUP if text.isascii() else (APOSTROPHE, SKIPPED)) and len(text) <= _SHORT:
+    if (
+        alike
+        and pattern in (_ASCII_MARKUP if text.isascii() else (APOSTROPHE, SKIPPED))
+        and len(text) <= _SHORT
+    ):
         return [found.span() for found in _ASCII_MARKUP[pattern].finditer(text)]
     mark = next(c for c in map(chr, range(0xE000, 0x110000)) if c not in text)
     cut = pl.Series([text]).str.replace_all(pattern, mark + "${0}" + mark)[0].split(mark)
@@ -271,7 +290,7 @@ class FieldTokenizer:
     Attributes:
         base: splits the text of a field.
         fields: their names.
-        columns: those that are values of other columns, and how these become words (`tokensieve.text.documents.ColumnTokens`).
+        columns: those that are values of other columns, and how these become words (`tokensieve.read.documents.ColumnTokens`).
     """
 
     base: WordTokenizer | PieceTokenizer
@@ -283,11 +302,19 @@ class FieldTokenizer:
         parts = [
             (k, self.prefixes[name], text[start:end])
             for k, text in enumerate(texts)
-            for name, start, end in self.split_fields(self.fields, text)
+            for name, start, end in split_fields(self.fields, text)
         ]
-        parted = pl.DataFrame(parts, {"document": pl.Int64, "prefix": pl.String, "text": pl.String}, orient="row")
-        flat = parted.with_columns(token=self.base.split(parted["text"])).explode("token").drop_nulls("token")
-        each = flat.group_by("document", maintain_order=True).agg(token=pl.col("prefix") + pl.col("token"))
+        parted = pl.DataFrame(
+            parts, {"document": pl.Int64, "prefix": pl.String, "text": pl.String}, orient="row"
+        )
+        flat = (
+            parted.with_columns(token=self.base.split(parted["text"]))
+            .explode("token")
+            .drop_nulls("token")
+        )
+        each = flat.group_by("document", maintain_order=True).agg(
+            token=pl.col("prefix") + pl.col("token")
+        )
         every = pl.DataFrame({"document": np.arange(len(texts))})
         found = every.join(each, on="document", how="left", maintain_order="left")["token"]
         return found.fill_null(pl.Series([[]], dtype=pl.List(pl.String))).alias(texts.name)
@@ -297,7 +324,7 @@ class FieldTokenizer:
         text = text_series([text])[0]
         return [
             (start + first, start + last, self.prefixes[name] + token)
-            for name, start, end in self.split_fields(self.fields, text)
+            for name, start, end in split_fields(self.fields, text)
             for first, last, token in self.base.spans(text[start:end])
         ]
 
@@ -320,17 +347,23 @@ class FieldTokenizer:
                 prefix += "_"
             found[f"{prefix}:"] = name
         texts = [name for name in self.fields if name not in dict(self.columns)]
-        return {name: prefix for prefix, name in found.items()} | {name: "" for name in texts if len(texts) == 1}
+        return {name: prefix for prefix, name in found.items()} | {
+            name: "" for name in texts if len(texts) == 1
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""
-        kinds = {name: list(kind) if isinstance(kind, tuple) else kind for name, kind in self.columns}
+        kinds = {
+            name: list(kind) if isinstance(kind, tuple) else kind for name, kind in self.columns
+        }
         settings = {"kind": "fields", "fields": list(self.fields), "base": self.base.to_dict()}
         return settings | ({"columns": kinds} if kinds else {})
 
     @staticmethod
     def over(
-        tokenizer: Tokenizer, fields: tuple[str, ...], columns: Mapping[str, ColumnKind] | None = None
+        tokenizer: Tokenizer,
+        fields: tuple[str, ...],
+        columns: Mapping[str, ColumnKind] | None = None,
     ) -> Tokenizer:
         """The tokenizer for texts of these fields; itself where there are none."""
         if not fields or isinstance(tokenizer, FieldTokenizer):
@@ -338,31 +371,6 @@ class FieldTokenizer:
         if not isinstance(tokenizer, WordTokenizer | PieceTokenizer):
             raise InputError(f"a {type(tokenizer).__name__} cannot split texts of several fields")
         return FieldTokenizer(tokenizer, fields, tuple((columns or {}).items()))
-
-    @staticmethod
-    def join_fields(fields: Sequence[str], parts: Sequence[pl.Series], own: int | None = None) -> pl.Series:
-        """One text of all parts, row by row; null where all are missing, and white space only where all are that (of `own` parts:
-        where the first ones are). A mark inside a part is no mark: its brackets become [ and ]."""
-        columns = [pl.col(str(i)) for i in range(len(parts))]
-        whole = pl.concat_str([column.fill_null("") for column in columns[:own]])
-        marked = []
-        for name, column in zip(fields, columns, strict=True):
-            part = column.fill_null("")
-            for other in fields:
-                part = part.str.replace_all(f"⟦{other}⟧", f"[{other}]", literal=True)
-            marked.append(pl.lit(f"⟦{name}⟧ ") + part)
-        text = pl.when(whole.str.contains(BLANK)).then(whole).otherwise(pl.concat_str(marked, separator="\n"))
-        absent = pl.all_horizontal(column.is_null() for column in columns[:own])
-        frame = pl.DataFrame({str(i): part for i, part in enumerate(parts)})
-        return frame.select(pl.when(~absent).then(text).alias("text"))["text"]
-
-    @staticmethod
-    def split_fields(fields: Sequence[str], text: str) -> list[tuple[str, int, int]]:
-        """The parts of a text: (field, start, end). What precedes the first mark belongs to the first field."""
-        marks = re.compile("⟦(" + "|".join(map(re.escape, fields)) + ")⟧")
-        found = [(fields[0], 0, 0), *((m[1], m.start(), m.end()) for m in marks.finditer(text))]
-        ends = [*(start for _, start, _ in found[1:]), len(text)]
-        return [(name, end, stop) for (name, _, end), stop in zip(found, ends, strict=True)]
 
 
 def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
@@ -395,9 +403,29 @@ _COMPONENTS = {
 }
 # each known to make some broken tokenizer panic, hang or grow
 _SENTENCES = (
-    *("", " ", "A plain sentence, with words.", "<s></s>[CLS][SEP]<pad>", "這是一個句子", "\U0010ffff\ue000"),
-    *("a" * 3000, "ab" * 1000, "1" * 1000, " " * 1000, "\n" * 100, "aA1 ,." * 300, "!?" * 500, "aaaa b aaaa c" * 100),
-    *("e\u0301" * 200, "\u0000\u0001\ufffd\u200b\ufeff", "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 50),
+    *(
+        "",
+        " ",
+        "A plain sentence, with words.",
+        "<s></s>[CLS][SEP]<pad>",
+        "這是一個句子",
+        "\U0010ffff\ue000",
+    ),
+    *(
+        "a" * 3000,
+        "ab" * 1000,
+        "1" * 1000,
+        " " * 1000,
+        "\n" * 100,
+        "aA1 ,." * 300,
+        "!?" * 500,
+        "aaaa b aaaa c" * 100,
+    ),
+    *(
+        "e\u0301" * 200,
+        "\u0000\u0001\ufffd\u200b\ufeff",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 50,
+    ),
     *("\u0628\u0650" * 100, "ﬁ½℃㈱ŉǆ" * 20),
 )
 
@@ -418,9 +446,13 @@ class PieceTokenizer:
             try:
                 content = read_regular(Path(source), links=True).decode()
             except (OSError, ValueError) as problem:
-                raise InputError(f"{name} is not a tokenizers file (tokenizer.json): {str(problem)[:200]}") from None
+                raise InputError(
+                    f"{name} is not a tokenizers file (tokenizer.json): {str(problem)[:200]}"
+                ) from None
         with one_line(f"{name} is not a tokenizers file (tokenizer.json)"):
-            self._pieces = Pieces.from_str(json.dumps(_checked(json.loads(content)), ensure_ascii=False))
+            self._pieces = Pieces.from_str(
+                json.dumps(_checked(json.loads(content)), ensure_ascii=False)
+            )
             self._pieces.no_padding()
             self._pieces.no_truncation()
         self._encoded(_SENTENCES, 8, f"{name} fails on ordinary text")
@@ -433,14 +465,18 @@ class PieceTokenizer:
         with one_line(what):
             encoded = beside(lambda: self._pieces.encode_batch(texts, add_special_tokens=False))
             if not wait([encoded], seconds).done:
-                raise ValueError(f"it needs more than {seconds:,.0f} seconds for {len(texts):,} texts")
+                raise ValueError(
+                    f"it needs more than {seconds:,.0f} seconds for {len(texts):,} texts"
+                )
             return list(encoded.result())
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's pieces in order."""
         encoded = self._encoded(texts.to_list())
         pieces = pl.Series([e.tokens for e in encoded], dtype=pl.List(pl.String))
-        return pieces.list.eval(pl.element().str.replace_all(r"\s", "_"))  # a space joins the words of an n-gram
+        return pieces.list.eval(
+            pl.element().str.replace_all(r"\s", "_")
+        )  # a space joins the words of an n-gram
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's pieces with their place."""
@@ -457,21 +493,36 @@ class PieceTokenizer:
 def _checked(description: Any) -> Any:
     """The description with known components only, and without what is not needed to split texts; else a ValueError."""
     model = description.get("model") if isinstance(description, dict) else None
-    if not isinstance(model, dict) or model.get("type", "BPE") not in ("BPE", "WordPiece", "WordLevel", "Unigram"):
+    if not isinstance(model, dict) or model.get("type", "BPE") not in (
+        "BPE",
+        "WordPiece",
+        "WordLevel",
+        "Unigram",
+    ):
         raise ValueError("its model is not BPE, Unigram, WordLevel or WordPiece")
     if not model.get("vocab"):
         raise ValueError("it has no vocabulary")
     if model.get("dropout"):
         raise ValueError("its dropout makes pieces random; set it to null")
     most = model.get("max_input_chars_per_word")
-    if isinstance(most, int) and most > 1_000:  # the time for a word grows with the cube of its length
+    if (
+        isinstance(most, int) and most > 1_000
+    ):  # the time for a word grows with the cube of its length
         raise ValueError("its max_input_chars_per_word is over 1000")
     # the library cuts the prefix off the second piece by its length, and a cut within a character ends the whole process
     if prefix := model.get("continuing_subword_prefix"):
         merges = model.get("merges") or []
-        pieces = [one.split(" ") if isinstance(one, str) else one for one in merges if isinstance(merges, list)]
-        if not all(isinstance(one, list) and str(one[-1]).startswith(str(prefix)) for one in pieces if one):
-            raise ValueError(f"a merge continues a word with a piece that does not begin with {str(prefix)[:20]!r}")
+        pieces = [
+            one.split(" ") if isinstance(one, str) else one
+            for one in merges
+            if isinstance(merges, list)
+        ]
+        if not all(
+            isinstance(one, list) and str(one[-1]).startswith(str(prefix)) for one in pieces if one
+        ):
+            raise ValueError(
+                f"a merge continues a word with a piece that does not begin with {str(prefix)[:20]!r}"
+            )
     growth, depth = 1, 0
     for kind, known in _COMPONENTS.items():
         parts = [] if description.get(kind) is None else [description[kind]]
@@ -479,7 +530,9 @@ def _checked(description: Any) -> Any:
             part, depth = parts.pop(), depth + 1
             if not isinstance(part, dict) or depth > 200 or part.get("type") not in known:
                 name = part.get("type") if isinstance(part, dict) else part
-                raise ValueError(f"its {kind} {str(name)[:40]!r} is not supported, or there are over 200 of them")
+                raise ValueError(
+                    f"its {kind} {str(name)[:40]!r} is not supported, or there are over 200 of them"
+                )
             parts += part.get("normalizers") or part.get("pretokenizers") or []
             growth *= _growth(part) if kind == "normalizer" else 1
     if growth > 64:
@@ -489,8 +542,22 @@ def _checked(description: Any) -> Any:
 
 def _growth(part: Mapping[str, Any]) -> int:
     """How many times as long a normalizer can make a text, at most."""
-    if part["type"] == "Precompiled":  # the length of a trie, the trie, and the texts that it leads to
+    if (
+        part["type"] == "Precompiled"
+    ):  # the length of a trie, the trie, and the texts that it leads to
         charsmap = base64.b64decode(str(part.get("precompiled_charsmap") or ""))
-        return max(map(len, charsmap[4 + int.from_bytes(charsmap[:4], "little") :].split(b"\0")), default=1) or 1
+        return (
+            max(
+                map(len, charsmap[4 + int.from_bytes(charsmap[:4], "little") :].split(b"\0")),
+                default=1,
+            )
+            or 1
+        )
     written = part.get("content", part.get("prepend"))
-    return 2 if part["type"] == "ByteLevel" else max(len(written), 1) if isinstance(written, str) else 1
+    return (
+        2
+        if part["type"] == "ByteLevel"
+        else max(len(written), 1)
+        if isinstance(written, str)
+        else 1
+    )

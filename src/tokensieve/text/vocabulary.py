@@ -17,15 +17,17 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from tokensieve.arrays import Ints
 from tokensieve.errors import InputError
 from tokensieve.files import Folder
 from tokensieve.progress import ahead
-from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Ints
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.stored_texts import StoredTexts
+from tokensieve.read.values import text_series
+from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import Bits, Formatting
-from tokensieve.text.spill import Frequencies, StoredTexts
+from tokensieve.text.frequencies import Frequencies
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
-from tokensieve.text.values import text_series
 
 CHUNK = 4096  # documents
 S = TypeVar("S")
@@ -59,13 +61,20 @@ class TokenStream(Chunks):
     words: list[str]
 
     @classmethod
-    def of(cls, texts: pl.Series, tokenizer: Tokenizer, progress: Progress | None = None) -> TokenStream:
+    def of(
+        cls, texts: pl.Series, tokenizer: Tokenizer, progress: Progress | None = None
+    ) -> TokenStream:
         """Texts in memory, split (`tokenize`)."""
         category = pl.Categorical(pl.Categories.random())
         ids, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
-        words, position = pl.Series([], dtype=category), np.empty(0, np.int32)  # of each category among the words
+        words, position = (
+            pl.Series([], dtype=category),
+            np.empty(0, np.int32),
+        )  # of each category among the words
 
-        chunks = (tokenizer.split(texts[start : start + CHUNK]) for start in range(0, len(texts), CHUNK))
+        chunks = (
+            tokenizer.split(texts[start : start + CHUNK]) for start in range(0, len(texts), CHUNK)
+        )
         for done, lists in enumerate(ahead(chunks), start=1):
             lengths.append(lists.list.len().to_numpy().astype(np.int64))
             flat = lists.explode().drop_nulls().cast(category)
@@ -78,7 +87,9 @@ class TokenStream(Chunks):
             ids.append(position[codes])
             if progress:
                 progress(min(done * CHUNK, len(texts)))
-        return cls(np.concatenate(ids), np.cumsum(np.concatenate(lengths)), words.cast(pl.String).to_list())
+        return cls(
+            np.concatenate(ids), np.cumsum(np.concatenate(lengths)), words.cast(pl.String).to_list()
+        )
 
     def __iter__(self) -> Iterator[TokenStream]:
         yield self
@@ -103,7 +114,11 @@ class _StoredTokens(Chunks):
         for batch in texts.batches():
             stream = TokenStream.of(batch, tokenizer)
             words = pl.Series(stream.words, dtype=pl.String)
-            columns = {"ids": pl.Series(stream.ids), "starts": pl.Series(stream.starts), "words": words}
+            columns = {
+                "ids": pl.Series(stream.ids),
+                "starts": pl.Series(stream.starts),
+                "words": words,
+            }
             part = pl.DataFrame({name: [column] for name, column in columns.items()})
             self._paths.append(self.folder.new())
             with Folder.storing():
@@ -163,7 +178,9 @@ class Vocabulary:
         formatting has its first bracket twice."""
         names = self.runs
         if self.formatting:
-            names = np.array(["⟨" + name if Formatting.includes(name) else name for name in names], dtype=object)
+            names = np.array(
+                ["⟨" + name if Formatting.includes(name) else name for name in names], dtype=object
+            )
         return np.concatenate([names, np.asarray(self.formatting, dtype=object)])
 
     @cached_property
@@ -196,7 +213,9 @@ class Vocabulary:
 
     def longer(self, stream: TokenStream) -> Ints:
         """Key of the n-gram one word longer than those of the vocabulary that ends at every token; −1 where there is none."""
-        keys = Counts.grams(types := self.positions(stream), len(self.grams), stream.starts, self._first)
+        keys = Counts.grams(
+            types := self.positions(stream), len(self.grams), stream.starts, self._first
+        )
         if isinstance(self.tokenizer, FieldTokenizer):
             of_word = np.array([self.tokenizer.field_of(word) for word in self.words])
             field = of_word[types[:, 0]]  # of unknown words it does not matter
@@ -229,18 +248,24 @@ class Vocabulary:
         If the tokens are stored on disk, so is the matrix, mapped into memory. `bits` are those of the texts, if formatting counts.
         """
         if isinstance(stream, _StoredTokens):
-            most = stream.n_tokens * (1 + len(self.grams)) + stream.n_documents * len(self.formatting)
+            most = stream.n_tokens * (1 + len(self.grams)) + stream.n_documents * len(
+                self.formatting
+            )
             strange = [np.empty(0, np.int64)]
 
             def blocks() -> Iterator[sp.csr_array]:
                 first = 0
                 for part in stream:
-                    block, new = self.count(part, None if bits is None else bits[first : first + part.n_documents])
+                    block, new = self.count(
+                        part, None if bits is None else bits[first : first + part.n_documents]
+                    )
                     first += part.n_documents
                     strange.append(new)
                     yield block
 
-            return stream.folder.matrix(blocks(), max(self.n_types, 1), most), np.concatenate(strange)
+            return stream.folder.matrix(blocks(), max(self.n_types, 1), most), np.concatenate(
+                strange
+            )
         assert isinstance(stream, TokenStream)
         types = self.positions(stream)
         unknown = np.searchsorted(np.flatnonzero(types[:, 0] < 0), stream.starts)
@@ -248,26 +273,34 @@ class Vocabulary:
         if self.formatting:
             assert bits is not None
             place = {name: i for i, name in enumerate(Formatting(self.tokenizer).names)}
-            features = np.unpackbits(bits, axis=1)[:, [place[name] for name in self.formatting]].astype(np.bool_)
+            features = np.unpackbits(bits, axis=1)[
+                :, [place[name] for name in self.formatting]
+            ].astype(np.bool_)
         counts = Counts.tally(types, stream.starts, self.n_words, features)
         return counts, np.diff(unknown).astype(np.int64)
 
 
-def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_documents: int = 1) -> Vocabulary:
+def learn_vocabulary(
+    chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_documents: int = 1
+) -> Vocabulary:
     """All n-grams of up to `ngrams` words that occur in at least `min_documents` documents.
 
     An n-gram is at most as frequent as the words in it, so rare words are left out before n-grams are formed. Document
-    frequencies that do not fit into memory are added up in files (`tokensieve.text.spill.Frequencies`). An `InputError` if nothing
+    frequencies that do not fit into memory are added up in files (`tokensieve.read.stored_texts.Frequencies`). An `InputError` if nothing
     is frequent enough.
     """
-    if not all(isinstance(number, int | np.integer) and number >= 1 for number in (ngrams, min_documents)):
+    if not all(
+        isinstance(number, int | np.integer) and number >= 1 for number in (ngrams, min_documents)
+    ):
         raise InputError(
             f"ngrams and min_documents must be positive whole numbers, not {ngrams!r} and {min_documents!r}"
         )
     frequent = partial(Frequencies.frequent, minimum=min_documents)
     words = tuple(chunks.total(_word_frequencies, then=frequent).to_list())
     if not words:
-        raise InputError(f"no token occurs in {min_documents} documents or more: lower --min-documents")
+        raise InputError(
+            f"no token occurs in {min_documents} documents or more: lower --min-documents"
+        )
     grams: tuple[Ints, ...] = ()
     for _ in range(ngrams - 1):
         known = Vocabulary(words, grams, tokenizer)
@@ -279,7 +312,9 @@ def _word_frequencies(stream: TokenStream) -> Frequencies:
     """The number of documents that contain each word."""
     ids, starts, n = stream.ids, stream.starts, len(stream.words)
     found = Counts.in_threads(
-        lambda part: Counts.list_frequencies(ids, starts[part.start : part.stop + 1], n), len(starts) - 1, len(ids)
+        lambda part: Counts.list_frequencies(ids, starts[part.start : part.stop + 1], n),
+        len(starts) - 1,
+        len(ids),
     )
     return Frequencies(pl.Series(stream.words, dtype=pl.String), np.sum(found, axis=0))
 
@@ -342,7 +377,11 @@ class CountedCorpus(_Counted):
             if Formatting.includes(token):
                 return token in tokens
             words = token.split(" ")
-            runs = (" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1))
+            runs = (
+                " ".join(words[i:j])
+                for i in range(len(words))
+                for j in range(i + 1, len(words) + 1)
+            )
             return any(run in tokens for run in runs)
 
         every = pl.Series(self.counts.tokens, dtype=pl.String)
@@ -356,12 +395,18 @@ class CountedCorpus(_Counted):
         """Notes on the groups of training and test documents, and on classes with few test documents."""
         notes, train, groups = list[str](), self.corpus.groups, test.corpus.groups
         if train is not None:
-            notes.append(f"training documents form {train.n_unique():,} groups; statistics count groups, not documents")
+            notes.append(
+                f"training documents form {train.n_unique():,} groups; statistics count groups, not documents"
+            )
             shared = 0 if groups is None else int(groups.is_in(train.unique().implode()).sum())
-            notes += [f"{shared:,} test documents belong to groups that are also in training"] * bool(shared)
+            notes += [
+                f"{shared:,} test documents belong to groups that are also in training"
+            ] * bool(shared)
         sizes = zip(test.counts.classes, test.counts.class_sizes, strict=True)
         few = ", ".join(f"{name!r} ({size})" for name, size in sizes if size < 20)
-        return notes + [f"too few test documents (under 20) to judge the accuracy of {few}"] * bool(few)
+        return notes + [f"too few test documents (under 20) to judge the accuracy of {few}"] * bool(
+            few
+        )
 
 
 def count_texts(
@@ -386,7 +431,9 @@ def count_texts(
     splitter = vocabulary.tokenizer if vocabulary else tokenizer or WordTokenizer()
     stream = tokenize(texts, splitter, progress)
     if stream.n_tokens == 0 and vocabulary is None:
-        raise InputError("the texts contain no words, only punctuation or white space: check --text or --pattern")
+        raise InputError(
+            "the texts contain no words, only punctuation or white space: check --text or --pattern"
+        )
     if vocabulary is None:
         vocabulary = learn_vocabulary(stream, splitter, ngrams, min_documents)
         bits = Formatting(splitter).bits(texts) if formatting else None
@@ -399,7 +446,9 @@ def count_texts(
     return _Counted(matrix, vocabulary, unknown, stream)
 
 
-def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options: Any) -> CountedCorpus:
+def count_corpus(
+    corpus: Corpus, vocabulary: Vocabulary | None = None, **options: Any
+) -> CountedCorpus:
     """`count_texts` for labelled documents, with the same options; words of different fields are distinguished."""
     if vocabulary is None and corpus.fields:
         splitter = options.get("tokenizer") or WordTokenizer()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts
 
 # What documents are called that `single_token` makes for `verify`.
 GENERATED = "generated documents that satisfy Assumption 1"
@@ -33,8 +34,12 @@ def independent_tokens(
     matrix = np.zeros((n, n_types))
     for k in (0, 1):
         weights = 1 + (2 * k - 1) * delta
-        matrix[labels == k] = rng.multinomial(length, weights / weights.sum(), size=int(np.sum(labels == k)))
-    names = _names({"positive": relevant // 2, "negative": relevant // 2, "irrelevant": n_irrelevant})
+        matrix[labels == k] = rng.multinomial(
+            length, weights / weights.sum(), size=int(np.sum(labels == k))
+        )
+    names = _names(
+        {"positive": relevant // 2, "negative": relevant // 2, "irrelevant": n_irrelevant}
+    )
     return Counts.from_matrix(matrix, labels.tolist(), tokens=names), delta
 
 
@@ -79,7 +84,9 @@ def single_token(
     pairs = min(positive.size, negative.size)
     # Irrelevant tokens, equal within a ± pair; none in documents without a partner.
     shared = np.full((n, length - own), _EMPTY, np.int64)
-    shared[positive[:pairs]] = shared[negative[:pairs]] = _deal_hands(irrelevant, pairs, length - own, rng) + n_relevant
+    shared[positive[:pairs]] = shared[negative[:pairs]] = (
+        _deal_hands(irrelevant, pairs, length - own, rng) + n_relevant
+    )
     side = labels
     if label_rule == "negation":
         negated = np.concatenate([positive[:pairs:4], negative[:pairs:4]])
@@ -96,11 +103,15 @@ def single_token(
         for k in (0, 1):
             mine = np.flatnonzero(side == k)
             relevant[mine] = _deal_hands(half, mine.size, own, rng) + (0 if k else half)
-        relevant = np.where(rng.random(relevant.shape) < leak, (relevant + half) % n_relevant, relevant)
+        relevant = np.where(
+            rng.random(relevant.shape) < leak, (relevant + half) % n_relevant, relevant
+        )
     tokens = np.concatenate([relevant, shared], axis=1)
     rows, places = np.nonzero(tokens != _EMPTY)
     matrix = sp.coo_array((np.ones(rows.size), (rows, tokens[rows, places])), shape=(n, n_types))
-    signs = np.repeat([0.0 if pair else 1.0, 0.0 if pair else -1.0, 0.0], [half, half, n_types - n_relevant])
+    signs = np.repeat(
+        [0.0 if pair else 1.0, 0.0 if pair else -1.0, 0.0], [half, half, n_types - n_relevant]
+    )
     kinds = ("first", "second") if pair else ("positive", "negative")
     names = _names({kinds[0]: half, kinds[1]: half, "irrelevant": irrelevant})
     names += ["negator"] * (label_rule == "negation")
@@ -119,9 +130,7 @@ def _check(n: int, length: int, n_relevant: int, irrelevant: int, own: int) -> N
         problem = f"T = {length} with {own} relevant tokens and {irrelevant} irrelevant types: "
         problem += f"use {own} ≤ T ≤ {own + irrelevant}"
     elif smaller * own < n_relevant // 2 or smaller * (length - own) < irrelevant:
-        problem = (
-            f"{smaller} documents of the smaller class cannot use all {n_relevant} relevant and {irrelevant} others: "
-        )
+        problem = f"{smaller} documents of the smaller class cannot use all {n_relevant} relevant and {irrelevant} others: "
         problem += "use more"
     if problem:
         raise InputError(problem)

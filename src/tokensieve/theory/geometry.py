@@ -7,7 +7,7 @@ import scipy.linalg as la
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from tokensieve.text.counts import Floats, Ints
+from tokensieve.arrays import Floats, Ints
 
 
 def coordinates(E: Floats) -> tuple[Floats, Floats | None]:

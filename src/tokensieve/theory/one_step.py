@@ -20,10 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
-from tokensieve.model.embeddings import Start
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts
+from tokensieve.theory.embeddings import Start
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,11 @@ class OneStep:
             InputError: every α_s is zero, so no first step carries a signal.
         """
         alpha = counts.signed_frequency()
-        typical = float(np.mean(np.abs(counts.matrix @ alpha / np.maximum(counts.lengths, 1.0)))) if alpha.size else 0.0
+        typical = (
+            float(np.mean(np.abs(counts.matrix @ alpha / np.maximum(counts.lengths, 1.0))))
+            if alpha.size
+            else 0.0
+        )
         if typical < 1e-15:
             raise InputError(
                 "every token type is equally frequent in both classes, so there is no signal to verify; choose the first step "
@@ -89,7 +94,16 @@ class OneStep:
 
     def to_dict(self) -> dict[str, float | bool | None]:
         """The figures of the step, ready for JSON (undefined ones are None)."""
-        names = ("slope", "expected_slope", "r2", "relative_remainder", "bound", "eta", "score_range", "answer_range")
+        names = (
+            "slope",
+            "expected_slope",
+            "r2",
+            "relative_remainder",
+            "bound",
+            "eta",
+            "score_range",
+            "answer_range",
+        )
         figures = {name: float(getattr(self, name)) for name in names}
         finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
         return finite | {"bound_holds": self.bound_holds}
@@ -115,9 +129,13 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
     if counts.n_documents == 0:
         raise InputError("there are no documents: a gradient step needs at least one")
     if E.shape != (counts.n_types, p.size) or v.shape[:1] != p.shape:
-        raise InputError(f"embeddings {E.shape}, p {p.shape} and v {v.shape} do not fit {counts.n_types} token types")
+        raise InputError(
+            f"embeddings {E.shape}, p {p.shape} and v {v.shape} do not fit {counts.n_types} token types"
+        )
     if v.ndim == 2 and v.shape[1] != counts.n_classes:
-        raise InputError(f"{v.shape[1]} heads for {counts.n_classes} classes: use one head per class")
+        raise InputError(
+            f"{v.shape[1]} heads for {counts.n_classes} classes: use one head per class"
+        )
     if not (math.isfinite(eta) and eta > 0):
         raise InputError(f"step size {eta} is not a positive number; use 1, for example")
     V = v[:, None] if v.ndim == 1 else v
@@ -133,12 +151,16 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
     # ‖η (a_s p + V b_s)‖ of each type through the triangular factor of [p V]: never |S| × d.
     factor = np.asarray(np.linalg.qr(np.column_stack([p, V]), mode="r")).T
     remainder = eta * np.linalg.norm(np.column_stack([slope.a, slope.b + signal]) @ factor, axis=1)
-    step_norm = float(np.linalg.norm(eta * np.column_stack([np.zeros_like(slope.a), signal]) @ factor))
+    step_norm = float(
+        np.linalg.norm(eta * np.column_stack([np.zeros_like(slope.a), signal]) @ factor)
+    )
     U = float(np.ptp(u)) / 2
     F = float(np.abs(slope.f).max())
     limit: Floats = np.full(len(w), math.inf)
     if K == 1:  # bounds on |a_s| and on |b_s + α_s/2|
-        phi = np.asarray(counts.matrix.T @ (1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents)))
+        phi = np.asarray(
+            counts.matrix.T @ (1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents))
+        )
         widen, lean = math.expm1(2 * U), math.tanh(F / 2) / 2
         a_bound, b_bound = (
             phi * (0.5 + lean) * (1 + widen) * (np.abs(w[:, 0]) + F),
@@ -158,7 +180,9 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
         r2=float(line.rvalue) ** 2 if line else math.nan,
         remainder_norms=remainder,
         bound_norms=limit,
-        relative_remainder=float(np.linalg.norm(remainder)) / step_norm if step_norm > 0 else math.inf,
+        relative_remainder=float(np.linalg.norm(remainder)) / step_norm
+        if step_norm > 0
+        else math.inf,
         bound=float(np.linalg.norm(limit)) / step_norm if step_norm > 0 else math.inf,
         score_range=U,
         answer_range=F,

@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tokensieve import __version__
-from tokensieve.blocks import Block, Column, Medium, Picture, Report, Section, Style, Table, Terms, Text
 from tokensieve.escape import shown
+from tokensieve.report.blocks import (
+    Block,
+    Column,
+    Medium,
+    Picture,
+    Report,
+    Section,
+    Style,
+    Table,
+    Terms,
+    Text,
+)
 from tokensieve.theory.claims import Outcome
 from tokensieve.theory.generators import GENERATED
 
@@ -21,7 +32,11 @@ _PAGE: tuple[Medium, ...] = ("html", "markdown")
 _OUTCOMES: dict[Outcome, tuple[Style, str, str]] = {
     "holds": ("good", "", ""),
     "fails": ("bad", "fails", "fail"),
-    "hypothesis not met": ("plain", "has a hypothesis that is not met", "have a hypothesis that is not met"),
+    "hypothesis not met": (
+        "plain",
+        "has a hypothesis that is not met",
+        "have a hypothesis that is not met",
+    ),
     "needs a longer run": ("warning", "needs a longer run", "need a longer run"),
 }
 _MEANS = {
@@ -85,7 +100,9 @@ def report_of(found: Verification) -> Report:
     sizes = {one: sum(claim.outcome == one for claim in found.claims) for one in _OUTCOMES}
     hold = sizes.pop("holds")
     parts = [
-        f"All {total} claims hold" if hold == total else f"{hold} of {total} claims {'holds' if hold == 1 else 'hold'}"
+        f"All {total} claims hold"
+        if hold == total
+        else f"{hold} of {total} claims {'holds' if hold == 1 else 'hold'}"
     ]
     parts += [f"{n} {_OUTCOMES[one][1 if n == 1 else 2]}" for one, n in sizes.items() if n]
     status = " (computed, not proved)" if limit.unproved else " (proved)"
@@ -113,16 +130,26 @@ def report_of(found: Verification) -> Report:
     words += "check_certificate.py certificate.npz."
     start += [Text(words, only=("html",))] * (limit.fate != "not settled")
     start += [Text(f"{shown(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes]
-    ends: list[Block] = [Text(f"{' '.join(_MEANS[limit.fate])} The evidence follows.", "lead", only=_PAGE)]
+    ends: list[Block] = [
+        Text(f"{' '.join(_MEANS[limit.fate])} The evidence follows.", "lead", only=_PAGE)
+    ]
     ends += [Text(shown(line, 600)) for line in _limit_lines(found)]
     gaps = found.finite_gaps().head(20)
     if gaps.height:
-        columns = (Column("Token", "token"), Column("stays above", "token"), Column("by (nats)", "plain", 3))
+        columns = (
+            Column("Token", "token"),
+            Column("stays above", "token"),
+            Column("by (nats)", "plain", 3),
+        )
         rows = gaps.select("token", "below", "gap", "documents").rows()
-        ends.append(Table("Finite score gaps", (*columns, Column("Documents", "count")), rows, only=_PAGE))
+        ends.append(
+            Table("Finite score gaps", (*columns, Column("Documents", "count")), rows, only=_PAGE)
+        )
     # What decided nothing here is left out: how generated documents are made, or how texts are counted.
     generated = found.name == GENERATED
-    idle = {"ngrams", "min_documents"} if generated else {"documents", "types", "relevant", "length"}
+    idle = (
+        {"ngrams", "min_documents"} if generated else {"documents", "types", "relevant", "length"}
+    )
     idle |= set() if limit.face is not None and limit.face.dimension else {"max_log_time"}
     used = {name: x for name, x in found.settings_used().items() if name not in idle}
     return Report(
@@ -134,7 +161,12 @@ def report_of(found: Verification) -> Report:
             Section("Claims", tuple(_claims(found)), "found"),
             Section("Where attention ends up", tuple(ends), "limit"),
             Section("Hypotheses", tuple(_hypotheses(found)), "hypotheses"),
-            Section("Pictures", tuple(one for one in pictures if one is not on_top), "pictures", only=_PAGE),
+            Section(
+                "Pictures",
+                tuple(one for one in pictures if one is not on_top),
+                "pictures",
+                only=_PAGE,
+            ),
             Section("Terms", (Terms(tuple(_TERMS.items())),), "words", folded=True, only=_PAGE),
         ),
         about={"version": __version__, "seed": found.settings.seed}
@@ -150,13 +182,16 @@ def _claims(found: Verification) -> list[Block]:
         "The paper says what training does to a model: which tokens gain weight first, and which it relies on in the end. "
         "Each claim below is followed by the figures that decide it. "
     )
-    words = (
-        f"This data violates {failing} of the {len(found.assumptions)} hypotheses behind the claims, so a claim that "
-    )
+    words = f"This data violates {failing} of the {len(found.assumptions)} hypotheses behind the claims, so a claim that "
     words += "fails here does not contradict the theory."
-    out: list[Block] = [Text(head + (words if failing else "All hypotheses behind the claims hold."), only=_PAGE)]
+    out: list[Block] = [
+        Text(head + (words if failing else "All hypotheses behind the claims hold."), only=_PAGE)
+    ]
     for claim in found.claims:
-        out += [Text(f"{claim.outcome}: {claim.name}", _OUTCOMES[claim.outcome][0]), Text(shown(claim.verdict, 600))]
+        out += [
+            Text(f"{claim.outcome}: {claim.name}", _OUTCOMES[claim.outcome][0]),
+            Text(shown(claim.verdict, 600)),
+        ]
     return out
 
 
@@ -191,13 +226,23 @@ def _limit_lines(found: Verification) -> list[str]:
         )
     if found.attended is not None and math.isfinite(found.attended.final_from):
         # How hard the data set is: where the selection is final, and how far curvatures differ.
-        conditions = [f"{1 / finite.spread:.3g} (F1)"] if finite is not None and math.isfinite(finite.curvature) else []
+        conditions = (
+            [f"{1 / finite.spread:.3g} (F1)"]
+            if finite is not None and math.isfinite(finite.curvature)
+            else []
+        )
         conditions += [f"{1 / balance.spread:.3g} (F3)"] if balance is not None else []
         words = f"no document's highest-scoring token changes after log t = {found.attended.final_from:.3g}"
-        lines.append(words + (f"; condition number {' and '.join(conditions)}" if conditions else ""))
+        lines.append(
+            words + (f"; condition number {' and '.join(conditions)}" if conditions else "")
+        )
     if limit.changes:
-        at = ", ".join(f"{log_time:,.4g} ({documents})" for _, log_time, documents in limit.changes[:10])
-        lines.append(f"the highest-scoring token changes again at these values of log t (number of documents): {at}")
+        at = ", ".join(
+            f"{log_time:,.4g} ({documents})" for _, log_time, documents in limit.changes[:10]
+        )
+        lines.append(
+            f"the highest-scoring token changes again at these values of log t (number of documents): {at}"
+        )
     begun, ended, error = limit.compared
     if math.isfinite(error):
         lines.append(
@@ -206,7 +251,9 @@ def _limit_lines(found: Verification) -> list[str]:
         )
     if found.attended is not None and math.isfinite(found.attended.one_sided_share):
         share = found.attended.one_sided_share
-        lines.append(f"{share:.1%} of the documents containing a completely positive or negative token select one")
+        lines.append(
+            f"{share:.1%} of the documents containing a completely positive or negative token select one"
+        )
     return lines
 
 
@@ -226,7 +273,9 @@ def _hypotheses(found: Verification) -> list[Block]:
             examples.append(f"row{'s' * (len(item.documents) > 1)} {rows}")
         if item.types and not item.holds:
             examples.append(f"tokens {', '.join(shown(word, 30) for word in item.types)}")
-        reason = shown(item.verdict, 600) + (f"; for example {'; '.join(examples)}" if examples else "")
+        reason = shown(item.verdict, 600) + (
+            f"; for example {'; '.join(examples)}" if examples else ""
+        )
         outcome = "not applicable" if item.holds is None else item.outcome
         out.append(Text(f"{outcome}: {item.name}", _OUTCOMES[item.outcome][0], only=only))
         out.append(Text(reason, only=only))
@@ -238,7 +287,14 @@ def _pictures(found: Verification) -> list[Picture]:
     tokens, curve, seed = found.token_table(), found.flow_table(), found.settings.seed
     step, flow, out = found.step, found.flow, list[Picture]()
 
-    def add(name: str, data: dict[str, object], title: str, caption: str, description: str, chart: str = "") -> None:
+    def add(
+        name: str,
+        data: dict[str, object],
+        title: str,
+        caption: str,
+        description: str,
+        chart: str = "",
+    ) -> None:
         out.append(Picture(name, f"theory-{chart or name}", data, title, caption, description))
 
     slope = f"slope {step.slope:.4g} (expected {step.expected_slope:.4g}), R² {step.r2:.4f}"
@@ -259,7 +315,10 @@ def _pictures(found: Verification) -> list[Picture]:
             said += f", falling like ‖p‖ to the {exponent:.2f} ± {error:.2f} (dashed)"
         said = said.replace("-", "−")
         caption = "How far p still is from the predicted direction. The theory expects the angle to fall like 1/‖p‖."
-        data, words = {"curve": curve, "exponent": exponent, "said": said}, f"Angle between p and its limit: {said}."
+        data, words = (
+            {"curve": curve, "exponent": exponent, "said": said},
+            f"Angle between p and its limit: {said}.",
+        )
         add("angle", data, "Direction of p against its limit", caption, words)
     gaps = found.gap_curves()
     if gaps.height:
@@ -267,7 +326,9 @@ def _pictures(found: Verification) -> list[Picture]:
         said = f"prediction (dashed) from log t = {begun:.3g}; distance to its path {error:.1e}"
         pairs = ", ".join(shown(pair, 60) for pair in gaps["pair"].unique(maintain_order=True))
         words = f"Score gaps against log t, {said}: {pairs}."
-        title = "Finite and growing score gaps" if "finite" in gaps["kind"] else "Growing score gaps"
+        title = (
+            "Finite and growing score gaps" if "finite" in gaps["kind"] else "Growing score gaps"
+        )
         caption = "A growing gap takes attention from the lower token. Tight gaps grow like log t, the slowest of all growing gaps."
         caption += " Finite gaps settle." * ("finite" in gaps["kind"])
         add("gaps", {"gaps": gaps, "said": said}, title, caption, words)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tokensieve.errors import InputError
 from tokensieve.options import option
-from tokensieve.text.settings import SourceSettings
+from tokensieve.read.settings import SourceSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,24 +33,35 @@ class VerifySettings(SourceSettings):
     relevant: int = option(20, "Generated types that predict the label.", low=1)
     length: int = option(8, "Tokens per generated document (T).", low=1)
     d: int | None = option(
-        None, "Dimension of the embeddings.", low=1, default_text="512; 1024 for generated documents"
+        None,
+        "Dimension of the embeddings.",
+        low=1,
+        default_text="512; 1024 for generated documents",
     )
     eta: float | None = option(None, "Size of the first step.", default_text="from the data")
     max_norm: float = option(20_000.0, "Follow p up to this norm.")
-    max_seconds: float = option(600.0, "Total time limit in seconds, for following the flow and certifying its limit.")
+    max_seconds: float = option(
+        600.0, "Total time limit in seconds, for following the flow and certifying its limit."
+    )
     tolerance: float = option(1e-4, "", flag="")
     max_steps: int = option(10_000, "", flag="")
     max_log_time: float = option(40.0, "", flag="")
     seed: int = option(0, "Random seed.", low=0)
-    resume: Path | None = option(None, "Save the state of the flow in this file, and continue from it.")
+    resume: Path | None = option(
+        None, "Save the state of the flow in this file, and continue from it."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.resume and (self.resume.is_dir() or not self.resume.parent.is_dir()):
-            raise InputError(f"cannot save the flow in {str(self.resume)!r}: name a file in an existing folder")
+            raise InputError(
+                f"cannot save the flow in {str(self.resume)!r}: name a file in an existing folder"
+            )
         if not (0 < self.max_norm < math.inf and self.max_seconds > 0):
             raise InputError(
                 f"--max-norm {self.max_norm:g} and --max-seconds {self.max_seconds:g} must be positive numbers"
             )
         if not (self.max_steps > 0 and 0 < self.tolerance < 0.1):
-            raise InputError(f"use max_steps > 0 and 0 < tolerance < 0.1, not {self.max_steps} and {self.tolerance:g}")
+            raise InputError(
+                f"use max_steps > 0 and 0 < tolerance < 0.1, not {self.max_steps} and {self.tolerance:g}"
+            )

@@ -16,17 +16,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve import __version__
-from tokensieve.blocks import Report
+from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.files import Content, csv_table
-from tokensieve.model.embeddings import initialise
 from tokensieve.progress import Progress
-from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.settings import SourceSettings
-from tokensieve.text.sources import Source
+from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.settings import SourceSettings
+from tokensieve.read.sources import Source
+from tokensieve.report.blocks import Report
+from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.claims import Attended, Claim
+from tokensieve.theory.embeddings import initialise
 from tokensieve.theory.flow.solve import FINITE, UNDECIDED, Flow, gradient_flow
 from tokensieve.theory.generators import GENERATED, single_token
 from tokensieve.theory.limit.certify import FlowLimit
@@ -95,7 +96,9 @@ class Verification:
         E = self.embeddings if self.flow.basis is None else self.embeddings @ self.flow.basis
         gaps, names = self.limit.finite_gaps(self.counts, E), self.counts.tokens
         return pl.DataFrame(
-            [(str(names[s]), str(names[r]), *rest) for s, r, *rest in gaps], schema=schema, orient="row"
+            [(str(names[s]), str(names[r]), *rest) for s, r, *rest in gaps],
+            schema=schema,
+            orient="row",
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -110,20 +113,38 @@ class Verification:
         for k, name in enumerate(("cosine", "angle", "exponent", "standard_error")):
             flow[name] = agreement and _finite(agreement[k])
         limit = self.limit.to_dict() | {"finite_gaps": self.finite_gaps().head(50).to_dicts()}
-        nothing = {"status": "not applicable", "duality_gap": None, "kkt_residual": None, "smallest_margin": None}
+        nothing = {
+            "status": "not applicable",
+            "duality_gap": None,
+            "kkt_residual": None,
+            "smallest_margin": None,
+        }
         return {
             "one_step": self.step.to_dict(),
             "flow": self.flow.to_dict() | flow,
             "selection": found
-            and {"documents_with_ties": found.ties, "final_from_log_time": _finite(found.final_from)},
+            and {
+                "documents_with_ties": found.ties,
+                "final_from_log_time": _finite(found.final_from),
+            },
             "margin": margin.to_dict() if margin else nothing | {"support_pairs": 0},
             "assumptions": [
-                {"name": item.name, "holds": item.holds, "detail": item.verdict, "types": list(item.types)}
+                {
+                    "name": item.name,
+                    "holds": item.holds,
+                    "detail": item.verdict,
+                    "types": list(item.types),
+                }
                 | {"rows": self.rows[list(item.documents)].tolist()}
                 for item in self.assumptions
             ],
             "claims": [
-                {"name": claim.name, "holds": claim.holds, "outcome": claim.outcome, "verdict": claim.verdict}
+                {
+                    "name": claim.name,
+                    "holds": claim.holds,
+                    "outcome": claim.outcome,
+                    "verdict": claim.verdict,
+                }
                 for claim in self.claims
             ],
             "limit": limit | {"one_sided_selected": found and _finite(found.one_sided_share)},
@@ -140,9 +161,23 @@ class Verification:
 
     def settings_used(self) -> dict[str, object]:
         """Name → value of every option that affects the result."""
-        names = ["ngrams", "min_documents", "documents", "types", "relevant", "length", "d", "eta", "max_norm"]
+        names = [
+            "ngrams",
+            "min_documents",
+            "documents",
+            "types",
+            "relevant",
+            "length",
+            "d",
+            "eta",
+            "max_norm",
+        ]
         names += ["tolerance", "max_steps", "max_seconds", "max_log_time"]
-        return {name: x for name in names if (x := getattr(self.settings, name)) is not None and math.isfinite(x)}
+        return {
+            name: x
+            for name in names
+            if (x := getattr(self.settings, name)) is not None and math.isfinite(x)
+        }
 
     def report(self) -> Report:
         """The verdicts, hypotheses, pictures and certificates."""
@@ -164,11 +199,15 @@ class Verification:
             {
                 "selected": pl.Series(names[pairs[:, 0]].tolist(), dtype=pl.String),
                 "other": pl.Series(names[pairs[:, 1]].tolist(), dtype=pl.String),
-                "multiplier": pl.Series([] if margin is None else margin.multipliers, dtype=pl.Float64),
+                "multiplier": pl.Series(
+                    [] if margin is None else margin.multipliers, dtype=pl.Float64
+                ),
             }
         ).sort("multiplier", descending=True, maintain_order=True)
         files: dict[str, Content] = {
-            "summary.json": json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False),
+            "summary.json": json.dumps(
+                self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False
+            ),
             "tokens.csv": csv_table(self.token_table()),
             "flow.csv": csv_table(self.flow_table()),
             "support.csv": csv_table(support),
@@ -182,22 +221,32 @@ class Verification:
         counts, alpha = self.counts, self.step.alpha
         chosen = None
         if self.attended is not None:
-            chosen = np.bincount(counts.matrix.indices[self.attended.mask], minlength=counts.n_types)
+            chosen = np.bincount(
+                counts.matrix.indices[self.attended.mask], minlength=counts.n_types
+            )
         # The paper's categories: one-sided types are "completely" theirs, the others go by the sign of α beyond rounding.
         sides = counts.one_sided
-        sign = np.where(np.abs(alpha) <= 1e-12 * float(np.abs(alpha).max(initial=0.0)), 0, np.sign(alpha))
-        kinds = np.array(["completely negative", "negative", "irrelevant", "positive", "completely positive"])
+        sign = np.where(
+            np.abs(alpha) <= 1e-12 * float(np.abs(alpha).max(initial=0.0)), 0, np.sign(alpha)
+        )
+        kinds = np.array(
+            ["completely negative", "negative", "irrelevant", "positive", "completely positive"]
+        )
         return pl.DataFrame(
             {
                 "token": pl.Series([str(token) for token in counts.tokens], dtype=pl.String),
                 "documents": np.bincount(counts.matrix.indices, minlength=counts.n_types),
                 "alpha": alpha,
-                "category": kinds[np.where(sides != 0, 2 * sides, sign).astype(np.int64) + 2].tolist(),
+                "category": kinds[
+                    np.where(sides != 0, 2 * sides, sign).astype(np.int64) + 2
+                ].tolist(),
                 "alignment": self.step.alignment,
                 "score_before": self.embeddings @ self.flow.at(0),
                 "score_after": self.embeddings @ self.flow.p,
                 "value": self.values,
-                "selected_in": pl.Series([None] * counts.n_types if chosen is None else chosen, dtype=pl.Int64),
+                "selected_in": pl.Series(
+                    [None] * counts.n_types if chosen is None else chosen, dtype=pl.Int64
+                ),
             }
         )
 
@@ -220,7 +269,13 @@ class Verification:
     def gap_curves(self) -> pl.DataFrame:
         """Six score gaps of each kind against log t, as the flow and as the prediction have them; no rows without a prediction."""
         limit, flow, names = self.limit, self.flow, [str(token) for token in self.counts.tokens]
-        schema = {"pair": pl.String, "kind": pl.String, "source": pl.String, "log_time": pl.Float64, "gap": pl.Float64}
+        schema = {
+            "pair": pl.String,
+            "kind": pl.String,
+            "source": pl.String,
+            "log_time": pl.Float64,
+            "gap": pl.Float64,
+        }
         prediction = limit.prediction
         if prediction is None or not prediction.phases or limit.margin is None:
             return pl.DataFrame(schema=schema)
@@ -228,14 +283,21 @@ class Verification:
         pairs = [(s, r, "finite") for s, r, *_ in limit.finite_gaps(self.counts, E, 6)]
         strongest = np.argsort(-limit.margin.multipliers, kind="stable")[:6]
         pairs += [(s, r, "tight") for s, r in limit.margin.pairs[strongest].tolist()]
-        sources = {"flow": (flow.log_time, flow.coordinates), "prediction": (prediction.log_time, prediction.points)}
+        sources = {
+            "flow": (flow.log_time, flow.coordinates),
+            "prediction": (prediction.log_time, prediction.points),
+        }
         until, parts = 3 * float(prediction.log_time[0]), [pl.DataFrame(schema=schema)]
         for s, r, kind in pairs:
             for source, (times, points) in sources.items():
                 seen = np.isfinite(times) & (times <= until)
                 labels = {"pair": f"{names[s]} − {names[r]}", "kind": kind, "source": source}
                 table = pl.DataFrame({"log_time": times[seen], "gap": points[seen] @ (E[s] - E[r])})
-                parts.append(table.select(*(pl.lit(x).alias(name) for name, x in labels.items()), "log_time", "gap"))
+                parts.append(
+                    table.select(
+                        *(pl.lit(x).alias(name) for name, x in labels.items()), "log_time", "gap"
+                    )
+                )
         return pl.concat(parts)
 
     def _certificate(self) -> dict[str, Content]:
@@ -244,8 +306,18 @@ class Verification:
         face, finite, margin, balance = limit.face, limit.finite, limit.margin, limit.balance
         if limit.fate == "not settled" or face is None or finite is None:
             return {}
-        arrays = {"indptr": m.indptr, "indices": m.indices, "counts": m.data, "labels": counts.signs}
-        arrays |= {"E": self.embeddings, "w": self.values, "selected": face.mask, "z": flow.whole(finite.z)}
+        arrays = {
+            "indptr": m.indptr,
+            "indices": m.indices,
+            "counts": m.data,
+            "labels": counts.signs,
+        }
+        arrays |= {
+            "E": self.embeddings,
+            "w": self.values,
+            "selected": face.mask,
+            "z": flow.whole(finite.z),
+        }
         meaning = {
             "indptr, indices, counts": "documents × token types, compressed rows: document X holds type s counts times",
             "labels": "y, ±1",
@@ -255,8 +327,16 @@ class Verification:
         }
         if limit.direction is not None and balance is not None:
             phi = limit.prediction.phases[-1].slow if limit.prediction is not None else None
-            idle = face.entries(counts, phi.pairs[phi.without_force]) if phi is not None else ~face.mask & False
-            arrays |= {"p_hat": limit.direction, "rho": flow.whole(face.outside @ balance.rho), "idle": idle}
+            idle = (
+                face.entries(counts, phi.pairs[phi.without_force])
+                if phi is not None
+                else ~face.mask & False
+            )
+            arrays |= {
+                "p_hat": limit.direction,
+                "rho": flow.whole(face.outside @ balance.rho),
+                "idle": idle,
+            }
             meaning |= {
                 "p_hat": "p̂: p grows like p̂ log t, with margin one on every pair of a selected and another type of a document",
                 "idle": "for each entry of the matrix, whether the forces on its type cancel, so that p̂ needs no margin there",
@@ -303,7 +383,10 @@ def verify(
     """
     settings = settings or VerifySettings()
     if source is not None and not isinstance(source, Counts | Corpus):
-        source = read_corpus(source, **{field.name: getattr(settings, field.name) for field in fields(SourceSettings)})
+        source = read_corpus(
+            source,
+            **{field.name: getattr(settings, field.name) for field in fields(SourceSettings)},
+        )
     d = settings.d or (1024 if source is None else 512)
     seconds: dict[str, float] = {}
 
@@ -331,10 +414,18 @@ def verify(
         followed = replace(settings, max_seconds=2 / 3 * settings.max_seconds)
         flow = gradient_flow(counts, E, w, step.start.p, followed, settings.resume, progress)
     with stage("faces"):
-        limit = FlowLimit.find(counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress)
+        limit = FlowLimit.find(
+            counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress
+        )
         # A curve alone shows neither divergence nor convergence, however long it is.
         flow, certain = limit.flow, limit.fate != "not settled"
-        verdict = UNDECIDED if not certain else FINITE if limit.fate == "converges to a point" else "diverges"
+        verdict = (
+            UNDECIDED
+            if not certain
+            else FINITE
+            if limit.fate == "converges to a point"
+            else "diverges"
+        )
         if verdict != flow.verdict:
             ends = f"; followed to {flow.reason.split(' at ')[-1]}" if verdict == "diverges" else ""
             limit = replace(limit, flow=replace(flow, verdict=verdict, reason=limit.reason + ends))
@@ -347,7 +438,9 @@ def verify(
             # The highest types of a finite limit, the tied types of a diverging one.
             end = limit.flow.p if limit.flow.limit is None else limit.flow.limit
             diverges = limit.face is not None and limit.fate != "converges to a point"
-            mask = limit.face.mask if limit.face is not None and diverges else counts.top_mask(E @ end)
+            mask = (
+                limit.face.mask if limit.face is not None and diverges else counts.top_mask(E @ end)
+            )
             found = Attended.of(counts, E, w, limit.flow, mask, important)
             # Where the last document settles: on the curve, or at the last change that is predicted beyond it.
             final = max([found.final_from, *(log_time for _, log_time, _ in limit.changes)])
@@ -359,7 +452,9 @@ def verify(
         progress("done", 0.0)
     seconds["margin"] = limit.seconds["margin"]
     seconds["faces"] -= seconds["margin"]
-    return Verification(name, counts, rows, notes, settings, step, E, limit, found, assumptions, claims, seconds)
+    return Verification(
+        name, counts, rows, notes, settings, step, E, limit, found, assumptions, claims, seconds
+    )
 
 
 def _data(
@@ -383,7 +478,9 @@ def _data(
         source,
         ngrams=settings.ngrams,
         min_documents=settings.min_documents,
-        progress=None if progress is None else lambda done: progress("tokenizing", done / len(source.texts)),
+        progress=None
+        if progress is None
+        else lambda done: progress("tokenizing", done / len(source.texts)),
     )
     return source.name, counted.counts, np.asarray(source.rows), source.intake.lines()
 

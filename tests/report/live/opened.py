@@ -15,7 +15,10 @@ from tokensieve.report.html import page
 
 def sample(audit: Audit) -> list[SimpleNamespace]:
     """The test documents that the page holds: row, label, kind, text and answer."""
-    return [SimpleNamespace(**one | {"answer": np.asarray(one["answer"])}) for one in live._sample_documents(audit)[0]]
+    return [
+        SimpleNamespace(**one | {"answer": np.asarray(one["answer"])})
+        for one in live._sample_documents(audit)[0]
+    ]
 
 
 def without_pictures(audit: Audit) -> str:
@@ -26,17 +29,23 @@ def without_pictures(audit: Audit) -> str:
 class Opened:
     """A page in the browser that refuses every request and remembers every complaint."""
 
-    def __init__(self, browser: Any, html: str, folder: Path, width: int = 1200, theme: str = "light") -> None:
+    def __init__(
+        self, browser: Any, html: str, folder: Path, width: int = 1200, theme: str = "light"
+    ) -> None:
         self.file = folder / "report.html"
         self.file.write_bytes(html.encode())
         self.theme = theme
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=theme
+        )
         self.page = self.context.new_page()
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
+        self.page.on(
+            "dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss())
+        )
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.context.route(lambda url: not url.startswith("file:"), lambda route: route.abort())
         self._load()
@@ -56,7 +65,9 @@ class Opened:
         self._load()
 
     def settle(self) -> None:
-        self.page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 60))")
+        self.page.evaluate(
+            "() => new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 60))"
+        )
 
     def rows(self) -> list[str]:
         return [text.strip() for text in self.page.locator("#table-body th").all_inner_texts()]
@@ -66,7 +77,9 @@ class Opened:
 
     def check(self) -> None:
         assert not self.complaints
-        asked = [url for url in self.requests if not url.startswith(("data:image/svg+xml", "blob:"))]
+        asked = [
+            url for url in self.requests if not url.startswith(("data:image/svg+xml", "blob:"))
+        ]
         assert asked == self.requests[:1]
 
 

@@ -32,4 +32,7 @@ def test_verify(browser: Any, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_compare(browser: Any, audited: Audit, tmp_path: Path) -> None:
-    assert violations(browser, html_page(compare_audits(audited, audited).report()), tmp_path, "light") == []
+    assert (
+        violations(browser, html_page(compare_audits(audited, audited).report()), tmp_path, "light")
+        == []
+    )

@@ -20,15 +20,19 @@ from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.model.explanation import SINK
+from tokensieve.read.corpus import read_corpus
 from tokensieve.report import html as page_module
-from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import PieceTokenizer
 from tokensieve.wording import percent
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="the browser chromium is not installed")
+pytestmark = pytest.mark.skipif(
+    shutil.which("chromium") is None, reason="the browser chromium is not installed"
+)
 
-TOLERANCE = 2e-6  # the page holds the model's numbers with 24 bits: each is off by 6e-8 of itself at most
+TOLERANCE = (
+    2e-6  # the page holds the model's numbers with 24 bits: each is off by 6e-8 of itself at most
+)
 
 
 def known_words(found: Audit) -> list[str]:
@@ -54,14 +58,40 @@ def odd_texts(n: int, words: list[str], seed: int = 1) -> list[str]:
             "🇩🇪🇫🇷🇦",
             "☀️",
         ),
-        *("می\u200cخواهم", "हिन्दी", "שלום\u200f", "\u202eabc\u202c", "ǅungla", "ﬁn", "x\u00adz", "_a_", "٣٤", "½"),
-        *("a\ufeffb", "\x00", "\u0085", "K", "ſ", "<br\u00a0/>", "<BR>", "<br\u2003/>", "</br>", "\ufffd", "𝔘𝔫𝔦"),
+        *(
+            "می\u200cخواهم",
+            "हिन्दी",
+            "שלום\u200f",
+            "\u202eabc\u202c",
+            "ǅungla",
+            "ﬁn",
+            "x\u00adz",
+            "_a_",
+            "٣٤",
+            "½",
+        ),
+        *(
+            "a\ufeffb",
+            "\x00",
+            "\u0085",
+            "K",
+            "ſ",
+            "<br\u00a0/>",
+            "<BR>",
+            "<br\u2003/>",
+            "</br>",
+            "\ufffd",
+            "𝔘𝔫𝔦",
+        ),
         *("Ⅷ", "ª", "ⓐ", "\U0001f3f4\U000e0067", "👍🏽👍🏿", "\u200d", "🤷🏾‍♂️"),
     ]
     joints = [" ", " ", " ", "\n", "", "-", "<br />", "\u3000", ".", "'", "\t", "\u200b"]
     out = []
     for _ in range(n):
-        pool = [str(rng.choice(words if rng.random() < 0.7 else odd)) for _ in range(rng.integers(0, 30))]
+        pool = [
+            str(rng.choice(words if rng.random() < 0.7 else odd))
+            for _ in range(rng.integers(0, 30))
+        ]
         cased = [w.upper() if rng.random() < 0.2 else w for w in pool]
         out.append("".join(w + str(rng.choice(joints)) for w in cased))
     return out
@@ -92,12 +122,17 @@ def test_the_box_answers_what_explain_answers(opened: Opened, audited: Audit) ->
 
 def page_answers(opened: Opened, texts: list[str]) -> list[Any]:
     """Answers of the page's own model, by the function that its script leaves for other programs."""
-    return list(opened.page.evaluate("texts => texts.map(text => window.tokensieve.explain(text))", texts))
+    return list(
+        opened.page.evaluate("texts => texts.map(text => window.tokensieve.explain(text))", texts)
+    )
 
 
 def same_as_explain(opened: Opened, model: Any, texts: list[str]) -> None:
     matrix, unknown = model.counts_of(texts)
-    expected, probability = model.decision_function(matrix).reshape(len(texts), -1), model.predict_proba(matrix)
+    expected, probability = (
+        model.decision_function(matrix).reshape(len(texts), -1),
+        model.predict_proba(matrix),
+    )
     for i, found in enumerate(page_answers(opened, texts)):
         error = np.abs(np.asarray(found["answer"]) - expected[i]).max()
         assert error <= TOLERANCE * max(1.0, np.abs(expected[i]).max())
@@ -110,14 +145,20 @@ def same_as_explain(opened: Opened, model: Any, texts: list[str]) -> None:
         for row in table.iter_rows(named=True):
             assert found[row["token"]]["count"] == row["count"]
             for name in ("attention", "value", "contribution"):
-                assert found[row["token"]][name] == pytest.approx(row[name], rel=TOLERANCE, abs=TOLERANCE)
+                assert found[row["token"]][name] == pytest.approx(
+                    row[name], rel=TOLERANCE, abs=TOLERANCE
+                )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", fast_first([60, 800]))
 def test_page_equals_explain_on_many_documents(opened: Opened, audited: Audit, n: int) -> None:
     words = known_words(audited)
-    texts = odd_texts(n, words) + [s.text for s in sample(audited)] + ["\ud800 good", "good\udc00bad", ""]
+    texts = (
+        odd_texts(n, words)
+        + [s.text for s in sample(audited)]
+        + ["\ud800 good", "good\udc00bad", ""]
+    )
     assert len(texts) > n + 150
     same_as_explain(opened, audited.model, texts)
 
@@ -131,18 +172,30 @@ def test_page_finds_the_formatting_that_python_finds(browser: Any, tmp_path: Pat
         "cafÃ© itâ€™s", "What?? No!!", "What?!", "sooo", "zero\u200bwidth", "no\u00a0break", "a\tb", " x", "a — b; c (d): e, ‘f’",
         "*so* it is", "ends:", "x," , "\u0663 items", "É élan", "\u2028- x\u2028", "\r- y\r", "\u0085 z", "\ufeff w", "word " * 130,
     ]  # fmt: skip
-    corpus = read_corpus((looks * 4, (["a", "b"] * len(looks) * 2)[: 4 * len(looks)]), duplicates="keep")
+    corpus = read_corpus(
+        (looks * 4, (["a", "b"] * len(looks) * 2)[: 4 * len(looks)]), duplicates="keep"
+    )
     found = audit(corpus, Settings(baseline=False, thorough=False))
     assert found.model.vocabulary_ is not None and len(found.model.vocabulary_.formatting) > 50
     opened = Opened(browser, without_pictures(found), tmp_path)
     rng = np.random.default_rng(5)
     mixed = ["".join(rng.choice([*looks[:-1], "\n", " ", "..."], 3)) for _ in range(100)]
-    texts = [*looks, *(text + " " for text in looks), *mixed, "x" * 300 + "   ", "😀" * 250 + ".", "", "  "]
+    texts = [
+        *looks,
+        *(text + " " for text in looks),
+        *mixed,
+        "x" * 300 + "   ",
+        "😀" * 250 + ".",
+        "",
+        "  ",
+    ]
     tokens = set(found.model.vocabulary_.formatting)
-    for text, answered, expected in zip(texts, page_answers(opened, texts), found.model.explain(texts), strict=True):
-        assert {row["token"] for row in answered["tokens"]} & tokens == set(expected.table["token"]) & tokens, repr(
-            text
-        )
+    for text, answered, expected in zip(
+        texts, page_answers(opened, texts), found.model.explain(texts), strict=True
+    ):
+        assert {row["token"] for row in answered["tokens"]} & tokens == set(
+            expected.table["token"]
+        ) & tokens, repr(text)
     opened.context.close()
 
 
@@ -159,7 +212,9 @@ def three_classes(ngrams: int = 3) -> Audit:
 def test_more_classes_and_longer_runs(browser: Any, tmp_path: Path) -> None:
     found = three_classes()
     opened = Opened(browser, without_pictures(found), tmp_path)
-    same_as_explain(opened, found.model, odd_texts(40, known_words(found)) + [s.text for s in sample(found)])
+    same_as_explain(
+        opened, found.model, odd_texts(40, known_words(found)) + [s.text for s in sample(found)]
+    )
     for k, label in enumerate(found.classes):
         opened.page.select_option("#class", str(k))
         opened.settle()
@@ -172,7 +227,9 @@ def test_more_classes_and_longer_runs(browser: Any, tmp_path: Path) -> None:
         shown = next(s for s in sample(found) if s.row == row)
         best = int(np.argmax(shown.answer))
         other = shown.label if shown.label != best else int(np.argsort(shown.answer)[-2])
-        assert float(said.replace("−", "-")) == pytest.approx(shown.answer[best] - shown.answer[other], abs=6e-4)
+        assert float(said.replace("−", "-")) == pytest.approx(
+            shown.answer[best] - shown.answer[other], abs=6e-4
+        )
         assert f"evidence for {found.classes[best]} against {found.classes[other]}" in " ".join(
             article.inner_text().split()
         )
@@ -205,7 +262,9 @@ def test_a_page_with_little_room_says_what_it_leaves_out(
 
 
 @pytest.mark.slow
-def test_pieces_show_their_documents_though_the_page_cannot_split(browser: Any, tmp_path: Path) -> None:
+def test_pieces_show_their_documents_though_the_page_cannot_split(
+    browser: Any, tmp_path: Path
+) -> None:
     made = demo_reviews(150, 3)
     texts = [text.replace("wonderful", "wonderful 👍🏽") for text in made.texts.to_list()]
     pieces = Pieces(models.BPE())
@@ -224,6 +283,9 @@ def test_pieces_show_their_documents_though_the_page_cannot_split(browser: Any, 
     sampled = next(s for s in sample(found) if s.row == row)
     assert float(said.split()[-1].replace("−", "-")) == pytest.approx(sampled.answer[0], abs=6e-4)
     assert "not on this page" not in said
-    assert opened.page.locator("#documents-list .text").first.inner_text().strip() == sampled.text.strip()
+    assert (
+        opened.page.locator("#documents-list .text").first.inner_text().strip()
+        == sampled.text.strip()
+    )
     opened.check()
     opened.context.close()

@@ -24,11 +24,13 @@ from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.files import csv_table
-from tokensieve.text.corpus import read_corpus
+from tokensieve.read.corpus import read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="the browser chromium is not installed")
+pytestmark = pytest.mark.skipif(
+    shutil.which("chromium") is None, reason="the browser chromium is not installed"
+)
 
 HOSTILE = [
     *(
@@ -52,7 +54,9 @@ HOSTILE = [
 def place_of(opened: Opened, token: str) -> tuple[float, float]:
     """Where the map shows a token, in pixels of the window, as a reader would measure it from the axes."""
     table = pl.read_csv(download(opened))
-    opened.page.evaluate("document.getElementById('map').scrollIntoView({block: 'center', behavior: 'instant'})")
+    opened.page.evaluate(
+        "document.getElementById('map').scrollIntoView({block: 'center', behavior: 'instant'})"
+    )
     box = opened.page.locator("#map-over").bounding_box()
     row = table.filter(pl.col("token") == token).row(0, named=True)
     values = table["value"]
@@ -67,7 +71,11 @@ def place_of(opened: Opened, token: str) -> tuple[float, float]:
 def page_bins(opened: Opened) -> list[float]:
     raw = gzip.decompress(base64.b64decode(opened.page.text_content("#block-table")))
     meta = json.loads(raw[4 : 4 + int.from_bytes(raw[:4], "little")])
-    return [b[end] for b in meta["views"][0]["bins"]["posterior_difference:value"] for end in ("low", "high")]
+    return [
+        b[end]
+        for b in meta["views"][0]["bins"]["posterior_difference:value"]
+        for end in ("low", "high")
+    ]
 
 
 def test_search_filters_the_table_and_marks_the_map(opened: Opened, audited: Audit) -> None:
@@ -75,7 +83,10 @@ def test_search_filters_the_table_and_marks_the_map(opened: Opened, audited: Aud
     opened.page.fill("#find", "WONDER")
     shown = opened.page.locator("#find-list li")
     assert 1 < shown.count() <= 8 and "document" in shown.first.inner_text()
-    for listed in (shown.first, shown.last):  # beside the box, and in view, also where the box is low
+    for listed in (
+        shown.first,
+        shown.last,
+    ):  # beside the box, and in view, also where the box is low
         box = listed.bounding_box()
         assert box["y"] >= 0 and box["y"] + box["height"] <= opened.page.viewport_size["height"]
     opened.settle()
@@ -98,12 +109,17 @@ def test_search_filters_the_table_and_marks_the_map(opened: Opened, audited: Aud
 def test_the_page_of_an_audit_of_imdb_is_small_and_quick(browser: Any, tmp_path: Path) -> None:
     """Under 5 MB, and within the limits of benchmarks/pages.py at the fastest of 20: medians depend on how busy a machine is."""
     data = (
-        Path(os.environ.get("TOKENSIEVE_DATA") or Path(__file__).parents[4] / "shared" / "data") / "imdb_train.parquet"
+        Path(os.environ.get("TOKENSIEVE_DATA") or Path(__file__).parents[4] / "shared" / "data")
+        / "imdb_train.parquet"
     )
     if not data.exists():
         pytest.skip(f"{data} is not there")
     found = audit(
-        pl.read_parquet(data).sample(3_000, seed=1), text="text", label="label", thorough=False, baseline=False
+        pl.read_parquet(data).sample(3_000, seed=1),
+        text="text",
+        label="label",
+        thorough=False,
+        baseline=False,
     )
     page = Opened(browser, without_pictures(found), tmp_path)
     assert page.file.stat().st_size < 5_000_000
@@ -117,23 +133,32 @@ def test_the_page_of_an_audit_of_imdb_is_small_and_quick(browser: Any, tmp_path:
 def test_hover_shows_numbers_and_click_shows_documents(opened: Opened, audited: Audit) -> None:
     x, y = place_of(opened, "wonderful")
     opened.page.mouse.move(x, y)
-    row = audited.tokens.filter((pl.col("token") == "wonderful") & (pl.col("class") == "positive")).row(0, named=True)
+    row = audited.tokens.filter(
+        (pl.col("token") == "wonderful") & (pl.col("class") == "positive")
+    ).row(0, named=True)
     text = opened.page.inner_text("#map-tip")
     assert text.startswith("wonderful") and "predictive, high attention" in text
-    assert f"{row['posterior_difference']:+.2f} [{row['posterior_low']:+.2f}, {row['posterior_high']:+.2f}]" in text
+    assert (
+        f"{row['posterior_difference']:+.2f} [{row['posterior_low']:+.2f}, {row['posterior_high']:+.2f}]"
+        in text
+    )
     assert f"{row['documents']}, {row['class_documents']} of the class" in text
     opened.page.mouse.down()
     opened.page.mouse.up()
     opened.settle()
     holders = [s for s in sample(audited) if "wonderful" in s.text.lower()]
-    assert f"Read the {len(holders)} test documents on this page" in opened.page.inner_text("#chosen")
+    assert f"Read the {len(holders)} test documents on this page" in opened.page.inner_text(
+        "#chosen"
+    )
     shown = opened.page.locator("#documents-list .text").all_inner_texts()
     assert 0 < len(shown) <= len(holders) and all("wonderful" in text.lower() for text in shown)
     opened.page.keyboard.press("Escape")
 
 
 @pytest.mark.slow
-def test_brush_selects_into_the_table_and_zoom_moves_the_points(opened: Opened, audited: Audit) -> None:
+def test_brush_selects_into_the_table_and_zoom_moves_the_points(
+    opened: Opened, audited: Audit
+) -> None:
     x, y = place_of(opened, "wonderful")
     opened.page.mouse.move(x - 40, y - 60)
     opened.page.mouse.down()
@@ -165,7 +190,9 @@ def test_the_map_can_show_something_else(opened: Opened, key: str) -> None:
     pixels = "document.getElementById('map-points').toDataURL()"
     before = opened.page.evaluate(pixels)
     opened.page.click("details.inline summary")
-    opened.page.select_option(key, {"#map-up": "score", "#map-across": "effect", "#map-paint": "quadrant"}[key])
+    opened.page.select_option(
+        key, {"#map-up": "score", "#map-across": "effect", "#map-paint": "quadrant"}[key]
+    )
     opened.settle()
     assert opened.page.evaluate(pixels) != before
     if key == "#map-paint":
@@ -197,7 +224,11 @@ def test_sorting_by_every_column(opened: Opened, audited: Audit) -> None:
 def test_the_download_is_tokens_csv(opened: Opened, audited: Audit, label: str) -> None:
     opened.page.select_option("#class", label=label)
     opened.settle()
-    whole = pl.read_csv(io.BytesIO(csv_table(audited.tokens))).filter(pl.col("class") == label).sort("token")
+    whole = (
+        pl.read_csv(io.BytesIO(csv_table(audited.tokens)))
+        .filter(pl.col("class") == label)
+        .sort("token")
+    )
     found = pl.read_csv(download(opened)).sort("token")
     assert found.columns == whole.columns and found.height == whole.height
     for name in whole.columns:
@@ -225,11 +256,16 @@ def test_documents_add_up_and_can_be_walked(opened: Opened, audited: Audit) -> N
         article = articles.nth(i)
         row = int(article.locator("h3").inner_text().split()[1])
         said = article.locator(".sum strong").inner_text()
-        assert float(said.split()[1].replace("−", "-")) == pytest.approx(rows[row].answer[0], abs=6e-4)
+        assert float(said.split()[1].replace("−", "-")) == pytest.approx(
+            rows[row].answer[0], abs=6e-4
+        )
         assert article.locator(".text").inner_text().strip() == rows[row].text.strip()
     (first := articles.first).locator("summary").click()
     first.locator("tfoot").wait_for()
-    cells = [c.replace("−", "-").replace("+", "") for c in first.locator("tbody td:last-child").all_inner_texts()]
+    cells = [
+        c.replace("−", "-").replace("+", "")
+        for c in first.locator("tbody td:last-child").all_inner_texts()
+    ]
     total = first.locator("tfoot td").last.inner_text().replace("−", "-")
     assert sum(map(float, cells)) == pytest.approx(float(total), abs=5e-3)
     text = first.locator(".text")
@@ -237,7 +273,9 @@ def test_documents_add_up_and_can_be_walked(opened: Opened, audited: Audit) -> N
     for _ in range(text.locator("bdi[data-word]").count()):
         opened.page.keyboard.press("ArrowRight")
     read = first.locator(".readout").inner_text()
-    assert float(read.split("sum so far")[1].replace("−", "-")) == pytest.approx(float(total), abs=2e-3)
+    assert float(read.split("sum so far")[1].replace("−", "-")) == pytest.approx(
+        float(total), abs=2e-3
+    )
 
 
 @pytest.mark.slow
@@ -246,7 +284,10 @@ def test_the_keyboard_keeps_its_place(opened: Opened, audited: Audit) -> None:
     focused = "document.activeElement.textContent.trim()"
     page.locator("#table-head button", has_text="Documents").focus()
     page.keyboard.press("Enter")
-    assert page.evaluate(focused).startswith("Documents") and page.input_value("#table-order") == "documents"
+    assert (
+        page.evaluate(focused).startswith("Documents")
+        and page.input_value("#table-order") == "documents"
+    )
     page.keyboard.press("Enter")
     assert page.evaluate(focused) == "Documents" and page.input_value("#table-order") == ""
     assert page.locator("#table th[aria-sort=ascending]").count() == 1
@@ -279,12 +320,20 @@ def test_a_class_keeps_its_colour(opened: Opened) -> None:
         opened.page.select_option("#class", label=label)
         opened.page.fill("#find", "terrible")
         opened.settle()
-        row = opened.page.locator("#table-body tr").filter(has=opened.page.get_by_text("terrible", exact=True))
+        row = opened.page.locator("#table-body tr").filter(
+            has=opened.page.get_by_text("terrible", exact=True)
+        )
         assert row.locator(".bar").get_attribute("class") == "bar against"
-        assert f"← {other} · posterior difference · {label} →" in opened.page.inner_text("#map-titles")
+        assert f"← {other} · posterior difference · {label} →" in opened.page.inner_text(
+            "#map-titles"
+        )
         legend = opened.page.inner_text("#map-legend")
         assert f"for {label}" in legend and f"against {label}" in legend
-        colour = opened.page.locator("#map-legend li", has_text=f"for {label}").locator(".dot").get_attribute("style")
+        colour = (
+            opened.page.locator("#map-legend li", has_text=f"for {label}")
+            .locator(".dot")
+            .get_attribute("style")
+        )
         assert ("rgb(63, 143, 214)" in str(colour)) == (label == "positive")
     opened.page.click("#table-clear")
 
@@ -306,10 +355,15 @@ def hostile_audit(length: int) -> Audit:
     rng = np.random.default_rng(4)
     labels = ["</script><script>alert(2)</script>", "<img src=x onerror=alert(3)>"]
     huge = "é" * length
-    texts = ["~".join([*rng.permutation(HOSTILE), "good" if y else "bad", huge]) for y in np.arange(60) % 2]
+    texts = [
+        "~".join([*rng.permutation(HOSTILE), "good" if y else "bad", huge])
+        for y in np.arange(60) % 2
+    ]
     tokenizer = WordTokenizer(lowercase=False, line_breaks=False, html="keep", pattern=r"[^~]+")
     corpus = read_corpus((texts, [labels[y] for y in np.arange(60) % 2]))
-    found = audit(replace(corpus, name=HOSTILE[0]), Settings(baseline=False, thorough=False), tokenizer)
+    found = audit(
+        replace(corpus, name=HOSTILE[0]), Settings(baseline=False, thorough=False), tokenizer
+    )
     return found
 
 
@@ -331,7 +385,12 @@ def test_hostile_text_stays_text(browser: Any, tmp_path: Path, theme: str, lengt
     for token in HOSTILE[:4]:
         assert token.replace(" ", "_") in rows  # tokens hold no space
     assert any(f"({length:,} characters)" in row for row in rows)
-    assert page.evaluate("document.querySelectorAll('main script, [onerror], iframe, main style').length") == 0
+    assert (
+        page.evaluate(
+            "document.querySelectorAll('main script, [onerror], iframe, main style').length"
+        )
+        == 0
+    )
     page.locator("#table-body button").first.click()
     for k in ("0", "1"):
         page.select_option("#class", k)
@@ -348,7 +407,9 @@ def test_without_scripts_the_page_is_a_document(browser: Any, html: str, tmp_pat
     context = browser.new_context(java_script_enabled=False, viewport={"width": 400, "height": 800})
     page = context.new_page()
     page.goto((tmp_path / "report.html").as_uri())
-    assert not page.is_visible("#map") and not page.is_visible("#box") and not page.is_visible("#find")
+    assert (
+        not page.is_visible("#map") and not page.is_visible("#box") and not page.is_visible("#find")
+    )
     assert page.is_visible(".static-only article") and page.is_visible(".static-only img")
     context.close()
 

@@ -33,7 +33,9 @@ def saved(opened: Opened, button: str) -> bytes:
 def pick(opened: Opened, token: str) -> None:
     """Choose a token through the table."""
     opened.page.fill("#find", token)
-    opened.page.locator("#table-body button").filter(has=opened.page.get_by_text(token, exact=True)).first.click()
+    opened.page.locator("#table-body button").filter(
+        has=opened.page.get_by_text(token, exact=True)
+    ).first.click()
     opened.page.fill("#find", "")
     opened.settle()
 
@@ -46,9 +48,12 @@ def test_a_token_of_the_prose_opens_its_lines(opened: Opened, audited: Audit) ->
     opened.page.keyboard.press("Enter")
     opened.settle()
     assert opened.page.inner_text("#chosen h2") == token
-    row = audited.tokens.filter((pl.col("token") == token) & (pl.col("class") == "positive")).row(0, named=True)
-    assert f"In {row['documents']} training documents; {row['class_documents']} of them" in opened.page.inner_text(
-        "#chosen"
+    row = audited.tokens.filter((pl.col("token") == token) & (pl.col("class") == "positive")).row(
+        0, named=True
+    )
+    assert (
+        f"In {row['documents']} training documents; {row['class_documents']} of them"
+        in opened.page.inner_text("#chosen")
     )
     columns = opened.page.locator(".concordance > div")
     assert columns.count() == 2
@@ -57,22 +62,34 @@ def test_a_token_of_the_prose_opens_its_lines(opened: Opened, audited: Audit) ->
     for column, label in ((columns.nth(0), "positive"), (columns.nth(1), "negative")):
         expected = sorted(one.row for one in lines if one.label == label)
         found = [int(text.split()[1]) for text in column.locator(".where").all_inner_texts()]
-        assert sorted(found) == expected and column.locator("h3").inner_text() == f"{label} ({len(expected)})"
-    assert {mark.lower() for mark in opened.page.locator(".concordance mark").all_inner_texts()} == {token}
+        assert (
+            sorted(found) == expected
+            and column.locator("h3").inner_text() == f"{label} ({len(expected)})"
+        )
+    assert {
+        mark.lower() for mark in opened.page.locator(".concordance mark").all_inner_texts()
+    } == {token}
     opened.page.click("#panel-close")
     opened.settle()
-    assert not opened.page.is_visible("#panel") and opened.page.evaluate("document.activeElement.textContent") == token
+    assert (
+        not opened.page.is_visible("#panel")
+        and opened.page.evaluate("document.activeElement.textContent") == token
+    )
 
 
 @pytest.mark.slow
-def test_a_token_without_lines_of_its_own_is_found_in_others(opened: Opened, audited: Audit) -> None:
-    rest = audited.tokens.filter(~pl.col("token").is_in(list(concordance(audited))) & (pl.col("documents") > 50))[
-        "token"
-    ]
+def test_a_token_without_lines_of_its_own_is_found_in_others(
+    opened: Opened, audited: Audit
+) -> None:
+    rest = audited.tokens.filter(
+        ~pl.col("token").is_in(list(concordance(audited))) & (pl.col("documents") > 50)
+    )["token"]
     token = next(t for t in rest if " " not in t and not t.startswith("⟨"))
     pick(opened, token)
     marks = opened.page.locator(".concordance mark").all_inner_texts()
-    assert marks and all([w for _, _, w in WordTokenizer().spans(text)] == [token] for text in marks)
+    assert marks and all(
+        [w for _, _, w in WordTokenizer().spans(text)] == [token] for text in marks
+    )
 
 
 @pytest.mark.slow
@@ -100,12 +117,16 @@ def test_the_brushed_list_has_a_count_and_leads_to_tokens(opened: Opened) -> Non
 
 
 @pytest.mark.slow
-def test_decisions_are_kept_over_a_reload_and_saved_as_agreed(opened: Opened, audited: Audit) -> None:
+def test_decisions_are_kept_over_a_reload_and_saved_as_agreed(
+    opened: Opened, audited: Audit
+) -> None:
     page = opened.page
     pick(opened, "wonderful")
     page.click("#chosen > p .decide >> text=Mask")
     row = concordance(audited)["wonderful"][0].row
-    page.locator(".concordance li").filter(has=page.get_by_text(f"row {row}", exact=True)).get_by_role("button").click()
+    page.locator(".concordance li").filter(
+        has=page.get_by_text(f"row {row}", exact=True)
+    ).get_by_role("button").click()
     page.keyboard.press("Escape")
     article = page.locator("#documents-list article").first
     test_row = int(article.locator("h3").inner_text().split()[1])
@@ -138,7 +159,9 @@ def test_decisions_are_kept_over_a_reload_and_saved_as_agreed(opened: Opened, au
     page.get_by_role("button", name="Undo: mask").click()
     assert page.inner_text("#decisions-count") == "Decisions (2)"
     page.click("#decisions-clear")
-    assert page.inner_text("#decisions-count") == "Decisions (0)" and page.is_visible("#decisions-none")
+    assert page.inner_text("#decisions-count") == "Decisions (0)" and page.is_visible(
+        "#decisions-none"
+    )
     opened.requests = opened.requests[:1]
 
 
@@ -149,23 +172,51 @@ def test_hostile_decisions_in_the_storage_do_no_harm(opened: Opened) -> None:
     page.keyboard.press("Escape")
     key = page.evaluate("Object.keys(localStorage)[0]")
     hostile = [
-        *("null", "7", '"x"', "[]", "{", '{"tokens": 1, "documents": 5}', '{"documents": [null, 1, []]}', "[" * 10_000),
-        json.dumps({"documents": [{"part": "<b>", "row": "<img src=x onerror=alert(1)>", "decision": "keep"}]}),
-        json.dumps({"tokens": {"<img src=x onerror=alert(1)>\u202e": "mask", "__proto__": "keep", "x": ["mask"]}}),
+        *(
+            "null",
+            "7",
+            '"x"',
+            "[]",
+            "{",
+            '{"tokens": 1, "documents": 5}',
+            '{"documents": [null, 1, []]}',
+            "[" * 10_000,
+        ),
         json.dumps(
-            {"tokens": {"n" * 100_000: "mask"}, "documents": [{"part": "test", "row": 1e300, "decision": "keep"}]}
+            {
+                "documents": [
+                    {"part": "<b>", "row": "<img src=x onerror=alert(1)>", "decision": "keep"}
+                ]
+            }
+        ),
+        json.dumps(
+            {
+                "tokens": {
+                    "<img src=x onerror=alert(1)>\u202e": "mask",
+                    "__proto__": "keep",
+                    "x": ["mask"],
+                }
+            }
+        ),
+        json.dumps(
+            {
+                "tokens": {"n" * 100_000: "mask"},
+                "documents": [{"part": "test", "row": 1e300, "decision": "keep"}],
+            }
         ),
     ]
     for content, decisions in zip(hostile, [0] * 9 + [2, 2], strict=True):
         page.evaluate(
-            "([key, content]) => { localStorage.setItem(key, content); history.replaceState({}, '') }", [key, content]
+            "([key, content]) => { localStorage.setItem(key, content); history.replaceState({}, '') }",
+            [key, content],
         )
         page.reload()
         page.wait_for_selector("html[data-ready]", state="attached", timeout=10_000)
         assert page.inner_text("#decisions-count") == f"Decisions ({decisions})", content[:80]
         page.click("#decisions-count")
         assert (
-            page.locator("#decisions-list li").count() == decisions and page.locator("#decisions-list img").count() == 0
+            page.locator("#decisions-list li").count() == decisions
+            and page.locator("#decisions-list img").count() == 0
         )
         if page.is_visible("#decisions"):
             page.keyboard.press("Escape")
@@ -204,7 +255,9 @@ def test_the_address_holds_what_is_shown(opened: Opened, browser: Any) -> None:
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.click("#copy-link")
     page.wait_for_timeout(400)
-    assert page.evaluate("navigator.clipboard.readText()") == "report.html#" + page.url.split("#")[1]
+    assert (
+        page.evaluate("navigator.clipboard.readText()") == "report.html#" + page.url.split("#")[1]
+    )
     opened.requests = opened.requests[:1]
 
 
@@ -216,17 +269,24 @@ def test_what_if_is_exact(opened: Opened, audited: Audit) -> None:
         words = len(WordTokenizer().spans(sample(audited)[i].text))
         chosen = sorted(rng.choice(words, min(words, 3), replace=False).tolist())
         cases.append([i, [[at, ["", "wonderful", "not good"][j]] for j, at in enumerate(chosen)]])
-    found = opened.page.evaluate("cases => cases.map(([i, edits]) => window.tokensieve.changed(i, edits))", cases)
+    found = opened.page.evaluate(
+        "cases => cases.map(([i, edits]) => window.tokensieve.changed(i, edits))", cases
+    )
     expected = model.decision_function([one["text"] for one in found])
     np.testing.assert_allclose([one["answer"][0] for one in found], expected, atol=2e-5)
 
 
 @pytest.mark.slow
-def test_words_are_deleted_and_replaced_by_mouse_and_keyboard(opened: Opened, audited: Audit) -> None:
+def test_words_are_deleted_and_replaced_by_mouse_and_keyboard(
+    opened: Opened, audited: Audit
+) -> None:
     page = opened.page
     page.fill("#box-text", "a wonderful film, truly wonderful")
     page.click("#box-answer .text bdi[data-word='1']")
-    p = [row.split("\t")[-1].strip() for row in page.locator("#box-answer .whatif tbody tr").all_inner_texts()]
+    p = [
+        row.split("\t")[-1].strip()
+        for row in page.locator("#box-answer .whatif tbody tr").all_inner_texts()
+    ]
     texts = ["a wonderful film, truly wonderful", "a  film, truly wonderful"]
     answers = audited.model.decision_function(texts)
     assert [float(x.replace("−", "-")) for x in p] == pytest.approx(list(answers), abs=6e-4)
@@ -251,14 +311,18 @@ def test_the_map_is_saved_as_svg_and_png(opened: Opened) -> None:
     tags = [element.tag.rpartition("}")[2] for element in root.iter()]
     assert set(tags) <= {"svg", "path", "circle", "text"} and tags.count("circle") > 100
     texts = [element.text for element in root.iter() if element.text]
-    assert "← negative · posterior difference · positive →" in texts and any("reviews: value" in t for t in texts)
+    assert "← negative · posterior difference · positive →" in texts and any(
+        "reviews: value" in t for t in texts
+    )
     assert saved(opened, "#map-png")[:8] == b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.mark.slow
 def test_names_on_the_map_do_not_run_into_each_other(opened: Opened) -> None:
     root = ElementTree.fromstring(saved(opened, "#map-svg"))
-    names = [e for e in root.iter() if e.tag.endswith("text") and e.get("font-weight") == "bold"][1:]
+    names = [e for e in root.iter() if e.tag.endswith("text") and e.get("font-weight") == "bold"][
+        1:
+    ]
     assert len(names) >= 20 and not {"the", "and", "a", "of"} & {e.text for e in names}
     places = [(float(e.get("x", 0)), float(e.get("y", 0)), 3.0 * len(e.text or "")) for e in names]
     for i, (x, y, half) in enumerate(places):
@@ -275,11 +339,16 @@ def test_a_finding_is_shown_on_the_map(opened: Opened) -> None:
     assert opened.caption().split()[0] == str(card.locator(".named button").count())
     opened.page.click("#table-clear")
     opened.settle()
-    assert opened.caption().split()[1:3] == ["token", "types,"]  # all rows again: not "3 of 40 token types"
+    assert opened.caption().split()[1:3] == [
+        "token",
+        "types,",
+    ]  # all rows again: not "3 of 40 token types"
 
 
 @pytest.mark.slow
-def test_what_if_counts_what_the_page_leaves_out(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_if_counts_what_the_page_leaves_out(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = reviews(200, 1, ngrams=1)
     whole = without_pictures(found)
     block = whole.split('id="block-model">')[1].split("<")[0]
@@ -288,13 +357,18 @@ def test_what_if_counts_what_the_page_leaves_out(browser: Any, tmp_path: Path, m
     opened = Opened(browser, without_pictures(found), tmp_path)
     assert "token types are not on this page" in opened.page.inner_text("#box-left")
     cases = [[i, [[2, ""], [0, "was"]]] for i in range(0, len(sample(found)), 5)]
-    changed = opened.page.evaluate("cases => cases.map(([i, edits]) => window.tokensieve.changed(i, edits))", cases)
+    changed = opened.page.evaluate(
+        "cases => cases.map(([i, edits]) => window.tokensieve.changed(i, edits))", cases
+    )
     whole_answers = found.model.decision_function([one["text"] for one in changed])
     boxed = opened.page.evaluate(
-        "texts => texts.map(t => window.tokensieve.explain(t).answer[0])", [one["text"] for one in changed]
+        "texts => texts.map(t => window.tokensieve.explain(t).answer[0])",
+        [one["text"] for one in changed],
     )
     known = [
-        i for i, one in enumerate(sample(found)[::5]) if all(w in kept_words(opened) for w in first_words(one.text))
+        i
+        for i, one in enumerate(sample(found)[::5])
+        if all(w in kept_words(opened) for w in first_words(one.text))
     ]
     error = np.abs(np.asarray([one["answer"][0] for one in changed]) - whole_answers)[known]
     assert len(known) > 5 and error.max() < 2e-5 < np.abs(np.asarray(boxed) - whole_answers).max()
@@ -302,17 +376,25 @@ def test_what_if_counts_what_the_page_leaves_out(browser: Any, tmp_path: Path, m
 
 
 @pytest.mark.slow
-def test_the_panel_says_why_occurrences_and_fractions_of_documents_disagree(browser: Any, tmp_path: Path) -> None:
+def test_the_panel_says_why_occurrences_and_fractions_of_documents_disagree(
+    browser: Any, tmp_path: Path
+) -> None:
     draw = np.random.default_rng(0)
     filler = [f"word{i}" for i in range(60)]
     texts = [  # "often" is a quarter of a short positive text, but occurs twice in a long negative one
         " ".join([*draw.choice(filler, 3 if label else 40), *["often"] * (1 if label else 2)])
         for label in draw.integers(0, 2, 300)
     ]
-    found = audit((texts, ["positive" if len(text.split()) < 10 else "negative" for text in texts]), baseline=False)
+    found = audit(
+        (texts, ["positive" if len(text.split()) < 10 else "negative" for text in texts]),
+        baseline=False,
+    )
     opened = Opened(browser, without_pictures(found), tmp_path)
     pick(opened, "often")
-    assert "The posterior difference says otherwise because it counts occurrences" in opened.page.inner_text("#chosen")
+    assert (
+        "The posterior difference says otherwise because it counts occurrences"
+        in opened.page.inner_text("#chosen")
+    )
     opened.context.close()
 
 

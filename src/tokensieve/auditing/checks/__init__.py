@@ -45,6 +45,8 @@ def registry() -> tuple[Check, ...]:
             assert checks[-1].entry
         except Exception as error:
             of = entry.dist.name if entry.dist else entry.value
-            message = f"the check {entry.name!r} of {of} cannot be used: {error}; fix or uninstall {of}"
+            message = (
+                f"the check {entry.name!r} of {of} cannot be used: {error}; fix or uninstall {of}"
+            )
             raise InputError(message) from error
     return tuple(checks)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.findings import quoted
 from tokensieve.escape import shown
-from tokensieve.text.counts import Ints
 from tokensieve.wording import count, percent
 
 
@@ -34,7 +34,10 @@ class Alone(Check):
 
     def find(self, data: AuditData) -> Findings:
         corpus, names = data.train.corpus, [str(token) for token in data.train.counts.tokens]
-        majority, whole = data.figures["majority_accuracy"], data.task.accuracy(data.learned.f, data.test)
+        majority, whole = (
+            data.figures["majority_accuracy"],
+            data.task.accuracy(data.learned.f, data.test),
+        )
         form = list(range(data.words, len(names)))
         parts = [("Formatting", form), ("Length", [s for s in form if "⟨length " in names[s]])]
         prefixes = data.fields.prefixes if data.fields else {}
@@ -49,12 +52,21 @@ class Alone(Check):
             parts.append((f"The metadata ({listed})", own(*corpus.columns)))
         fields_from = len(parts)
         texts = [field for field in corpus.fields if field not in corpus.columns]
-        parts += [(f"The field {shown(field, 40)}", own(field)) for field in texts if len(texts) > 1]
-        bits, best = Candidate.information(data.importance.class_documents, data.class_sizes), majority + self.least
+        parts += [
+            (f"The field {shown(field, 40)}", own(field)) for field in texts if len(texts) > 1
+        ]
+        bits, best = (
+            Candidate.information(data.importance.class_documents, data.class_sizes),
+            majority + self.least,
+        )
         for i, (name, columns) in enumerate(parts):
             types = np.array(columns, dtype=np.int64)
             found = self._accuracy(types, data)
-            if found is None or found.low < majority + self.least or (i >= fields_from and found.high < whole.value):
+            if (
+                found is None
+                or found.low < majority + self.least
+                or (i >= fields_from and found.high < whole.value)
+            ):
                 continue
             if name.startswith("The column"):
                 best = max(best, found.value)
@@ -65,10 +77,16 @@ class Alone(Check):
             few = self._accuracy(types, data) if len(types) < len(columns) else None
             details = [f"it reaches an accuracy of {found} on {count(found.of, 'test document')}"]
             most = f"its {len(types)} most informative features, {quoted(tokens)}"
-            details.append(f"{most}, alone reach {percent(few.value)}" if few else f"these are {most}")
-            details += [f"all fields together reach {percent(whole.value)}"] * (len(corpus.fields) > 1)
+            details.append(
+                f"{most}, alone reach {percent(few.value)}" if few else f"these are {most}"
+            )
+            details += [f"all fields together reach {percent(whole.value)}"] * (
+                len(corpus.fields) > 1
+            )
             # what it reaches of all that the model reaches: the rest of the words may say the same
-            reached = min(1.0, (found.low - majority) / max(whole.value - majority, found.low - majority))
+            reached = min(
+                1.0, (found.low - majority) / max(whole.value - majority, found.low - majority)
+            )
             without = f"{percent(majority)} by always predicting the largest class"
             yield self.finding(
                 data,
@@ -85,7 +103,9 @@ class Alone(Check):
         """The most informative words, and the accuracy of a model of these and length alone. This is not a finding, because nobody
         can know whether a text should need more."""
         tokens, form = data.train.counts.tokens, np.arange(data.words, data.train.counts.n_types)
-        bits = Candidate.information(data.importance.class_documents[: data.words], data.class_sizes)
+        bits = Candidate.information(
+            data.importance.class_documents[: data.words], data.class_sizes
+        )
         words = np.argsort(-bits, kind="stable")[: cls.named]
         types = np.append(words, form[["⟨length " in str(token) for token in tokens[form]]])
         return tuple(map(str, tokens[words])), cls._accuracy(types, data)
@@ -95,4 +115,6 @@ class Alone(Check):
         """Test accuracy of the same model trained on these types alone; None without any."""
         if not 1 < len(types) < data.train.counts.n_types:
             return None
-        return data.task.accuracy_of(types, data.train, data.test, data.learned.model, data.settings)
+        return data.task.accuracy_of(
+            types, data.train, data.test, data.learned.model, data.settings
+        )

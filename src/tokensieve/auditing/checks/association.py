@@ -34,22 +34,34 @@ class Association(Check):
         share = data.class_sizes / data.class_sizes.sum()
         documents = found.documents[:words, None]
         rate = found.class_documents[:words] / np.maximum(documents, 1)
-        fits = (found.q_value[:words] < self.sure) & (found.effect[:words] > 0) & (documents >= self.least)
+        fits = (
+            (found.q_value[:words] < self.sure)
+            & (found.effect[:words] > 0)
+            & (documents >= self.least)
+        )
         types, classes = np.nonzero(fits & (rate >= self.lift * share) & (rate < self.most))
         order = np.argsort(found.p_value[types, classes], kind="stable")[: self.looked_into]
-        names, holders = train.tokens[types[order]].astype(str).tolist(), list(train.holders(types[order]))
+        names, holders = (
+            train.tokens[types[order]].astype(str).tolist(),
+            list(train.holders(types[order])),
+        )
         signs = Sign.of_each(names, holders, data.train.corpus, data.tokenizer, data.usual_signs)
         fields = data.fields
         kept = [
             (token, int(types[i]), int(classes[i]), held)
             for token, i, held, (borne, _) in zip(names, order, holders, signs, strict=True)
             if len(data.without_copies(held)) >= self.least
-            and ({Sign.MARKUP, Sign.BOILERPLATE} & set(borne) or (fields and fields.is_value(token)))
+            and (
+                {Sign.MARKUP, Sign.BOILERPLATE} & set(borne) or (fields and fields.is_value(token))
+            )
         ]
         if not kept:
             return
         token, s, k, held = kept[0]
-        right, label = Share.count(int(found.class_documents[s][k]), int(found.documents[s])), train.classes[k]
+        right, label = (
+            Share.count(int(found.class_documents[s][k]), int(found.documents[s])),
+            train.classes[k],
+        )
         more, value = len(kept) - 1, fields and fields.is_value(token)
         others = f"; the same is true of {count(more, 'more token')}" if more else ""
         rates = f"are {self.are(label)} ({percent(share[k], 0)} overall)"
@@ -62,7 +74,10 @@ class Association(Check):
             right.of,
             label=label,
             tokens=tokens,
-            evidence={"decides": right, "base": Share.count(int(data.class_sizes[k]), int(data.class_sizes.sum()))},
+            evidence={
+                "decides": right,
+                "base": Share.count(int(data.class_sizes[k]), int(data.class_sizes.sum())),
+            },
             details=(
                 f"{right.as_counts} documents containing it are {self.are(label)} ({right})",
                 "a value of another column" if value else "part of a code or of a fixed phrase",

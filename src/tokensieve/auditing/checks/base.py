@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.checks.signs import Sign
 from tokensieve.auditing.findings import Excerpt, Finding
 from tokensieve.auditing.preferences import PreferenceFacts
@@ -26,11 +27,19 @@ from tokensieve.evidence.intervals import Share
 from tokensieve.evidence.sums import Sums, TokenSums
 from tokensieve.progress import beside
 from tokensieve.task.tasks import CorpusModel, Labels, Preferences, Task
-from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.text.vocabulary import CountedCorpus
 
-__all__ = ["EXAMPLES", "AuditData", "Check", "Finding", "Findings", "Labels", "Preferences", "Share"]
+__all__ = [
+    "EXAMPLES",
+    "AuditData",
+    "Check",
+    "Finding",
+    "Findings",
+    "Labels",
+    "Preferences",
+    "Share",
+]
 EXAMPLES = 3  # of a finding
 # kinds that describe the data, or habits of its writers: behind those of the next lower level that name what a model can exploit
 # or what to correct
@@ -111,8 +120,14 @@ class AuditData:
             ids = stream.ids[own][:most].astype(np.int64)
             firsts, lasts = begin[n > 0], (begin + n)[n > 0] - 1
             ends = (stream.ids[side[side < most]].astype(np.int64) for side in (firsts, lasts))
-            counted = [np.unique(x, return_counts=True) for x in (ids[:-1] * len(stream.words) + ids[1:], *ends)]
-            parts = [(known, float(often[often > 1].sum() / max(often.sum(), 1))) for known, often in counted]
+            counted = [
+                np.unique(x, return_counts=True)
+                for x in (ids[:-1] * len(stream.words) + ids[1:], *ends)
+            ]
+            parts = [
+                (known, float(often[often > 1].sum() / max(often.sum(), 1)))
+                for known, often in counted
+            ]
             found[name] = begin, begin + n, parts
         return found
 
@@ -133,7 +148,11 @@ class AuditData:
         if not self.settings.thorough:
             return None
         exact = _first_of_key(self.train.corpus.keys, self.test.corpus.keys)
-        near = exact if self.task.known_totals else near_duplicates([self.train.stream, self.test.stream])
+        near = (
+            exact
+            if self.task.known_totals
+            else near_duplicates([self.train.stream, self.test.stream])
+        )
         # texts without words are alike only if they are the same
         return np.where(near == np.arange(len(near)), exact, near)
 
@@ -141,7 +160,11 @@ class AuditData:
     def first_copies(self) -> Ints:
         """The first copy of each training document, near duplicates included where they were looked for."""
         near = self.near_duplicates
-        return _first_of_key(self.train.corpus.keys) if near is None else near[: len(self.train.corpus.labels)]
+        return (
+            _first_of_key(self.train.corpus.keys)
+            if near is None
+            else near[: len(self.train.corpus.labels)]
+        )
 
     def without_copies(self, documents: Ints) -> Ints:
         """Some training documents, one of each text: what a writer or a program repeated counts once as evidence."""
@@ -170,13 +193,17 @@ class AuditData:
                 "choose another column, or merge values (months into years, say)"
             )
         places = list(range(len(known)))
-        of = corpus.environments.replace_strict(known, places, default=-1, return_dtype=pl.Int64).to_numpy()
+        of = corpus.environments.replace_strict(
+            known, places, default=-1, return_dtype=pl.Int64
+        ).to_numpy()
         counts, features = self.train.counts, self.train.n_formatting
         if self.task.classifies:
             sums = [self.task.total(self.train, _sums_within, name) for name in known]
             return Environments.of_sums(sums, tuple(known), self.importance), of
         units = self.task.units(corpus)
-        return Environments.compare_pairs(counts, of, tuple(known), self.importance, features, units), of
+        return Environments.compare_pairs(
+            counts, of, tuple(known), self.importance, features, units
+        ), of
 
     @cached_property
     def preferences(self) -> PreferenceFacts | None:
@@ -184,7 +211,9 @@ class AuditData:
         return PreferenceFacts.of(self.learned) if isinstance(self.task, Preferences) else None
 
     @staticmethod
-    def predicted(labels: Ints, documents: Sequence[Ints], predicts: Sequence[int]) -> tuple[Ints, Ints, Ints]:
+    def predicted(
+        labels: Ints, documents: Sequence[Ints], predicts: Sequence[int]
+    ) -> tuple[Ints, Ints, Ints]:
         """Documents that contain one of several tokens; those of the class that the last of these predicts; and how many there
         are of both, and of the first in any of the classes, shape (3,)."""
         answer = np.full(len(labels), -1)
@@ -192,10 +221,16 @@ class AuditData:
             answer[held] = label
         every = np.flatnonzero(answer >= 0)
         right = every[answer[every] == labels[every]]
-        return every, right, np.array([len(every), len(right), np.isin(labels[every], predicts).sum()])
+        return (
+            every,
+            right,
+            np.array([len(every), len(right), np.isin(labels[every], predicts).sum()]),
+        )
 
     @classmethod
-    def predicted_in(cls, part: CountedCorpus, types: Sequence[int], predicts: Sequence[int]) -> Ints:
+    def predicted_in(
+        cls, part: CountedCorpus, types: Sequence[int], predicts: Sequence[int]
+    ) -> Ints:
         """The numbers of `predicted`, of some documents and token types."""
         return cls.predicted(part.counts.labels, part.counts.holders(np.array(types)), predicts)[2]
 
@@ -209,7 +244,11 @@ class AuditData:
     def findings(self, checks: Iterable[Check]) -> tuple[Finding, ...]:
         """The findings of every check that applies: by level, what describes the data one level later, by severity."""
         known = [check for check in checks if check.name not in self.task.left_out]
-        apply = [c for c in known if isinstance(self.task, c.tasks) and (self.settings.thorough or not c.thorough)]
+        apply = [
+            c
+            for c in known
+            if isinstance(self.task, c.tasks) and (self.settings.thorough or not c.thorough)
+        ]
         turns = iter(enumerate(apply))  # two threads take the next one from it
 
         def checked() -> dict[int, list[Finding]]:
@@ -236,23 +275,39 @@ class AuditData:
             if finding.tokens[0] in reported or not len(types):
                 return finding.tokens[0] in reported
             rows = [one.rows.filter(pl.col("part") == "train")["row"] for one in shortcuts]
-            covered = np.isin(self.train.corpus.rows, pl.concat([finding.rows["row"].clear(), *rows]))
-            return not self.leans_beyond(counts.holders(types)[0], counts.classes.index(finding.label), covered)
+            covered = np.isin(
+                self.train.corpus.rows, pl.concat([finding.rows["row"].clear(), *rows])
+            )
+            return not self.leans_beyond(
+                counts.holders(types)[0], counts.classes.index(finding.label), covered
+            )
 
         found = [f for f in found if f.kind not in ("association", "shift") or not explained(f)]
 
         def place(finding: Finding) -> tuple[int, bool, float]:
-            level, describes = ("high", "medium", "low").index(finding.level), finding.kind in DESCRIPTIVE
+            level, describes = (
+                ("high", "medium", "low").index(finding.level),
+                finding.kind in DESCRIPTIVE,
+            )
             return level + describes, describes, -finding.severity
 
         return tuple(sorted(found, key=place))
 
-    def start_of(self, document: int, part: str = "train", looks_like: str = "", most: int = 140) -> Excerpt:
+    def start_of(
+        self, document: int, part: str = "train", looks_like: str = "", most: int = 140
+    ) -> Excerpt:
         """The first `most` characters of a document, as an example of a finding."""
         corpus = (self.train if part == "train" else self.test).corpus
         text = str(corpus.texts[document])
         cut = text if len(text) <= most else text[:most] + "…"
-        return Excerpt(int(corpus.rows[document]), corpus.classes[corpus.labels[document]], "", "", cut, looks_like)
+        return Excerpt(
+            int(corpus.rows[document]),
+            corpus.classes[corpus.labels[document]],
+            "",
+            "",
+            cut,
+            looks_like,
+        )
 
 
 def _first_of_key(*keys: pl.Series) -> Ints:
@@ -300,7 +355,11 @@ class Check(ABC):
     def are(label: str, what: str = "") -> str:
         """As in "96% of those are positive" and, with `what`, "69.9% of billing documents"; of other names "labelled 5"."""
         name = shown(label, 40)
-        return f"{name} {what}".strip() if re.fullmatch(r"[^\W\d_]{2,}", label) else f"{what} labelled {name}".strip()
+        return (
+            f"{name} {what}".strip()
+            if re.fullmatch(r"[^\W\d_]{2,}", label)
+            else f"{what} labelled {name}".strip()
+        )
 
     @staticmethod
     def _remove_copies(data: AuditData, exact: int, near: int) -> str:
@@ -308,7 +367,10 @@ class Check(ABC):
         by_hand = "by hand (findings.csv lists their rows)"
         how = f"Remove the {'near ' * (near > 0)}copies {by_hand}"
         if exact and not data.task.known_totals:  # on a cluster none are dropped
-            how = "Remove the exact copies with --duplicates=drop" + f" and the near copies {by_hand}" * (near > 0)
+            how = (
+                "Remove the exact copies with --duplicates=drop"
+                + f" and the near copies {by_hand}" * (near > 0)
+            )
         keep = ", or keep them together with --by COLUMN if a column tells which documents belong together"
         return f"{how}{keep * (data.train.corpus.groups is None)}."
 
@@ -341,7 +403,10 @@ class Check(ABC):
         first, tokens = held[:EXAMPLES].tolist(), more.get("tokens", ())[:1]
         if "examples" not in more:
             some = (
-                Excerpt.of(data.train.corpus, i, tokens, data.tokenizer) if tokens else data.start_of(i) for i in first
+                Excerpt.of(data.train.corpus, i, tokens, data.tokenizer)
+                if tokens
+                else data.start_of(i)
+                for i in first
             )
             more["examples"] = tuple(some)
         more.setdefault("title", self.title)

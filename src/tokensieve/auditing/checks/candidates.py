@@ -18,13 +18,14 @@ import polars as pl
 import scipy.sparse as sp
 from scipy.special import betainc, rel_entr
 
+from tokensieve.arrays import Floats, Ints, Positions
 from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.base import AuditData, Share
 from tokensieve.auditing.checks.signs import Sign
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL, false_discovery
-from tokensieve.text.counts import Counts, Floats, Ints, Positions
+from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import learn_vocabulary
 
 # a first or last word, … for letters and 0 for digits, with a sign that prose does not have there, or between numbers
@@ -52,17 +53,26 @@ class Candidate:
     fixed: bool = False
 
     coverage: ClassVar[float] = 0.01  # of the class's documents
-    common: ClassVar[float] = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
-    rare: ClassVar[float] = 0.01  # q of containing it, for what is in too few documents for the table's test
+    common: ClassVar[float] = (
+        0.8  # of all documents: what is in more is the usual state, and its absence the sign
+    )
+    rare: ClassVar[float] = (
+        0.01  # q of containing it, for what is in too few documents for the table's test
+    )
     chance: ClassVar[float] = 2e-5  # p of a phrase, which has several other tests to pass
     # types, of how much information, and how far on the way to certain; without a limit beyond `pure`
     informative, bits, less_pure, pure = 30, 0.02, 0.2, 0.5
     # of the documents with a phrase; of the film reviews with "well worth", no artefact, 0.96 are good ones
     decided: ClassVar[float] = 0.985
-    looked_into, least_looked_into = 160, 8  # candidates whose documents are read, and of each class
+    looked_into, least_looked_into = (
+        160,
+        8,
+    )  # candidates whose documents are read, and of each class
 
     @classmethod
-    def of(cls, table: pl.DataFrame, train: Counts, sizes: Ints, types: slice, chance: float = 0.0) -> list[Candidate]:
+    def of(
+        cls, table: pl.DataFrame, train: Counts, sizes: Ints, types: slice, chance: float = 0.0
+    ) -> list[Candidate]:
         """Those to look into among some types, the surest of each class first; `sizes`: documents of each class in the table."""
         n, grouped = int(sizes.sum()), "units" in table.columns
         start, stop, _ = types.indices(train.n_types)
@@ -70,16 +80,28 @@ class Candidate:
         for k, size in enumerate(sizes.tolist()):
             rows = table[k * train.n_types + start : k * train.n_types + stop]
             names = ("documents", "class_documents", "posterior_low", "effect", "q_value")
-            documents, inside, low, effect, q = (rows[name].to_numpy().astype(float) for name in names)
+            documents, inside, low, effect, q = (
+                rows[name].to_numpy().astype(float) for name in names
+            )
             neutral = 2 * size / n - 1
             way = (low - neutral) / (1 - neutral)
-            bits = cls.information(np.stack([inside, documents - inside], axis=1), np.array([size, n - size]))
-            fits = (inside >= max(FLOOR, cls.coverage * size)) & (documents <= cls.common * n) & (effect > 0)
+            bits = cls.information(
+                np.stack([inside, documents - inside], axis=1), np.array([size, n - size])
+            )
+            fits = (
+                (inside >= max(FLOOR, cls.coverage * size))
+                & (documents <= cls.common * n)
+                & (effect > 0)
+            )
             # that so many of them are of the class (a binomial bound of Fisher's exact test): few documents of unequal length may
             # hide it from the table's test, which compares how much of the text a type is
-            p = np.where(fits, betainc(np.maximum(inside, 1), documents - inside + 1, size / n), 1.0)
+            p = np.where(
+                fits, betainc(np.maximum(inside, 1), documents - inside + 1, size / n), 1.0
+            )
             # a word in too few documents to be one, of whatever class, is not tested and does not count as a test
-            tested = (documents >= max(FLOOR, cls.coverage * size)) | rows["token"].str.starts_with("⟨").to_numpy()
+            tested = (documents >= max(FLOOR, cls.coverage * size)) | rows["token"].str.starts_with(
+                "⟨"
+            ).to_numpy()
             exceptional = np.zeros(stop - start, bool)
             if not grouped and tested.any():
                 exceptional[tested] = false_discovery(p[tested, None])[:, 0] < cls.rare
@@ -108,10 +130,16 @@ class Candidate:
         except InputError:  # no word is as frequent
             return []
         matrix, _ = vocabulary.count(data.train.stream)
-        counts, words = Counts(matrix, train.labels, train.classes, vocabulary.tokens), len(vocabulary.words)
+        counts, words = (
+            Counts(matrix, train.labels, train.classes, vocabulary.tokens),
+            len(vocabulary.words),
+        )
         place, present = {word: s for s, word in enumerate(vocabulary.words)}, counts.present
         out = []
-        table, types = token_importance(counts, units=data.train.corpus.units).to_frame(), slice(words, counts.n_types)
+        table, types = (
+            token_importance(counts, units=data.train.corpus.units).to_frame(),
+            slice(words, counts.n_types),
+        )
         for c in cls.of(table, counts, counts.class_sizes, types, cls.chance):
             outside = [present[place[word]] - present[c.type] for word in c.token.split(" ")]
             leans = any(cls._leans(rest, c.label, train) for rest in outside)
@@ -131,7 +159,11 @@ class Candidate:
 
         def parts() -> Iterable[pl.Series]:
             """The texts in lower case, a batch at a time if they are in files."""
-            return lower if isinstance(texts, pl.Series) else (part.str.to_lowercase() for part in texts.batches())
+            return (
+                lower
+                if isinstance(texts, pl.Series)
+                else (part.str.to_lowercase() for part in texts.batches())
+            )
 
         keys, n = [], 0
         for part in parts():
@@ -145,7 +177,9 @@ class Candidate:
         runs = cls._edges(some.str.to_lowercase())["run"].unique()
         frame = frame.join(pl.DataFrame({"run": runs.hash(), "name": runs}), on="run")
         names, places = np.unique(frame["name"].to_numpy(), return_inverse=True)
-        matrix = sp.csr_array((np.ones(len(places)), (frame["document"].to_numpy(), places)), (n, len(names)))
+        matrix = sp.csr_array(
+            (np.ones(len(places)), (frame["document"].to_numpy(), places)), (n, len(names))
+        )
         counts = Counts(matrix, train.labels, train.classes, names)
         out = []
         table = token_importance(counts, units=data.train.corpus.units).to_frame()
@@ -165,7 +199,11 @@ class Candidate:
             elsewhere[c.documents] = False
             rest = np.bincount(train.labels[elsewhere], minlength=train.n_classes)
             fixed = np.concatenate(near)[elsewhere].sum() >= 0.8 * rest.sum()
-            if fixed and rest.sum() >= len(c.documents) / 2 and not cls._leans(rest, c.label, train):
+            if (
+                fixed
+                and rest.sum() >= len(c.documents) / 2
+                and not cls._leans(rest, c.label, train)
+            ):
                 out.append(replace(c, type=-1))
         return out
 
@@ -189,14 +227,27 @@ class Candidate:
         if not self.is_shape:
             return [self]
         (written, names), counts = self.written(data), data.train.counts
-        spelling, often = written.str.to_lowercase().str.replace_all(r"\d+", "0").value_counts(sort=True).row(0)
-        token = f'{self.token.partition(" ")[0]} "{spelling}"⟩' if often >= self.common * len(written) else self.token
+        spelling, often = (
+            written.str.to_lowercase().str.replace_all(r"\d+", "0").value_counts(sort=True).row(0)
+        )
+        token = (
+            f'{self.token.partition(" ")[0]} "{spelling}"⟩'
+            if often >= self.common * len(written)
+            else self.token
+        )
         names = names.filter(pl.col("count") >= max(FLOOR, len(written) // 5))
         types = np.flatnonzero(np.isin(counts.tokens, names["name"].to_numpy()))
         words = [
-            replace(self, token=str(counts.tokens[s]), type=int(s), documents=inside, signs=(Sign.MARKUP,))
+            replace(
+                self,
+                token=str(counts.tokens[s]),
+                type=int(s),
+                documents=inside,
+                signs=(Sign.MARKUP,),
+            )
             for s, documents in zip(types, counts.holders(types), strict=True)
-            if len(inside := np.intersect1d(documents, self.documents)) >= self.common * len(documents)
+            if len(inside := np.intersect1d(documents, self.documents))
+            >= self.common * len(documents)
         ]
         return [replace(self, token=token), *words]
 
@@ -214,14 +265,18 @@ class Candidate:
                 kept = pieces.len() > size if size > 1 else run.str.contains(r'^⟨starts "\p{So}"⟩$')
                 runs = runs.append(run.set(~kept, None))
             shape = (
-                _outer_word(edge, verb == "starts").str.replace_all(r"\w*\p{L}\w*", "…").str.replace_all(r"\d+", "0")
+                _outer_word(edge, verb == "starts")
+                .str.replace_all(r"\w*\p{L}\w*", "…")
+                .str.replace_all(r"\d+", "0")
             )
             shape = f'⟨{verb} "' + shape + '"⟩'
             shapes = shapes.append(shape.set(~shape.str.contains(SHAPE), None))
         frame = pl.DataFrame({"run": runs, "document": np.tile(np.arange(len(lower)), 8)})
         frame = frame.filter(pl.col("run").str.contains(r'⟨(starts|ends "\w)'))
         return frame.extend(
-            pl.DataFrame({"run": shapes, "document": np.tile(np.arange(len(lower)), 2)}).drop_nulls()
+            pl.DataFrame(
+                {"run": shapes, "document": np.tile(np.arange(len(lower)), 2)}
+            ).drop_nulls()
         ).unique()
 
     @classmethod
@@ -276,12 +331,21 @@ class Candidate:
         if (before < 0) != (after < 0):
             return self._was_put_at_edge(data, field, some, sides, (begin, end), before < 0, unsure)
         inside = (left >= begin) & (right < end)
-        if max(share_before, share_after) > 0.5 or inside.sum() < 8 or int((right - left).max()) > 4:
+        if (
+            max(share_before, share_after) > 0.5
+            or inside.sum() < 8
+            or int((right - left).max()) > 4
+        ):
             return False
         first = int(np.flatnonzero(inside)[0])
         prefix = data.fields.prefixes[field] if data.fields else ""
-        names = [re.escape(stream.words[i].removeprefix(prefix)) for i in ids[left[first] + 1 : right[first]].tolist()]
-        texts = pl.Series(data.train.corpus.texts.gather(some[:60]), dtype=pl.String).str.to_lowercase()
+        names = [
+            re.escape(stream.words[i].removeprefix(prefix))
+            for i in ids[left[first] + 1 : right[first]].tolist()
+        ]
+        texts = pl.Series(
+            data.train.corpus.texts.gather(some[:60]), dtype=pl.String
+        ).str.to_lowercase()
         if 2 * texts.str.contains(r"\w\s+" + r"\s+".join(names) + r"\s+\w").sum() < len(texts):
             return False  # interjections stand beside punctuation, and sentences between it
         pairs, recurring = counted[0]
@@ -290,32 +354,55 @@ class Candidate:
         return found.value >= 0.8 * recurring and found.low >= 0.5 * recurring
 
     def _was_put_at_edge(
-        self, data: AuditData, field: str, some: Ints, sides: Places, ends: Places, first: bool, unsure: bool
+        self,
+        data: AuditData,
+        field: str,
+        some: Ints,
+        sides: Places,
+        ends: Places,
+        first: bool,
+        unsure: bool,
     ) -> bool:
         """Whether it was put before finished texts (`first`), or after them: the word next to it begins or ends other texts. Or it
         fills a slot: the fixed word beside it has the same place in other texts, whatever their class, as "by" before other names.
 
         `some` of its documents, `sides`: the places before and after it in the stream, in fields that begin and end at `ends`.
         """
-        stream, train, (heads, tails, counted) = next(iter(data.train.stream)), data.train.counts, data.edges[field]
+        stream, train, (heads, tails, counted) = (
+            next(iter(data.train.stream)),
+            data.train.counts,
+            data.edges[field],
+        )
         ids, starts, (begin, end) = stream.ids, stream.starts, ends
         for side in sides:
             often = np.bincount(ids[side[(side >= begin) & (side < end)]], minlength=1)
-            places = np.flatnonzero(ids == often.argmax()) if often.max() > 0.8 * len(side) else np.empty(0, np.int64)
+            places = (
+                np.flatnonzero(ids == often.argmax())
+                if often.max() > 0.8 * len(side)
+                else np.empty(0, np.int64)
+            )
             document = np.searchsorted(starts, places, "right") - 1
             from_edge = places - heads[document] if first else tails[document] - places
             own = np.isin(document, some)
             if own.any():
-                same = np.unique(document[~own & (from_edge == np.bincount(from_edge[own]).argmax())])
+                same = np.unique(
+                    document[~own & (from_edge == np.bincount(from_edge[own]).argmax())]
+                )
                 elsewhere = np.unique(document[~own])
                 rest = np.bincount(train.labels[elsewhere], minlength=train.n_classes)
                 enough = len(same) >= max(len(some) / 2, 0.8 * len(elsewhere))
                 if enough and not self._leans(rest, self.label, train):
                     return True
-        others = np.flatnonzero((train.labels == self.label)[: stream.n_documents] & (tails > heads))
+        others = np.flatnonzero(
+            (train.labels == self.label)[: stream.n_documents] & (tails > heads)
+        )
         others = np.setdiff1d(others, some)
-        usual = np.bincount(ids[heads[others] if first else tails[others] - 1], minlength=len(stream.words))
-        place, most, share = _beside(ids, sides[first], 1 if first else -1, begin, end, usual / max(1, len(others)))
+        usual = np.bincount(
+            ids[heads[others] if first else tails[others] - 1], minlength=len(stream.words)
+        )
+        place, most, share = _beside(
+            ids, sides[first], 1 if first else -1, begin, end, usual / max(1, len(others))
+        )
         if share > 0.5:  # is it as frequent there in other texts of the class?
             return bool(share <= 2 * usual[most] / max(1, len(others)))
         known, recurring = counted[1 if first else 2]
@@ -331,7 +418,9 @@ def _outer_word(texts: pl.Series, first: bool) -> pl.Series:
     return texts.str.extract(r"^\s*(\S+?)[.,!?;:]*\s" if first else r"\s(\S+?)[.,!?;:]*\s*$")
 
 
-def _beside(ids: Positions, place: Ints, step: int, begin: Ints, end: Ints, usual: Floats) -> tuple[Ints, int, float]:
+def _beside(
+    ids: Positions, place: Ints, step: int, begin: Ints, end: Ints, usual: Floats
+) -> tuple[Ints, int, float]:
     """Where the neighbour of a phrase is, from the place beside it on (`step`): behind words that always come with it, and so are
     part of it, but are not usual there; the most frequent neighbour, −1 beyond the edge of most texts; and its share."""
     for _ in range(8):

@@ -22,7 +22,9 @@ class Contradiction(Check):
         train, test = data.train.corpus, data.test.corpus
         n = len(train.texts)
         keys = pl.concat([train.keys, test.keys])
-        frame = pl.DataFrame({"key": keys, "label": np.concatenate([train.labels, test.labels])}).with_row_index("i")
+        frame = pl.DataFrame(
+            {"key": keys, "label": np.concatenate([train.labels, test.labels])}
+        ).with_row_index("i")
         opposed = frame.filter(pl.col("label").n_unique().over("key") > 1).sort("key", "i")
         i = opposed["i"].to_numpy().astype(np.int64)
         total = data.total_of("contradicting", len(i))
@@ -36,7 +38,9 @@ class Contradiction(Check):
             evidence={"documents": share},
             total=total,
             rows=pl.concat([train.rows_of(i[i < n]), test.rows_of(i[i >= n] - n, "test")]),
-            examples=tuple(data.start_of(k) if k < n else data.start_of(k - n, "test") for k in i[:4].tolist()),
+            examples=tuple(
+                data.start_of(k) if k < n else data.start_of(k - n, "test") for k in i[:4].tolist()
+            ),
             details=(f"{share.as_counts} documents have a copy with another label",),
         )
 
@@ -52,9 +56,17 @@ class OpposedPairs(Check):
 
     def find(self, data: AuditData) -> Findings:
         keys = data.train.corpus.keys
-        sides = pl.DataFrame({"a": keys.gather_every(2), "b": keys.gather_every(2, 1)}).with_row_index("pair")
-        sides = sides.filter(~data.train.corpus.tied[::2])  # a tie stands in both orders by intention
-        turned = sides.join(sides, left_on=["a", "b"], right_on=["b", "a"], how="semi")["pair"].sort().to_numpy()
+        sides = pl.DataFrame(
+            {"a": keys.gather_every(2), "b": keys.gather_every(2, 1)}
+        ).with_row_index("pair")
+        sides = sides.filter(
+            ~data.train.corpus.tied[::2]
+        )  # a tie stands in both orders by intention
+        turned = (
+            sides.join(sides, left_on=["a", "b"], right_on=["b", "a"], how="semi")["pair"]
+            .sort()
+            .to_numpy()
+        )
         if not len(turned):
             return
         share = Share.count(len(turned), sides.height)

@@ -8,7 +8,14 @@ import polars as pl
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Share
 from tokensieve.auditing.findings import quoted
 from tokensieve.errors import InputError
-from tokensieve.evidence.intervals import LEVEL, agreeing, combined, false_discovery, mean_interval, permutation_p
+from tokensieve.evidence.intervals import (
+    LEVEL,
+    agreeing,
+    combined,
+    false_discovery,
+    mean_interval,
+    permutation_p,
+)
 from tokensieve.evidence.sums import Sums, TokenSums
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import CountedCorpus
@@ -33,10 +40,14 @@ class Drift(Check):
         parts, task, features = (data.train, data.test), data.task, data.train.n_formatting
 
         def sums_of(part: CountedCorpus) -> Sums:
-            return TokenSums.of_counts(part.counts, part.n_formatting, task.document_units(part.corpus))
+            return TokenSums.of_counts(
+                part.counts, part.n_formatting, task.document_units(part.corpus)
+            )
 
         before, after = (task.total(part, sums_of) for part in parts)
-        table = drift(parts[0].counts, parts[1].counts, features, (before, after)).filter(pl.col("q_value") < LEVEL)
+        table = drift(parts[0].counts, parts[1].counts, features, (before, after)).filter(
+            pl.col("q_value") < LEVEL
+        )
         sizes = [int(sums[0].documents) for sums in (before, after)]
         frequent = pl.col("documents_before") >= self.common * sizes[0]
         frequent |= pl.col("documents_after") >= self.common * sizes[1]
@@ -54,7 +65,11 @@ class Drift(Check):
                 shares[i] = Share.over(part.counts.matrix[:, [at]].toarray()[:, 0] > 0, of)
         rates = f"{percent(shares[0].value)} of training documents and {percent(shares[1].value)} of test documents"
         others = table.height - 1
-        more = f"; {others:,} more token{'s differ' if others > 1 else ' differs'} significantly" if others else ""
+        more = (
+            f"; {others:,} more token{'s differ' if others > 1 else ' differs'} significantly"
+            if others
+            else ""
+        )
         yield self.finding(
             data,
             min(0.05, 0.1 * max(share.value for share in shares)),
@@ -68,7 +83,9 @@ class Drift(Check):
         )
 
 
-def drift(before: Counts, after: Counts, features: int = 0, sums: tuple[Sums, Sums] | None = None) -> pl.DataFrame:
+def drift(
+    before: Counts, after: Counts, features: int = 0, sums: tuple[Sums, Sums] | None = None
+) -> pl.DataFrame:
     """How the share of each type changed between two sets of documents over the same types and classes, in O(nonzeros + |S| K).
 
     With μ the mean share x = c/T in a set, label by label, and ω_k the share of label k in both sets together, the difference is
@@ -85,22 +102,31 @@ def drift(before: Counts, after: Counts, features: int = 0, sums: tuple[Sums, Su
             "drift needs two sets of documents over the same types and classes: count both with one vocabulary"
         )
     tables, length = [], 1.0
-    kinds = list(zip(*(sums or (TokenSums.of_counts(c, features) for c in (before, after))), strict=True))
+    kinds = list(
+        zip(*(sums or (TokenSums.of_counts(c, features) for c in (before, after))), strict=True)
+    )
     for sides in kinds[: 2 if features else 1]:  # words, then formatting
         strata = [TokenSums.of_label(label, sides) for label in range(before.n_classes)]
         strata = [one for one in strata if (one.class_sizes > 0).all()]
         if not strata:
-            raise InputError("no label occurs in both sets of documents, so they cannot be compared")
+            raise InputError(
+                "no label occurs in both sets of documents, so they cannot be compared"
+            )
         # groups: the documents before and after of each label in turn
         sizes = np.concatenate([one.sizes for one in strata])
         mix = np.array([one.documents for one in strata]) / sizes.sum()
-        first, second = (np.concatenate([getattr(s, name) for s in strata], axis=1) for name in ("first", "second"))
+        first, second = (
+            np.concatenate([getattr(s, name) for s in strata], axis=1)
+            for name in ("first", "second")
+        )
         inverse = np.concatenate([s.inverse for s in strata])
         documents = np.sum([s.present for s in strata], axis=0)
         means = mean_interval(first, second, sizes, inverse, documents.sum(axis=1))
         difference, low, high = combined(np.kron(mix, [-1.0, 1.0])[:, None], *means)
         # the difference of means per unit of the sum over "after"
-        scales = [share * s.documents / s.sizes.prod() for s, share in zip(strata, mix, strict=True)]
+        scales = [
+            share * s.documents / s.sizes.prod() for s, share in zip(strata, mix, strict=True)
+        ]
         p = permutation_p(strata, np.array([1]), scales)
         low, high = agreeing(difference, low, high, p)
         columns = {

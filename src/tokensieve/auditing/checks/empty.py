@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
-from tokensieve.text.counts import Ints
 from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import count, percent
 
@@ -34,7 +34,9 @@ class Empty(Check):
             f"{count(n, 'document')} ({percent(share.value)}) contain{'s' * (n == 1)} no word that the model knows",
             evidence={"documents": share},
             total=n,
-            rows=pl.concat([part.corpus.rows_of(wordless[name], name) for name, part in parts.items()]),
+            rows=pl.concat(
+                [part.corpus.rows_of(wordless[name], name) for name, part in parts.items()]
+            ),
             examples=tuple(starts[:EXAMPLES]),
             details=(f"{share.as_counts} documents contain no known word",),
         )

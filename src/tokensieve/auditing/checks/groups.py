@@ -7,11 +7,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, logit
 
+from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.findings import quoted
 from tokensieve.escape import option, shown
 from tokensieve.model.attention import probabilities
-from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.counts import Counts
 from tokensieve.wording import count, percent
 
 
@@ -27,9 +28,7 @@ class Groups(Check):
         "does between groups. Also reported if documents with the same value in an author-like column have the same label at "
         "least 10 points more often than by chance. Checked only without --by."
     )
-    action = (
-        "Name the column that groups them (author, thread, source) with --by, so that groups stay whole in the split."
-    )
+    action = "Name the column that groups them (author, thread, source) with --by, so that groups stay whole in the split."
     tasks = (Labels,)
     # a word is rare in up to so many documents, or so much of all; as informative as so many words of the first kind must be what
     # two documents share, and so much of what one of them has
@@ -65,9 +64,14 @@ class Groups(Check):
         present = sp.csr_array(train.matrix[:, rare], dtype=np.float64)  # a copy
         present.data[:] = 1
         weighed = sp.csr_array(present * np.sqrt(np.log(n / documents[rare])))
-        shared, own = sp.coo_array(weighed @ weighed.T), np.asarray(weighed.power(2).sum(axis=1)).ravel()
+        shared, own = (
+            sp.coo_array(weighed @ weighed.T),
+            np.asarray(weighed.power(2).sum(axis=1)).ravel(),
+        )
         i, j = shared.coords
-        enough = np.maximum(self.words * np.log(n / self.few), self.alike * np.minimum(own[i], own[j]))
+        enough = np.maximum(
+            self.words * np.log(n / self.few), self.alike * np.minimum(own[i], own[j])
+        )
         i, j = np.array((i, j))[:, (i < j) & (shared.data >= enough)].astype(np.int64)
         held, among = np.unique([i, j], return_inverse=True)
         share = Share.count(len(held), train.n_documents)
@@ -78,8 +82,13 @@ class Groups(Check):
         ordinary.eliminate_zeros()
         chances = probabilities(data.learned.model.decide(ordinary))
         same, (a, b) = train.labels[i] == train.labels[j], among.reshape(2, -1)
-        agreement, expected = float(same.mean()), float((chances[a] * chances[b]).sum(axis=1).mean())
-        if agreement < max(self.agree, max(expected, self._told_by_words(i, j, present, train)) + self.beyond):
+        agreement, expected = (
+            float(same.mean()),
+            float((chances[a] * chances[b]).sum(axis=1).mean()),
+        )
+        if agreement < max(
+            self.agree, max(expected, self._told_by_words(i, j, present, train)) + self.beyond
+        ):
             return
         both = np.flatnonzero(present[[i[0]]].toarray() * present[[j[0]]].toarray())
         tokens = tuple(str(train.tokens[s]) for s in rare[both][:5])
@@ -91,7 +100,9 @@ class Groups(Check):
             held,
             tokens=tokens,
             evidence={"documents": share},
-            details=(f"{count(len(i), 'pair')} of documents; in one of them, both contain {quoted(tokens)}",),
+            details=(
+                f"{count(len(i), 'pair')} of documents; in one of them, both contain {quoted(tokens)}",
+            ),
         )
 
     @staticmethod
@@ -99,9 +110,14 @@ class Groups(Check):
         """How often pairs would have the same label if each rare word that they share told it by itself, as well as one does that
         documents of different groups share: names of diseases are what diagnoses are about."""
         n, labels = train.n_documents, train.labels
-        _, group = connected_components(sp.coo_array((np.ones(len(i)), (i, j)), shape=(n, n)), directed=False)
+        _, group = connected_components(
+            sp.coo_array((np.ones(len(i)), (i, j)), shape=(n, n)), directed=False
+        )
         both = sp.coo_array(sp.triu(present @ present.T, 1))
-        a, b = (side[(both.data == 1) & (group[both.coords[0]] != group[both.coords[1]])] for side in both.coords)
+        a, b = (
+            side[(both.data == 1) & (group[both.coords[0]] != group[both.coords[1]])]
+            for side in both.coords
+        )
         chance = logit(np.square(train.class_sizes / n).sum())
         told = logit(Share.count(int((labels[a] == labels[b]).sum()), len(a)).low) - chance
         return float(expit(chance + present[i].multiply(present[j]).sum(axis=1) * told).mean())

@@ -35,7 +35,13 @@ class Imbalance(Check):
         size, small = count(int(sizes[least]), "training document"), int((sizes < self.few).sum())
         headline = f"Class {shown(label, 40)} has only {size} ({percent(share.value)})"
         if small > 1:
-            which = f"{small} of {len(sizes)}" if small < len(sizes) else "Both" if small == 2 else f"All {small}"
+            which = (
+                f"{small} of {len(sizes)}"
+                if small < len(sizes)
+                else "Both"
+                if small == 2
+                else f"All {small}"
+            )
             headline = f"{which} classes have fewer than {self.few} training documents"
             headline += f"; {name} has the fewest ({int(sizes[least]):,})"
         yield self.finding(

@@ -20,12 +20,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Preferences, Share
 from tokensieve.evidence.sums import Sums
 from tokensieve.model.attention import Model
+from tokensieve.read.corpus import Corpus
 from tokensieve.task.tasks import Task
-from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import count, percent
 
@@ -59,9 +59,7 @@ class LabelIssues(Check):
     clear = 0.8  # margin of an issue that is counted; the others are only documents that are hard to predict
     weight = 0.3  # of a document whose prediction is in doubt
     noun, problem = "document", "may have the wrong label"
-    reason = (
-        "models trained without {} give another class a probability at least 0.8 higher than that of the given label"
-    )
+    reason = "models trained without {} give another class a probability at least 0.8 higher than that of the given label"
 
     def find(self, data: AuditData) -> Findings:
         corpus, task = data.train.corpus, data.task
@@ -72,7 +70,9 @@ class LabelIssues(Check):
         documents, looks_like = documents[sure], looks_like[sure]
         share = Share.count(n, int(data.class_sizes.sum()))
         if not task.classifies:
-            share = Share.over(np.isin(task.items(len(corpus.labels)), documents), task.units(corpus))
+            share = Share.over(
+                np.isin(task.items(len(corpus.labels)), documents), task.units(corpus)
+            )
         action = self.action
         # else ties are among them, or not all are listed
         if n == int((listed["margin"] >= self.clear).sum()) < listed.height:
@@ -87,8 +87,12 @@ class LabelIssues(Check):
             n,
             evidence={f"{self.noun}s": share},
             action=action,
-            details=(self.reason.format(f"these {n:,} {self.noun}s" if n > 1 else f"this {self.noun}"),),
-            examples=tuple(data.start_of(i, looks_like=corpus.classes[k], most=210) for i, k in first),
+            details=(
+                self.reason.format(f"these {n:,} {self.noun}s" if n > 1 else f"this {self.noun}"),
+            ),
+            examples=tuple(
+                data.start_of(i, looks_like=corpus.classes[k], most=210) for i, k in first
+            ),
         )
 
     @classmethod
@@ -97,19 +101,31 @@ class LabelIssues(Check):
         task, model, train = data.task, data.learned.model, data.train
         folds = task.folds(train, model, data.learned.settings)
         if folds is None:
-            return (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)), 0, pl.DataFrame()
-        sums = task.total(train, lambda part, folds: cls._sums(folds(part), part.counts.labels), folds)
-        n, listed = task.total(train, cls._listed, folds, sums, task, replace(model, vocabulary=None))
+            return (
+                (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)),
+                0,
+                pl.DataFrame(),
+            )
+        sums = task.total(
+            train, lambda part, folds: cls._sums(folds(part), part.counts.labels), folds
+        )
+        n, listed = task.total(
+            train, cls._listed, folds, sums, task, replace(model, vocabulary=None)
+        )
         here = cls.issues(folds(train), train.counts.labels, sums, task.size)
         return here, n, listed.frame.with_columns(pl.col("margin").round(4))
 
     @staticmethod
     def _sums(p: Floats, labels: Ints) -> Floats:
         """For each class, the sum of the probabilities that its documents have of it, and their number, shape (2, K)."""
-        return np.array([[x.sum(), len(x)] for x in (p[labels == j, j] for j in range(p.shape[1]))]).T
+        return np.array(
+            [[x.sum(), len(x)] for x in (p[labels == j, j] for j in range(p.shape[1]))]
+        ).T
 
     @classmethod
-    def _listed(cls, part: CountedCorpus, folds: Folds, sums: Floats, task: Task, model: Model) -> Sums:
+    def _listed(
+        cls, part: CountedCorpus, folds: Folds, sums: Floats, task: Task, model: Model
+    ) -> Sums:
         """The number of clear issues, and a table of the clearest."""
         counts = replace(part.counts, tokens=model.tokens)
         every, looks_like, margin = cls.issues(folds(part), counts.labels, sums, task.size)
@@ -119,7 +135,9 @@ class LabelIssues(Check):
             "label",
             looks_like=pl.Series(list(map(str, counts.classes)), dtype=pl.String).gather(looks),
             margin=margin[:LISTED],
-            against=pl.Series(task.opposing_tokens(counts, model, documents, looks), dtype=pl.String),
+            against=pl.Series(
+                task.opposing_tokens(counts, model, documents, looks), dtype=pl.String
+            ),
         )
         return Sums((int(cls._sure(margin, every, part.corpus).sum()), _Clearest(table)))
 
@@ -129,7 +147,9 @@ class LabelIssues(Check):
         return (margin >= cls.clear) & ~corpus.tied[documents]
 
     @classmethod
-    def issues(cls, p: Floats, labels: Ints, sums: Floats | None = None, size: int = 1) -> tuple[Ints, Ints, Floats]:
+    def issues(
+        cls, p: Floats, labels: Ints, sums: Floats | None = None, size: int = 1
+    ) -> tuple[Ints, Ints, Floats]:
         """The issues among documents (module formula), clearest first: documents, the class each looks like, margin; from their
         out-of-fold probabilities p, shape (n, K). `sums` are those of `_sums`, of these documents if None; of the `size`
         documents of an item the first stands for it."""
@@ -139,7 +159,9 @@ class LabelIssues(Check):
         others = np.where((p >= threshold) & (np.arange(k) != labels[:, None]), p, -1.0)
         looks_like = others.argmax(axis=1)
         margin = others.max(axis=1) - p[np.arange(len(p)), labels]
-        found = np.flatnonzero((others.max(axis=1) >= 0) & (margin > 0) & (np.arange(len(p)) % size == 0))
+        found = np.flatnonzero(
+            (others.max(axis=1) >= 0) & (margin > 0) & (np.arange(len(p)) % size == 0)
+        )
         order = found[np.argsort(-margin[found], kind="stable")]
         return order, looks_like[order], margin[order]
 

@@ -56,10 +56,14 @@ class Leak(Check):
         until = "Until then, the test accuracy may be inflated."
         if data.test_given:  # each side is read on its own
             action = "Remove these documents from the test data or their copies from training; findings.csv lists both."
-        if not data.task.known_totals and not known.all():  # else the documents at hand are a sample
+        if (
+            not data.task.known_totals and not known.all()
+        ):  # else the documents at hand are a sample
             correct = data.task.correct(data.learned.f, data.test.counts)
             rest, every = Share.over(correct[~known], None), percent(float(correct.mean()))
-            details.append(f"the accuracy is {rest} on the other test documents and {every} on all test documents")
+            details.append(
+                f"the accuracy is {rest} on the other test documents and {every} on all test documents"
+            )
             until = f"Until then, use the accuracy on the other test documents: {percent(rest.value)}, not {every}."
             if abs(rest.value - correct.mean()) < 0.005:
                 until = f"Without them the accuracy is nearly the same ({percent(rest.value)})."
@@ -73,7 +77,9 @@ class Leak(Check):
             evidence={"test": share, "identical": identical},
             total=leaked,
             rows=pl.concat([test.rows_of(rows, "test"), train.rows_of(np.flatnonzero(twin))]),
-            examples=tuple(one for i, j in pairs for one in (data.start_of(i, "test"), data.start_of(j))),
+            examples=tuple(
+                one for i, j in pairs for one in (data.start_of(i, "test"), data.start_of(j))
+            ),
             details=tuple(details),
             action=f"{action} {until}",
         )
@@ -101,5 +107,7 @@ class PairLeak(Check):
             "with training pairs",
             evidence={"pairs": share, "identical": identical},
             total=shared,
-            details=(f"{identical.found:,} of {count(shared, 'test pair')} share both answers with a training pair",),
+            details=(
+                f"{identical.found:,} of {count(shared, 'test pair')} share both answers with a training pair",
+            ),
         )

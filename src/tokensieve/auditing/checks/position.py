@@ -17,9 +17,7 @@ class Position(Check):
         "The fraction of decided pairs in which the first answer wins, if its 95% interval over prompts excludes 50%. Checked "
         "only if a winner column, scores or ranks determine which answer won."
     )
-    action = (
-        "Show the answers in random order, or ask twice with the answers swapped and keep the judgements that agree."
-    )
+    action = "Show the answers in random order, or ask twice with the answers swapped and keep the judgements that agree."
     tasks = (Preferences,)
 
     def find(self, data: AuditData) -> Findings:
@@ -38,9 +36,13 @@ class Position(Check):
         often = max(share.value, 1 - share.value)
         yield self.finding(
             data,
-            2 * abs(share.value - 0.5) * 0.3,  # answers of other quality are often shown in a fixed order
+            2
+            * abs(share.value - 0.5)
+            * 0.3,  # answers of other quality are often shown in a fixed order
             f"The {side} answer wins {percent(often)} of the training pairs (50% expected if the order did not matter)",
             2 * decided[first if column == 0 else ~first],
             evidence={"first": share},
-            details=(f"the {side} answer is the one in the column {corpus.pairs.columns[column]!r}",),
+            details=(
+                f"the {side} answer is the one in the column {corpus.pairs.columns[column]!r}",
+            ),
         )

@@ -47,6 +47,8 @@ class Repeated(Check):
             share.found,
             evidence={"documents": share},
             examples=tuple(data.start_of(i) for i in both[:EXAMPLES]),
-            details=(f"{share.as_counts} training documents repeat{s} an earlier one, word for word or nearly",),
+            details=(
+                f"{share.as_counts} training documents repeat{s} an earlier one, word for word or nearly",
+            ),
             action=f"Copies are not independent evidence. {advice}",
         )

@@ -37,14 +37,21 @@ class Shift(Check):
         strength = apart / np.sqrt(np.maximum(rate * (1 - rate), 1 / n**2))
         strength[(found.q_value[types] >= self.sure) | (apart < self.apart)] = 0
         for k in np.argsort(-strength.max(axis=0, initial=0), kind="stable")[:8].tolist():
-            rows = [i for i in np.argsort(-strength[:, k], kind="stable").tolist() if strength[i, k] > 0]
+            rows = [
+                i for i in np.argsort(-strength[:, k], kind="stable").tolist() if strength[i, k] > 0
+            ]
             if not rows:
                 return
             label, names = train.classes[k], train.tokens[types[rows]].astype(str).tolist()
-            rates = [_rates(label, name, apart[i, k], outside[i, k]) for i, name in zip(rows, names, strict=True)]
+            rates = [
+                _rates(label, name, apart[i, k], outside[i, k])
+                for i, name in zip(rows, names, strict=True)
+            ]
             held = train.holders(types[rows[:1]])[0]
             more = len(rows) - 1
-            others = f"; {count(more, 'other feature')} also differ{'s' * (more == 1)}" if more else ""
+            others = (
+                f"; {count(more, 'other feature')} also differ{'s' * (more == 1)}" if more else ""
+            )
             share = Share.count(int(inside[rows[0], k]), int(sizes[k]))
             yield self.finding(
                 data,

@@ -32,12 +32,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
 from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.checks.signs import CODE, MEANING, STRONG, Sign
 from tokensieve.auditing.findings import Excerpt, form_clause, quoted
 from tokensieve.escape import shown
-from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.formatting import Formatting
 from tokensieve.wording import count, percent
 
@@ -105,11 +105,18 @@ class Shortcut(Check):
         train, vocabulary = data.train.counts, data.learned.model.vocabulary
         assert vocabulary is not None
         candidates = Candidate.of(data.tokens, train, data.class_sizes, slice(data.words))
-        candidates += Candidate.of(data.tokens, train, data.class_sizes, slice(data.words, train.n_types))
-        candidates += Candidate.passages(data) + ([] if vocabulary.grams else Candidate.phrases(data))
+        candidates += Candidate.of(
+            data.tokens, train, data.class_sizes, slice(data.words, train.n_types)
+        )
+        candidates += Candidate.passages(data) + (
+            [] if vocabulary.grams else Candidate.phrases(data)
+        )
         tokens, documents = [c.token for c in candidates], [c.documents for c in candidates]
         borne = Sign.of_each(tokens, documents, data.train.corpus, data.tokenizer, data.usual_signs)
-        candidates = [replace(c, signs=signs, fixed=fixed) for c, (signs, fixed) in zip(candidates, borne, strict=True)]
+        candidates = [
+            replace(c, signs=signs, fixed=fixed)
+            for c, (signs, fixed) in zip(candidates, borne, strict=True)
+        ]
         plain = [c for c in candidates if not c.signs]
         judged = ((c, c.without_copies(data)) for c in candidates)
         accused = (replace(c, signs=self._suspicious(one, plain, data)) for c, one in judged if one)
@@ -117,19 +124,30 @@ class Shortcut(Check):
         # the words of a fixed phrase say what formatting of the same documents is: "reserved" the only end with a full stop
         forms = [one for one in suspects if one.signs[0] is Sign.FORMATTING]
         for c in candidates:
-            if Sign.BOILERPLATE in c.signs and c.type >= 0 and c.type not in [one.type for one in suspects]:
-                spells = any(c.label == form.label and _belong_together(c, form, 0.8) for form in forms)
+            if (
+                Sign.BOILERPLATE in c.signs
+                and c.type >= 0
+                and c.type not in [one.type for one in suspects]
+            ):
+                spells = any(
+                    c.label == form.label and _belong_together(c, form, 0.8) for form in forms
+                )
                 suspects += [c] * (spells and not self._in_name_of_class(c, data))
         # tokens that share a word or most documents are one finding, whatever their classes; so are a month and the year beside it
         groups: list[list[Candidate]] = []
         for c in sorted(suspects, key=lambda c: -c.way * len(c.documents)):
             joined = [c]
             for group in groups.copy():
-                if any(_belong_together(c, other) or self._nearly_contained(c, other) for other in group):
+                if any(
+                    _belong_together(c, other) or self._nearly_contained(c, other)
+                    for other in group
+                ):
                     joined += group
                     groups = [one for one in groups if one is not group]
             groups.append(joined)
-        return sorted((self._as_finding(group, data) for group in groups), key=lambda f: -f.severity)[: self.most]
+        return sorted(
+            (self._as_finding(group, data) for group in groups), key=lambda f: -f.severity
+        )[: self.most]
 
     def _as_finding(self, group: list[Candidate], data: AuditData) -> Finding:
         """The group as one finding: each of its documents is predicted by the strongest token in it."""
@@ -145,8 +163,13 @@ class Shortcut(Check):
                 # words stay a shortcut without the column
                 covered[c.documents] |= not (fields and fields.is_value(c.token))
         passage = any(c.type < 0 and Formatting.includes(c.token) for c in group)
-        order = sorted(group, key=lambda c: (c.token.count(" "), -len(c.token)))  # of equals the longest word first
-        order = sorted(order, key=lambda c: (list(Sign).index(c.signs[0]), -len(c.token) if passage else -c.way))
+        order = sorted(
+            group, key=lambda c: (c.token.count(" "), -len(c.token))
+        )  # of equals the longest word first
+        order = sorted(
+            order,
+            key=lambda c: (list(Sign).index(c.signs[0]), -len(c.token) if passage else -c.way),
+        )
         by_way = sorted(group, key=lambda c: c.way)
         predicts, types = [c.label for c in by_way], [c.type for c in by_way]
         held, right, counted = data.predicted(train.labels, [c.documents for c in by_way], predicts)
@@ -156,8 +179,15 @@ class Shortcut(Check):
         if typed and len(np.unique(np.concatenate([c.documents for c in typed]))) == len(held):
             types, predicts = [c.type for c in typed], [c.label for c in typed]
         if min(types) >= 0:  # phrases are known of the documents at hand alone
-            sizes, counted = data.class_sizes, data.task.total(data.train, data.predicted_in, types, predicts)
-        n, size, (n_held, n_right, n_inside) = int(sizes.sum()), int(sizes[labels].sum()), counted.tolist()
+            sizes, counted = (
+                data.class_sizes,
+                data.task.total(data.train, data.predicted_in, types, predicts),
+            )
+        n, size, (n_held, n_right, n_inside) = (
+            int(sizes.sum()),
+            int(sizes[labels].sum()),
+            counted.tolist(),
+        )
         evidence = {
             "documents": Share.count(n_held, n),
             "decides": Share.count(n_right, n_held),
@@ -173,14 +203,19 @@ class Shortcut(Check):
         decides = evidence["decides"]
         # the class alone would make much of a small one, and all documents little
         reach = math.sqrt(evidence["class"].value * evidence["documents"].value)
-        predicted = f"are {self.are(label)}" if label else "belong to the class that their token predicts"
+        predicted = (
+            f"are {self.are(label)}" if label else "belong to the class that their token predicts"
+        )
         where = self.are(label, "documents") if label else "the documents of the predicted classes"
-        them, appear = (quoted(tokens), "it appears") if len(tokens) == 1 else ("one of them", "they appear")
+        them, appear = (
+            (quoted(tokens), "it appears") if len(tokens) == 1 else ("one of them", "they appear")
+        )
         details = [
             f"{decides.as_counts} training documents containing {them} {predicted}: {decides}",
             f"{appear} in {evidence['class']} of {where}",
             *(MEANING[sign] for sign in signs),
-            *["it occurs with other words typical of this class, so it may be part of the topic"] * subject,
+            *["it occurs with other words typical of this class, so it may be part of the topic"]
+            * subject,
             *["… stands for letters and digits, 0 for digits"] * any(c.is_shape for c in order),
             *self._one_environment(held, data),
         ]
@@ -205,14 +240,21 @@ class Shortcut(Check):
             action=action,
         )
 
-    def _weight(self, group: list[Candidate], elsewhere: float, data: AuditData) -> tuple[float, bool]:
+    def _weight(
+        self, group: list[Candidate], elsewhere: float, data: AuditData
+    ) -> tuple[float, bool]:
         """How much a group looks like an artefact, from 0 to 1, and whether it may be part of the subject; `elsewhere`: the part
         of the other classes' documents that contain it."""
-        weight = max(self.writers if CHOICES.match(c.token) else self.weights.get(c.signs[0], 1.0) for c in group)
+        weight = max(
+            self.writers if CHOICES.match(c.token) else self.weights.get(c.signs[0], 1.0)
+            for c in group
+        )
         # who writes 7/10 may write otherwise than others, but a code is an artefact all the same
         words = not all(CODE.search(c.token) for c in group)
         largest = max(group, key=lambda c: c.way * len(c.documents))
-        if words and set(largest.signs) & STRONG and self._company(largest, data)[0] >= 1:  # others keep none
+        if (
+            words and set(largest.signs) & STRONG and self._company(largest, data)[0] >= 1
+        ):  # others keep none
             return weight * self.habit, True
         habit = all(c.signs[0] is Sign.FORMATTING for c in group) and elsewhere > self.usual
         return min(weight, self.writers) if habit else weight, False
@@ -224,31 +266,44 @@ class Shortcut(Check):
         found, of = data.environments
         sizes = np.bincount(of[held][of[held] >= 0], minlength=len(found.names))
         total, first = np.bincount(of[of >= 0]), int(sizes.argmax())
-        if sizes[first] < max(1, self.one_place * sizes.sum()) or total[first] > self.elsewhere * total.sum():
+        if (
+            sizes[first] < max(1, self.one_place * sizes.sum())
+            or total[first] > self.elsewhere * total.sum()
+        ):
             return []
         here, name = Share.count(int(sizes[first]), int(sizes.sum())), shown(found.names[first], 40)
         return [
             f"{here.as_counts} of these documents are in environment {name}, so the other environments cannot confirm it"
         ]
 
-    def _suspicious(self, c: Candidate, plain: list[Candidate], data: AuditData) -> tuple[Sign, ...]:
+    def _suspicious(
+        self, c: Candidate, plain: list[Candidate], data: AuditData
+    ) -> tuple[Sign, ...]:
         """Why a candidate is suspicious (module docstring); nothing if it is not. `plain`: the candidates without a sign."""
         train = data.train.counts
         if c.type < 0 and c.signs and c.way < self.certain and not set(c.signs) & STRONG:
             return ()  # a phrase begins or ends texts more easily than it decides them
         if CHOICES.match(c.token) and c.way <= c.pure:
             return ()  # a habit of writers that decides less is a shift (`Shift`)
-        if c.signs and (c.type < 0 or not set(c.signs) & STRONG) and self._in_phrase_of_subject(c, data):
+        if (
+            c.signs
+            and (c.type < 0 or not set(c.signs) & STRONG)
+            and self._in_phrase_of_subject(c, data)
+        ):
             return ()
         passage = c.type < 0 and Formatting.includes(c.token)
         if not passage and (
-            CODE.search(c.token) or Sign.FORMATTING in c.signs or {Sign.MARKUP, Sign.NUMBER} <= set(c.signs)
+            CODE.search(c.token)
+            or Sign.FORMATTING in c.signs
+            or {Sign.MARKUP, Sign.NUMBER} <= set(c.signs)
         ):
             return c.signs
         if self._in_name_of_class(c, data):
             return ()
         if passage:  # one that the words of a subject go with belongs to it
-            return c.signs if len(c.documents) >= self.least and self._company(c, data)[0] < 1 else ()
+            return (
+                c.signs if len(c.documents) >= self.least and self._company(c, data)[0] < 1 else ()
+            )
         certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
         size, right = len(c.documents), int(np.count_nonzero(train.labels[c.documents] == c.label))
         exact = right == size >= self.enough and " " not in c.token
@@ -264,10 +319,16 @@ class Shortcut(Check):
             if set(c.signs) <= {Sign.EDGE, Sign.SCRIPT} and not (certain or exact or few):
                 return ()  # many sentences begin with "wow"
             # in short texts words and phrases have their place
-            placed, value = set(c.signs) <= {Sign.BOILERPLATE, Sign.EDGE}, data.fields and data.fields.is_value(c.token)
+            placed, value = (
+                set(c.signs) <= {Sign.BOILERPLATE, Sign.EDGE},
+                data.fields and data.fields.is_value(c.token),
+            )
             if placed and not value and not c.was_put_in(data, unsure=True):
                 return ()
-        elif not (certain or exact or few) or self.most_of_class < right / size_of_class < self.all_of_class:
+        elif (
+            not (certain or exact or few)
+            or self.most_of_class < right / size_of_class < self.all_of_class
+        ):
             return ()
         others = [o for o in plain if o.label == c.label and o.way >= c.way - self.nearly]
         others = [o for o in others if not _belong_together(c, o)]
@@ -284,7 +345,11 @@ class Shortcut(Check):
         # between words that are neighbours elsewhere was put there
         if templates and (c.fixed or not apart or company >= 0) and not c.was_put_in(data):
             return ()
-        return (Sign.ALONE,) if apart or (not vocabulary and company < 1 and c.was_put_in(data)) else ()
+        return (
+            (Sign.ALONE,)
+            if apart or (not vocabulary and company < 1 and c.was_put_in(data))
+            else ()
+        )
 
     @staticmethod
     def _in_name_of_class(c: Candidate, data: AuditData) -> bool:
@@ -305,12 +370,19 @@ class Shortcut(Check):
             rest = train.present[s] - np.bincount(with_it, minlength=train.n_classes)
             lean = Share.count(int(rest[c.label]), int(rest.sum())).low - share
             others = train.class_sizes[c.label] - np.count_nonzero(labels == c.label)
-            if lean <= c.less_pure * (1 - share) or not size / 3 <= rest[c.label] < c.common * others:
+            if (
+                lean <= c.less_pure * (1 - share)
+                or not size / 3 <= rest[c.label] < c.common * others
+            ):
                 continue
             word, texts = str(train.tokens[s]), data.train.corpus.texts.gather(c.documents[:40])
-            names = [one for one in data.tokenizer.split(texts).to_list() if word in one and first in one]
+            names = [
+                one for one in data.tokenizer.split(texts).to_list() if word in one and first in one
+            ]
             apart = Counter(one.index(word) - one.index(first) for one in names)
-            if max(apart.values(), default=0) >= c.common * len(texts) or word in _WORD.findall(c.token):
+            if max(apart.values(), default=0) >= c.common * len(texts) or word in _WORD.findall(
+                c.token
+            ):
                 return True
         return False
 
@@ -338,10 +410,14 @@ class Shortcut(Check):
         without[c.documents] = False
         rest = rng.permutation(np.flatnonzero(without))[: self.drawn[1]]
         held, n = np.arange(len(mine) + len(rest)) < len(mine), len(mine) + len(rest)
-        present = sp.csc_array(train.rows(np.append(mine, rest)).matrix[:, : data.words], dtype=float)
+        present = sp.csc_array(
+            train.rows(np.append(mine, rest)).matrix[:, : data.words], dtype=float
+        )
         present.data[:] = 1
         documents = np.asarray(present.sum(axis=0))
-        numbers = pl.Series(train.tokens[: data.words], dtype=pl.String).str.contains(r"\d").to_numpy()
+        numbers = (
+            pl.Series(train.tokens[: data.words], dtype=pl.String).str.contains(r"\d").to_numpy()
+        )
         with_it = numbers | self._coming_with(held[None], present)[0]
         if c.is_shape:
             with_it |= np.isin(train.tokens[: data.words], c.written(data)[1]["name"].to_numpy())
@@ -358,7 +434,9 @@ class Shortcut(Check):
         told = (_area_of_others(inverse, held) - self.told) / (3 * error)
         if c.signs or told >= 1:
             return told, 0.0
-        ratio = np.where(weight > 0, np.abs(np.log(np.maximum(documents, 1) / max(len(mine), 1))), np.inf)
+        ratio = np.where(
+            weight > 0, np.abs(np.log(np.maximum(documents, 1) / max(len(mine), 1))), np.inf
+        )
         alike = np.argsort(ratio, kind="stable")[: self.words_drawn]
         having = present[:, alike].toarray().T > 0
         beside = self._coming_with(having, present)  # left out of each as it is of the candidate
@@ -377,7 +455,9 @@ class Shortcut(Check):
         return near
 
 
-def _area_of_others(inverse: Floats, chosen: NDArray[np.bool_], without: Floats | None = None) -> float:
+def _area_of_others(
+    inverse: Floats, chosen: NDArray[np.bool_], without: Floats | None = None
+) -> float:
     """Area under the ROC curve of what the other documents say of each; ½ where there are too few. `inverse`: of the centred inner
     products plus one on the diagonal; `without`: words that are left out, shape (n, k), by the formula of Woodbury."""
     m, n = int(chosen.sum()), len(chosen)
@@ -403,7 +483,11 @@ def _related_words(name: str, word: str) -> bool:
     n = 4 if len(short) > 5 else 3
     if 1 < len(word) < n:
         return bool(re.match(".*".join(word), name))
-    return name == word or (len(short) >= 5 and long.endswith(short)) or (len(short) >= n and name[:n] == word[:n])
+    return (
+        name == word
+        or (len(short) >= 5 and long.endswith(short))
+        or (len(short) >= n and name[:n] == word[:n])
+    )
 
 
 def _belong_together(a: Candidate, b: Candidate, least: float = TOGETHER) -> bool:
@@ -412,7 +496,9 @@ def _belong_together(a: Candidate, b: Candidate, least: float = TOGETHER) -> boo
     forms = {re.sub(r"\d+", "0", one.token) for one in (a, b)}
     if len(forms) == 1 and re.fullmatch(r"[^\w\s⟨]*0[^\w\s]+(0[^\w\s]*)*|[^\w\s⟨]+0", forms.pop()):
         return True
-    if set(a.token.split(" ")) & set(b.token.split(" ")) and not any(map(Formatting.includes, (a.token, b.token))):
+    if set(a.token.split(" ")) & set(b.token.split(" ")) and not any(
+        map(Formatting.includes, (a.token, b.token))
+    ):
         return True
     few, many = sorted([len(a.documents), len(b.documents)])
     both = len(np.intersect1d(a.documents, b.documents, True)) if few >= least * many else 0
@@ -423,7 +509,11 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     """How often, then how strong, then the base rate."""
     share, right = percent(e["documents"].value), percent(e["decides"].value, 0)
     base = f" ({percent(e['base'].value, 0)} overall)" if "base" in e else ""
-    rate = f"{right} of those are {Check.are(label)}{base}" if label else f"they predict the label {right} of the time"
+    rate = (
+        f"{right} of those are {Check.are(label)}{base}"
+        if label
+        else f"they predict the label {right} of the time"
+    )
     if len(tokens) > 3:
         some = f"one of {count(len(tokens), 'token')} such as {quoted(tokens[:2])}"
         return f"{share} of documents contain {some}; {rate}"

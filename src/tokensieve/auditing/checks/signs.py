@@ -12,24 +12,33 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Ints
+from tokensieve.arrays import Ints
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.text.formatting import Formatting
-from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 
-CODE = re.compile(r"://|^www\.|@|\d[/_=&#?:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
-_GLUED_BEFORE, _GLUED_AFTER = re.compile(r"(\w[/_=@#?%:.]|\[|\d-)$"), re.compile(r"^([/_=@#?%:.]\w|-\d|\])")
+CODE = re.compile(
+    r"://|^www\.|@|\d[/_=&#?:-]|[/_=&#?%:-]\d"
+)  # addresses and codes that are one token
+_GLUED_BEFORE, _GLUED_AFTER = (
+    re.compile(r"(\w[/_=@#?%:.]|\[|\d-)$"),
+    re.compile(r"^([/_=@#?%:.]\w|-\d|\])"),
+)
 
 Spans = Callable[[str], list[tuple[int, int, str]]]  # `Tokenizer.spans`
-Words = tuple[str, list[str], int]  # a text, its words in one field, and how many words come before these
+Words = tuple[
+    str, list[str], int
+]  # a text, its words in one field, and how many words come before these
 
 
 class Sign(StrEnum):
     """Signs that distinguish an artefact from an ordinary word, clearest first; findings.json contains the values."""
 
     MARKUP = "markup"  # glued to its neighbours, as in addresses, codes and field names
-    BOILERPLATE = "fixed phrase"  # at an edge of the text, with the same neighbour in nearly every document
+    BOILERPLATE = (
+        "fixed phrase"  # at an edge of the text, with the same neighbour in nearly every document
+    )
     FORMATTING = "formatting"  # one of the tokens ⟨…⟩ that stand for form
     SCRIPT = "another script"  # written in letters that are rare in these texts
     NUMBER = "number"  # it contains a digit
@@ -53,13 +62,18 @@ class Sign(StrEnum):
         """
         usual = cls.usual(corpus, tokenizer) if usual is None else usual
         some = [held[:: max(1, len(held) // 40)][:40] for held in documents]
-        split, spans = cls._split(np.unique(np.concatenate([np.empty(0, np.int64), *some])), corpus, tokenizer)
+        split, spans = cls._split(
+            np.unique(np.concatenate([np.empty(0, np.int64), *some])), corpus, tokenizer
+        )
         found = []
         drawn = list(split.values())[:: len(split) // 100 + 1]
         scripts = Counter(_script(name) for _, names, _ in drawn for name in names)
         frequent = {script for script, n in scripts.items() if n >= 0.05 * scripts.total()} | {""}
         for token, held in zip(tokens, some, strict=True):
-            fields, script = tokenizer if isinstance(tokenizer, FieldTokenizer) else None, _script(token)
+            fields, script = (
+                tokenizer if isinstance(tokenizer, FieldTokenizer) else None,
+                _script(token),
+            )
             field = fields.field_of(token) if fields else ""
             texts = [split[i, field] for i in held.tolist() if (i, field) in split]
             signs, fixed = cls._signs_of_token(token, texts, spans)
@@ -67,7 +81,9 @@ class Sign(StrEnum):
                 signs = (*signs, cls.EDGE)
             if not Formatting.includes(token) and script not in frequent:
                 around = [_script(name) == script for _, names, _ in texts for name in names]
-                if 2 * sum(around) < len(around):  # else the texts are written in it, as those of a class may be
+                if 2 * sum(around) < len(
+                    around
+                ):  # else the texts are written in it, as those of a class may be
                     signs = tuple(sorted((*signs, Sign.SCRIPT), key=list(Sign).index))
             by_itself = {Sign.MARKUP} if CODE.search(token) else {Sign.NUMBER, Sign.FORMATTING}
             found.append((tuple(sign for sign in signs if sign not in usual - by_itself), fixed))
@@ -87,17 +103,25 @@ class Sign(StrEnum):
         borne = [cls._signs_of_token(word, held[:40], spans) for word, held in ordinary]
         often = Counter(sign for signs, _ in borne for sign in signs)
         usual = {sign for sign, words in often.items() if words > 0.15 * len(borne)}
-        some = [text for text, _, before in split.values() if not before][:: max(1, len(drawn) // 80)]
+        some = [text for text, _, before in split.values() if not before][
+            :: max(1, len(drawn) // 80)
+        ]
         glued = [cls._is_glued(text, start, end) for text in some for start, end, _ in spans(text)]
         # of all occurrences: the many names of a program are glued, the few common words are not
         return usual | {cls.MARKUP} if sum(glued) > 0.1 * len(glued) else usual
 
     @staticmethod
-    def _split(documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> tuple[dict[tuple[int, str], Words], Spans]:
+    def _split(
+        documents: Ints, corpus: Corpus, tokenizer: Tokenizer
+    ) -> tuple[dict[tuple[int, str], Words], Spans]:
         """The words of some documents, by document and field, and where words are in a text: they share many of their documents."""
         texts, found = corpus.texts.gather(documents), {}
-        field_of = lru_cache(None)(tokenizer.field_of) if isinstance(tokenizer, FieldTokenizer) else None
-        for i, text, names in zip(documents.tolist(), texts, tokenizer.split(texts).to_list(), strict=True):
+        field_of = (
+            lru_cache(None)(tokenizer.field_of) if isinstance(tokenizer, FieldTokenizer) else None
+        )
+        for i, text, names in zip(
+            documents.tolist(), texts, tokenizer.split(texts).to_list(), strict=True
+        ):
             fields = [*map(field_of, names)] if field_of else [""] * len(names)
             for field in dict.fromkeys(fields):
                 start, n = fields.index(field), fields.count(field)
@@ -107,15 +131,23 @@ class Sign(StrEnum):
     @staticmethod
     def _is_glued(text: str, start: int, end: int) -> bool:
         """Whether a word is glued to one of its neighbours, as in addresses, codes and field names."""
-        return bool(_GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2]))
+        return bool(
+            _GLUED_BEFORE.search(text[max(0, start - 2) : start])
+            or _GLUED_AFTER.match(text[end : end + 2])
+        )
 
     @classmethod
-    def _signs_of_token(cls, token: str, texts: list[Words], spans: Spans) -> tuple[tuple[Sign, ...], bool]:
+    def _signs_of_token(
+        cls, token: str, texts: list[Words], spans: Spans
+    ) -> tuple[tuple[Sign, ...], bool]:
         """The signs of one token, from texts and their words."""
         if Formatting.includes(token):
             return (Sign.FORMATTING,), False
         glued = loose = seen = 0
-        places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # words from the start, and from the end
+        places: tuple[Counter[int], Counter[int]] = (
+            Counter(),
+            Counter(),
+        )  # words from the start, and from the end
         neighbours: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         parts, size = token.split(" "), token.count(" ") + 1
         for text, names, before in texts:
@@ -148,10 +180,14 @@ class Sign(StrEnum):
             Sign.NUMBER: any(c.isdigit() for c in token),
             Sign.EDGE: at_edge,
         }
-        return tuple(sign for sign, there in borne.items() if there), at_edge or any(most > seen / 2 for most in beside)
+        return tuple(sign for sign, there in borne.items() if there), at_edge or any(
+            most > seen / 2 for most in beside
+        )
 
     @staticmethod
-    def whole_phrases(word: str, documents: Ints, texts: pl.Series | StoredTexts, tokenizer: Tokenizer) -> list[str]:
+    def whole_phrases(
+        word: str, documents: Ints, texts: pl.Series | StoredTexts, tokenizer: Tokenizer
+    ) -> list[str]:
         """The phrase of a word at the start or end of its documents, and the phrases of all texts that differ in that word only.
 
         None where the word stands by itself, or has more rivals than `VARIANTS` (`NAMES` if two words or more are fixed).
@@ -160,7 +196,11 @@ class Sign(StrEnum):
 
         def words_at(side: int, which: Ints) -> list[list[str]]:
             """The first words of some texts, or the last ones (side −1), from the edge inwards."""
-            cut = texts.gather(which).str.head(edge) if side > 0 else texts.gather(which).str.tail(edge)
+            cut = (
+                texts.gather(which).str.head(edge)
+                if side > 0
+                else texts.gather(which).str.tail(edge)
+            )
             return [[name for _, _, name in tokenizer.spans(text)][::side][:reach] for text in cut]
 
         for side in (-1, 1):
@@ -180,7 +220,9 @@ class Sign(StrEnum):
             for start in range(0, len(texts) if fixed else 0, 10_000):  # texts may lie in files
                 block = np.arange(start, min(start + 10_000, len(texts)))
                 for names in words_at(side, block):
-                    if len(names) > max(*fixed, place) and all(names[j] == name for j, name in fixed.items()):
+                    if len(names) > max(*fixed, place) and all(
+                        names[j] == name for j, name in fixed.items()
+                    ):
                         variants[names[place]] += 1
             if fixed and len(variants) <= (VARIANTS if len(fixed) == 1 else NAMES):
                 order = sorted([*fixed, place])[::side]
@@ -192,10 +234,17 @@ class Sign(StrEnum):
 @lru_cache(10_000)
 def _script(word: str) -> str:
     """The script of a word of two letters or more, such as LATIN; "" if there is none."""
-    return unicodedata.name(word[0], "").partition(" ")[0] if len(word) > 1 and word[:2].isalpha() else ""
+    return (
+        unicodedata.name(word[0], "").partition(" ")[0]
+        if len(word) > 1 and word[:2].isalpha()
+        else ""
+    )
 
 
-VARIANTS, NAMES = 12, 500  # of a phrase with one fixed word, such as "the …", and with more, as in "handled by …"
+VARIANTS, NAMES = (
+    12,
+    500,
+)  # of a phrase with one fixed word, such as "the …", and with more, as in "handled by …"
 STRONG = {Sign.MARKUP, Sign.FORMATTING}  # each of these suffices
 MEANING = {
     Sign.FORMATTING: "formatting, not a word",

@@ -41,13 +41,19 @@ class Unstable(Check):
         if not chosen.any():
             return
         types, classes = np.nonzero(chosen)
-        most = leans.max(axis=0)[types, classes]  # of two classes the one that it predicts where it predicts
+        most = leans.max(axis=0)[
+            types, classes
+        ]  # of two classes the one that it predicts where it predicts
         order = np.lexsort((-most, types, -found.q_statistic[types, classes].round(6)))
         tokens = tuple(dict.fromkeys(str(overall.tokens[s]) for s in types[order]))[: self.listed]
         first, k = int(types[order[0]]), int(classes[order[0]])
         held = train.counts.holders(np.array([first]))[0]
-        usable = [(name, x) for name, x in zip(found.names, found.within, strict=True) if x is not None]
-        ends = dict.fromkeys((int(np.argmax(leans[:, first, k])), int(np.argmin(leans[:, first, k]))))
+        usable = [
+            (name, x) for name, x in zip(found.names, found.within, strict=True) if x is not None
+        ]
+        ends = dict.fromkeys(
+            (int(np.argmax(leans[:, first, k])), int(np.argmin(leans[:, first, k])))
+        )
         evidence = {
             name: Share.count(int(x.class_documents[first, k]), int(x.documents[first]))
             for name, x in (usable[e] for e in ends)

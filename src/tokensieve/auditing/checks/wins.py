@@ -11,7 +11,15 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Findings, Preferences, Share
+from tokensieve.auditing.checks.base import (
+    EXAMPLES,
+    AuditData,
+    Check,
+    Finding,
+    Findings,
+    Preferences,
+    Share,
+)
 from tokensieve.auditing.findings import Excerpt, form_clause, quoted
 from tokensieve.escape import shown
 from tokensieve.text.counts import Counts
@@ -57,7 +65,9 @@ class AnswerLength(Check):
                 "like_model": model,
                 "like_longer": longer,
             },
-            details=(f"the {side} answer wins {decides.as_counts} training pairs{uneven}: {decides}",),
+            details=(
+                f"the {side} answer wins {decides.as_counts} training pairs{uneven}: {decides}",
+            ),
             examples=(),
         )
 
@@ -71,9 +81,7 @@ class Wins(Check):
         "Formatting or words that win or lose at equal length (q < 0.05), in at least 10 pairs and at least 0.5% of all pairs. The "
         "conservative bound on the win rate must exceed 60% for formatting and values of other columns, and 75% for words."
     )
-    action = (
-        "Does a good answer need this? If not, balance the pairs; otherwise a reward model will learn to reward it."
-    )
+    action = "Does a good answer need this? If not, balance the pairs; otherwise a reward model will learn to reward it."
     tasks = (Preferences,)
     word = 0.75  # formatting, or a value of another column, is nobody's argument; a word may be one
     most_forms, most_words = 5, 40
@@ -87,12 +95,18 @@ class Wins(Check):
             sure = data.preferences.top(wins, rows=None, rate=self.word)["token"].to_list()
             # a value of another column (a model, an annotator) is nobody's argument either
             columns = {
-                name: [token for token in listed if token.startswith(f"{name}:")] for name in data.train.corpus.columns
+                name: [token for token in listed if token.startswith(f"{name}:")]
+                for name in data.train.corpus.columns
             }
             values = {token for tokens in columns.values() for token in tokens}
-            words = [token for token in sure if not Formatting.includes(token) and token not in values]
+            words = [
+                token for token in sure if not Formatting.includes(token) and token not in values
+            ]
             groups = self._group_features(forms, data.train.counts)[: self.most_forms]
-            for tokens in [*groups, *(tokens[: self.most_words] for tokens in (words, *columns.values()) if tokens)]:
+            for tokens in [
+                *groups,
+                *(tokens[: self.most_words] for tokens in (words, *columns.values()) if tokens),
+            ]:
                 yield self._as_finding(tokens, wins, data)
 
     def _group_features(self, tokens: list[str], counts: Counts) -> list[list[str]]:
@@ -105,22 +119,35 @@ class Wins(Check):
         near = both / (sizes[:, None] + sizes[None, :] - both) >= self.together
         groups: dict[int, list[str]] = {}
         for i, token in enumerate(tokens):
-            groups.setdefault(next((first for first in groups if near[i, first]), i), []).append(token)
+            groups.setdefault(next((first for first in groups if near[i, first]), i), []).append(
+                token
+            )
         return list(groups.values())
 
     def _as_finding(self, tokens: list[str], wins: bool, data: AuditData) -> Finding:
         """A group of types as one finding: how often the side with more of them wins (loses), in training and in test pairs."""
         train, test = data.train, data.test
-        assert data.preferences is not None and train.corpus.pairs is not None and test.corpus.pairs is not None
+        assert (
+            data.preferences is not None
+            and train.corpus.pairs is not None
+            and test.corpus.pairs is not None
+        )
         # of each pair: of how many of the types the preferred side has more (less, if they lose)
-        sums = [np.asarray(_sides_with_feature(part.counts, tokens).sum(axis=1)).ravel() for part in (train, test)]
+        sums = [
+            np.asarray(_sides_with_feature(part.counts, tokens).sum(axis=1)).ravel()
+            for part in (train, test)
+        ]
         own, held = (x if wins else -x for x in sums)
         row = data.preferences.wins.filter(pl.col("token") == tokens[0]).row(0, named=True)
         counted, pairs = row["wins"] / row["pairs"], row["pairs"]
         # as counted, in the interval of the smoothed rate; and at equal length as estimated
         rates = {
             "first": (counted, min(row["low"], counted), max(row["high"], counted)),
-            "equal_length": (row["equal_length_win_rate"], row["equal_length_low"], row["equal_length_high"]),
+            "equal_length": (
+                row["equal_length_win_rate"],
+                row["equal_length_low"],
+                row["equal_length_high"],
+            ),
         }
         shares = {name: Share(round(rate[0] * pairs), pairs, *rate) for name, rate in rates.items()}
         shares = shares if wins else {name: _complement(share) for name, share in shares.items()}
@@ -158,7 +185,9 @@ class Wins(Check):
             signs=() if words else ("formatting",),
             evidence=evidence,
             rows=train.corpus.rows_of(documents, token=shown(tokens[0], 40)),
-            examples=tuple(Excerpt.of(train.corpus, int(i), words, data.tokenizer) for i in chosen) if words else (),
+            examples=tuple(Excerpt.of(train.corpus, int(i), words, data.tokenizer) for i in chosen)
+            if words
+            else (),
             details=tuple(details),
             action=self.action.replace(";", ", or mask it in both answers and audit again;")
             if in_text
@@ -187,9 +216,7 @@ def _headline(tokens: list[str], verb: str, e: dict[str, Share]) -> str:
         if form:
             does, _, what = form_clause(tokens[0]).partition(" ")
             subject = f"that {'is' if does == 'are' else does + 's'} {what}"
-        return (
-            f"An answer {subject} {verb} {first} of its pairs against answers without it, and {equal} at equal length"
-        )
+        return f"An answer {subject} {verb} {first} of its pairs against answers without it, and {equal} at equal length"
     listed = quoted(tokens[:3])
     many = f"{len(tokens)} words such as {listed}" if len(tokens) > 3 else listed
     rate = f"{percent(e['decides'].value, 0)} of the pairs"

@@ -20,11 +20,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.diagnose.effects.measuring import Measured, Use
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import decide
-from tokensieve.text.counts import Floats, Ints
 
 FIRST = 24  # inputs at first; fewer say little of a skewed mean
 FEWEST = 5  # inputs without which nothing is said
@@ -46,7 +46,9 @@ class Trials:
         self.gained = np.vstack([self.gained, gained])
 
     @classmethod
-    def confirm(cls, measured: Measured, first: Use, found: Importance, rare: Ints, budget: int) -> Trials:
+    def confirm(
+        cls, measured: Measured, first: Use, found: Importance, rare: Ints, budget: int
+    ) -> Trials:
         """Remove the candidates, rare words among them, from inputs that contain them, and insert them into others, in at most
         `budget` passes; `first` is use by the effects of all words, `found` importance in the data."""
         words = _candidates(measured, first, found, rare, _share_measured(budget))
@@ -59,7 +61,9 @@ class Trials:
             inputs *= 2
             left = budget - len(trials.chosen) - len(trials.types)
             # half an input inserted for each removed, of those that went through the last round
-            wide = _wide(measured, trials, first["share"], inputs // 2)[: max(left // 2 // (3 * inputs // 4), 0)]
+            wide = _wide(measured, trials, first["share"], inputs // 2)[
+                : max(left // 2 // (3 * inputs // 4), 0)
+            ]
             if not len(wide):
                 break
             _repeat(measured, trials, np.sort(wide), inputs, together)
@@ -76,34 +80,53 @@ class Trials:
         sums = np.bincount(measured.types[known], np.abs(measured.effect[known]), S)
         effect = sums / np.maximum(np.bincount(measured.types[known], minlength=S), 1)
         unlike = np.where(held >= 2, _unlike_others(measured), 0.0)
-        words = np.unique(np.concatenate([rare[_largest(score[rare], most)] for score in (value, effect, unlike)]))
-        inputs = np.random.default_rng(measured.work.seed).permutation(len(measured.answers))[:_TRIED]
+        words = np.unique(
+            np.concatenate([rare[_largest(score[rare], most)] for score in (value, effect, unlike)])
+        )
+        inputs = np.random.default_rng(measured.work.seed).permutation(len(measured.answers))[
+            :_TRIED
+        ]
         types, windows = np.repeat(words, len(inputs)), np.tile(inputs, len(words))
-        gained = np.abs(measured.insert(types, windows, "model: inserting rare words")).max(axis=1, initial=0.0)
+        gained = np.abs(measured.insert(types, windows, "model: inserting rare words")).max(
+            axis=1, initial=0.0
+        )
         reliance = np.sqrt(held[words]) * gained.reshape(len(words), len(inputs)).mean(axis=1)
         return np.sort(words[_largest(reliance, round(18 * _share_measured(budget)))]), len(types)
 
     def use(self, measured: Measured, first: Use, labels: Ints) -> Use:
         """Numbers of removing and inserting for these words, first estimates for others (and of shares); labels of inputs, (W,)."""
-        S, w, types = len(measured.value), measured.windows[self.chosen], measured.types[self.chosen]
+        S, w, types = (
+            len(measured.value),
+            measured.windows[self.chosen],
+            measured.types[self.chosen],
+        )
         before, heads = measured.decisive[w], measured.heads[w]
         effect = self.lost[np.arange(len(w)), heads]
         of_true = np.hstack([-self.lost, self.lost]) if before.shape[1] == 1 else self.lost
         helps = of_true[np.arange(len(w)), labels[w]]
         flipped = (decide(before) != decide(before - np.nan_to_num(self.lost))).astype(float)
         # windows of one document are not independent: one row per word and document
-        key, at = np.unique(np.column_stack([types, measured.subject.documents[w]]), axis=0, return_inverse=True)
+        key, at = np.unique(
+            np.column_stack([types, measured.subject.documents[w]]), axis=0, return_inverse=True
+        )
         if len(key) < len(types):
             columns = (np.abs(effect), effect, flipped, helps)
-            size, mean, flipped, helps = (np.bincount(at, np.nan_to_num(x)) / np.bincount(at) for x in columns)
+            size, mean, flipped, helps = (
+                np.bincount(at, np.nan_to_num(x)) / np.bincount(at) for x in columns
+            )
             # the size is averaged, since use is a mean of sizes; the sign is that of the mean
             types, effect = key[:, 0], np.where(mean < 0, -size, size)
         own = Measured.use_of(types, effect, flipped, helps, S)
         having = measured.answers[self.windows] + self.gained
-        towards = having.argmax(axis=1) if having.shape[1] > 1 else np.zeros(len(having), dtype=np.int64)
+        towards = (
+            having.argmax(axis=1) if having.shape[1] > 1 else np.zeros(len(having), dtype=np.int64)
+        )
         gain, nothing = self.gained[np.arange(len(having)), towards], np.zeros(len(having))
         put = Measured.use_of(self.types, gain, nothing, nothing, S)
-        out, enough = {name: column.copy() for name, column in first.items()}, put["inputs"] >= FEWEST
+        out, enough = (
+            {name: column.copy() for name, column in first.items()},
+            put["inputs"] >= FEWEST,
+        )
         own["inputs"] += put["inputs"]
         alone = (own["inputs"] - put["inputs"] < FEWEST) & enough
         for name in ("mean", "use", "use_low", "use_high"):
@@ -111,7 +134,10 @@ class Trials:
         tried = self.words[own["inputs"][self.words] >= FEWEST]
         for name in set(out) - {"share"}:
             out[name][tried] = own[name][tried]
-        inserted = {name.replace("use", "inserted"): np.where(enough, put[name], np.nan) for name in ("use", "use_low")}
+        inserted = {
+            name.replace("use", "inserted"): np.where(enough, put[name], np.nan)
+            for name in ("use", "use_low")
+        }
         return out | inserted
 
     def removal(self, measured: Measured, labels: Ints) -> tuple[float, float, float]:
@@ -133,7 +159,9 @@ def _share_measured(budget: int) -> float:
     return float(np.clip(budget / 1200, 0.35, 1.0))
 
 
-def _repeat(measured: Measured, trials: Trials, words: Ints, inputs: int, together: dict[int, Ints]) -> None:
+def _repeat(
+    measured: Measured, trials: Trials, words: Ints, inputs: int, together: dict[int, Ints]
+) -> None:
     """Measure some words in this many inputs, including those of earlier rounds."""
     stage = f"model: confirming {len(words)} words, {inputs} times each"
     most = np.zeros(len(measured.value), dtype=np.int64)
@@ -166,11 +194,16 @@ def _wide(measured: Measured, trials: Trials, share: Floats, inputs: int) -> Int
     size, nothing = np.abs(change).max(axis=1, initial=0.0), np.zeros(len(change))
     # the mean with its interval is that of "helps", which has a sign
     use = Measured.use_of(types, size, nothing, change[:, 0] if change.shape[1] == 1 else size, S)
-    own, held = np.bincount(mine, minlength=S)[words], np.bincount(measured.types, minlength=S)[words]
+    own, held = (
+        np.bincount(mine, minlength=S)[words],
+        np.bincount(measured.types, minlength=S)[words],
+    )
     more = (own >= min(inputs, FIRST)) & (held > own) | (held < FIRST)
     went_on = own + np.bincount(trials.types, minlength=S)[words] >= inputs
     used = use["use"][words]
-    half, half_mean = ((use[f"{name}_high"] - use[f"{name}_low"])[words] / 2 for name in ("use", "helps"))
+    half, half_mean = (
+        (use[f"{name}_high"] - use[f"{name}_low"])[words] / 2 for name in ("use", "helps")
+    )
     largest = float(np.nanmax(used, initial=0.0))
     wide = half > np.maximum(0.15 * used, 0.02 * largest)
     wide |= half_mean > np.maximum(0.3 * used, 0.04 * largest)
@@ -181,7 +214,9 @@ def _wide(measured: Measured, trials: Trials, share: Floats, inputs: int) -> Int
     return np.asarray(words[wide][np.argsort(-rank[wide], kind="stable")])
 
 
-def _candidates(measured: Measured, first: Use, found: Importance, rare: Ints, scale: float) -> Ints:
+def _candidates(
+    measured: Measured, first: Use, found: Importance, rare: Ints, scale: float
+) -> Ints:
     """The words to be confirmed, ascending, shape (C,); the numbers of each kind are scaled."""
     enough = np.bincount(measured.types, minlength=len(measured.value)) >= FEWEST
     enough[rare] = False

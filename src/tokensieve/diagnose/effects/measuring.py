@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tokensieve import checkpoint
-from tokensieve.blocks import Passage
+from tokensieve.arrays import Floats, Ints
 from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.diagnose.subjects.recognise import Outputs, TextSubject
 from tokensieve.diagnose.subjects.windows import SEPARATOR, PieceSubject
@@ -50,7 +50,7 @@ from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import decide
 from tokensieve.progress import Progress
-from tokensieve.text.counts import Floats, Ints
+from tokensieve.report.blocks import Passage
 
 Use = dict[str, Floats]
 """The numbers of the module's formulas by name, each of shape (|S|,), nan if a word was not measured: inputs, mean, use,
@@ -59,7 +59,9 @@ helps_low, helps_high; intervals 95 %."""
 _Arrays = dict[str, Floats]
 # chosen by coverage on small models that no benchmark uses
 _PRIOR = 2  # degrees of freedom
-_MOST_SKEWED = 0.45  # |k|, of 24 inputs or more: with more, intervals become much wider and cover 96 to 98 %
+_MOST_SKEWED = (
+    0.45  # |k|, of 24 inputs or more: with more, intervals become much wider and cover 96 to 98 %
+)
 
 
 class Work:
@@ -70,9 +72,20 @@ class Work:
     """
 
     def __init__(
-        self, batch_size: int, removals: int, seed: int, path: Path | None, mark: str, progress: Progress
+        self,
+        batch_size: int,
+        removals: int,
+        seed: int,
+        path: Path | None,
+        mark: str,
+        progress: Progress,
     ) -> None:
-        self.batch_size, self.removals, self.seed, self.progress = batch_size, removals, seed, progress
+        self.batch_size, self.removals, self.seed, self.progress = (
+            batch_size,
+            removals,
+            seed,
+            progress,
+        )
         self.pieces, self.longest, self._done = 0.0, 0, 0.0
         self._path, self._mark, self._saved = path, mark, time.monotonic()
         found = None if path is None else checkpoint.load(path, mark)
@@ -82,7 +95,9 @@ class Work:
         """An array to be filled, kept under this name: as it was saved, else zero."""
         return self._arrays.setdefault(name, np.zeros(shape))
 
-    def batches(self, stage: str, lengths: Ints, step: Callable[[Ints], None], cost: float = 1.0) -> None:
+    def batches(
+        self, stage: str, lengths: Ints, step: Callable[[Ints], None], cost: float = 1.0
+    ) -> None:
         """Call `step` with inputs of similar length, the longest first, from where an earlier run stopped; a piece costs `cost`."""
         order, n = np.argsort(-lengths, kind="stable"), len(lengths)
         done = self.zeros(f"{stage}/done", 1)
@@ -90,7 +105,10 @@ class Work:
         try:
             while (start := int(done[0])) < n:
                 self.progress(stage, min(before / max(self.pieces, before, 1.0), 0.99))
-                at = order[start : start + self.batch_size * max(self.longest // max(int(lengths[order[start]]), 1), 1)]
+                at = order[
+                    start : start
+                    + self.batch_size * max(self.longest // max(int(lengths[order[start]]), 1), 1)
+                ]
                 step(at)
                 before += cost * float(lengths[at].sum())
                 done[0] = start + len(at)
@@ -119,7 +137,9 @@ class Measured:
         method: "integrated gradients" or "leave-one-out": `chosen` pairs (D,) lost their word, and their answers `lost` (D, H).
     """
 
-    def __init__(self, subject: PieceSubject | TextSubject, outputs: Outputs, work: Work, name: str = "model") -> None:
+    def __init__(
+        self, subject: PieceSubject | TextSubject, outputs: Outputs, work: Work, name: str = "model"
+    ) -> None:
         self.subject, self.outputs, self.work, self.name = subject, outputs, work, name
         self.types, self.windows = subject.types, subject.windows
 
@@ -129,7 +149,9 @@ class Measured:
         self.logits: Floats = self.work.zeros(f"{name}: reading/logits", W, self.outputs.width)
         received = None
         if subject.layers:
-            received = self.work.zeros(f"{name}: reading/attention", subject.layers + 1, len(self.types) + 1)
+            received = self.work.zeros(
+                f"{name}: reading/attention", subject.layers + 1, len(self.types) + 1
+            )
 
         def step(at: Ints) -> None:
             self.logits[at] = subject.look(at, received)
@@ -174,7 +196,11 @@ class Measured:
         there = place[self.types] >= 0
         still = there[self.chosen]
         out.subject = self.subject.of_words(kept)
-        out.types, out.windows, out.effect = place[self.types[there]], self.windows[there], self.effect[there]
+        out.types, out.windows, out.effect = (
+            place[self.types[there]],
+            self.windows[there],
+            self.effect[there],
+        )
         out.value, out.lost = self.value[kept], self.lost[still]
         out.chosen = (np.cumsum(there) - 1)[self.chosen[still]]
         out.attention = None if self.attention is None else self.attention[:, there]
@@ -186,30 +212,40 @@ class Measured:
         sizes = np.bincount(documents)
         return np.column_stack([np.bincount(documents, column) / sizes for column in values.T])
 
-    def remove(self, types: Ints, windows: Ints, stage: str, together: Mapping[int, Ints] | None = None) -> Floats:
+    def remove(
+        self, types: Ints, windows: Ints, stage: str, together: Mapping[int, Ints] | None = None
+    ) -> Floats:
         """answers − answers without a word of each input, (D, H); nan if nothing else is in it. `together`: word type → the types
         that are removed with it, itself included."""
         lost: Floats = self.work.zeros(f"{stage}/lost", len(types), self.outputs.heads)
 
         def step(at: Ints) -> None:
             words = [(together or {}).get(int(s), np.array([s])) for s in types[at]]
-            lost[at] = self.answers[windows[at]] - self.outputs.answers(self.subject.without(words, windows[at]))
+            lost[at] = self.answers[windows[at]] - self.outputs.answers(
+                self.subject.without(words, windows[at])
+            )
 
         self.work.batches(stage, self.subject.lengths[windows], step)
         return lost
 
-    def insert(self, types: Ints, windows: Ints, stage: str, together: Mapping[int, Ints] | None = None) -> Floats:
+    def insert(
+        self, types: Ints, windows: Ints, stage: str, together: Mapping[int, Ints] | None = None
+    ) -> Floats:
         """answers with a word − answers, shape (P, H), for words and inputs without them, (P,); each is put before another word,
         with the words of `together`, as in `remove`, in their order."""
         # the place depends on word and input alone, so that two models are asked about the same texts
-        draws = [np.random.default_rng([self.work.seed, 7, s, w]) for s, w in zip(types, windows, strict=True)]
+        draws = [
+            np.random.default_rng([self.work.seed, 7, s, w])
+            for s, w in zip(types, windows, strict=True)
+        ]
         places = np.array([rng.random() for rng in draws])
         gained: Floats = self.work.zeros(f"{stage}/gained", len(types), self.outputs.heads)
 
         def step(at: Ints) -> None:
             words = [(together or {}).get(int(s), np.array([s])) for s in types[at]]
             gained[at] = (
-                self.outputs.answers(self.subject.having(words, windows[at], places[at])) - self.answers[windows[at]]
+                self.outputs.answers(self.subject.having(words, windows[at], places[at]))
+                - self.answers[windows[at]]
             )
 
         self.work.batches(stage, self.subject.lengths[windows], step)
@@ -218,7 +254,9 @@ class Measured:
     def answers_differ(self, untrained: Measured | None) -> bool:
         """Whether answers differ from document to document by three times as much as those of an untrained model do."""
         # answers (log-odds) of an untrained model are taken to differ by 0.005 at least
-        usual = 0.05 if untrained is None else max(0.005, float(untrained.answers.std(axis=0).mean()))
+        usual = (
+            0.05 if untrained is None else max(0.005, float(untrained.answers.std(axis=0).mean()))
+        )
         return float(self.answers.std(axis=0).mean()) > 3.0 * usual
 
     def most_confident(self, labels: Ints, words: Mapping[str, int]) -> dict[int, str]:
@@ -234,13 +272,17 @@ class Measured:
         picked: dict[int, str] = {}
         for why, kept, most in kinds:
             some = np.flatnonzero(whole & kept)
-            picked |= {int(w): why for w in some[np.argsort(-confidence[some], kind="stable")][:most]}
+            picked |= {
+                int(w): why for w in some[np.argsort(-confidence[some], kind="stable")][:most]
+            }
         return picked
 
     def passages(self, sample: Sample, unsupported: Sequence[str]) -> list[Passage]:
         """The documents of `most_confident` with the effect of each of their words, for people to read."""
         predicted, out, classes = decide(self.decisive), [], sample.corpus.classes
-        picked = self.most_confident(sample.labels, {word: sample.words.index(word) for word in unsupported})
+        picked = self.most_confident(
+            sample.labels, {word: sample.words.index(word) for word in unsupported}
+        )
         if self.subject.differentiable and picked:
             # these documents are read one by one: more draws of their effects
             self.subject.integrate(np.array(list(picked)), self.heads[list(picked)], self.effect, 8)
@@ -249,8 +291,12 @@ class Measured:
             # effects are towards the class predicted; the smallest are not shown
             sign = -1.0 if self.answers.shape[1] == 1 and predicted[w] == 0 else 1.0
             effects = np.nan_to_num(sign * self.effect[here])
-            effects = np.where(np.abs(effects) > 0.05 * np.abs(effects).max(initial=0.0), effects, 0.0)
-            of_type = {sample.words[s]: float(x) for s, x in zip(self.types[here], effects, strict=True)}
+            effects = np.where(
+                np.abs(effects) > 0.05 * np.abs(effects).max(initial=0.0), effects, 0.0
+            )
+            of_type = {
+                sample.words[s]: float(x) for s, x in zip(self.types[here], effects, strict=True)
+            }
             text, at = str(sample.texts[k]), 0
             pieces: list[tuple[str, float]] = []
             for start, end, word in sample.splitter.spans(text):
@@ -260,7 +306,9 @@ class Measured:
                 pieces += [(text[at:start], 0.0), (text[start:end], of_type.get(word, 0.0))]
                 at = end
             pieces.append((text[at:], 0.0))
-            joined = tuple((piece.replace(SEPARATOR, " ⏐ "), effect) for piece, effect in pieces if piece)
+            joined = tuple(
+                (piece.replace(SEPARATOR, " ⏐ "), effect) for piece, effect in pieces if piece
+            )
             note = f"predicted {shown(classes[int(predicted[w])], 40)}: {why}."
             row = int(sample.corpus.rows[sample.read[k]])
             out.append(Passage(joined, classes[int(sample.labels[k])], row, note))
@@ -292,7 +340,9 @@ class Measured:
             parts, inside = np.r_[row, both.col[same & (both.row == row)]], contain[[row]].indices
             held = contain[parts][:, inside].toarray()
             best = int(held.sum(axis=0).argmax())  # an input that contains all, or most of many
-            out[int(words[row])] = self.subject.in_order(words[parts[held[:, best] > 0]], int(inside[best]))
+            out[int(words[row])] = self.subject.in_order(
+                words[parts[held[:, best] > 0]], int(inside[best])
+            )
         return out
 
     def use(self, labels: Ints) -> Use:
@@ -304,7 +354,10 @@ class Measured:
             flipped, helping = (f > 0) != (f - effect > 0), labels[w] == 1
         else:
             top = np.sort(self.decisive, axis=1)
-            flipped, helping = effect * H / (H - 1) > (top[:, -1] - top[:, -2])[w], labels[w] == self.heads[w]
+            flipped, helping = (
+                effect * H / (H - 1) > (top[:, -1] - top[:, -2])[w],
+                labels[w] == self.heads[w],
+            )
         helps = np.where(helping, effect, -effect)
         return self.use_of(self.types, effect, flipped.astype(float), helps, len(self.value))
 
@@ -351,7 +404,13 @@ class Measured:
 
     @staticmethod
     def mean_interval(
-        n: Ints, mean: Floats, spread: Floats, skewness: Floats, *, prior: int = 0, level: float = LEVEL
+        n: Ints,
+        mean: Floats,
+        spread: Floats,
+        skewness: Floats,
+        *,
+        prior: int = 0,
+        level: float = LEVEL,
     ) -> tuple[Floats, Floats]:
         """Interval, at level 1 − `level`, of the mean of n values with this standard deviation (moderated with `prior` degrees) and
         skewness, by the module's formula."""

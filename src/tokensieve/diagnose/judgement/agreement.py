@@ -30,11 +30,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy import stats
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.diagnose.effects.measuring import Measured
 from tokensieve.diagnose.judgement.status import Status
 from tokensieve.evidence.intervals import Z95
 from tokensieve.model.attention import decide
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts
 
 Parts = dict[str, tuple[Floats, list[Floats]]]
 """How a model uses each word, by measure: the mean over all documents, and the means with each of G groups left out; nan if nothing
@@ -53,11 +54,15 @@ class Correlation:
     error: float
 
     @classmethod
-    def of(cls, whole: Floats, left: Sequence[Floats], measure: Floats, measures: Sequence[Floats]) -> Correlation:
+    def of(
+        cls, whole: Floats, left: Sequence[Floats], measure: Floats, measures: Sequence[Floats]
+    ) -> Correlation:
         """Of importance, (|S|, H), and a measure, (|S|, H), or (|S|,) without a sign; of all documents, and without each group."""
         there = np.isfinite(measure)
         rho, types = _pearson(whole, measure, there), int(there.sum())
-        parts = zip(left, measures, strict=True)  # a word of one group alone has no number without it
+        parts = zip(
+            left, measures, strict=True
+        )  # a word of one group alone has no number without it
         z = np.array([_fisher(_pearson(i, m, there & np.isfinite(m))) for i, m in parts])
         if types < 5 or not np.isfinite(rho) or not np.isfinite(z).all():
             return cls(rho, math.nan, math.nan, math.nan)
@@ -65,13 +70,17 @@ class Correlation:
         error, centre = math.sqrt(variance), _fisher(rho)
         return cls(rho, math.tanh(centre - Z95 * error), math.tanh(centre + Z95 * error), error)
 
-    def stands_out(self, by_chance: tuple[float, float] | None, untrained: Correlation | None) -> bool:
+    def stands_out(
+        self, by_chance: tuple[float, float] | None, untrained: Correlation | None
+    ) -> bool:
         """Whether it is above zero, above what shuffled labels reach, and above the untrained model's (two-sided, 5 % level)."""
         if self.low <= 0 or self.rho <= (by_chance or (0.0, 0.0))[1]:
             return False
         if untrained is None or not math.isfinite(untrained.rho):
             return True
-        return _fisher(self.rho) - _fisher(untrained.rho) > Z95 * math.hypot(self.error, untrained.error)
+        return _fisher(self.rho) - _fisher(untrained.rho) > Z95 * math.hypot(
+            self.error, untrained.error
+        )
 
 
 class Evidence:
@@ -81,7 +90,9 @@ class Evidence:
     def __init__(self, counts: Counts, groups: Ints, n_groups: int) -> None:
         K = counts.n_classes
         cell = groups * K + counts.labels
-        one_hot = sp.csr_array((np.ones(len(cell)), (np.arange(len(cell)), cell)), shape=(len(cell), n_groups * K))
+        one_hot = sp.csr_array(
+            (np.ones(len(cell)), (np.arange(len(cell)), cell)), shape=(len(cell), n_groups * K)
+        )
         squared = counts.matrix.copy()
         squared.data = squared.data**2
         held, squares = (
@@ -93,9 +104,13 @@ class Evidence:
         self._counts, self._sums = counts, [part.sum(axis=0) for part in (held, squares, sizes)]
         self.whole = _importance(*self._sums)
         parts = zip(held, squares, sizes, strict=True)
-        self.left = [_importance(*(x - y for x, y in zip(self._sums, part, strict=True))) for part in parts]
+        self.left = [
+            _importance(*(x - y for x, y in zip(self._sums, part, strict=True))) for part in parts
+        ]
 
-    def parts(self, measured: Measured, groups: Ints, chosen: Ints, lost: Floats, some: Ints) -> Parts:
+    def parts(
+        self, measured: Measured, groups: Ints, chosen: Ints, lost: Floats, some: Ints
+    ) -> Parts:
         """Means over documents, by groups of inputs, shape (W,), and pairs of which the word was removed, shape (D,), with what the
         answers lost, shape (D, H). `some` words have no measures here: rare ones, picked by what the model does with them."""
         (S, H), n_groups = measured.value.shape, len(self.left)
@@ -107,10 +122,16 @@ class Evidence:
 
         def means(top: Floats, bottom: Floats) -> tuple[Floats, list[Floats]]:
             """Of sums and how many values are in each, by group; nan where there are none."""
-            left = [(top.sum(axis=0) - x, bottom.sum(axis=0) - n) for x, n in zip(top, bottom, strict=True)]
+            left = [
+                (top.sum(axis=0) - x, bottom.sum(axis=0) - n)
+                for x, n in zip(top, bottom, strict=True)
+            ]
             every = [(top.sum(axis=0), bottom.sum(axis=0)), *left]
             out = [
-                np.divide(x, n, out=np.full(x.shape, np.nan), where=np.broadcast_to(n, x.shape) > 0.5) for x, n in every
+                np.divide(
+                    x, n, out=np.full(x.shape, np.nan), where=np.broadcast_to(n, x.shape) > 0.5
+                )
+                for x, n in every
             ]
             return out[0], out[1:]
 
@@ -128,7 +149,8 @@ class Evidence:
             frequent = ~np.isin(measured.types, some)
             held = sums(np.ones(int(frequent.sum())), cell[frequent])
             received = [
-                means(sums(layer[frequent].astype(np.float64), cell[frequent]), held) for layer in measured.attention
+                means(sums(layer[frequent].astype(np.float64), cell[frequent]), held)
+                for layer in measured.attention
             ]
             parts["attention"] = received[-1]
             parts |= {f"attention_layer_{i + 1}": layer for i, layer in enumerate(received[:-1])}
@@ -145,7 +167,11 @@ class Evidence:
     def shuffled(self, parts: Parts, seed: int) -> dict[str, tuple[float, float]]:
         """Middle 95 % of the correlations with the importance of 200 random orders of the labels."""
         rng, counts, eye = np.random.default_rng(seed), self._counts, np.eye(self._counts.n_classes)
-        sides = {name: x for name, (x, _) in parts.items() if np.isfinite(x).any() and "layer" not in name}
+        sides = {
+            name: x
+            for name, (x, _) in parts.items()
+            if np.isfinite(x).any() and "layer" not in name
+        }
         found: dict[str, list[float]] = {name: [] for name in sides}
         for _ in range(200):
             labels = rng.permutation(counts.labels)
@@ -154,7 +180,9 @@ class Evidence:
                 found[name].append(_pearson(drawn, measure, np.isfinite(measure)))
         out = {}
         for name, rhos in found.items():
-            ends = np.nanquantile(rhos, [0.025, 0.975]) if np.isfinite(rhos).any() else [math.nan] * 2
+            ends = (
+                np.nanquantile(rhos, [0.025, 0.975]) if np.isfinite(rhos).any() else [math.nan] * 2
+            )
             out[f"{name}_importance"] = float(ends[0]), float(ends[1])
         return out
 
@@ -163,7 +191,10 @@ class Evidence:
         flat = documents.astype(np.float64)
         kinds = {"value": np.repeat(flat[:, None], self.whole.shape[1], axis=1), "attention": flat}
         n = len(self.left)
-        return {f"{name}_importance": Correlation.of(self.whole, self.left, x, [x] * n) for name, x in kinds.items()}
+        return {
+            f"{name}_importance": Correlation.of(self.whole, self.left, x, [x] * n)
+            for name, x in kinds.items()
+        }
 
 
 def _importance(class_count: Floats, squares: Floats, class_documents: Floats) -> Floats:
@@ -249,14 +280,28 @@ class Skill:
             right, n = int(np.sum((predicted == labels)[labels == 1])), n // 2
         ends = stats.binomtest(right, max(n, 1)).proportion_ci(method="wilson")
         rate = right / max(n, 1), float(ends.low), float(ends.high)
-        return cls(*rate, majority, auc, max(auc - half, 0.0), min(auc + half, 1.0), auc_random, n, confusion, removal)
+        return cls(
+            *rate,
+            majority,
+            auc,
+            max(auc - half, 0.0),
+            min(auc + half, 1.0),
+            auc_random,
+            n,
+            confusion,
+            removal,
+        )
 
     @staticmethod
     def random_auc(counts: Counts, read: Ints, partner: Ints | None, seed: int) -> float:
         """The AUC that 97.5 % of 200 random scorers stay below, f = Σ_s c_s r_s/Σ_s c_s with r_s ~ N(0, 1) (one r for each class):
         a model that has learned nothing weighs words at random, as these do. Of preference data, `partner` is the place among the
         documents read of each one's partner, shape (n,)."""
-        rng, x, labels = np.random.default_rng(seed), counts.matrix[read].astype(np.float64), counts.labels[read]
+        rng, x, labels = (
+            np.random.default_rng(seed),
+            counts.matrix[read].astype(np.float64),
+            counts.labels[read],
+        )
         length, found = np.maximum(np.asarray(x.sum(axis=1)).reshape(-1, 1), 1.0), []
         for k in range(1, 2) if counts.n_classes == 2 else range(counts.n_classes):
             scores = x @ rng.standard_normal((x.shape[1], 200)) / length
@@ -269,7 +314,9 @@ def _auc(scores: Floats, inside: NDArray[np.bool_]) -> Floats:
     n1, n0 = int(inside.sum()), int((~inside).sum())
     if not (n1 and n0):
         return np.full(scores.shape[1], np.nan)
-    return np.asarray((stats.rankdata(scores, axis=0)[inside].sum(axis=0) - n1 * (n1 + 1) / 2) / (n1 * n0))
+    return np.asarray(
+        (stats.rankdata(scores, axis=0)[inside].sum(axis=0) - n1 * (n1 + 1) / 2) / (n1 * n0)
+    )
 
 
 class Learning(StrEnum):
@@ -293,10 +340,16 @@ class Learning(StrEnum):
         *and* its words matter: removing words lowers the logit of the true class, or a word is used that predicts the label or
         helps, or what it does with a word agrees with importance (`Correlation.stands_out`). Barely if all hold but the second."""
         measures = "value_importance", "gradient_importance", "deletion_importance"
-        known = [name for name in measures if name in correlation and math.isfinite(correlation[name].low)]
+        known = [
+            name
+            for name in measures
+            if name in correlation and math.isfinite(correlation[name].low)
+        ]
         if skill.above_chance and not known and not math.isfinite(skill.removal[0]):
             return cls.OPEN
-        passed = any(correlation[name].stands_out(by_chance.get(name), untrained.get(name)) for name in known)
+        passed = any(
+            correlation[name].stands_out(by_chance.get(name), untrained.get(name)) for name in known
+        )
         helps = uses["status"].is_in([str(Status.CARRIES), str(Status.CONTEXT)]).any()
         if not skill.above_chance or not (passed or skill.removal[1] > 0 or helps):
             return cls.NOT_SHOWN

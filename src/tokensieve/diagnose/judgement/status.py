@@ -29,14 +29,16 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.diagnose.effects.confirming import FEWEST, Trials
 from tokensieve.diagnose.effects.measuring import Measured, Use
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.text.counts import Floats, Ints
 
 _LEAST = 0.25  # of a typical word: use that is shown is above this
-_BEYOND = 0.5  # excess of a word used without support: half a typical word beyond what the data allows
+_BEYOND = (
+    0.5  # excess of a word used without support: half a typical word beyond what the data allows
+)
 _TIGHT = 0.3  # the data's interval is tight around neutral if it stays within ± this
 
 
@@ -52,7 +54,12 @@ class Status(StrEnum):
 
 
 def judge(
-    measured: Measured, use: Use, trials: Trials, found: Importance, needed: Floats, answers_differ: bool
+    measured: Measured,
+    use: Use,
+    trials: Trials,
+    found: Importance,
+    needed: Floats,
+    answers_differ: bool,
 ) -> pl.DataFrame:
     """The words confirmed: those whose use is shown; of these those that dominate, those in FEWEST documents that double the odds,
     then by reliance. `needed` is the weight of each word and class in a simple model of the data, shape (|S|, K). If answers do not
@@ -67,34 +74,58 @@ def judge(
     own = [rows[np.isfinite(rows).all(axis=1)] for rows in own]
     put = [trials.gained[trials.types == s] for s in words]
     rows_of = [a if len(a) >= FEWEST else b for a, b in zip(own, put, strict=True)]
-    means = np.array([rows.mean(axis=0) if len(rows) else np.zeros(H) for rows in rows_of]).reshape(len(words), H)
+    means = np.array([rows.mean(axis=0) if len(rows) else np.zeros(H) for rows in rows_of]).reshape(
+        len(words), H
+    )
     typical, slope = _typical_use(measured, use, found, words, means)
     much = min(math.log(2), float(measured.answers.std(axis=0).mean()))
-    sizes = [np.abs(np.vstack(pair)).max(axis=1, initial=0.0) for pair in zip(own, put, strict=True)]
-    proved = Measured.holm(np.array([_p_above(size, _LEAST * typical) for size in sizes])) & answers_differ
+    sizes = [
+        np.abs(np.vstack(pair)).max(axis=1, initial=0.0) for pair in zip(own, put, strict=True)
+    ]
+    proved = (
+        Measured.holm(np.array([_p_above(size, _LEAST * typical) for size in sizes]))
+        & answers_differ
+    )
     n, at = np.array([len(rows) for rows in rows_of]), np.arange(len(words))
     k = means.argmax(axis=1) if H > 1 else (means[:, 0] > 0).astype(np.int64)
     h, enough, degrees = k if H > 1 else 0 * k, n >= FEWEST, np.maximum(n - 1, 1)
     effect = np.abs(means[at, h])
-    spread = [rows[:, j].std(ddof=1) if len(rows) >= FEWEST else math.nan for rows, j in zip(rows_of, h, strict=True)]
+    spread = [
+        rows[:, j].std(ddof=1) if len(rows) >= FEWEST else math.nan
+        for rows, j in zip(rows_of, h, strict=True)
+    ]
     error = np.array(spread) / np.sqrt(np.maximum(n, 1))
     t, single = (stats.t.isf(level, degrees) for level in (LEVEL / 2 / max(len(words), 1), 0.025))
     mine = {name: column[words] for name, column in use.items()}
-    helps = np.where(enough, mine["helps"] - t / single * (mine["helps"] - mine["helps_low"]), -math.inf)
-    neutral, difference, q = found.neutral[k], found.posterior_difference[words, k], found.q_value[words, k]
+    helps = np.where(
+        enough, mine["helps"] - t / single * (mine["helps"] - mine["helps_low"]), -math.inf
+    )
+    neutral, difference, q = (
+        found.neutral[k],
+        found.posterior_difference[words, k],
+        found.q_value[words, k],
+    )
     ends = [end[words, k] for end in found.posterior_interval]
     low, high = ends[0] - neutral, ends[1] - neutral
-    excess = np.where(enough, (effect - t * error - np.maximum(0.0, high) * slope) / typical, -math.inf)
-    tight = (np.maximum(-low, high) <= _TIGHT) | ((high < 0) & (q < LEVEL))  # or significant over all words
+    excess = np.where(
+        enough, (effect - t * error - np.maximum(0.0, high) * slope) / typical, -math.inf
+    )
+    tight = (np.maximum(-low, high) <= _TIGHT) | (
+        (high < 0) & (q < LEVEL)
+    )  # or significant over all words
     # the words of a phrase are removed together, and a simple model divides its weight among them
     together = measured.companions(words)
-    need = np.array([needed[together.get(int(s), s), i].sum() for s, i in zip(words, k, strict=True)]).clip(0.0)
+    need = np.array(
+        [needed[together.get(int(s), s), i].sum() for s, i in zip(words, k, strict=True)]
+    ).clip(0.0)
     # the first that holds
     kinds = {
         Status.NOT_SHOWN: ~(enough & proved),
         Status.CARRIES: (q < LEVEL) & (difference > neutral),
         Status.CONTEXT: helps > 0,
-        Status.OTHER: (excess <= _LEAST) | (need >= effect / 2) | (tight & ((excess <= _BEYOND) | (effect < much))),
+        Status.OTHER: (excess <= _LEAST)
+        | (need >= effect / 2)
+        | (tight & ((excess <= _BEYOND) | (effect < much))),
         Status.UNSUPPORTED: tight,
     }
     half = single * error
@@ -105,14 +136,22 @@ def judge(
         **{name: mine[name] for name in ("use", "use_low", "use_high", "inserted", "inserted_low")},
         "reliance": np.sqrt(found.documents[words]) * np.fmax(mine["use"], mine["inserted"]),
         **{"beyond": np.maximum(mine["use"] - need, 0.0), "needed": need},
-        **{name: mine[name] for name in "share mean flipped concentration helps helps_low helps_high".split()},
+        **{
+            name: mine[name]
+            for name in "share mean flipped concentration helps helps_low helps_high".split()
+        },
         **{"effect": effect, "effect_low": effect - half, "effect_high": effect + half},
         **{"strength": effect / typical, "excess": excess},
-        **{"inputs": mine["inputs"].astype(np.int64), "documents": found.documents[words].astype(np.int64)},
+        **{
+            "inputs": mine["inputs"].astype(np.int64),
+            "documents": found.documents[words].astype(np.int64),
+        },
         **{"posterior_difference": difference, "posterior_low": ends[0], "posterior_high": ends[1]},
         **{"neutral": neutral, "q_value": q},
     }
-    table = pl.DataFrame(columns, schema_overrides=dict.fromkeys(("token", "class", "status"), pl.String))
+    table = pl.DataFrame(
+        columns, schema_overrides=dict.fromkeys(("token", "class", "status"), pl.String)
+    )
     hidden = pl.col("status") == str(Status.NOT_SHOWN)
     table = table.filter(pl.col("inputs") >= FEWEST)
     # a word in few documents that moves answers much further than any other comes first all the same
@@ -136,23 +175,42 @@ def dominating_words(used: pl.DataFrame) -> list[str]:
     the simple model shrinks words in few documents. `used` are the rows of `judge` whose use is shown.
     """
     larger, n = pl.max_horizontal("use", pl.col("inserted").fill_nan(None)), pl.col("documents")
-    alone = 2 * ((pl.col("posterior_difference") * n / (n + 1)).arctanh() - pl.col("neutral").arctanh())
+    alone = 2 * (
+        (pl.col("posterior_difference") * n / (n + 1)).arctanh() - pl.col("neutral").arctanh()
+    )
     called = pl.max_horizontal("needed", alone)
-    used = used.with_columns(past=n.sqrt() * (larger - called).clip(0), uncalled=(n >= 10) & (called <= larger / 4))
-    used = used.with_columns(both=(pl.col("status") == str(Status.CARRIES)) & (pl.col("needed") > larger / 2))
-    rules = [(size, *rule) for size in (1, 2, 3) for rule in (("reliance", 2.0), ("past", 1.5), ("use", 0.0))]
-    for size, by, times in [rule for rule in (*rules, (1, "reliance", 3.0)) if rule[0] <= used.height]:
+    used = used.with_columns(
+        past=n.sqrt() * (larger - called).clip(0), uncalled=(n >= 10) & (called <= larger / 4)
+    )
+    used = used.with_columns(
+        both=(pl.col("status") == str(Status.CARRIES)) & (pl.col("needed") > larger / 2)
+    )
+    rules = [
+        (size, *rule)
+        for size in (1, 2, 3)
+        for rule in (("reliance", 2.0), ("past", 1.5), ("use", 0.0))
+    ]
+    for size, by, times in [
+        rule for rule in (*rules, (1, "reliance", 3.0)) if rule[0] <= used.height
+    ]:
         rows = used.sort(by, "token", descending=[True, False])
-        value, either = rows[by].to_numpy(), np.fmax(rows["use_low"].to_numpy(), rows["inserted_low"].to_numpy())
+        value, either = (
+            rows[by].to_numpy(),
+            np.fmax(rows["use_low"].to_numpy(), rows["inserted_low"].to_numpy()),
+        )
         rest, least = value[size : size + 8], either[:size].min()
         usual = np.median(rest) if len(rest) >= 3 else rest.max(initial=0.0)
         if times == 3.0:
             found = value[0] > times * usual and least > math.log(2) and bool(rows["both"][0])
         elif times:
             found = value[size - 1] > times * rest.max(initial=0.0) and least > math.log(2)
-            found &= by == "reliance" or (size == 1 and bool(rows["uncalled"][0]) and least > math.log(4))
+            found &= by == "reliance" or (
+                size == 1 and bool(rows["uncalled"][0]) and least > math.log(4)
+            )
         else:
-            phrase = size == 2 and value[1] > 0.7 * value[0] and rows["class"].head(2).n_unique() == 1
+            phrase = (
+                size == 2 and value[1] > 0.7 * value[0] and rows["class"].head(2).n_unique() == 1
+            )
             found = least > max(2.5 * usual, 1.5 * rest.max(initial=0.0)) and (size == 1 or phrase)
         if found:
             return rows["token"].head(size).to_list()
@@ -177,7 +235,9 @@ def _p_above(sizes: Floats, limit: float) -> float:
     return float(stats.t.sf(t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6, n - 1))
 
 
-def _typical_use(measured: Measured, use: Use, found: Importance, words: Ints, means: Floats) -> tuple[float, float]:
+def _typical_use(
+    measured: Measured, use: Use, found: Importance, words: Ints, means: Floats
+) -> tuple[float, float]:
     """Typical mean of words that predict the label, and mean per unit of posterior difference among them (at least zero); `means`
     is what each class's answer loses without the words confirmed, shape (C, H)."""
     side = found.posterior_difference - found.neutral

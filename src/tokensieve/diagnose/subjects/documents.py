@@ -18,15 +18,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tokensieve.arrays import Ints
 from tokensieve.diagnose.subjects.windows import SEPARATOR, SPLITTER
 from tokensieve.errors import InputError
-from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Ints
-from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.fields import split_fields
+from tokensieve.text.counts import Counts
+from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import count_texts
 
 _GRAM = 6  # tokens of the shortest passage; ordinary phrases that many documents share are shorter
-_WHOLE = 0.8  # of the documents that contain its first or last four tokens contain the whole passage
+_WHOLE = (
+    0.8  # of the documents that contain its first or last four tokens contain the whole passage
+)
 
 
 class Sample:
@@ -62,7 +66,9 @@ class Sample:
             notes.append("only the test rows are used; the model may have seen the training rows")
         notes = [*corpus.intake.lines(), *notes]
         if corpus.columns:
-            raise InputError("--columns is for audit and train: a transformer reads the text alone; leave it out")
+            raise InputError(
+                "--columns is for audit and train: a transformer reads the text alone; leave it out"
+            )
         if len(corpus.fields) > 2:
             raise InputError(
                 f"a transformer reads one text, or two together, not {len(corpus.fields)} fields: pass --text once or twice"
@@ -72,10 +78,12 @@ class Sample:
         self.paired = len(corpus.fields) == 2 or (step == 2 and prompted)
         if corpus.fields:
             sides = [
-                [_one_side(text[a:z]).strip() for _, a, z in FieldTokenizer.split_fields(corpus.fields, text)[-2:]]
+                [_one_side(text[a:z]).strip() for _, a, z in split_fields(corpus.fields, text)[-2:]]
                 for text in corpus.texts.to_list()
             ]
-            corpus = corpus.with_texts(pl.Series("text", map(SEPARATOR.join, sides), dtype=pl.String))
+            corpus = corpus.with_texts(
+                pl.Series("text", map(SEPARATOR.join, sides), dtype=pl.String)
+            )
         # an order of which every beginning holds the classes in proportion, and pairs together
         if step == 2:
             order = np.add.outer(2 * rng.permutation(n // 2), [0, 1]).ravel()
@@ -93,9 +101,13 @@ class Sample:
             )
         self.groups = np.empty(n, dtype=np.int64)
         self.groups[order] = np.arange(n) // step % self.n_groups
-        if splitter is SPLITTER and not self.paired:  # a passage must not reach from one text of a pair into the other
+        if (
+            splitter is SPLITTER and not self.paired
+        ):  # a passage must not reach from one text of a pair into the other
             some = order[: min(len(read), 1000)]
-            splitter = _PassageSplitter.with_passages(corpus.texts.gather(some), max(min_documents, len(some) // 100))
+            splitter = _PassageSplitter.with_passages(
+                corpus.texts.gather(some), max(min_documents, len(some) // 100)
+            )
         counted = count_texts(corpus.texts, tokenizer=splitter)
         in_read = np.bincount(counted.matrix[read].indices, minlength=counted.matrix.shape[1])
         in_all = np.bincount(counted.matrix.indices, minlength=len(in_read))
@@ -106,25 +118,40 @@ class Sample:
                 "not separated by spaces (Chinese, Japanese, Thai), use the model's own tokens as words with --tokenizer model"
             )
         rare = np.flatnonzero((in_read < min_documents) & (in_read > 0) & (in_all >= 2))
-        rare = np.sort(rare[np.argsort(-in_all[rare], kind="stable")[:5_000]])  # the most frequent of them
+        rare = np.sort(
+            rare[np.argsort(-in_all[rare], kind="stable")[:5_000]]
+        )  # the most frequent of them
         if len(read) < n:
             notes.append(
                 f"the model reads {len(read):,} of {n:,} documents, drawn at random (--max-documents); word importance in the "
                 "data is computed from all of them"
             )
         tokens = np.asarray(counted.vocabulary.words, dtype=object)
-        self.corpus, self.splitter, self.notes, self.distinct = corpus, splitter, notes, int((in_all > 0).sum())
+        self.corpus, self.splitter, self.notes, self.distinct = (
+            corpus,
+            splitter,
+            notes,
+            int((in_all > 0).sum()),
+        )
         self.frequent = np.arange(len(frequent) + len(rare)) < len(frequent)
-        self._keep_words(Counts(counted.matrix, corpus.labels, corpus.classes, tokens), np.r_[frequent, rare])
+        self._keep_words(
+            Counts(counted.matrix, corpus.labels, corpus.classes, tokens), np.r_[frequent, rare]
+        )
         chosen = corpus.texts.filter(pl.Series(np.isin(np.arange(n), read)))
         # copied, since a large source keeps its texts in a file
         self.texts = pl.Series("text", chosen.to_list(), dtype=pl.String)
-        self.labels, self.read, self.order = corpus.labels[read], read, np.searchsorted(read, order[: len(read)])
+        self.labels, self.read, self.order = (
+            corpus.labels[read],
+            read,
+            np.searchsorted(read, order[: len(read)]),
+        )
         self.partner = np.searchsorted(read, read ^ 1) if pairs else None
         self.prompts: pl.Series | None = None
         if pairs and prompted:
             units = np.repeat(pairs.units, 2)[read]
-            self.prompts = pl.Series([_one_side(str(pairs.names[unit])) for unit in units], dtype=pl.String)
+            self.prompts = pl.Series(
+                [_one_side(str(pairs.names[unit])) for unit in units], dtype=pl.String
+            )
 
     @property
     def inputs(self) -> pl.Series:
@@ -173,17 +200,26 @@ class _PassageSplitter:
 
         grams, fours = document_frequencies(_GRAM), document_frequencies(4)
         for k, tokens in enumerate(documents):
-            often = [grams[run] >= least for run in zip(*(tokens[i:] for i in range(_GRAM)), strict=False)]
+            often = [
+                grams[run] >= least
+                for run in zip(*(tokens[i:] for i in range(_GRAM)), strict=False)
+            ]
             for frequent, places in groupby(range(len(often)), often.__getitem__):
                 # frequent runs, one after the other, without the marks around them
                 run = list(places)
-                words = [i for i in range(run[0], run[-1] + _GRAM) if frequent and tokens[i][0].isalnum()]
+                words = [
+                    i for i in range(run[0], run[-1] + _GRAM) if frequent and tokens[i][0].isalnum()
+                ]
                 if len({tokens[i] for i in words}) >= 4 and words[-1] - words[0] >= _GRAM - 1:
                     seen.setdefault(tuple(tokens[words[0] : words[-1] + 1]), set()).add(k)
         lines = {passage: f" {' '.join(passage)} " for passage in seen}
         found: dict[tuple[str, ...], str] = {}
-        for passage in sorted((x for x in seen if len(seen[x]) >= least), key=lambda x: (-len(seen[x]), x)):
-            everywhere = set[int]().union(*(seen[other] for other in seen if lines[passage] in lines[other]))
+        for passage in sorted(
+            (x for x in seen if len(seen[x]) >= least), key=lambda x: (-len(seen[x]), x)
+        ):
+            everywhere = set[int]().union(
+                *(seen[other] for other in seen if lines[passage] in lines[other])
+            )
             whole = len(everywhere) >= _WHOLE * max(fours[passage[:4]], fours[passage[-4:]])
             if whole and not any(lines[other] in lines[passage] for other in found):
                 text = texts[min(seen[passage])]
@@ -197,13 +233,18 @@ class _PassageSplitter:
         at = 0
         while at < len(tokens):
             of_first = self._by_first.get(tokens[at], ())
-            passage = next((one for one in of_first if tuple(tokens[at : at + len(one)]) == one), (tokens[at],))
+            passage = next(
+                (one for one in of_first if tuple(tokens[at : at + len(one)]) == one), (tokens[at],)
+            )
             yield at, at + len(passage), self._written.get(passage, tokens[at])
             at += len(passage)
 
     def split(self, texts: pl.Series) -> pl.Series:
         """As `Tokenizer.split`."""
-        lists = [[token for _, _, token in self._runs(tokens)] for tokens in SPLITTER.split(texts).to_list()]
+        lists = [
+            [token for _, _, token in self._runs(tokens)]
+            for tokens in SPLITTER.split(texts).to_list()
+        ]
         return pl.Series(texts.name, lists, dtype=pl.List(pl.String))
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokensieve.arrays import Floats
 from tokensieve.diagnose.subjects.recognise import RecognisedModel
 from tokensieve.diagnose.subjects.windows import Input
 from tokensieve.errors import InputError
 from tokensieve.files import read_regular
-from tokensieve.text.counts import Floats
 
 if TYPE_CHECKING:
     import torch
@@ -59,9 +59,15 @@ def load(
             key=lambda path: (path.name != "model.onnx", path.name),
             default=None,
         )
-        if onnx is not None and (folder / "config.json").exists() and not any(folder.glob("*.safetensors")):
+        if (
+            onnx is not None
+            and (folder / "config.json").exists()
+            and not any(folder.glob("*.safetensors"))
+        ):
             if not classifier:
-                raise InputError("--label-words needs a causal language model of transformers, not an ONNX classifier")
+                raise InputError(
+                    "--label-words needs a causal language model of transformers, not an ONNX classifier"
+                )
             return _load_onnx(folder, onnx)
         _check_folder(source)
         model, tokenizer = _load_transformer(source, trust_remote_code, classifier)
@@ -79,7 +85,9 @@ def _load_transformer(source: str, trust_remote_code: bool, classifier: bool) ->
     kind = "model for sequence classification" if classifier else "causal language model"
     with _quietly() as transformers:
         try:
-            config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
+            config = transformers.AutoConfig.from_pretrained(
+                source, trust_remote_code=trust_remote_code
+            )
             auto = "AutoModelForSequenceClassification" if classifier else "AutoModelForCausalLM"
             model, found = getattr(transformers, auto).from_pretrained(
                 source,
@@ -90,8 +98,12 @@ def _load_transformer(source: str, trust_remote_code: bool, classifier: bool) ->
                 attn_implementation="eager",
                 output_loading_info=True,
             )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code)
-        except Exception as error:  # the library raises a dozen kinds for folders that are not as it expects
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                source, trust_remote_code=trust_remote_code
+            )
+        except (
+            Exception
+        ) as error:  # the library raises a dozen kinds for folders that are not as it expects
             text = " ".join(str(error).split())
             why = f"{source!r} cannot be loaded as a {kind} with its tokenizer: {text[:300]}"
             if "trust_remote_code" in text or "custom code" in text:
@@ -102,11 +114,16 @@ def _load_transformer(source: str, trust_remote_code: bool, classifier: bool) ->
     check_weights(model, source)
     missing = ", ".join(sorted(found["missing_keys"])[:3])
     if missing:
-        way, names = "name a model that was trained for sequence classification", config.architectures or []
+        way, names = (
+            "name a model that was trained for sequence classification",
+            config.architectures or [],
+        )
         if classifier and any("CausalLM" in name or "LMHead" in name for name in names):
             way = _WORDS
         holds = "classifier" if classifier else kind
-        raise InputError(f"{source!r} contains no trained {holds}: the weights {missing} are missing; {way}")
+        raise InputError(
+            f"{source!r} contains no trained {holds}: the weights {missing} are missing; {way}"
+        )
     return model, tokenizer
 
 
@@ -122,8 +139,15 @@ def _load_adapters(source: str, classifier: bool) -> tuple[Any, Any]:
             f"{source!r} contains PEFT adapters: pip install peft, or merge them into the model and save that (merge_and_unload)"
         ) from None
     if not (folder / "adapter_model.safetensors").exists():
-        raise InputError(f"{source!r} contains no adapter_model.safetensors: save the adapters as safetensors")
-    base = json.loads(read_regular(folder / "adapter_config.json", links=True)).get("base_model_name_or_path") or ""
+        raise InputError(
+            f"{source!r} contains no adapter_model.safetensors: save the adapters as safetensors"
+        )
+    base = (
+        json.loads(read_regular(folder / "adapter_config.json", links=True)).get(
+            "base_model_name_or_path"
+        )
+        or ""
+    )
     auto, given = "AutoPeftModelForCausalLM", {}
     if classifier:
         with safe_open(folder / "adapter_model.safetensors", framework="pt") as file:
@@ -138,7 +162,9 @@ def _load_adapters(source: str, classifier: bool) -> tuple[Any, Any]:
     with _quietly() as transformers:
         try:
             model = getattr(peft, auto).from_pretrained(source, use_safetensors=True, **given)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source if _has_tokenizer(folder) else base)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                source if _has_tokenizer(folder) else base
+            )
         except Exception as error:  # the libraries raise a dozen kinds
             raise InputError(
                 f"the adapters in {source!r} need their base model {base!r}, which cannot be loaded "
@@ -155,7 +181,9 @@ def _load_onnx(folder: Path, file: Path) -> tuple[Any, Any]:
     config = json.loads(read_regular(folder / "config.json", links=True))
     labels = config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
     if not _has_tokenizer(folder):
-        raise InputError(f"{str(folder)!r} contains no tokenizer (tokenizer.json); save the tokenizer there too")
+        raise InputError(
+            f"{str(folder)!r} contains no tokenizer (tokenizer.json); save the tokenizer there too"
+        )
     with _quietly() as transformers:
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
     names = [labels[number] for number in sorted(labels, key=int)]
@@ -171,20 +199,28 @@ class OnnxClassifier:
     read_pieces = True
     layers, differentiable = 0, False
 
-    def __init__(self, path: str | Path, tokenizer: Any, names: Sequence[str], pad: int = 0) -> None:
+    def __init__(
+        self, path: str | Path, tokenizer: Any, names: Sequence[str], pad: int = 0
+    ) -> None:
         try:
             import onnxruntime
 
-            self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(
+                str(path), providers=["CPUExecutionProvider"]
+            )
         except ImportError:
-            raise InputError("reading a .onnx file needs onnxruntime: pip install onnxruntime") from None
+            raise InputError(
+                "reading a .onnx file needs onnxruntime: pip install onnxruntime"
+            ) from None
         except Exception as error:  # the library raises many kinds of its own
             why = " ".join(str(error).split())[:200]
             raise InputError(f"{str(path)!r} cannot be read as an ONNX model: {why}") from None
         self._given = {one.name for one in self._session.get_inputs()}
         if "input_ids" not in self._given:
             takes = ", ".join(sorted(self._given))
-            raise InputError(f"{str(path)!r} takes {takes}, not input_ids, so it cannot read token ids")
+            raise InputError(
+                f"{str(path)!r} takes {takes}, not input_ids, so it cannot read token ids"
+            )
         self.names, self.tokenizer, self._pad = tuple(names), tokenizer, pad
         self.config = SimpleNamespace(pad_token_id=pad)
 
@@ -197,7 +233,9 @@ class OnnxClassifier:
             if one.segments is not None:
                 segments[row, : len(one.ids)] = one.segments
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": segments}
-        out = self._session.run(None, {name: x for name, x in given.items() if name in self._given})[0]
+        out = self._session.run(
+            None, {name: x for name, x in given.items() if name in self._given}
+        )[0]
         z = np.asarray(out, dtype=np.float64)
         if z.shape != (len(batch), len(self.names)):
             raise InputError(
@@ -212,7 +250,11 @@ def _has_tokenizer(folder: Path) -> bool:
 
 def checkpoints(folder: Path) -> list[Path]:
     """The checkpoints that a Trainer left in a folder, by step."""
-    found = [path for path in folder.glob("checkpoint-*") if path.name.rpartition("-")[2].isdigit() and path.is_dir()]
+    found = [
+        path
+        for path in folder.glob("checkpoint-*")
+        if path.name.rpartition("-")[2].isdigit() and path.is_dir()
+    ]
     return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
 
 
@@ -223,7 +265,11 @@ def _check_folder(source: str) -> None:
         if folder.is_absolute() or source.startswith(".") or source.count("/") > 1:
             raise InputError(f"there is no folder {source!r}: check the path")
         return
-    pickles, saved, config = sorted(folder.glob("*.bin")), checkpoints(folder), folder / "config.json"
+    pickles, saved, config = (
+        sorted(folder.glob("*.bin")),
+        checkpoints(folder),
+        folder / "config.json",
+    )
     if folder.suffix in (".pkl", ".pickle", ".joblib") and not folder.is_dir():
         why = " is a pickle, which can run any code: load it in Python, then "
         why += "tokensieve.diagnose.diagnose(model, None, texts, labels)"
@@ -236,11 +282,17 @@ def _check_folder(source: str) -> None:
         except (OSError, ValueError, KeyError):
             best = saved[-1]
         best = best if best in saved else saved[-1]
-        why = f" contains no model, but {len(saved)} checkpoints: name one, for example {str(best)!r}"
+        why = (
+            f" contains no model, but {len(saved)} checkpoints: name one, for example {str(best)!r}"
+        )
     elif not config.exists():
         why = " contains no model (config.json); save one there with save_pretrained"
     elif not any(folder.glob("*.safetensors")):
-        what = f"{pickles[0].name} is a pickle, which can run any code" if pickles else "there is no model.safetensors"
+        what = (
+            f"{pickles[0].name} is a pickle, which can run any code"
+            if pickles
+            else "there is no model.safetensors"
+        )
         why = f" contains no weights that can be loaded safely: {what}; save it as safetensors"
     elif not _has_tokenizer(folder):
         why = " contains no tokenizer (tokenizer.json); save the tokenizer there too"

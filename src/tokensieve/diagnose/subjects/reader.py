@@ -27,12 +27,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.checkpoint import fingerprint
 from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.diagnose.subjects.windows import Frame, Input
 from tokensieve.errors import InputError
-from tokensieve.text.counts import Floats, Ints
 
 _PLACES = re.compile(r"\{(?:text|second)\}")  # in a template
 _UNREADABLE = (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError)
@@ -59,10 +59,14 @@ class Reader:
         # an encoder and a decoder may share their word embeddings
         tables = [module for module in model.modules() if isinstance(module, torch.nn.Embedding)]
         own = getattr(main, "weight", None)
-        self._tables = [x for x in tables if own is not None and x.weight.data_ptr() == own.data_ptr()] or [main]
+        self._tables = [
+            x for x in tables if own is not None and x.weight.data_ptr() == own.data_ptr()
+        ] or [main]
         # three inputs of different length that look like text
         odd = {self._pad, *frame.before, *(frame.middle or []), *frame.after}
-        plain = next((i for i in range(main.num_embeddings - 7) if odd.isdisjoint(range(i, i + 7))), 0)
+        plain = next(
+            (i for i in range(main.num_embeddings - 7) if odd.isdisjoint(range(i, i + 7))), 0
+        )
         probe = [Input(frame.around((np.arange(n) % 7 + plain).tolist()).ids) for n in (3, 6, 10)]
         self.padding = "right"
         self.padding = self._find_padding(probe)
@@ -70,17 +74,26 @@ class Reader:
         try:
             found = self.integrate(probe, half, np.zeros(len(probe), dtype=np.int64))
             self.differentiable = all(np.isfinite(one).all() and np.any(one != 0) for one in found)
-        except (RuntimeError, NotImplementedError, TypeError):  # integer weights, a graph that was cut
+        except (
+            RuntimeError,
+            NotImplementedError,
+            TypeError,
+        ):  # integer weights, a graph that was cut
             self.differentiable = False
         self.reads, self._offset, self.layers = self._find_position(probe)
-        self.reads_text = self.differentiable and self.reads == "last" and self._offset >= len(frame.after)
+        self.reads_text = (
+            self.differentiable and self.reads == "last" and self._offset >= len(frame.after)
+        )
 
     @staticmethod
     @contextmanager
     def prepared(model: Any, pad: int) -> Iterator[None]:
         """While inside, the model evaluates with fast attention, keeps no gradients of its weights and knows its padding."""
         training, gradients = model.training, [p.requires_grad for p in model.parameters()]
-        padding, kind = model.config.pad_token_id, "sdpa" if getattr(model, "_supports_sdpa", False) else "eager"
+        padding, kind = (
+            model.config.pad_token_id,
+            "sdpa" if getattr(model, "_supports_sdpa", False) else "eager",
+        )
         try:
             model.eval()
             model.requires_grad_(False)
@@ -100,10 +113,17 @@ class Reader:
         for name, x in sorted(self._model.state_dict().items()):
             if isinstance(x, torch.Tensor):
                 plain = (x.int_repr() if x.is_quantized else x).detach().cpu().contiguous()
-                parts += [name, str(plain.dtype), tuple(plain.shape), plain.flatten().view(torch.uint8).numpy()]
+                parts += [
+                    name,
+                    str(plain.dtype),
+                    tuple(plain.shape),
+                    plain.flatten().view(torch.uint8).numpy(),
+                ]
         return fingerprint(*parts)
 
-    def logits(self, batch: Sequence[Input], gone: Sequence[NDArray[np.bool_]] | None = None) -> Floats:
+    def logits(
+        self, batch: Sequence[Input], gone: Sequence[NDArray[np.bool_]] | None = None
+    ) -> Floats:
         """Logits, shape (B, M); the embeddings of some pieces of each input, shape (length,), may be replaced by padding's."""
         out = np.empty((len(batch), self.outputs.width))
         with _memory(batch), torch.no_grad():
@@ -131,7 +151,9 @@ class Reader:
                     attention[i] = received[:, row, place]
         return logits, attention
 
-    def integrate(self, batch: Sequence[Input], share: Sequence[Floats], heads: Ints) -> list[Floats]:
+    def integrate(
+        self, batch: Sequence[Input], share: Sequence[Floats], heads: Ints
+    ) -> list[Floats]:
         """Effect of each piece, (length,), on one answer of its input (heads, (B,)); share t in [0, 1), nan where no text is."""
         out: list[Floats] = [np.empty(0)] * len(batch)
         with _memory(batch), torch.enable_grad():
@@ -141,7 +163,9 @@ class Reader:
                 chosen = torch.as_tensor(heads[at], device=self._device)[:, None]
                 with self._between(inputs["input_ids"], drawn) as steps:
                     answers = self.outputs.answers(self._model(**inputs).logits.float())
-                    gradients = torch.autograd.grad(answers.gather(1, chosen).sum(), [leaf for leaf, _, _ in steps])
+                    gradients = torch.autograd.grad(
+                        answers.gather(1, chosen).sum(), [leaf for leaf, _, _ in steps]
+                    )
                 for (_, difference, back), gradient in zip(steps, gradients, strict=True):
                     total += back((gradient.float() * difference.float()).sum(-1))
                 effects = _numbers(total)
@@ -164,7 +188,10 @@ class Reader:
         return [slice(width - n, width) if self.padding == "left" else slice(0, n) for n in lengths]
 
     def _padded(
-        self, batch: Sequence[Input], values: Sequence[Floats | NDArray[np.int32]], fill: float = np.nan
+        self,
+        batch: Sequence[Input],
+        values: Sequence[Floats | NDArray[np.int32]],
+        fill: float = np.nan,
     ) -> torch.Tensor:
         """A row for each input, padded on the side that leaves the answer alone, whatever the tokenizer would do."""
         kind = torch.float32 if np.isnan(fill) else torch.int64
@@ -180,7 +207,9 @@ class Reader:
             "attention_mask": self._padded(batch, [np.ones(len(one.ids)) for one in batch], 0),
         }
         if any(one.segments is not None for one in batch):
-            segments = [np.zeros(len(one.ids)) if one.segments is None else one.segments for one in batch]
+            segments = [
+                np.zeros(len(one.ids)) if one.segments is None else one.segments for one in batch
+            ]
             given["token_type_ids"] = self._padded(batch, segments, 0)
         return given
 
@@ -189,7 +218,9 @@ class Reader:
         """While inside, the text's embeddings are e_pad + share (e − e_pad), and leaves of the graph; share is nan elsewhere."""
         steps: list[_Step] = []
 
-        def move(module: Any, given: Sequence[torch.Tensor], out: torch.Tensor) -> torch.Tensor | None:
+        def move(
+            module: Any, given: Sequence[torch.Tensor], out: torch.Tensor
+        ) -> torch.Tensor | None:
             found = _aligned(given[0], ids, share)
             if found is None:
                 return None
@@ -208,15 +239,23 @@ class Reader:
             for hook in hooks:
                 hook.remove()
 
-    def _received(self, attentions: Sequence[torch.Tensor], batch: Sequence[Input]) -> NDArray[np.float32]:
+    def _received(
+        self, attentions: Sequence[torch.Tensor], batch: Sequence[Input]
+    ) -> NDArray[np.float32]:
         """What each piece receives from where the classifier reads, each layer and last the rollout, shape (L+1, B, T)."""
         means = [layer.detach().float().mean(dim=1) for layer in attentions]
-        read = torch.zeros(len(batch), means[0].shape[-1])  # weight of each position, rows sum to one
+        read = torch.zeros(
+            len(batch), means[0].shape[-1]
+        )  # weight of each position, rows sum to one
         for row, place in enumerate(self._places(batch)):
             if self.reads == "mean":
                 read[row, place] = 1 / (place.stop - place.start)
             else:
-                at = place.start + self._offset if self.reads == "first" else place.stop - 1 - self._offset
+                at = (
+                    place.start + self._offset
+                    if self.reads == "first"
+                    else place.stop - 1 - self._offset
+                )
                 read[row, max(at, place.start)] = 1
         rolled = read = read.to(means[0])
         out = [torch.einsum("bt,bts->bs", read, mean) for mean in means]
@@ -239,7 +278,10 @@ class Reader:
             # logits of one input, alone and padded, agree to this fraction of their size
             size = (0.05 if half else 2e-3) * max(float(np.abs(alone).max()), 1e-3)
             for self.padding in ("right", "left"):
-                if np.abs(_numbers(self._model(**self._inputs(probe)).logits) - alone).max() <= size:
+                if (
+                    np.abs(_numbers(self._model(**self._inputs(probe)).logits) - alone).max()
+                    <= size
+                ):
                     return self.padding
         return "none"
 
@@ -251,9 +293,15 @@ class Reader:
         try:
             ids = self._inputs(probe)
             half = torch.full(ids["input_ids"].shape, 0.5, device=self._device)
-            with torch.enable_grad(), _implementation(self._model, "eager"), self._between(ids["input_ids"], half):
+            with (
+                torch.enable_grad(),
+                _implementation(self._model, "eager"),
+                self._between(ids["input_ids"], half),
+            ):
                 out = self._model(**ids, output_attentions=True, output_hidden_states=True)
-                mix = torch.randn(out.logits.shape[-1], generator=torch.Generator().manual_seed(0)).to(out.logits)
+                mix = torch.randn(
+                    out.logits.shape[-1], generator=torch.Generator().manual_seed(0)
+                ).to(out.logits)
                 (gradient,) = torch.autograd.grad((out.logits * mix).sum(), out.hidden_states[-1])
         except _UNREADABLE:  # hidden states that are not kept
             return nowhere
@@ -262,7 +310,10 @@ class Reader:
         hit = (gradient.abs().sum(-1) > 0).cpu().numpy()
         read = [np.flatnonzero(hit[row, at]) for row, at in enumerate(self._places(probe))]
         given = list(getattr(out, "attentions", None) or [])
-        square = all(isinstance(a, torch.Tensor) and a.ndim == 4 and a.shape[-1] == a.shape[-2] for a in given)
+        square = all(
+            isinstance(a, torch.Tensor) and a.ndim == 4 and a.shape[-1] == a.shape[-2]
+            for a in given
+        )
         layers, lengths = len(given) if square else 0, np.array([len(one.ids) for one in probe])
         if all(len(at) == n for at, n in zip(read, lengths, strict=True)):
             return "mean", 0, layers
@@ -275,7 +326,9 @@ class Reader:
         return nowhere
 
 
-def _aligned(seen: object, ids: torch.Tensor, share: torch.Tensor) -> tuple[torch.Tensor, _Back] | None:
+def _aligned(
+    seen: object, ids: torch.Tensor, share: torch.Tensor
+) -> tuple[torch.Tensor, _Back] | None:
     """The text's shares for ids as a module sees them: as they are, padded further (Longformer), transposed (XLNet), or shifted
     by one for a decoder (BART, T5); None for other ids."""
     if not isinstance(seen, torch.Tensor) or seen.ndim != 2:
@@ -301,7 +354,9 @@ def _memory(batch: Sequence[Input]) -> Iterator[None]:
         yield
     except (RuntimeError, MemoryError) as error:
         signs = ("out of memory", "allocate memory", "not enough memory")
-        if not isinstance(error, MemoryError) and not any(sign in str(error).lower() for sign in signs):
+        if not isinstance(error, MemoryError) and not any(
+            sign in str(error).lower() for sign in signs
+        ):
             raise
         raise InputError(
             f"out of memory on {len(batch)} inputs of up to {max(len(one.ids) for one in batch):,} tokens: lower "
@@ -332,7 +387,9 @@ class LabelWords(torch.nn.Module):
     InputError.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, words: Mapping[str, str], template: str | None = None) -> None:
+    def __init__(
+        self, model: Any, tokenizer: Any, words: Mapping[str, str], template: str | None = None
+    ) -> None:
         super().__init__()
         template = template or "{text}\nLabel:"
         self._around = _PLACES.split(template)
@@ -356,7 +413,9 @@ class LabelWords(torch.nn.Module):
         if paired != (len(self._around) == 3):
             have = "{second} needs pairs of texts"
             have = "pairs of texts need a template with {text} and {second}" if paired else have
-            raise InputError(f"{have}: change --template, or pass --text {'once' if paired else 'twice'}")
+            raise InputError(
+                f"{have}: change --template, or pass --text {'once' if paired else 'twice'}"
+            )
         whole = tokenizer("a", return_special_tokens_mask=True)
         start = whole["input_ids"][:1] if whole["special_tokens_mask"][0] else []
         before, *middle, after = [_piece_ids(tokenizer, part) for part in self._around]
@@ -367,7 +426,12 @@ class LabelWords(torch.nn.Module):
         out = LabelWords.__new__(LabelWords)
         torch.nn.Module.__init__(out)
         out.model = untrained_twin(self.model, seed)
-        out.config, out.names, out._chosen, out._around = out.model.config, self.names, self._chosen, self._around
+        out.config, out.names, out._chosen, out._around = (
+            out.model.config,
+            self.names,
+            self._chosen,
+            self._around,
+        )
         return out
 
     def get_input_embeddings(self) -> torch.nn.Module:
@@ -379,10 +443,14 @@ class LabelWords(torch.nn.Module):
         """Set the attention implementation of the language model."""
         self.model.set_attn_implementation(kind)
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **more: object) -> SimpleNamespace:
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **more: object
+    ) -> SimpleNamespace:
         """Log-probabilities of the words after the last piece that is not padding, as `logits`, shape (B, K)."""
         out = self.model(input_ids=input_ids, attention_mask=attention_mask, **more)
-        last = (attention_mask * torch.arange(input_ids.shape[1], device=input_ids.device)).argmax(dim=1)
+        last = (attention_mask * torch.arange(input_ids.shape[1], device=input_ids.device)).argmax(
+            dim=1
+        )
         rows = torch.arange(len(last), device=last.device)
         logits = out.logits[rows, last].float().log_softmax(dim=-1)[:, self._chosen]
         hidden, attentions = getattr(out, "hidden_states", None), getattr(out, "attentions", None)
@@ -396,7 +464,9 @@ def _piece_ids(tokenizer: Any, text: str) -> list[int]:
 def _first_piece(tokenizer: Any, before: str, word: str) -> int:
     """The piece that a word begins with after some text."""
     start, whole = _piece_ids(tokenizer, before), _piece_ids(tokenizer, before + word)
-    if len(whole) <= len(start) or whole[: len(start)] != start:  # the word changes how the text before it is split
+    if (
+        len(whole) <= len(start) or whole[: len(start)] != start
+    ):  # the word changes how the text before it is split
         start, whole = [], _piece_ids(tokenizer, word)
     if not whole:
         raise InputError(f"the tokenizer returns no token for the word {word!r}; choose another")

@@ -14,11 +14,11 @@ import polars as pl
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import binomtest, mannwhitneyu
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.diagnose.subjects.windows import LENGTHS
 from tokensieve.errors import InputError
-from tokensieve.text.counts import Floats, Ints
+from tokensieve.read.values import label_name, listed
 from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.text.values import label_name, listed
 
 _Kind = Literal["softmax", "sigmoid", "rest", "single"]
 _CERTAIN = 1e-6  # p-value below which another order is taken to be the right one
@@ -103,25 +103,45 @@ class Outputs:
                     f"{have}: --map must name each class once, as CLASS=OUTPUT, and each output at most once"
                 )
             return cls(tuple(whole), M, K, kind, names=names)
-        folded, mine = ([(label_name(name) or name).casefold() for name in some] for some in (names, classes))
+        folded, mine = (
+            [(label_name(name) or name).casefold() for name in some] for some in (names, classes)
+        )
         if len(set(folded)) == M and len(set(mine)) == K:
             found = [folded.index(name) for name in mine if name in folded]
             if len(found) == K:
-                unused = listed([name for i, name in enumerate(names) if i not in found]) if M > K else ""
-                note = f"only the outputs for the data's classes are compared; unused: {unused}" if unused else ""
+                unused = (
+                    listed([name for i, name in enumerate(names) if i not in found])
+                    if M > K
+                    else ""
+                )
+                note = (
+                    f"only the outputs for the data's classes are compared; unused: {unused}"
+                    if unused
+                    else ""
+                )
                 return cls(tuple(found), M, K, kind, names=names, named=True, note=note)
             if len(found) == 1 and K == 2 and kind == "sigmoid":
                 note = f"the output {names[found[0]]!r} is treated as a yes/no prediction"
-                return cls((found[0],), M, 2, "rest", 1 if mine[1] in folded else -1, names, True, note)
+                return cls(
+                    (found[0],), M, 2, "rest", 1 if mine[1] in folded else -1, names, True, note
+                )
         if M < K:
-            raise InputError(f"{have}: reduce the data to {M} classes with --group NEW=OLD,OLD or --drop OLD")
+            raise InputError(
+                f"{have}: reduce the data to {M} classes with --group NEW=OLD,OLD or --drop OLD"
+            )
         in_order = cls(tuple(range(K)), M, K, kind, names=names)
         if list(classes) == [str(i) for i in range(K)] and M == K:
             pairs = ", ".join(f"{k} = {names[k]}" for k in range(K))
-            return replace(in_order, note=f"labels are treated as numbers of the model's outputs: {pairs}")
+            return replace(
+                in_order, note=f"labels are treated as numbers of the model's outputs: {pairs}"
+            )
         if M == K and all(re.fullmatch(r"LABEL_[0-9]+", name) for name in names):
-            pairs = ", ".join(f"{name} = {output}" for name, output in zip(classes, names, strict=True))
-            return replace(in_order, note=f"the model's outputs have no names and are taken in order: {pairs}")
+            pairs = ", ".join(
+                f"{name} = {output}" for name, output in zip(classes, names, strict=True)
+            )
+            return replace(
+                in_order, note=f"the model's outputs have no names and are taken in order: {pairs}"
+            )
         return replace(in_order, order=None, note=have)
 
     def check_order(self, logits: Floats, labels: Ints, classes: Sequence[str]) -> Outputs:
@@ -138,7 +158,9 @@ class Outputs:
             if mannwhitneyu(f[labels == 1], f[labels == 0], alternative="less").pvalue >= _CERTAIN:
                 return self
             if self.kind == "single":
-                note = f"the model's single output is larger for {classes[0]!r}: its sign is flipped"
+                note = (
+                    f"the model's single output is larger for {classes[0]!r}: its sign is flipped"
+                )
                 return replace(self, sign=-1, note=note)
             return replace(self, note=f"{self.note}; it is larger for the other class".lstrip("; "))
         predicted = logits.argmax(axis=1)
@@ -146,13 +168,21 @@ class Outputs:
         np.add.at(confusion, (labels, predicted), 1.0)
         _, best = linear_sum_assignment(-confusion)
         right = best[labels] == predicted
-        example = " ".join(f"--map {quote(f'{name}={self.names[k]}')}" for name, k in zip(classes, best, strict=True))
+        example = " ".join(
+            f"--map {quote(f'{name}={self.names[k]}')}"
+            for name, k in zip(classes, best, strict=True)
+        )
         chance = float(confusion.sum(axis=1) @ confusion[:, best].sum(axis=0)) / len(labels) ** 2
-        tells = binomtest(int(right.sum()), len(right), min(chance, 1.0), alternative="greater").pvalue < _CERTAIN
+        tells = (
+            binomtest(int(right.sum()), len(right), min(chance, 1.0), alternative="greater").pvalue
+            < _CERTAIN
+        )
         if self.order is None:
             rate = f"{right.mean():.1%} correct"
             if tells:
-                raise InputError(f"{self.note}; the predictions match {example} ({rate}); pass that to confirm it")
+                raise InputError(
+                    f"{self.note}; the predictions match {example} ({rate}); pass that to confirm it"
+                )
             raise InputError(
                 f"{self.note}; the predictions do not show which output is which class (best match: {rate}), so name each "
                 "with --map CLASS=OUTPUT"
@@ -160,11 +190,19 @@ class Outputs:
         mine = logits[:, list(self.order)].argmax(axis=1) == labels
         gained, lost = int((right & ~mine).sum()), int((mine & ~right).sum())
         wins = gained - lost > 0.05 * len(right)
-        if not (tells and wins and binomtest(gained, gained + lost, 0.5, alternative="greater").pvalue < _CERTAIN):
+        if not (
+            tells
+            and wins
+            and binomtest(gained, gained + lost, 0.5, alternative="greater").pvalue < _CERTAIN
+        ):
             return self
-        what = f"{mine.mean():.1%} of the predictions are correct, {right.mean():.1%} with {example}"
+        what = (
+            f"{mine.mean():.1%} of the predictions are correct, {right.mean():.1%} with {example}"
+        )
         if self.named:
-            return replace(self, warning=f"{what}. Are the names in its config.json in the right order?")
+            return replace(
+                self, warning=f"{what}. Are the names in its config.json in the right order?"
+            )
         order = self.note or "the outputs are matched as --map specifies"
         raise InputError(f"{order}, but only {what}; set the right order with --map")
 
@@ -190,7 +228,9 @@ class RecognisedModel:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, model: Any, tokenizer: Any, classes: Sequence[str] | None = None) -> RecognisedModel:
+    def of(
+        cls, model: Any, tokenizer: Any, classes: Sequence[str] | None = None
+    ) -> RecognisedModel:
         """Recognise the kind of model: one of transformers for sequence classification (also compiled, wrapped for several devices,
         quantised, in half precision, with PEFT adapters, in a pipeline), `LabelWords`, `OnnxClassifier`, anything with
         `predict_proba` or `decision_function` on texts and `classes_`, or a function of a list of texts, which needs the names of
@@ -206,11 +246,15 @@ class RecognisedModel:
             model, tokenizer = model.model, model.tokenizer
         family = type(model).__name__
         if hasattr(model, "read_pieces"):
-            return cls(family, tuple(model.names), reader=model, tokenizer=tokenizer or model.tokenizer)
+            return cls(
+                family, tuple(model.names), reader=model, tokenizer=tokenizer or model.tokenizer
+            )
         if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
             model = cls.merge_adapters(model)
             family = f"{type(model).__name__} with {family}"
-        if hasattr(getattr(model, "config", None), "id2label") and hasattr(model, "get_input_embeddings"):
+        if hasattr(getattr(model, "config", None), "id2label") and hasattr(
+            model, "get_input_embeddings"
+        ):
             return _transformer(model, tokenizer, family)
         if hasattr(model, "predict_proba") or hasattr(model, "decision_function"):
             names = getattr(model, "classes_", None)
@@ -218,13 +262,19 @@ class RecognisedModel:
                 raise InputError(
                     f"{family} has no classes_: fit it first, or set classes_ to the labels of its columns"
                 )
-            return cls(family, tuple(label_name(value) or "" for value in names), answer=_of_estimator(model))
+            return cls(
+                family,
+                tuple(label_name(value) or "" for value in names),
+                answer=_of_estimator(model),
+            )
         if callable(model):
             if not classes:
                 raise InputError("a function needs classes=[…], the labels of its columns in order")
             return cls(family, tuple(map(str, classes)), answer=_of_function(model, len(classes)))
         if isinstance(model, str):
-            raise InputError(f"{model!r} is a name, not a model; use diagnose(*load({model!r}), texts, labels)")
+            raise InputError(
+                f"{model!r} is a name, not a model; use diagnose(*load({model!r}), texts, labels)"
+            )
         raise InputError(
             f"cannot diagnose a {family}: pass a transformers model for sequence classification with its tokenizer, a "
             "text-classification pipeline, something with predict_proba on texts, or a function with classes=[…]"
@@ -235,7 +285,12 @@ class RecognisedModel:
         """A PEFT model's copy with its adapters added into the weights; prompts and prefixes, which cannot be, an InputError."""
         if not hasattr(model, "merge_and_unload"):
             kinds = ", ".join(
-                sorted({str(getattr(c.peft_type, "value", c.peft_type)) for c in model.peft_config.values()})
+                sorted(
+                    {
+                        str(getattr(c.peft_type, "value", c.peft_type))
+                        for c in model.peft_config.values()
+                    }
+                )
             )
             raise InputError(
                 f"{kinds} adapters prepend vectors to the input and cannot be merged into the weights; pass a function of "
@@ -262,9 +317,13 @@ def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
         way = "load one that was trained as such with AutoModelForSequenceClassification"
         if any(sign in type(model).__name__ for sign in ("CausalLM", "LMHead")):
             way = "name the word that it predicts for each class, tokensieve.diagnose.LabelWords(model, tokenizer, {class: word})"
-        raise InputError(f"{type(model).__name__} is not a model for sequence classification: {way}")
+        raise InputError(
+            f"{type(model).__name__} is not a model for sequence classification: {way}"
+        )
     if tokenizer is None:
-        raise InputError(f"{family} needs its tokenizer: pass both, diagnose(model, tokenizer, texts, labels)")
+        raise InputError(
+            f"{family} needs its tokenizer: pass both, diagnose(model, tokenizer, texts, labels)"
+        )
     if getattr(config, "problem_type", None) == "multi_label_classification":
         kind = "sigmoid"
         note = "this is a multi-label model (multi_label_classification); each output is treated as a separate yes/no prediction"
@@ -338,29 +397,55 @@ class TextSubject:
     lengths_read: ClassVar[dict[str, int]] = dict.fromkeys(LENGTHS, 0)
 
     def __init__(
-        self, answer: _Answer, width: int, texts: pl.Series, words: tuple[str, ...], splitter: Tokenizer
+        self,
+        answer: _Answer,
+        width: int,
+        texts: pl.Series,
+        words: tuple[str, ...],
+        splitter: Tokenizer,
     ) -> None:
-        self._answer, self._width, self._words, self._splitter = answer, width, list(words), splitter
+        self._answer, self._width, self._words, self._splitter = (
+            answer,
+            width,
+            list(words),
+            splitter,
+        )
         self._texts: list[str] = texts.to_list()
         self.documents = np.arange(len(texts))
         self.lengths = np.array([len(text) for text in self._texts], dtype=np.int64)
         self.word_lengths = np.array([len(word) for word in words], dtype=np.int64)
         place = {word: i for i, word in enumerate(words)}
         self._spans = [
-            [(start, end, place[word]) for start, end, word in (splitter.spans(text) if words else ()) if word in place]
+            [
+                (start, end, place[word])
+                for start, end, word in (splitter.spans(text) if words else ())
+                if word in place
+            ]
             for text in self._texts
         ]
-        pairs = [(s, k) for k, spans in enumerate(self._spans) for s in sorted({span[2] for span in spans})]
+        pairs = [
+            (s, k)
+            for k, spans in enumerate(self._spans)
+            for s in sorted({span[2] for span in spans})
+        ]
         self.types, self.windows = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
 
     def of_words(self, kept: Ints) -> TextSubject:
         """The same with some of the words."""
         words = tuple(self._words[s] for s in kept)
-        return TextSubject(self._answer, self._width, pl.Series(self._texts, dtype=pl.String), words, self._splitter)
+        return TextSubject(
+            self._answer,
+            self._width,
+            pl.Series(self._texts, dtype=pl.String),
+            words,
+            self._splitter,
+        )
 
     def of_texts(self, texts: list[str]) -> TextSubject:
         """The same model on other texts, without any words."""
-        return TextSubject(self._answer, self._width, pl.Series(texts, dtype=pl.String), (), self._splitter)
+        return TextSubject(
+            self._answer, self._width, pl.Series(texts, dtype=pl.String), (), self._splitter
+        )
 
     def pieces_of(self, text: str) -> object:
         """The part of a text that the model sees."""

@@ -19,9 +19,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress, silent
-from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
 
 REST, SPECIAL = -1, -2
@@ -63,7 +63,9 @@ class Frame:
                 f"the tokenizer {type(tokenizer).__name__} returns no character offsets: save a fast one (tokenizer.json) "
                 "beside the model"
             )
-        probe = tokenizer(*["a"] * (1 + paired), return_special_tokens_mask=True, return_token_type_ids=paired)
+        probe = tokenizer(
+            *["a"] * (1 + paired), return_special_tokens_mask=True, return_token_type_ids=paired
+        )
         ids, special = list(probe["input_ids"]), probe["special_tokens_mask"]
         text = [i for i, mark in enumerate(special) if not mark]
         first, last = (text[0], text[-1] + 1) if text else (len(ids), len(ids))
@@ -71,7 +73,9 @@ class Frame:
             return cls(ids[:first], ids[last:])
         single = tokenizer("a", add_special_tokens=False)["input_ids"]
         inner = slice(first + len(single), last - len(single))
-        return cls(ids[:first], ids[last:], ids[inner], "token_type_ids" in tokenizer.model_input_names)
+        return cls(
+            ids[:first], ids[last:], ids[inner], "token_type_ids" in tokenizer.model_input_names
+        )
 
     @property
     def size(self) -> int:
@@ -84,13 +88,17 @@ class Frame:
         nothing limits them; an InputError if less than two are left for text.
         """
         limits = [asked] if asked is not None else []
-        if tokenizer.model_max_length < 10**6:  # a tokenizer without a limit names a larger number than any model has
+        if (
+            tokenizer.model_max_length < 10**6
+        ):  # a tokenizer without a limit names a larger number than any model has
             limits.append(tokenizer.model_max_length)
         positions = getattr(model.config, "max_position_embeddings", None)
         if isinstance(positions, int) and positions > 0:
             modules: list[tuple[str, object]] = getattr(model, "named_modules", list)()
             rows = [
-                getattr(table, "padding_idx", None) for name, table in modules if name.endswith("position_embeddings")
+                getattr(table, "padding_idx", None)
+                for name, table in modules
+                if name.endswith("position_embeddings")
             ]
             limits.append(positions - max((row + 1 for row in rows if row is not None), default=0))
         limit = min(limits, default=None)
@@ -105,7 +113,10 @@ class Frame:
         between = self.middle or []
         sides = [*between, *inner] if self.prompted else [*inner, *between]
         ids = [*self.before, *sides, *self.after]
-        return Input(np.array(ids, dtype=np.int32), np.zeros(len(ids), dtype=np.int32) if self.segmented else None)
+        return Input(
+            np.array(ids, dtype=np.int32),
+            np.zeros(len(ids), dtype=np.int32) if self.segmented else None,
+        )
 
 
 class Windows:
@@ -156,34 +167,58 @@ class Windows:
                 if frame.middle is not None:
                     types[: seconds * frame.prompted] = SPECIAL
                     first, second = seconds, n - seconds
-                    if room is not None and n > room:  # the longer is cut, both if both are longer than half
+                    if (
+                        room is not None and n > room
+                    ):  # the longer is cut, both if both are longer than half
                         first = min(first, max(room - second, room // 2))
                         second = min(second, room - first)
                     self.long_documents += first + second < n
                     self.lost_pieces += n - first - second
                     b = slice(seconds, seconds + second)
-                    runs = [(frame.before, ids[:first], types[:first], 0), (frame.middle, nothing, nothing, 0)]
-                    made.append(_joined([*runs, ([], ids[b], types[b], 1), (frame.after, nothing, nothing, 1)]))
+                    runs = [
+                        (frame.before, ids[:first], types[:first], 0),
+                        (frame.middle, nothing, nothing, 0),
+                    ]
+                    made.append(
+                        _joined(
+                            [*runs, ([], ids[b], types[b], 1), (frame.after, nothing, nothing, 1)]
+                        )
+                    )
                     documents.append(start + k)
                     continue
-                parts = [(0, n)] if room is None or n <= room else [(a, min(a + room, n)) for a in range(0, n, room)]
+                parts = (
+                    [(0, n)]
+                    if room is None or n <= room
+                    else [(a, min(a + room, n)) for a in range(0, n, room)]
+                )
                 self.long_documents += len(parts) > 1
                 if cut and len(parts) > 1:
                     parts = [(n - (room or 0), n) if self._keep_end else parts[0]]
                     self.lost_pieces += n - (parts[0][1] - parts[0][0])
                 for a, z in parts:
-                    runs = [(frame.before, ids[a:z], types[a:z], 0), (frame.after, nothing, nothing, 0)]
+                    runs = [
+                        (frame.before, ids[a:z], types[a:z], 0),
+                        (frame.after, nothing, nothing, 0),
+                    ]
                     made.append(_joined(runs))
                     documents.append(start + k)
                     # so many move up at most
-                    near = np.arange(a - 1, max(a - 65, -1), -1) if self._keep_end else np.arange(z, min(z + 64, n))
+                    near = (
+                        np.arange(a - 1, max(a - 65, -1), -1)
+                        if self._keep_end
+                        else np.arange(z, min(z + 64, n))
+                    )
                     self._spare.append((ids[near], types[near]))
             progress("encoding", min(start + chunk_size, len(texts)) / len(texts))
         self.truncated_documents = self.long_documents if cut or frame.middle is not None else 0
         # of equally frequent spellings the first seen; a passage leaves space for a piece beside it
-        self.inner = [seen.most_common(1)[0][0][: room and room - 1] if seen else () for seen in written]
+        self.inner = [
+            seen.most_common(1)[0][0][: room and room - 1] if seen else () for seen in written
+        ]
         self.forms = [frame.around(one) for one in self.inner]
-        self.pieces, self.types, segments = (np.concatenate([one[i] for one in made]) for i in range(3))
+        self.pieces, self.types, segments = (
+            np.concatenate([one[i] for one in made]) for i in range(3)
+        )
         self.segments = segments if frame.segmented else None
         self.starts = np.cumsum([0, *(len(one[0]) for one in made)])
         self.documents = np.asarray(documents)
@@ -194,7 +229,9 @@ class Windows:
     def of_texts(self, texts: list[str]) -> Windows:
         """Other texts, cut to one window each, without any words."""
         tokenizer, splitter, frame, limit = self._given
-        return Windows(tokenizer, pl.Series(texts, dtype=pl.String), splitter, (), frame, limit, True, silent)
+        return Windows(
+            tokenizer, pl.Series(texts, dtype=pl.String), splitter, (), frame, limit, True, silent
+        )
 
     def pieces_of(self, text: str) -> list[int]:
         """The pieces of a whole text, without special tokens."""
@@ -214,7 +251,11 @@ class Windows:
         out, kept = copy.copy(self), np.isin(self.documents, documents)
         lengths = np.diff(self.starts)
         pieces = np.repeat(kept, lengths)
-        out.pieces, out.types, out.documents = self.pieces[pieces], self.types[pieces], self.documents[kept]
+        out.pieces, out.types, out.documents = (
+            self.pieces[pieces],
+            self.types[pieces],
+            self.documents[kept],
+        )
         out.starts = np.r_[0, np.cumsum(lengths[kept])]
         out.segments = None if self.segments is None else self.segments[pieces]
         out._spare = [one for one, there in zip(self._spare, kept, strict=False) if there]
@@ -228,7 +269,10 @@ class Windows:
         def renamed(types: _Pieces) -> _Pieces:
             return np.where(types >= 0, place[np.maximum(types, 0)], types).astype(np.int32)
 
-        out.types, out._spare = renamed(self.types), [(ids, renamed(types)) for ids, types in self._spare]
+        out.types, out._spare = (
+            renamed(self.types),
+            [(ids, renamed(types)) for ids, types in self._spare],
+        )
         out.inner, out.forms = [self.inner[s] for s in words], [self.forms[s] for s in words]
         return out
 
@@ -253,31 +297,59 @@ class Windows:
         fits into the longest window falls away before the last piece, from which some models read, or at the beginning."""
         at = self.at(window)
         pieces, types = self.pieces[at], self.types[at]
-        segments = np.zeros(len(pieces), dtype=np.int32) if self.segments is None else self.segments[at]
+        segments = (
+            np.zeros(len(pieces), dtype=np.int32) if self.segments is None else self.segments[at]
+        )
         places = np.flatnonzero((types >= 0) & (types != np.r_[SPECIAL, types[:-1]]))
         if not len(places):
             return self.input(window)
-        new, where = [piece for word in words for piece in self.inner[word]], int(places[int(place * len(places))])
-        pieces, types = np.insert(pieces, where, new), np.insert(types, where, np.full(len(new), words[0]))
+        new, where = (
+            [piece for word in words for piece in self.inner[word]],
+            int(places[int(place * len(places))]),
+        )
+        pieces, types = (
+            np.insert(pieces, where, new),
+            np.insert(types, where, np.full(len(new), words[0])),
+        )
         segments = np.insert(segments, where, np.full(len(new), segments[where]))
         over = max(len(pieces) - int(np.diff(self.starts).max()), 0)
         old = np.flatnonzero((types != SPECIAL) & (types != words[0]))
         gone = old[:over] if self._keep_end else old[max(len(old) - 1 - over, 0) : -1]
-        return Input(np.delete(pieces, gone), None if self.segments is None else np.delete(segments, gone))
+        return Input(
+            np.delete(pieces, gone), None if self.segments is None else np.delete(segments, gone)
+        )
 
 
-def _joined(runs: Sequence[tuple[list[int], _Pieces, _Pieces, int]]) -> tuple[_Pieces, _Pieces, _Pieces]:
+def _joined(
+    runs: Sequence[tuple[list[int], _Pieces, _Pieces, int]],
+) -> tuple[_Pieces, _Pieces, _Pieces]:
     """Ids, types and segments of a window, from runs of special tokens with the ids, types and segment of what follows."""
-    ids = np.concatenate([np.array([*special, *ids], dtype=np.int32) for special, ids, _, _ in runs])
-    types = np.concatenate([np.r_[np.full(len(special), SPECIAL), types] for special, _, types, _ in runs])
+    ids = np.concatenate(
+        [np.array([*special, *ids], dtype=np.int32) for special, ids, _, _ in runs]
+    )
+    types = np.concatenate(
+        [np.r_[np.full(len(special), SPECIAL), types] for special, _, types, _ in runs]
+    )
     segments = np.concatenate([np.full(len(special) + len(ids), s) for special, ids, _, s in runs])
     return ids, types.astype(np.int32), segments.astype(np.int32)
 
 
-def _encoded(tokenizer: Any, chunk: list[str], paired: bool) -> Iterator[tuple[_Pieces, list[tuple[int, int]], int]]:
+def _encoded(
+    tokenizer: Any, chunk: list[str], paired: bool
+) -> Iterator[tuple[_Pieces, list[tuple[int, int]], int]]:
     """For each text its piece ids, their offsets, and where the pieces of the second of two texts begin."""
-    sides = [text.partition(SEPARATOR)[::2] for text in chunk] if paired else [(text, "") for text in chunk]
-    ask = partial(tokenizer, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)
+    sides = (
+        [text.partition(SEPARATOR)[::2] for text in chunk]
+        if paired
+        else [(text, "") for text in chunk]
+    )
+    ask = partial(
+        tokenizer,
+        add_special_tokens=False,
+        return_offsets_mapping=True,
+        truncation=False,
+        verbose=False,
+    )
     found = [ask([side[i] for side in sides]) for i in range(1 + paired)]
     for k in range(len(chunk)):
         ids, offsets = list(found[0]["input_ids"][k]), list(found[0]["offset_mapping"][k])
@@ -334,7 +406,9 @@ class PieceSubject:
         self._pair = np.full(len(windows.types), -1, dtype=np.int64)
         self._pair[there] = place
         rng = np.random.default_rng(0)  # a share for every word of a document, whatever the batches
-        self._share = np.where(self._pair >= 0, rng.random(len(key) + 1)[self._pair], rng.random(len(self._pair)))
+        self._share = np.where(
+            self._pair >= 0, rng.random(len(key) + 1)[self._pair], rng.random(len(self._pair))
+        )
 
     def of_words(self, kept: Ints) -> PieceSubject:
         """The same with some of the words."""
@@ -387,11 +461,18 @@ class PieceSubject:
         batch = [self._windows.input(w) for w in at]
         for draw in range(draws):
             moved = [(self._share[one] + draw / draws) % 1 for one in here]
-            share = [np.where(self._windows.types[one] >= REST, t, np.nan) for one, t in zip(here, moved, strict=True)]
-            for w, one, pieces in zip(at, here, self._reader.integrate(batch, share, heads), strict=True):
+            share = [
+                np.where(self._windows.types[one] >= REST, t, np.nan)
+                for one, t in zip(here, moved, strict=True)
+            ]
+            for w, one, pieces in zip(
+                at, here, self._reader.integrate(batch, share, heads), strict=True
+            ):
                 first, last = self._first[w], self._first[w + 1]
                 mine = self._pair[one] >= 0
-                found = np.bincount(self._pair[one][mine] - first, pieces[mine], last - first) / draws
+                found = (
+                    np.bincount(self._pair[one][mine] - first, pieces[mine], last - first) / draws
+                )
                 effect[first:last] = found + (effect[first:last] if draw else 0.0)
 
     def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
@@ -399,7 +480,10 @@ class PieceSubject:
         the model reads its answer from a piece of the text, since cutting would move another piece there."""
         out = np.full((len(windows), self._width), np.nan)
         if getattr(self._reader, "reads_text", False):
-            gone = [np.isin(self._windows.types[self._windows.at(w)], s) for w, s in zip(windows, words, strict=True)]
+            gone = [
+                np.isin(self._windows.types[self._windows.at(w)], s)
+                for w, s in zip(windows, words, strict=True)
+            ]
             out[:] = self._reader.logits([self._windows.input(w) for w in windows], gone)
             out[[bool(one.all()) for one in gone]] = np.nan
             return out
@@ -411,5 +495,8 @@ class PieceSubject:
 
     def having(self, words: Sequence[Ints], windows: Ints, places: Floats) -> Floats:
         """Logits of inputs into each of which some words were inserted, at that fraction of its words, shape (n, M)."""
-        batch = [self._windows.having(w, some, x) for some, w, x in zip(words, windows, places, strict=True)]
+        batch = [
+            self._windows.having(w, some, x)
+            for some, w, x in zip(words, windows, places, strict=True)
+        ]
         return np.asarray(self._reader.logits(batch), dtype=np.float64)

@@ -17,7 +17,7 @@ from scipy.integrate import BDF
 from scipy.linalg import LinAlgError, LinAlgWarning, solve
 from scipy.optimize import brentq
 
-from tokensieve.text.counts import Floats
+from tokensieve.arrays import Floats
 from tokensieve.theory.flow.landscape import Landscape
 
 # A force counts when, times the time passed, it exceeds e^{−LIVE}. Coordinates without it are chosen anew when it exceeds
@@ -68,7 +68,9 @@ class Integrator:
         self.p, self.clock = p, clock
         self._coordinates, self._tolerance, self.last_step = coordinates, tolerance, step
         # log(e^{log_time} − e^{clock}): what has passed before the clock was last set back.
-        self._offset = log_time + math.log1p(-math.exp(clock - log_time)) if clock < log_time else -math.inf
+        self._offset = (
+            log_time + math.log1p(-math.exp(clock - log_time)) if clock < log_time else -math.inf
+        )
         self._followed = False
         self._solver: BDF | None = None
         self._choose()
@@ -131,7 +133,11 @@ class Integrator:
         """Return to the point within the last step where a function of p rose through zero; stay here if it did not."""
         if self._solver is None:
             return
-        inside, low, high = self._solver.dense_output(), float(self._solver.t_old), float(self._solver.t)
+        inside, low, high = (
+            self._solver.dense_output(),
+            float(self._solver.t_old),
+            float(self._solver.t),
+        )
 
         def rise(at: float) -> float:
             return rises(self.here.joined(inside(at)))
@@ -164,7 +170,16 @@ class Integrator:
             clock = math.log(first / bend) - log_size
             x = x + first / bend * downhill
         relative, absolute = self._tolerance
-        solver = BDF(curve, clock, x, math.inf, rtol=relative, atol=absolute, jac=jacobian, first_step=self.last_step)
+        solver = BDF(
+            curve,
+            clock,
+            x,
+            math.inf,
+            rtol=relative,
+            atol=absolute,
+            jac=jacobian,
+            first_step=self.last_step,
+        )
         solver.newton_tol *= _LOOSER
         # BDF first predicts an explicit Euler step. Where gaps have settled, e^τ times their rounding error would throw them far
         # from the minimum, and no later trial finds back. A linearly implicit one is the same where nothing is stiff.

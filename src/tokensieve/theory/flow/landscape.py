@@ -20,7 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.arrays import Floats, Ints
+from tokensieve.text.counts import Counts
 from tokensieve.theory.geometry import laplacian_form, span_of
 
 if TYPE_CHECKING:
@@ -36,12 +37,20 @@ _WEAK = 0.2
 
 @numba.njit(cache=True, parallel=True)
 def _documents(
-    indptr: Ints, indices: Ints, data: Floats, log_counts: Floats, signs: Floats, u: Floats, w: Floats
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+    log_counts: Floats,
+    signs: Floats,
+    u: Floats,
+    w: Floats,
 ) -> tuple[Floats, ...]:
     """For each entry, q and t e^{−m}; for each document, y f, its scale m and log|g| + m (−∞ where no score can change f)."""
     n = len(indptr) - 1
     most = u.max()
-    near = most - u.min() < 500.0  # nothing underflows: one exponential for each type, not for each entry
+    near = (
+        most - u.min() < 500.0
+    )  # nothing underflows: one exponential for each type, not for each entry
     weights = np.exp(u - most) if near else u
     q, t = np.zeros(len(indices)), np.zeros(len(indices))
     answer, scale, weight = np.zeros(n), np.full(n, -np.inf), np.full(n, -np.inf)
@@ -55,7 +64,11 @@ def _documents(
                 peak = max(peak, u[indices[i]] + log_counts[i])
         base, peak = most if near else peak, -np.inf
         for i in range(start, end):
-            q[i] = weights[indices[i]] * data[i] if near else np.exp(u[indices[i]] + log_counts[i] - base)
+            q[i] = (
+                weights[indices[i]] * data[i]
+                if near
+                else np.exp(u[indices[i]] + log_counts[i] - base)
+            )
             total += q[i]
             if q[i] > peak:
                 top, peak = i, q[i]
@@ -64,7 +77,9 @@ def _documents(
             t[i] = q[i] * (w[indices[i]] - highest_value)
             largest = max(largest, abs(t[i]))
         norm, highest, moved = base + np.log(total), -np.inf, 0.0
-        if largest > max(1e-200 * peak, 1e-300):  # what is lost beside larger terms is 1e-100 of them
+        if largest > max(
+            1e-200 * peak, 1e-300
+        ):  # what is lost beside larger terms is 1e-100 of them
             highest = np.log(largest / total)
             whole, part = 1 / total, 1 / largest
             for i in range(start, end):
@@ -103,7 +118,14 @@ def _per_type(indptr: Ints, indices: Ints, g: Floats, t: Floats, types: int) -> 
 
 @numba.njit(cache=True)
 def _node_forces(
-    indptr: Ints, indices: Ints, is_open: NDArray[np.bool_], own: Ints, group: Ints, g: Floats, t: Floats, groups: int
+    indptr: Ints,
+    indices: Ints,
+    is_open: NDArray[np.bool_],
+    own: Ints,
+    group: Ints,
+    g: Floats,
+    t: Floats,
+    groups: int,
 ) -> Floats:
     """Σ g t over the unselected entries: + for the group that their document selects, − for that of their type; shape (groups,)."""
     node = np.zeros(groups)
@@ -121,7 +143,8 @@ def _node_forces(
 def _times_differences(rows: Ints, pairs: Ints, values: Floats, F: Floats, height: int) -> Floats:
     """Σ value (F_b − F_a) in each of `height` rows, over pairs (a, b), shape (j, 2)."""
     sums = sp.coo_array(
-        (np.concatenate([values, -values]), (np.tile(rows, 2), pairs.T[::-1].ravel())), shape=(height, len(F))
+        (np.concatenate([values, -values]), (np.tile(rows, 2), pairs.T[::-1].ravel())),
+        shape=(height, len(F)),
     )
     return np.asarray(sums.tocsr() @ F)
 
@@ -176,7 +199,9 @@ class Landscape:
         """A bound on `logarithms`, whatever cancels: w − f is at most the range of values, shape (nnz,)."""
         with np.errstate(divide="ignore"):
             bound = np.log(terms.q) - np.logaddexp(0.0, terms.answer)[self.counts.entry_documents]
-        return np.asarray(bound + math.log(np.ptp(self.w) or 1.0) - math.log(self.counts.n_documents))
+        return np.asarray(
+            bound + math.log(np.ptp(self.w) or 1.0) - math.log(self.counts.n_documents)
+        )
 
     def split(self, p: Floats) -> Floats:
         """The coordinates are p itself."""
@@ -238,10 +263,16 @@ class Landscape:
         """Force, relative to e^{shift}/n, that moves nothing by e^{−_JACOBIAN} in e^clock of time; 0 without a clock."""
         if clock is None:
             return 0.0
-        return math.exp(min(math.log(self.counts.n_documents) - _JACOBIAN - clock - terms.shift, 0.0))
+        return math.exp(
+            min(math.log(self.counts.n_documents) - _JACOBIAN - clock - terms.shift, 0.0)
+        )
 
     def curvature(
-        self, terms: _Terms, A: NDArray[Any], least: float, apart: tuple[Ints, Ints, Floats] | None = None
+        self,
+        terms: _Terms,
+        A: NDArray[Any],
+        least: float,
+        apart: tuple[Ints, Ints, Floats] | None = None,
     ) -> NDArray[Any]:
         """n ∇²L e^{−shift} in coordinates where type s is A_s, shape (|S|, k), without its part Σ a D Dᵀ beyond them.
 
@@ -249,7 +280,10 @@ class Landscape:
         entries have the r coordinates D = F_b − F_a of their rows (a, b) more.
         """
         m, at, k = self.counts.matrix, self.counts.entry_documents, A.shape[1]
-        strength, weight = np.maximum(np.abs(terms.g), terms.bend), np.maximum(np.abs(terms.t), terms.q)
+        strength, weight = (
+            np.maximum(np.abs(terms.g), terms.bend),
+            np.maximum(np.abs(terms.t), terms.q),
+        )
         # Less than 1e-18 of the largest does not reach the last bit, but beyond V smaller forces count.
         counts = strength > (1e-18 if apart is None else 0.0)
         seen = np.flatnonzero(counts[at] & (weight > 1e-18) & (strength[at] * weight > least))
@@ -261,10 +295,19 @@ class Landscape:
         sides = []
         for values in (terms.t, 0.5 * terms.bend[at] * terms.t - terms.g[at] * terms.q):
             kept = values[seen].astype(A.dtype)
-            rows = sp.csr_array((kept, m.indices[seen], ends), shape=(len(ends) - 1, m.shape[1])) @ A
+            rows = (
+                sp.csr_array((kept, m.indices[seen], ends), shape=(len(ends) - 1, m.shape[1])) @ A
+            )
             if apart is not None:
                 entries, pairs, F = apart
-                rows = np.hstack([rows, _times_differences(at[entries], pairs, values[entries], F, m.shape[0])[active]])
+                rows = np.hstack(
+                    [
+                        rows,
+                        _times_differences(at[entries], pairs, values[entries], F, m.shape[0])[
+                            active
+                        ],
+                    ]
+                )
             sides.append(rows)
         out = sides[0].T @ sides[1]
         out, moved = out + out.T, np.flatnonzero(np.abs(terms.a) > least)
@@ -274,7 +317,9 @@ class Landscape:
     def terms(self, u: Floats) -> _Terms:
         """At scores u = E p."""
         m, signs = self.counts.matrix, self.counts.signs
-        q, t, answer, scale, weight = _documents(m.indptr, m.indices, m.data, self._log_counts, signs, u, self.w)
+        q, t, answer, scale, weight = _documents(
+            m.indptr, m.indices, m.data, self._log_counts, signs, u, self.w
+        )
         shift = float(weight.max())
         if shift == -math.inf:
             zeros = np.zeros(len(signs))
@@ -283,9 +328,13 @@ class Landscape:
         g = -signs * share
         bend = share * np.exp(scale - np.logaddexp(0.0, -answer))
         if len(self._equal):
-            means = np.bincount(self._equal, g[self._contradicted]) / np.maximum(np.bincount(self._equal), 1)
+            means = np.bincount(self._equal, g[self._contradicted]) / np.maximum(
+                np.bincount(self._equal), 1
+            )
             g[self._contradicted] = means[self._equal]
-        return _Terms(q, t, answer, g, bend, _per_type(m.indptr, m.indices, g, t, m.shape[1]), shift)
+        return _Terms(
+            q, t, answer, g, bend, _per_type(m.indptr, m.indices, g, t, m.shape[1]), shift
+        )
 
     def _gradient(self, terms: _Terms) -> tuple[float, float, Floats]:
         """Norm relative to the shift, log of the true norm, and the unit vector downhill."""
@@ -301,7 +350,9 @@ class _LiveEntries(Landscape):
 
     def __init__(self, whole: Landscape, kept: NDArray[np.bool_], u: Floats) -> None:
         m = whole.counts.matrix
-        part = sp.csr_array((m.data * kept, m.indices.copy(), m.indptr.copy()), shape=m.shape)  # zeros go in place
+        part = sp.csr_array(
+            (m.data * kept, m.indices.copy(), m.indptr.copy()), shape=m.shape
+        )  # zeros go in place
         part.eliminate_zeros()
         super().__init__(replace(whole.counts, matrix=part), whole.E, whole.w)
         self._contradicted, self._equal = whole._contradicted, whole._equal
@@ -314,7 +365,9 @@ class _LiveEntries(Landscape):
     def left_out(self, u: Floats, terms: _Terms, enough: float) -> float:
         """A bound on the logarithm of the largest force that is left out, at scores u and these terms there."""
         # Since the last weighing a weight grew at most by e^{largest − smallest change of a score}, and σ(−y f) by e^{fall of y f}.
-        bound = self._most + float(np.ptp(u - self._weighed) + np.max(self._answers - terms.answer, initial=0.0))
+        bound = self._most + float(
+            np.ptp(u - self._weighed) + np.max(self._answers - terms.answer, initial=0.0)
+        )
         if bound <= enough:
             return bound
         self._weigh(u)
@@ -342,7 +395,9 @@ class SplitLandscape:
         self._idle = np.flatnonzero(~moves[kept][self._open])
         self._open_documents = counts.entry_documents[self._open]
         # Of each entry the group that its document selects and its own; entries of one type with one such group share a number.
-        self._ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
+        self._ends = np.stack(
+            [face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1
+        )
         ties = self._ends[:, 0] * counts.n_types + counts.matrix.indices[self._open]
         self._first, self._pair = np.unique(ties, return_index=True, return_inverse=True)[1:]
         pairs = land.distinct(self._ends[moves[kept][self._open]], counts.n_types)[0]
@@ -402,7 +457,14 @@ class SplitLandscape:
         if self._last is None or not np.array_equal(self._last[0], x):
             m, face, terms = self.land.counts.matrix, self.face, self.land.terms(self._scores(x))
             node = _node_forces(
-                m.indptr, m.indices, self._is_open, face.own, face.group, terms.g, terms.t, len(self._F)
+                m.indptr,
+                m.indices,
+                self._is_open,
+                face.own,
+                face.group,
+                terms.g,
+                terms.t,
+                len(self._F),
             )
             self._last = x.copy(), terms, np.concatenate([-(self._A.T @ terms.a), node @ self._F])
         return self._last[1:]
@@ -417,4 +479,6 @@ class SplitLandscape:
         return terms.g[self._open_documents] * terms.t[self._open]
 
     def _log(self, size: float, terms: _Terms) -> float:
-        return math.log(size / self.land.counts.n_documents) + terms.shift if size > 0 else -math.inf
+        return (
+            math.log(size / self.land.counts.n_documents) + terms.shift if size > 0 else -math.inf
+        )

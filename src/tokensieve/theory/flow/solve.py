@@ -21,9 +21,10 @@ from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from tokensieve import checkpoint as checkpoints
+from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.integrator import STEEP, Integrator
 from tokensieve.theory.flow.landscape import Landscape, SplitLandscape
 from tokensieve.theory.flow.split import Equilibrium, Face
@@ -72,7 +73,9 @@ class Flow:
     @property
     def norm(self) -> Floats:
         """‖p‖ along the curve, shape (m,)."""
-        return np.asarray(np.hypot(np.linalg.norm(self.coordinates, axis=1), np.linalg.norm(self.rest)))
+        return np.asarray(
+            np.hypot(np.linalg.norm(self.coordinates, axis=1), np.linalg.norm(self.rest))
+        )
 
     @property
     def p(self) -> Floats:
@@ -174,21 +177,36 @@ def gradient_flow(
     elif checkpoint is not None and (found := checkpoints.load(checkpoint, mark)) is not None:
         kept, spent = found[0], float(found[1]["seconds"])
     with Flow.one_thread():
-        curve = _Curve(Landscape(counts, reduced, w), z, float(np.linalg.norm(rest)), settings, kept)
+        curve = _Curve(
+            Landscape(counts, reduced, w), z, float(np.linalg.norm(rest)), settings, kept
+        )
         while (ending := curve.stop_reason()) is None:
             curve.step()
             if progress is not None:
-                reached = max(curve.norm(curve.z) / settings.max_norm, curve.log_time / settings.max_log_time)
+                reached = max(
+                    curve.norm(curve.z) / settings.max_norm, curve.log_time / settings.max_log_time
+                )
                 progress("flow", min(1.0, max(reached, 0.0)))
             if checkpoint is not None and len(curve.rows) % LEG == 1:
-                checkpoints.save(checkpoint, mark, curve.columns(), {"seconds": spent + time.monotonic() - started})
+                checkpoints.save(
+                    checkpoint,
+                    mark,
+                    curve.columns(),
+                    {"seconds": spent + time.monotonic() - started},
+                )
     seconds = spent + time.monotonic() - started
     if checkpoint is not None:
         checkpoints.save(checkpoint, mark, curve.columns(), {"seconds": seconds})
-    limit = None if curve.limit is None else rest + (curve.limit if basis is None else basis @ curve.limit)
+    limit = (
+        None
+        if curve.limit is None
+        else rest + (curve.limit if basis is None else basis @ curve.limit)
+    )
     verdict, reason = ending
     z, arc, log_time, loss, log_gradient = curve.columns().values()
-    return Flow(verdict, reason, z, arc, log_time, loss, log_gradient, seconds, basis, rest, limit, settings)
+    return Flow(
+        verdict, reason, z, arc, log_time, loss, log_gradient, seconds, basis, rest, limit, settings
+    )
 
 
 class SplitFlow:
@@ -258,14 +276,28 @@ class _Curve:
     the length of the part of p that never moves."""
 
     def __init__(
-        self, land: Landscape, z: Floats, rest: float, settings: VerifySettings, kept: dict[str, Floats] | None
+        self,
+        land: Landscape,
+        z: Floats,
+        rest: float,
+        settings: VerifySettings,
+        kept: dict[str, Floats] | None,
     ) -> None:
-        self._land, self._rest, self._settings, self._started = land, rest, settings, time.monotonic()
+        self._land, self._rest, self._settings, self._started = (
+            land,
+            rest,
+            settings,
+            time.monotonic(),
+        )
         self.limit: Floats | None = None
         self._patience, self._failed = 20.0, False
-        self.rows: list[tuple[Floats, float, float, float, float]] = [(z, 0.0, -math.inf, *land.point(z)[:2])]
+        self.rows: list[tuple[Floats, float, float, float, float]] = [
+            (z, 0.0, -math.inf, *land.point(z)[:2])
+        ]
         if kept is not None:  # what is beyond `max_norm` is left off
-            beyond = np.hypot(np.linalg.norm(kept["coordinates"], axis=1), rest) > settings.max_norm * (1 + 1e-9)
+            beyond = np.hypot(
+                np.linalg.norm(kept["coordinates"], axis=1), rest
+            ) > settings.max_norm * (1 + 1e-9)
             last = max(int(np.argmax(beyond)) if beyond.any() else len(beyond), 1)
             points, *numbers = (kept[name][:last] for name in _COLUMNS)
             self.rows = list(zip(points, *(column.tolist() for column in numbers), strict=True))
@@ -286,7 +318,10 @@ class _Curve:
 
     def columns(self) -> dict[str, Floats]:
         """The rows as arrays."""
-        return {name: np.array(column) for name, column in zip(_COLUMNS, zip(*self.rows, strict=True), strict=True)}
+        return {
+            name: np.array(column)
+            for name, column in zip(_COLUMNS, zip(*self.rows, strict=True), strict=True)
+        }
 
     def norm(self, z: Floats) -> float:
         return math.hypot(float(np.linalg.norm(z)), self._rest)
@@ -303,7 +338,9 @@ class _Curve:
         # Once ties are split off, the norm of the whole gradient is that of rounding; along V^⊥, where there is any, it is exact.
         here = solver.here
         figures = here.point(solver.p) if isinstance(here, Landscape) else self._flow.outside()
-        loss, log_gradient, self._coherence = figures if figures[1] > -math.inf else self._land.point(solver.p)
+        loss, log_gradient, self._coherence = (
+            figures if figures[1] > -math.inf else self._land.point(solver.p)
+        )
         self.rows.append((solver.p, arc, solver.log_time, loss, log_gradient))
 
     def stop_reason(self) -> tuple[str, str] | None:
@@ -326,18 +363,32 @@ class _Curve:
             self.limit, flat = self._finite_limit()
             if self.limit is not None:
                 distance = float(np.linalg.norm(self.limit - z))
-                words = f"p converges to a finite point {distance:.3g} away from the last one computed"
+                words = (
+                    f"p converges to a finite point {distance:.3g} away from the last one computed"
+                )
                 if flat:
                     words += f", one of a surface of minima ({flat} dimension{'s' * (flat > 1)}): {_SURFACE}"
                 return FINITE, words
         # Ties that have settled meanwhile may explain why the curve is stuck.
         if stuck and not flow.refresh_ties():
-            return UNDECIDED, f"the score gaps have settled and the gradient is down to rounding error {at}"
+            return (
+                UNDECIDED,
+                f"the score gaps have settled and the gradient is down to rounding error {at}",
+            )
         self._failed = False
         if time.monotonic() - self._started > settings.max_seconds or steps >= settings.max_steps:
-            return UNDECIDED, f"neither divergence nor convergence was seen within {steps} steps, {at}"
-        if flow.face is not None and flow.face.dimension > 0 and self.log_time >= settings.max_log_time:
-            words = "score gaps have settled, and the curve was followed far enough to certify a limit"
+            return (
+                UNDECIDED,
+                f"neither divergence nor convergence was seen within {steps} steps, {at}",
+            )
+        if (
+            flow.face is not None
+            and flow.face.dimension > 0
+            and self.log_time >= settings.max_log_time
+        ):
+            words = (
+                "score gaps have settled, and the curve was followed far enough to certify a limit"
+            )
             return UNDECIDED, f"{words} {at}"
         return None
 
@@ -352,13 +403,17 @@ class _Curve:
             return None, 0
         settled = self._flow.solver.clock + math.log(max(found.curvature, 1e-300)) > math.log(3.0)
         end = z - everything.inside @ (everything.inside.T @ z) + found.z
-        return (end, found.flat) if settled and land.point(end)[0] <= loss * (1 + 1e-12) else (None, 0)
+        return (
+            (end, found.flat) if settled and land.point(end)[0] <= loss * (1 + 1e-12) else (None, 0)
+        )
 
 
 def _check(counts: Counts, E: Floats, w: Floats, p: Floats) -> None:
     types, classes = counts.n_types, counts.n_classes
     if E.shape != (types, p.size) or w.shape != (types,):
-        raise InputError(f"embeddings {E.shape}, values {w.shape} and p {p.shape} do not fit {types} token types")
+        raise InputError(
+            f"embeddings {E.shape}, values {w.shape} and p {p.shape} do not fit {types} token types"
+        )
     if not (np.isfinite(E).all() and np.isfinite(w).all() and np.isfinite(p).all()):
         raise InputError("embeddings, values or p are not finite: use a smaller step size")
     if np.abs(w).max(initial=0.0) > 300.0:
@@ -367,4 +422,6 @@ def _check(counts: Counts, E: Floats, w: Floats, p: Floats) -> None:
             "use a smaller step size (--eta)"
         )
     if counts.n_documents == 0 or classes != 2:
-        raise InputError(f"gradient flow needs documents of two classes, not {counts.n_documents} of {classes}")
+        raise InputError(
+            f"gradient flow needs documents of two classes, not {counts.n_documents} of {classes}"
+        )

@@ -30,7 +30,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.arrays import Floats, Ints
+from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.integrator import Integrator
 from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.geometry import laplacian_form, span_of
@@ -74,9 +75,14 @@ class Face:
         lead = np.zeros(counts.n_documents, np.int64)
         lead[document[mask]] = m.indices[mask]
         directions = np.random.default_rng(0).standard_normal((E.shape[1], 3))
-        views, near = E @ (directions - inside @ (inside.T @ directions)), 1e-9 * float(np.linalg.norm(E, axis=1).max())
+        views, near = (
+            E @ (directions - inside @ (inside.T @ directions)),
+            1e-9 * float(np.linalg.norm(E, axis=1).max()),
+        )
         leads = lead[document]
-        same = (group[m.indices] == group[leads]) | (np.abs(views[m.indices, 0] - views[leads, 0]) <= near)
+        same = (group[m.indices] == group[leads]) | (
+            np.abs(views[m.indices, 0] - views[leads, 0]) <= near
+        )
         seen = np.flatnonzero(same)
         apart = np.abs(views[m.indices[seen]] - views[leads[seen]]).max(axis=1)
         same[seen] = (group[m.indices[seen]] == group[leads[seen]]) | (apart <= near)
@@ -93,7 +99,9 @@ class Face:
         document, types = counts.entry_documents[mask], counts.matrix.indices[mask]
         last = np.zeros(counts.n_documents, int)
         last[document] = types
-        links = sp.csr_array((np.ones(len(types)), (types, last[document])), shape=(counts.n_types, counts.n_types))
+        links = sp.csr_array(
+            (np.ones(len(types)), (types, last[document])), shape=(counts.n_types, counts.n_types)
+        )
         group = connected_components(links, directed=False)[1]
         return np.asarray(np.unique(group, return_index=True)[1][group])
 
@@ -106,7 +114,9 @@ class Face:
         top = land.top_types(z)[document]
         # A weight that is behind the largest of its document by less than half of log t may be tied.
         level = u[m.indices] + np.log(m.data)
-        mask = (level > counts.largest_per_document(level)[document] - 0.5 * log_time) | (m.indices == top)
+        mask = (level > counts.largest_per_document(level)[document] - 0.5 * log_time) | (
+            m.indices == top
+        )
         before = np.zeros(0, bool)
         for _ in range(50):
             face = cls.of(counts, E, mask)
@@ -115,12 +125,16 @@ class Face:
             inner, A = face.restricted(counts), E @ face.inside
             H, _, log_size = Landscape(inner, A, land.w).hessian(face.inside.T @ z)
             curvature, axes = np.linalg.eigh(H)
-            log_size = log_time + max(log_size, -1e3) + math.log(inner.n_documents / counts.n_documents)
+            log_size = (
+                log_time + max(log_size, -1e3) + math.log(inner.n_documents / counts.n_documents)
+            )
             loose = np.log(np.maximum(curvature, 1e-300)) + log_size < _SETTLED
             if not loose.any():
                 return face
             tied, along = np.flatnonzero(face.mask), axes[:, loose]
-            pairs, where = Landscape.distinct(np.stack([m.indices[tied], top[tied]], axis=1), counts.n_types)
+            pairs, where = Landscape.distinct(
+                np.stack([m.indices[tied], top[tied]], axis=1), counts.n_types
+            )
             share = np.zeros(len(pairs))
             for first in range(0, len(pairs), 20_000):  # as many differences are held at once
                 part = slice(first, first + 20_000)
@@ -145,7 +159,9 @@ class Face:
     @cached_property
     def outside(self) -> Floats:
         """Orthonormal basis of V^⊥, shape (r, r − k)."""
-        return np.ascontiguousarray(np.linalg.qr(self.inside, mode="complete")[0][:, self.dimension :])
+        return np.ascontiguousarray(
+            np.linalg.qr(self.inside, mode="complete")[0][:, self.dimension :]
+        )
 
     @cached_property
     def lead(self) -> Ints:
@@ -154,7 +170,9 @@ class Face:
 
     def entries(self, counts: Counts, pairs: Ints) -> NDArray[np.bool_]:
         """For each stored entry, whether it is unselected and its pair of groups is among the given ones, shape (nnz,)."""
-        here = self.own[counts.entry_documents] * len(self.group) + self.group[counts.matrix.indices]
+        here = (
+            self.own[counts.entry_documents] * len(self.group) + self.group[counts.matrix.indices]
+        )
         return ~self.mask & np.isin(here, pairs[:, 0] * len(self.group) + pairs[:, 1])
 
     @property
@@ -166,7 +184,9 @@ class Face:
     def only(counts: Counts, mask: NDArray[np.bool_]) -> Counts:
         """The documents reduced to some of their stored entries, shape (nnz,)."""
         m = counts.matrix
-        kept = sp.csr_array((m.data * mask, m.indices.copy(), m.indptr.copy()), shape=m.shape)  # zeros go in place
+        kept = sp.csr_array(
+            (m.data * mask, m.indices.copy(), m.indptr.copy()), shape=m.shape
+        )  # zeros go in place
         kept.eliminate_zeros()
         return replace(counts, matrix=kept)
 
@@ -176,7 +196,9 @@ class Face:
         return tied.rows(np.flatnonzero(np.diff(tied.matrix.indptr) > 1))
 
 
-def _label_frequencies(counts: Counts, E: Floats, w: Floats, x: Floats) -> tuple[Floats, Floats, Floats] | None:
+def _label_frequencies(
+    counts: Counts, E: Floats, w: Floats, x: Floats
+) -> tuple[Floats, Floats, Floats] | None:
     """For each set of equal documents whose logit x can change: ∂f/∂x (m, k), the logit of its label frequency less f (m,), and
     the curvature of the loss in f there (m,); None where such a set has one label, which no finite logit predicts best."""
     m, slopes, misses, bends = counts.matrix, [], [], []
@@ -230,8 +252,20 @@ class Equilibrium:
     @classmethod
     def near(cls, land: Landscape, face: Face, z: Floats) -> Equilibrium | None:
         """The local minimum that Newton's method reaches from a point without moving any gap by more than a nat; else None."""
-        counts, E, m, document = land.counts, land.E, land.counts.matrix, land.counts.entry_documents
-        V, found, curvature, moved, tied, flat = face.inside, np.zeros(E.shape[1]), np.ones(1), 0.0, 0, 0
+        counts, E, m, document = (
+            land.counts,
+            land.E,
+            land.counts.matrix,
+            land.counts.entry_documents,
+        )
+        V, found, curvature, moved, tied, flat = (
+            face.inside,
+            np.zeros(E.shape[1]),
+            np.ones(1),
+            0.0,
+            0,
+            0,
+        )
         log_least = math.inf
         if face.dimension:
             inner = face.restricted(counts)
@@ -246,15 +280,23 @@ class Equilibrium:
                     surface = _label_frequencies(inner, inner_land.E, land.w, x)
                 if surface is not None and 0 < len(surface[1]) < face.dimension:
                     slopes, misses, bends = surface
-                    curvature, axes = np.linalg.eigh(np.sqrt(np.outer(bends, bends)) * (slopes @ slopes.T))
+                    curvature, axes = np.linalg.eigh(
+                        np.sqrt(np.outer(bends, bends)) * (slopes @ slopes.T)
+                    )
                     log_size, flat = 0.0, face.dimension - len(misses)
                 if curvature[0] <= 1e-13 * curvature[-1]:
                     return None
-                step = np.linalg.pinv(slopes) @ misses if flat else axes @ ((axes.T @ downhill) / curvature)
+                step = (
+                    np.linalg.pinv(slopes) @ misses
+                    if flat
+                    else axes @ ((axes.T @ downhill) / curvature)
+                )
                 log_least = log_size + math.log(curvature[0])
                 x = x + step
                 shift = (inner_land.E @ x - scores)[inner.matrix.indices]
-                moved = float(np.max(np.maximum.reduceat(shift, ends) - np.minimum.reduceat(shift, ends)))
+                moved = float(
+                    np.max(np.maximum.reduceat(shift, ends) - np.minimum.reduceat(shift, ends))
+                )
                 if moved > 1.0:
                     return None
                 size = float(np.linalg.norm(step)) / (1 + float(np.linalg.norm(x)))
@@ -266,7 +308,9 @@ class Equilibrium:
             found = V @ x
             log_least += math.log(tied / counts.n_documents)
         u = np.where(face.mask, (E @ found)[m.indices], -np.inf)
-        peak = np.maximum(counts.largest_per_document(u), -1e300)  # a document without types has none
+        peak = np.maximum(
+            counts.largest_per_document(u), -1e300
+        )  # a document without types has none
         weight = m.data * np.exp(u - peak[document])
         total = np.bincount(document, weight, counts.n_documents)
         some = np.where(total > 0, total, 1.0)
@@ -315,7 +359,10 @@ class Exponentials:
             # Σ K of each pair, relative to its largest term.
             order = np.argsort(which, kind="stable")
             first = np.searchsorted(which[order], np.arange(len(pairs)))
-            top, nearest = (np.maximum.reduceat(x[order], first) if len(pairs) else x for x in (level, log_weight))
+            top, nearest = (
+                np.maximum.reduceat(x[order], first) if len(pairs) else x
+                for x in (level, log_weight)
+            )
             top = np.where(np.isneginf(top), 0.0, top)
             share = np.exp(level - top[which])
             total = np.bincount(which, np.sign(pull) * share, len(pairs))
@@ -356,7 +403,11 @@ class Exponentials:
         force, downhill, top = self._at(q)
         size = float(np.linalg.norm(downhill)) or 1.0
         live = np.abs(force) > 1e-17  # less does not reach the last bit
-        return laplacian_form(self.F, self.pairs[live], force[live]) / size, downhill / size, math.log(size) + top
+        return (
+            laplacian_form(self.F, self.pairs[live], force[live]) / size,
+            downhill / size,
+            math.log(size) + top,
+        )
 
     def _at(self, q: Floats) -> tuple[Floats, Floats, float]:
         """K e^{−gap} of each pair and −∇Φ, relative to the largest force, and the logarithm of that."""
@@ -377,7 +428,11 @@ class Exponentials:
             Why the slow flow was left; its points, shape (m, r − k); log t at them, shape (m,); and the clock at the last point.
         """
         solver = Integrator(
-            lambda q, clock, margin: _LivePairs(self, q, clock, margin), q, clock, log_time, (1e-9, 1e-5)
+            lambda q, clock, margin: _LivePairs(self, q, clock, margin),
+            q,
+            clock,
+            log_time,
+            (1e-9, 1e-5),
         )
         points, times, before = [q], [log_time], self.nearness(q)
         end: End = "steps"

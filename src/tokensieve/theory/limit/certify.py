@@ -20,8 +20,9 @@ from typing import Literal
 
 import numpy as np
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.progress import Progress
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.integrator import STEEP
 from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.flow.solve import FINITE, Flow, SplitFlow, gradient_flow
@@ -42,7 +43,12 @@ _CONFIRMED, _CERTIFIED = 1e-3, 1e-6
 
 
 # What becomes of p.
-Fate = Literal["converges to a point", "diverges along p̂ with finite gaps", "diverges, Theorem 4.3", "not settled"]
+Fate = Literal[
+    "converges to a point",
+    "diverges along p̂ with finite gaps",
+    "diverges, Theorem 4.3",
+    "not settled",
+]
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,9 @@ class _Prediction:
             if after.changed or not np.array_equal(after.face.mask, before.face.mask)
         ]
 
-    def extend(self, far: float, deadline: float = math.inf, progress: Progress | None = None) -> None:
+    def extend(
+        self, far: float, deadline: float = math.inf, progress: Progress | None = None
+    ) -> None:
         """Go on to a log t; by time.monotonic(), what is being followed at the deadline is left off."""
         while not self.trouble and self._log_time < far:
             end = self._slow_phase(far, deadline)
@@ -101,7 +109,9 @@ class _Prediction:
             elif end == "near":
                 self._follow_local_time(deadline)
             else:
-                self.trouble = {"steps": "the slow flow took too many steps", "time": _LATE}.get(end, "")
+                self.trouble = {"steps": "the slow flow took too many steps", "time": _LATE}.get(
+                    end, ""
+                )
                 return
 
     def distance(self, points: Floats) -> Floats:
@@ -119,7 +129,9 @@ class _Prediction:
         """One phase of the slow flow."""
         assert self._settled is not None
         face, finite, phi = self._settled
-        end, q, times, clock = phi.follow(face.outside.T @ self._z, self._clock, self._log_time, far, deadline)
+        end, q, times, clock = phi.follow(
+            face.outside.T @ self._z, self._clock, self._log_time, far, deadline
+        )
         points = q @ face.outside.T + finite.z
         # Before the first phase stands the point that it began with.
         earlier = self.phases[-1].points[-1] if self.phases else self._z
@@ -148,9 +160,13 @@ class _Prediction:
                 looked, self._settled = flow.looked, self._settled_ties(flow.face, NEAR + 0.5)
                 if self._settled is not None:
                     return
-        self.trouble = f"another token came close to a tie at log t = {began:.4g}, and the ties did not settle"
+        self.trouble = (
+            f"another token came close to a tie at log t = {began:.4g}, and the ties did not settle"
+        )
 
-    def _settled_ties(self, face: Face, away: float = NEAR) -> tuple[Face, Equilibrium, Exponentials] | None:
+    def _settled_ties(
+        self, face: Face, away: float = NEAR
+    ) -> tuple[Face, Equilibrium, Exponentials] | None:
         """The ties at a point where all have settled and every other type weighs less than e^{−away}; else None."""
         finite = Equilibrium.near(self._land, face, self._z)
         if finite is None or finite.moved > 0.1:
@@ -238,7 +254,9 @@ class FlowLimit:
         else:
             ends = f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed"
             found = cls("not settled", f"{ends}; allow more with --max-norm or --max-seconds", flow)
-        return replace(found, seconds={"margin": 0.0} | found.seconds | {"limit": time.monotonic() - started})
+        return replace(
+            found, seconds={"margin": 0.0} | found.seconds | {"limit": time.monotonic() - started}
+        )
 
     def __repr__(self) -> str:
         return f"FlowLimit({self.fate}: {self.reason})"
@@ -252,9 +270,13 @@ class FlowLimit:
         """Verdict and certificates, ready for JSON (undefined figures are None)."""
         balance, margin, finite = self.balance, self.margin, self.finite
         figures = {"angle_times_norm": self.angle_constant}
-        figures |= dict(zip(("compared_from", "compared_to", "prediction_error"), self.compared, strict=True))
+        figures |= dict(
+            zip(("compared_from", "compared_to", "prediction_error"), self.compared, strict=True)
+        )
         figures["curvature_f1"] = math.nan if finite is None else finite.curvature
-        figures["condition_f1"] = math.nan if finite is None or finite.curvature == math.inf else 1 / finite.spread
+        figures["condition_f1"] = (
+            math.nan if finite is None or finite.curvature == math.inf else 1 / finite.spread
+        )
         figures["curvature_f3"] = math.nan if balance is None else balance.curvature
         figures["condition_f3"] = math.nan if balance is None else 1 / balance.spread
         for name in ("duality_gap", "kkt_residual", "margin"):
@@ -269,13 +291,19 @@ class FlowLimit:
             "is_max_margin": self.is_max_margin,
             "tight_pairs": 0 if balance is None else len(balance.tight),
             "pulling_pairs": 0 if balance is None else balance.pulling,
-            "selection_changes": [{"norm": norm, "log_time": at, "documents": n} for norm, at, n in self.changes],
+            "selection_changes": [
+                {"norm": norm, "log_time": at, "documents": n} for norm, at, n in self.changes
+            ],
             "faces": 0 if self.prediction is None else len(self.prediction.phases),
             "seconds": self.seconds.get("limit", 0.0),
         }
-        return out | {name: value if math.isfinite(value) else None for name, value in figures.items()}
+        return out | {
+            name: value if math.isfinite(value) else None for name, value in figures.items()
+        }
 
-    def finite_gaps(self, counts: Counts, E: Floats, most: int = 200) -> list[tuple[int, int, float, int]]:
+    def finite_gaps(
+        self, counts: Counts, E: Floats, most: int = 200
+    ) -> list[tuple[int, int, float, int]]:
         """(Type, type below it, gap in nats, documents that select both), most documents first; E in r coordinates."""
         if self.face is None or self.finite is None:
             return []
@@ -301,7 +329,9 @@ def _certified_point(land: Landscape, flow: Flow) -> FlowLimit:
     return FlowLimit("converges to a point", flow.reason, flow, face, finite)
 
 
-def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress: Progress | None) -> FlowLimit:
+def _diverging(
+    land: Landscape, E: Floats, flow: Flow, deadline: float, progress: Progress | None
+) -> FlowLimit:
     """Predict from a late point of the curve, compare with the rest of it, follow to the end, certify."""
     latest = LATE_ENOUGH
     while True:
@@ -310,14 +340,18 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
         row = min(max(int(np.searchsorted(flow.log_time, start)), 1), len(flow.log_time) - 2)
         prediction = _Prediction(land, flow.coordinates[row], float(flow.log_time[row]))
         # Steps of a flow without ties grow with log t, so that the next few may lie beyond that.
-        until = min(last, max(4 * start, float(flow.log_time[min(row + 5, len(flow.log_time) - 1)])))
+        until = min(
+            last, max(4 * start, float(flow.log_time[min(row + 5, len(flow.log_time) - 1)]))
+        )
         # It goes on beyond the curve: at a change of the selection a little time is a long way, which is no error.
         prediction.extend(until + 1, deadline)
         error = math.inf
         if prediction.phases:
             followed = flow.log_time <= min(until, float(prediction.log_time[-1]))
             there = flow.coordinates[row + 1 : int(followed.sum())]
-            error = float(np.max(prediction.distance(there) / np.linalg.norm(there, axis=1), initial=-1.0))
+            error = float(
+                np.max(prediction.distance(there) / np.linalg.norm(there, axis=1), initial=-1.0)
+            )
             error = error if len(there) else math.inf
         compared = (float(flow.log_time[row]), last, error)
         if (prediction.phases and error <= _ALLOWED) or time.monotonic() > deadline:
@@ -330,7 +364,10 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
             break
         left = max(deadline - time.monotonic(), 0.0)
         settings = replace(flow.settings, max_log_time=last + _KEPT, max_seconds=left)
-        flow, latest = gradient_flow(land.counts, E, land.w, flow.at(0), settings, after=flow), _LONGEST
+        flow, latest = (
+            gradient_flow(land.counts, E, land.w, flow.at(0), settings, after=flow),
+            _LONGEST,
+        )
         if flow.verdict == FINITE:
             return _certified_point(land, flow)
         if flow.log_time[-1] < last + _KEPT / 2:
@@ -342,14 +379,18 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
     for far in (1e5, 4e5, 16e5):  # a direction may settle later
         if not prediction.trouble:
             prediction.extend(far, deadline, progress)
-        limit = replace(_certified(land, flow, prediction, deadline), prediction=prediction, compared=compared)
+        limit = replace(
+            _certified(land, flow, prediction, deadline), prediction=prediction, compared=compared
+        )
         if prediction.trouble or limit.fate != "not settled":
             break
     if limit.fate != "not settled" and not error <= _ALLOWED:
-        reason = (
-            f"the prediction from log t = {compared[0]:.4g} misses the flow by {error:.2g}; a longer flow would decide"
+        reason = f"the prediction from log t = {compared[0]:.4g} misses the flow by {error:.2g}; a longer flow would decide"
+        return replace(
+            limit,
+            fate="not settled",
+            reason=f"{reason} (apart from that: {limit.fate}, {limit.reason})",
         )
-        return replace(limit, fate="not settled", reason=f"{reason} (apart from that: {limit.fate}, {limit.reason})")
     return limit
 
 
@@ -362,21 +403,36 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
         return limit
     if len(phi.pairs) and (phi.without_force.all() or _second_order(land, phase)):
         words = "two documents have the same tied tokens but differ in a token whose forces cancel"
-        return replace(limit, reason=f"{words}; only second-order terms act on that token, and these are not modelled")
+        return replace(
+            limit,
+            reason=f"{words}; only second-order terms act on that token, and these are not modelled",
+        )
     if not len(phi.pairs) or phase.end == "still":
         norm = math.hypot(float(np.linalg.norm(phase.points[-1])), float(np.linalg.norm(flow.rest)))
         rests = f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum of Φ"
         return replace(limit, fate="converges to a point", reason=rests)
     begun = time.monotonic()
     # Pairs that feel no force constrain nothing; they only have to separate.
-    driven, left = ~face.entries(land.counts, phi.pairs[phi.without_force]), max(deadline - begun, 1.0)
+    driven, left = (
+        ~face.entries(land.counts, phi.pairs[phi.without_force]),
+        max(deadline - begun, 1.0),
+    )
     margin = max_margin(
-        Face.only(land.counts, driven), land.E, face.mask[driven], near=phase.points[-1], max_seconds=left
+        Face.only(land.counts, driven),
+        land.E,
+        face.mask[driven],
+        near=phase.points[-1],
+        max_seconds=left,
     )
     spent = {"margin": time.monotonic() - begun}
     limit = replace(limit, margin=replace(margin, p=flow.whole(margin.p)), seconds=spent)
     if margin.status == "stopped early":
-        return replace(limit, reason=_LATE if time.monotonic() > deadline else "the max-margin problem was not solved")
+        return replace(
+            limit,
+            reason=_LATE
+            if time.monotonic() > deadline
+            else "the max-margin problem was not solved",
+        )
     # dq/dlog t at the end of the slow flow.
     unit, log_size = phi.slope(phase.slow_path[-1])
     velocity = unit * math.exp(min(phase.clock + log_size, STEEP))
@@ -395,13 +451,25 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
         return replace(limit, reason=f"{why}; a longer flow would decide")
     away = _angle(velocity, balance.direction)
     if away > _CONFIRMED:
-        return replace(limit, balance=balance, reason=f"the slow flow is still {away:.2g} rad away from p̂")
+        return replace(
+            limit, balance=balance, reason=f"the slow flow is still {away:.2g} rad away from p̂"
+        )
     k = face.dimension
-    gaps = f"{k} independent score gap{'s stay' if k != 1 else ' stays'} finite" if k else "no score gap stays finite"
-    pulling = f"{balance.pulling} of them work{'s' * (balance.pulling == 1)}" if balance.pulling else "none works"
+    gaps = (
+        f"{k} independent score gap{'s stay' if k != 1 else ' stays'} finite"
+        if k
+        else "no score gap stays finite"
+    )
+    pulling = (
+        f"{balance.pulling} of them work{'s' * (balance.pulling == 1)}"
+        if balance.pulling
+        else "none works"
+    )
     words = f"{gaps}; {len(balance.tight)} constraints are active, {pulling} against convergence"
     if balance.slowest <= 1 - _CERTIFIED:
-        words += f"; gaps on which no force acts grow more slowly, one like {balance.slowest:.3g} log t"
+        words += (
+            f"; gaps on which no force acts grow more slowly, one like {balance.slowest:.3g} log t"
+        )
     elif not is_max_margin:
         words += "; p̂ is not the max-margin direction: an active constraint works against convergence to it"
     # the part of ρ* + z* + c across p̂, whose length is the limit of angle · ‖p‖
@@ -427,10 +495,14 @@ def _second_order(land: Landscape, phase: _Phase) -> bool:
     """Whether documents that agree on their selected types differ in a type on which forces cancel, whose value is not theirs."""
     # Cancelling forces of equal documents vanish to all orders: they have one f. These have several, which leaves weights squared.
     counts, face, pairs = land.counts, phase.face, phase.slow.pairs[phase.slow.without_force]
-    other = np.abs(land.w[counts.matrix.indices] - phase.finite.answers[counts.entry_documents]) > 1e-9
+    other = (
+        np.abs(land.w[counts.matrix.indices] - phase.finite.answers[counts.entry_documents]) > 1e-9
+    )
     idle = face.entries(counts, pairs) & other
     documents = np.isin(face.own, pairs[:, 0])
-    kinds = [Face.only(counts, mask).equal_documents[documents] for mask in (face.mask, face.mask | idle)]
+    kinds = [
+        Face.only(counts, mask).equal_documents[documents] for mask in (face.mask, face.mask | idle)
+    ]
     return len(np.unique(kinds[0])) < len(np.unique(kinds[1]))
 
 
@@ -439,7 +511,9 @@ def _angle(p: Floats, direction: Floats) -> float:
     return math.atan2(float(np.linalg.norm(p - (p @ unit) * unit)), float(p @ unit))
 
 
-def _certify_balance(phi: Exponentials, direction: Floats, phase: _Phase, velocity: Floats) -> _Balance | None:
+def _certify_balance(
+    phi: Exponentials, direction: Floats, phase: _Phase, velocity: Floats
+) -> _Balance | None:
     """(F3) by Newton's method from where the slow flow is; None where that reaches no strict minimum nearby."""
     gaps = phi.gaps(direction)
     tight = np.flatnonzero((gaps <= 1 + _CERTIFIED) & ~phi.without_force)
@@ -451,7 +525,9 @@ def _certify_balance(phi: Exponentials, direction: Floats, phase: _Phase, veloci
     x, views = begin, phi.F @ B
     for _ in range(50):
         rho = views @ x
-        force = phi.sign[tight] * np.exp(np.minimum(phi.log_k[tight] - (rho[pairs[:, 0]] - rho[pairs[:, 1]]), STEEP))
+        force = phi.sign[tight] * np.exp(
+            np.minimum(phi.log_k[tight] - (rho[pairs[:, 0]] - rho[pairs[:, 1]]), STEEP)
+        )
         flow = np.bincount(pairs[:, 0], force, m) - np.bincount(pairs[:, 1], force, m)
         slope = B.T @ direction - flow @ views
         residual = float(np.linalg.norm(slope) / np.linalg.norm(direction))

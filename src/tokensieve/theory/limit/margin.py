@@ -26,8 +26,9 @@ import scipy.linalg as la
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.split import Face
 from tokensieve.theory.geometry import coordinates, span_of
 
@@ -74,15 +75,32 @@ class Margin:
 
     def to_dict(self) -> dict[str, str | float | int | None]:
         """The certificate, ready for JSON (undefined figures are None)."""
-        out: dict[str, str | float | int | None] = {"status": self.status, "support_pairs": len(self.pairs)}
+        out: dict[str, str | float | int | None] = {
+            "status": self.status,
+            "support_pairs": len(self.pairs),
+        }
         out |= {"constraints": self.constraints, "ties": self.ties}
-        names = ("margin", "primal", "dual", "duality_gap", "kkt_residual", "smallest_margin", "farkas")
+        names = (
+            "margin",
+            "primal",
+            "dual",
+            "duality_gap",
+            "kkt_residual",
+            "smallest_margin",
+            "farkas",
+        )
         figures = {name: float(getattr(self, name)) for name in names}
-        return out | {name: value if math.isfinite(value) else None for name, value in figures.items()}
+        return out | {
+            name: value if math.isfinite(value) else None for name, value in figures.items()
+        }
 
 
 def max_margin(
-    counts: Counts, E: Floats, selected: NDArray[np.bool_], near: Floats | None = None, max_seconds: float = math.inf
+    counts: Counts,
+    E: Floats,
+    selected: NDArray[np.bool_],
+    near: Floats | None = None,
+    max_seconds: float = math.inf,
 ) -> Margin:
     """Solve the max-margin problem of a selection.
 
@@ -133,7 +151,9 @@ def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool
         held = m.indices[m.indptr[k] : m.indptr[k + 1]]
         absent = sorted(set(chosen) - set(held.tolist()))
         if absent:
-            raise InputError(f"document {k} does not contain type {absent[0]}: select only types that occur in it")
+            raise InputError(
+                f"document {k} does not contain type {absent[0]}: select only types that occur in it"
+            )
         mask[m.indptr[k] : m.indptr[k + 1]] = np.isin(held, chosen)
     return mask
 
@@ -145,7 +165,9 @@ class _Problem:
         reduced, basis = coordinates(E)
         self._lead = Face.ties(counts, selected)
         inside = span_of(reduced, np.stack([np.arange(len(E)), self._lead], axis=1))
-        outside = np.ascontiguousarray(np.linalg.qr(inside, mode="complete")[0][:, inside.shape[1] :])
+        outside = np.ascontiguousarray(
+            np.linalg.qr(inside, mode="complete")[0][:, inside.shape[1] :]
+        )
         self.E = np.asarray((reduced @ outside)[self._lead])
         self.basis = outside if basis is None else basis @ outside
         self.ties = inside.shape[1]
@@ -167,7 +189,9 @@ class _Problem:
 
 
 @numba.njit(cache=True)
-def _extremes(indptr: Ints, indices: Ints, selected: NDArray[np.bool_], u: Floats) -> tuple[Ints, Ints]:
+def _extremes(
+    indptr: Ints, indices: Ints, selected: NDArray[np.bool_], u: Floats
+) -> tuple[Ints, Ints]:
     """For each document, the selected type of lowest score and the unselected type of highest; −1 where there is none."""
     n = len(indptr) - 1
     low = np.full(n, -1, np.int64)
@@ -223,27 +247,43 @@ def _infeasibility_proof(D: Floats, lam: Floats, longest: float) -> Floats | Non
     polished = left[:, min(len(held), D.shape[1]) - (len(held) <= D.shape[1]) :]
     for weights in (lam[held], polished @ (polished.T @ lam[held])):
         weights = np.maximum(weights, 0.0)
-        if weights.sum() > 0 and np.linalg.norm(rows.T @ (weights / weights.sum())) <= _PROOF * longest:
+        if (
+            weights.sum() > 0
+            and np.linalg.norm(rows.T @ (weights / weights.sum())) <= _PROOF * longest
+        ):
             out = np.zeros(len(lam))
             out[held] = weights / weights.sum()
             return out
     return None
 
 
-def _certify(problem: _Problem, found: tuple[Ints, Floats, Floats], status: str, written: int) -> Margin:
+def _certify(
+    problem: _Problem, found: tuple[Ints, Floats, Floats], status: str, written: int
+) -> Margin:
     """Figures of the certificate, from (pairs, z, λ) and all constraints, whatever produced them; `written`: pairs written down."""
     pairs, z, lam = found
     support, weights = pairs[lam > 0], lam[lam > 0]
     D = problem.E[support[:, 0]] - problem.E[support[:, 1]]
     shadow = D.T @ weights
-    margin, primal, dual, gap, residual, smallest, farkas = 0.0, math.inf, math.inf, *(4 * [math.nan])
+    margin, primal, dual, gap, residual, smallest, farkas = (
+        0.0,
+        math.inf,
+        math.inf,
+        *(4 * [math.nan]),
+    )
     if not written:
         margin, primal, dual, gap, residual, smallest = math.inf, 0.0, 0.0, 0.0, 0.0, math.inf
     elif status == "infeasible" or not len(support) or not z.any():
         z = np.zeros_like(z)
-        farkas = float(np.linalg.norm(shadow)) / (float(np.linalg.norm(problem.E, axis=1).max()) or 1.0)
+        farkas = float(np.linalg.norm(shadow)) / (
+            float(np.linalg.norm(problem.E, axis=1).max()) or 1.0
+        )
     else:
-        norm, total, smallest = float(np.linalg.norm(z)), float(weights.sum()), float(problem.closest_types(z)[1].min())
+        norm, total, smallest = (
+            float(np.linalg.norm(z)),
+            float(weights.sum()),
+            float(problem.closest_types(z)[1].min()),
+        )
         margin = 1 / norm
         primal = (norm / smallest) ** 2 / 2 if smallest > 0 else math.inf
         dual = (total / float(np.linalg.norm(shadow))) ** 2 / 2

@@ -20,7 +20,8 @@ import numpy as np
 import scipy.linalg as la
 from numpy.typing import NDArray
 
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.arrays import Floats, Ints
+from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.split import Exponentials
 from tokensieve.theory.geometry import span_of
 from tokensieve.theory.limit.certify import FlowLimit
@@ -41,7 +42,9 @@ class _Inequality:
         D = phi.F[phi.pairs[:, 0]] - phi.F[phi.pairs[:, 1]]
         self._delta, self._size = D @ balance.direction - 1, np.linalg.norm(D, axis=1)
         tight = (self._delta <= 1e-6) & ~phi.without_force
-        self._push, self._pull = (~tight & ~phi.without_force & (phi.sign == side) for side in (1, -1))
+        self._push, self._pull = (
+            ~tight & ~phi.without_force & (phi.sign == side) for side in (1, -1)
+        )
         offset, B = q - balance.direction * log_time, span_of(phi.F, phi.pairs[tight])
         toward = B @ (B.T @ (offset - balance.rho))
         self._at, self._log_k, self._weight = D @ (offset - toward), phi.log_k, phi.log_weight
@@ -59,7 +62,11 @@ class _Inequality:
             reach = self._size * r
             if (self._weight - self._at - (1 + self._delta) * tau + reach).max() > -8.0:
                 break
-            pulled = np.exp(np.minimum(log_b[pull] + reach[pull], 300.0)) * reach[pull] / self._delta[pull]
+            pulled = (
+                np.exp(np.minimum(log_b[pull] + reach[pull], 300.0))
+                * reach[pull]
+                / self._delta[pull]
+            )
             left = 0.5 * start**2 + 1.5 * float(pushed.sum() + pulled.sum())
             if left / (r * r / 2) < best[0] / best[1]:
                 best = (left, r * r / 2, r)
@@ -76,7 +83,11 @@ class _Inequality:
         words = f"its inequality fails {at}: {self.left:.3g} must be below {self.right:.3g}"
         if not self.radius:
             words = f"unselected tokens have too much weight for its inequality {at}"
-        later = f"it can hold from log t = {self.needed:.4g} on" if math.isfinite(self.needed) else "no log t suffices"
+        later = (
+            f"it can hold from log t = {self.needed:.4g} on"
+            if math.isfinite(self.needed)
+            else "no log t suffices"
+        )
         return f"{words}; {later}"
 
 
@@ -89,17 +100,28 @@ def prove(limit: FlowLimit, counts: Counts, E: Floats, w: Floats) -> FlowLimit:
     if limit.prediction is None or face is None or balance is None or direction is None:
         return replace(limit, unproved="the proof covers limits in which p grows without end")
     log_time = float(flow.log_time[-1])
-    entry = _Inequality(limit.prediction.phases[-1].slow, balance, face.outside.T @ flow.coordinates[-1], log_time)
+    entry = _Inequality(
+        limit.prediction.phases[-1].slow, balance, face.outside.T @ flow.coordinates[-1], log_time
+    )
     if face.dimension:
         why = f"the proof does not cover finite score gaps; even without them {entry.words}"
-        why = why.replace("even without them its inequality holds", "without them its inequality holds")
+        why = why.replace(
+            "even without them its inequality holds", "without them its inequality holds"
+        )
     elif entry.left >= entry.right:
         why = entry.words
     else:
         why = _inequality(counts, E, w, face.mask, flow.p, (direction, log_time, entry.radius))
-    figures = {"log_time": log_time, "radius": entry.radius, "left": entry.left, "right": entry.right}
+    figures = {
+        "log_time": log_time,
+        "radius": entry.radius,
+        "left": entry.left,
+        "right": entry.right,
+    }
     figures |= {"needed_log_time": entry.needed} if entry.left >= entry.right else {}
-    return replace(limit, unproved=why, proof={name: x for name, x in figures.items() if math.isfinite(x)})
+    return replace(
+        limit, unproved=why, proof={name: x for name, x in figures.items() if math.isfinite(x)}
+    )
 
 
 def _gamma(n: int) -> float:
@@ -110,13 +132,25 @@ def _gamma(n: int) -> float:
 def _inverse_norm(G: Floats, error: Floats) -> tuple[Floats, float]:
     """An approximate inverse of a symmetric matrix known up to `error`, and a bound on the norm of the exact one."""
     X = np.linalg.inv(G)
-    off = np.abs(np.eye(len(G)) - X @ G) + 1e-15 + _gamma(len(G)) * (np.abs(X) @ np.abs(G)) + np.abs(X) @ error
+    off = (
+        np.abs(np.eye(len(G)) - X @ G)
+        + 1e-15
+        + _gamma(len(G)) * (np.abs(X) @ np.abs(G))
+        + np.abs(X) @ error
+    )
     rest = float(off.sum(axis=1).max()) * _ABOVE
-    return np.asarray(X), float(np.abs(X).sum(axis=1).max()) * _ABOVE / (1 - rest) if rest < 1 else math.inf
+    return np.asarray(X), float(np.abs(X).sum(axis=1).max()) * _ABOVE / (
+        1 - rest
+    ) if rest < 1 else math.inf
 
 
 def _inequality(
-    counts: Counts, E: Floats, w: Floats, selected: NDArray[np.bool_], p: Floats, at: tuple[Floats, float, float]
+    counts: Counts,
+    E: Floats,
+    w: Floats,
+    selected: NDArray[np.bool_],
+    p: Floats,
+    at: tuple[Floats, float, float],
 ) -> str:
     """Why the inequality is not proved, "" where it is, with `at` = (p̂ as computed, log t at the point p, r)."""
     direction, tau, r = at
@@ -167,7 +201,9 @@ def _inequality(
     for x, i, j, gap in zip(d.tolist(), rest, which, apart, strict=True):
         eta[x] += weight[j] * float(m.data[i]) / int(held[x])
         wide[x], narrow[x] = max(wide[x], float(abs(gap).b)), min(narrow[x], float(abs(gap).a))
-    theta = max(((eta[x] * (2 * wide[x] * (1 + 1 / iv.mpf(narrow[x])) + 1)).b for x in eta), default=0)
+    theta = max(
+        ((eta[x] * (2 * wide[x] * (1 + 1 / iv.mpf(narrow[x])) + 1)).b for x in eta), default=0
+    )
     if theta > 0.5:
         return "unselected tokens still have too much weight"
     total = iv.mpf(float(start)) ** 2 / 2
@@ -204,12 +240,18 @@ class _Forest:
         self._D, self._A = D, D[chosen]
         A, k = self._A, len(chosen)
         self._long = float(np.linalg.norm(A)) * _ABOVE
-        self._X, self._inverse = _inverse_norm(A @ A.T, _gamma(E.shape[1]) * (np.abs(A) @ np.abs(A).T))
+        self._X, self._inverse = _inverse_norm(
+            A @ A.T, _gamma(E.shape[1]) * (np.abs(A) @ np.abs(A).T)
+        )
         self._lam = self._X @ np.ones(k)
         self._lam = self._lam + self._X @ (1 - A @ (A.T @ self._lam))
         self._p = A.T @ self._lam
         lost = _gamma(k) * (np.abs(A).T @ np.abs(self._lam))
-        short = np.abs(1 - A @ self._p) + np.abs(A) @ lost + _gamma(E.shape[1]) * (np.abs(A) @ np.abs(self._p))
+        short = (
+            np.abs(1 - A @ self._p)
+            + np.abs(A) @ lost
+            + _gamma(E.shape[1]) * (np.abs(A) @ np.abs(self._p))
+        )
         self._lam_error = self._inverse * math.sqrt(k) * float(short.max()) * _ABOVE
         self._p_error = (self._long * self._lam_error + float(np.linalg.norm(lost))) * _ABOVE
         # Of D·x per unit of |x|: rounding of D and of the product.
@@ -220,7 +262,9 @@ class _Forest:
         size = self.size * self._p_error + self._loss * float(np.linalg.norm(self._p))
         apart = (self._D @ self._p - 1 - size) * (1 - 1e-9)
         delta = np.where(self._joined, self._N.sum(axis=1) - 1, apart)
-        return delta, bool(math.isfinite(self._p_error) and (np.where(self._joined, delta >= 0, delta > 0)).all())
+        return delta, bool(
+            math.isfinite(self._p_error) and (np.where(self._joined, delta >= 0, delta > 0)).all()
+        )
 
     def balanced(self, iv: Any, K: list[Any], which: Ints, tight: NDArray[np.bool_]) -> bool:
         """Enclose y, where Σ_T K e^{−n·y} n = λ, by Newton's method and convexity; whether that succeeds."""
@@ -238,7 +282,9 @@ class _Forest:
         for k, j in zip(K, which, strict=True):
             if tight[j]:
                 path = np.flatnonzero(N[j])
-                force = k * iv.exp(-sum((int(N[j, a]) * iv.mpf(float(x[a])) for a in path), iv.mpf(0)))
+                force = k * iv.exp(
+                    -sum((int(N[j, a]) * iv.mpf(float(x[a])) for a in path), iv.mpf(0))
+                )
                 for a in path:
                     sums[a] += int(N[j, a]) * force
         miss = math.sqrt(sum(float(abs(one).b) ** 2 for one in sums)) * _ABOVE + self._lam_error
@@ -254,6 +300,14 @@ class _Forest:
         rho = offset + A.T @ (self._X @ (self._x - A @ offset))
         left = np.abs(self._x - A @ rho) + _gamma(A.shape[1]) * (np.abs(A) @ np.abs(rho))
         error = self._long * self._inverse * (float(np.linalg.norm(left)) + self._x_error) * _ABOVE
-        lost = 8 * 2.0**-53 * float(np.linalg.norm(p) + tau * np.linalg.norm(self._p) + np.linalg.norm(rho))
-        first = (float(np.linalg.norm(p - tau * self._p - rho)) + tau * self._p_error + error + lost) * _ABOVE
-        return first, self._D @ rho - (self.size * error + self._loss * float(np.linalg.norm(rho))) * _ABOVE
+        lost = (
+            8
+            * 2.0**-53
+            * float(np.linalg.norm(p) + tau * np.linalg.norm(self._p) + np.linalg.norm(rho))
+        )
+        first = (
+            float(np.linalg.norm(p - tau * self._p - rho)) + tau * self._p_error + error + lost
+        ) * _ABOVE
+        return first, self._D @ rho - (
+            self.size * error + self._loss * float(np.linalg.norm(rho))
+        ) * _ABOVE

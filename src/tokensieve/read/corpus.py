@@ -15,15 +15,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.escape import option, shown
-from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.documents import Collected, ColumnTokens, Grouping, Usable, collect
-from tokensieve.text.settings import ReadSettings
-from tokensieve.text.sources import Source, open_source
-from tokensieve.text.spill import StoredTexts
-from tokensieve.text.tokenizers import ColumnKind
-from tokensieve.text.values import listed
+from tokensieve.read.documents import Collected, ColumnTokens, Grouping, Usable, collect
+from tokensieve.read.fields import ColumnKind
+from tokensieve.read.settings import ReadSettings
+from tokensieve.read.sources import Source, open_source
+from tokensieve.read.stored_texts import StoredTexts
+from tokensieve.read.values import checked_weights, listed
 
 _NOTES = {  # of documents (False) and of pairs (True)
     False: {
@@ -87,14 +87,29 @@ class Intake:
         of, aside = "document{s} labelled ", "in neither the training nor the test split, left out"
         notes += [(f"{of}{name!r}, dropped as requested", n) for name, n in self.dropped.items()]
         notes += [("document{s} in " + f"{name!r}, {aside}", n) for name, n in self.ignored.items()]
-        notes += [(f"{of}{old!r}, counted as {new!r}", n) for old, (new, n) in self.groups.items() if old != new]
+        notes += [
+            (f"{of}{old!r}, counted as {new!r}", n)
+            for old, (new, n) in self.groups.items()
+            if old != new
+        ]
         spellings: dict[str, list[str]] = {}
         for name in dict.fromkeys(new for new, _ in self.groups.values()):
             spellings.setdefault(name.casefold(), []).append(name)
-        merged = {listed(same): f"{same[0]}={','.join(same)}" for same in spellings.values() if len(same) > 1}
+        merged = {
+            listed(same): f"{same[0]}={','.join(same)}"
+            for same in spellings.values()
+            if len(same) > 1
+        }
         differ = "differ only in case; to merge them, pass"
-        alike = [f"the classes {names} {differ} {option('--group', group)}" for names, group in merged.items()]
-        return [*self.detected, *alike, *(f"{n:,} {note.replace('{s}', 's' * (n > 1), 1)}" for note, n in notes if n)]
+        alike = [
+            f"the classes {names} {differ} {option('--group', group)}"
+            for names, group in merged.items()
+        ]
+        return [
+            *self.detected,
+            *alike,
+            *(f"{n:,} {note.replace('{s}', 's' * (n > 1), 1)}" for note, n in notes if n),
+        ]
 
     def check_kept(self, name: str) -> None:
         """Make sure that documents are left; otherwise an `InputError` reports why every row was skipped."""
@@ -104,7 +119,9 @@ class Intake:
         if not rows:
             raise InputError(f"{name} has no rows")
         if empty == rows:
-            raise InputError(f"{name}: all {rows:,} documents are empty; choose another --text COLUMN")
+            raise InputError(
+                f"{name}: all {rows:,} documents are empty; choose another --text COLUMN"
+            )
         raise InputError(
             f"{name}: none of the {rows:,} rows is usable ({self.counts['missing_text']:,} without text, "
             f"{self.counts['missing_label']:,} without label, {empty:,} empty, {sum(self.dropped.values()):,} dropped); "
@@ -134,7 +151,9 @@ class Pairing:
         position = None if self.position is None else self.position[mask]
         return replace(self, units=self.units[mask], position=position)
 
-    def once(self, right: Floats | NDArray[np.bool_], among: NDArray[np.bool_] | None = None) -> tuple[Floats, Ints]:
+    def once(
+        self, right: Floats | NDArray[np.bool_], among: NDArray[np.bool_] | None = None
+    ) -> tuple[Floats, Ints]:
         """Whether each pair (of some, shape (n,)) is right, and its unit; a tie, which is there in both orders, once and as ½."""
         tie = np.zeros(len(right), bool) if self.position is None else self.position == 2
         kept = ~tie
@@ -159,7 +178,7 @@ class Corpus:
         test: the test documents under the same classes, or None.
         fields: the fields that were joined into each text; empty if the text is one column.
         columns: those of the fields that are values of other columns (`--columns`), and how these become words.
-        pairs: how documents belong together, if they are the two sides of pairs (`tokensieve.text.pairs`).
+        pairs: how documents belong together, if they are the two sides of pairs (`tokensieve.read.pairs`).
         stored: the texts, if they were read as a stream and are stored in a file.
     """
 
@@ -174,11 +193,19 @@ class Corpus:
     stored: StoredTexts | None = None
 
     @classmethod
-    def of(cls, texts: Sequence[str] | pl.Series, labels: Sequence[int] | Ints, classes: Sequence[str]) -> Corpus:
+    def of(
+        cls, texts: Sequence[str] | pl.Series, labels: Sequence[int] | Ints, classes: Sequence[str]
+    ) -> Corpus:
         """A corpus from data in memory: n texts, the class index of each, and the class names."""
         series = pl.Series("text", texts, dtype=pl.String)
-        columns = {"text": series, "key": Collected.digests(series), "label": np.asarray(labels, dtype=np.int64)}
-        frame = pl.DataFrame(columns).with_columns(row=pl.int_range(1, len(series) + 1, dtype=pl.Int64))
+        columns = {
+            "text": series,
+            "key": Collected.digests(series),
+            "label": np.asarray(labels, dtype=np.int64),
+        }
+        frame = pl.DataFrame(columns).with_columns(
+            row=pl.int_range(1, len(series) + 1, dtype=pl.Int64)
+        )
         intake = Intake(counts=Counter(rows=frame.height, kept=frame.height))
         return cls(frame, tuple(classes), "the documents", intake)
 
@@ -189,9 +216,13 @@ class Corpus:
 
     def rows_of(self, documents: Ints, part: str = "train", token: str = "") -> pl.DataFrame:
         """Documents as rows of the source: token (the reason they are listed, or ""), part ("train" or "test"), row, label."""
-        labels = pl.Series(list(map(str, self.classes)), dtype=pl.String).gather(self.labels[documents])
+        labels = pl.Series(list(map(str, self.classes)), dtype=pl.String).gather(
+            self.labels[documents]
+        )
         frame = pl.DataFrame({"row": self.rows[documents], "label": labels})
-        return frame.select(token=pl.lit(token), part=pl.lit(part), row=pl.col("row").cast(pl.Int64), label="label")
+        return frame.select(
+            token=pl.lit(token), part=pl.lit(part), row=pl.col("row").cast(pl.Int64), label="label"
+        )
 
     @property
     def characters(self) -> Ints:
@@ -199,7 +230,10 @@ class Corpus:
         parts = self.stored.batches() if self.stored is not None else [self.frame["text"]]
         if self.columns and len(self.fields) - len(self.columns) == 1:
             first, other = (re.escape(f"⟦{self.fields[i]}⟧") for i in (0, 1))
-            parts = (part.str.replace(rf"(?s)\n{other} .*", "").str.replace(f"^{first} ", "") for part in parts)
+            parts = (
+                part.str.replace(rf"(?s)\n{other} .*", "").str.replace(f"^{first} ", "")
+                for part in parts
+            )
         lengths = [part.str.len_chars().to_numpy() for part in parts]
         return np.concatenate([np.empty(0, np.int64), *lengths]).astype(np.int64)
 
@@ -247,7 +281,9 @@ class Corpus:
 
     def with_texts(self, texts: pl.Series) -> Corpus:
         """The same documents with other texts, read as one column."""
-        return replace(self, frame=self.frame.with_columns(text=texts), stored=None, fields=(), columns={})
+        return replace(
+            self, frame=self.frame.with_columns(text=texts), stored=None, fields=(), columns={}
+        )
 
     def filter(self, mask: NDArray[np.bool_]) -> Corpus:
         """A subset of the documents; for pairs, always both sides."""
@@ -259,7 +295,9 @@ class Corpus:
     def unit_index(units: Sequence[object] | NDArray[np.generic]) -> Ints:
         """0 … U−1 for the distinct values of `units`, in order of first appearance, shape (n,)."""
         names: dict[object, int] = {}
-        return np.fromiter((names.setdefault(unit, len(names)) for unit in units), dtype=np.int64, count=len(units))
+        return np.fromiter(
+            (names.setdefault(unit, len(names)) for unit in units), dtype=np.int64, count=len(units)
+        )
 
     @staticmethod
     def in_order(name: str) -> tuple[bool, float, str]:
@@ -307,18 +345,26 @@ class Corpus:
                 )
         if len(names) < 2:
             advice = "choose another with --label COLUMN, or check --group and --drop"
-            raise InputError(f"{column} has only one value, {names[0]!r}; at least two classes are needed: {advice}")
+            raise InputError(
+                f"{column} has only one value, {names[0]!r}; at least two classes are needed: {advice}"
+            )
         alone = [(single or {}).get(name, (name, 0)) for name in names if sizes[name] == 1]
         if alone:
             (name, row), *more = sorted(alone, key=lambda found: found[1])
             if len(more) >= 20:
                 once = f"{len(alone):,} of {len(names):,} values occur once, like identifiers"
-                raise InputError(f"{column}: {once}; choose another with --label COLUMN, or merge values with --group")
+                raise InputError(
+                    f"{column}: {once}; choose another with --label COLUMN, or merge values with --group"
+                )
             others = f" ({listed(other for other, _ in more)} too)" if more else ""
             frequent = [other for other in names if sizes[other] > 1]
             near = get_close_matches(name.lower(), [other.lower() for other in frequent], n=1)
             partner = next((other for other in frequent if near and other.lower() == near[0]), None)
-            merge = " or merge it: " + option("--group", f"{partner}={partner},{name}") if partner and not more else ""
+            merge = (
+                " or merge it: " + option("--group", f"{partner}={partner},{name}")
+                if partner and not more
+                else ""
+            )
             drop = " ".join(option("--drop", other) for other in (name, *dict(more)))
             raise InputError(
                 f"{column}: {name!r} occurs once{f' (row {row})' * bool(row)}{others}; each class needs two documents. "
@@ -351,7 +397,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     """
     how = (settings or ReadSettings()).with_options(options)
     if how.pairs is not None:
-        from tokensieve.text.pairs import read_pairs
+        from tokensieve.read.pairs import read_pairs
 
         return read_pairs(source, how)
     label = how.one_label()
@@ -359,10 +405,16 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     table, final = opened.train, how.destinations()
     named = {"group": (how.by, "groups"), "environment": (how.environments, "environments")}
     named["weight"] = how.sample_weight if isinstance(how.sample_weight, str) else None, "weights"
-    more = {kind: table.checked_column(name, flag) for kind, (name, flag) in named.items() if name is not None}
+    more = {
+        kind: table.checked_column(name, flag)
+        for kind, (name, flag) in named.items()
+        if name is not None
+    }
     others = ColumnTokens(table, {name: (name,) for name in how.columns})
     part = opened.split_column(how)
-    texts, label = table.labelled_columns(how.text, label, [*more.values(), *others.names, *([part] if part else [])])
+    texts, label = table.labelled_columns(
+        how.text, label, [*more.values(), *others.names, *([part] if part else [])]
+    )
     if twice := {*texts, label} & {*others.names, part}:
         other = "--split" if part in twice else "--columns"
         raise InputError(
@@ -371,10 +423,15 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     train, test = collect(table, texts, label, how, more=more, part=part, columns=others)
     sides = [(table.name, train)]
     held = opened.test if how.test is None else open_source(how.test, how).held_out
-    if part is not None and (how.split or len(test[0])):  # test rows of a competition have no labels
+    if part is not None and (
+        how.split or len(test[0])
+    ):  # test rows of a competition have no labels
         sides.append((f"{table.name} (test rows)", test))
     elif held is not None:
-        own = held.columns == ("text", "label") and not {*texts, label} <= {"text", "label"}  # folders and lists
+        own = held.columns == ("text", "label") and not {*texts, label} <= {
+            "text",
+            "label",
+        }  # folders and lists
         target = "label" if own else label
         usable = None
         if how.test is not None or held.top_level_column(target) in held.columns:
@@ -382,11 +439,15 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
             target = held.checked_column(target, "label")
             usable = collect(held, names, target, how, more={}, columns=others)[0]
         # a competition's test set has no labels, or −1 for each
-        if how.test is None and (usable is None or set(usable[0]["label"]) <= {"-1"} - set(train[0]["label"])):
+        if how.test is None and (
+            usable is None or set(usable[0]["label"]) <= {"-1"} - set(train[0]["label"])
+        ):
             opened.ignored[held.name] = held.height()
         elif usable is not None:
             sides.append((held.name, usable))
-    Corpus.check_named(table.name, final, {name for _, (frame, _, _) in sides for name in frame["label"].unique()})
+    Corpus.check_named(
+        table.name, final, {name for _, (frame, _, _) in sides for name in frame["label"].unique()}
+    )
     fields = (*texts, *others.names) if len(texts) + len(others.names) > 1 else ()
     columns = (" + ".join([*texts, *others.names]), label)
     corpora: list[Corpus] = []
@@ -396,15 +457,21 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
         corpora.append(replace(one, fields=fields, columns=others.kinds))
     corpus = corpora[0]
     if how.sample_weight is not None and "weight" not in more:
-        weights = Counts.checked_weights(how.sample_weight, train[2]["rows"] + test[2]["rows"])[corpus.rows - 1]
+        weights = checked_weights(how.sample_weight, train[2]["rows"] + test[2]["rows"])[
+            corpus.rows - 1
+        ]
         corpus = replace(corpus, frame=corpus.frame.with_columns(weight=weights))
     if len(corpora) > 1:
-        corpus.intake.counts["test_overlap"] = int(corpora[1].keys.is_in(corpus.keys.implode()).sum())
+        corpus.intake.counts["test_overlap"] = int(
+            corpora[1].keys.is_in(corpus.keys.implode()).sum()
+        )
         corpus = replace(corpus, test=corpora[1])
     found = replace(corpus.intake, ignored=opened.ignored, detected=(*table.notes, *others.notes))
     if how.by is None and not how.stream:
         taken = {*texts, label, part, *more.values(), *others.names}
-        found = replace(found, grouping=others.likely_groups(table, taken, corpus.rows, corpus.labels))
+        found = replace(
+            found, grouping=others.likely_groups(table, taken, corpus.rows, corpus.labels)
+        )
     return replace(corpus, intake=found)
 
 
@@ -423,15 +490,26 @@ def _assemble(
     # TRUE and True, from two spreadsheets, are one value: that of training, or the most frequent
     known = classes or sorted(sizes, key=lambda old: (sizes[old], old))
     truth = {name.lower(): name for name in known if name.lower() in ("true", "false")}
-    final = {old: asked.get(old, truth.get(old.lower(), old)) for old in sorted(sizes, key=Corpus.in_order)}
+    final = {
+        old: asked.get(old, truth.get(old.lower(), old))
+        for old in sorted(sizes, key=Corpus.in_order)
+    }
     named = pl.col("original").replace_strict(final, return_dtype=pl.String)
     frame = everything.with_row_index("at").with_columns(label=named).drop_nulls("label")
-    pairs = frame.select("key", "label", "at").unique(["key", "label"], keep="first", maintain_order=True)
+    pairs = frame.select("key", "label", "at").unique(
+        ["key", "label"], keep="first", maintain_order=True
+    )
     mixed = pairs.filter(pl.col("key").is_duplicated()).select("key").unique()
-    kept = frame.join(pairs, on="at", how="semi", maintain_order="left") if how.duplicates == "drop" else frame
+    kept = (
+        frame.join(pairs, on="at", how="semi", maintain_order="left")
+        if how.duplicates == "drop"
+        else frame
+    )
     kept_sizes = dict(kept["original"].value_counts().iter_rows())
     counts["kept"], counts["conflicts"] = kept.height, mixed.height
-    counts["duplicates_dropped" if how.duplicates == "drop" else "duplicates"] = frame.height - pairs.height
+    counts["duplicates_dropped" if how.duplicates == "drop" else "duplicates"] = (
+        frame.height - pairs.height
+    )
     counts["conflicting_documents"] = frame.join(mixed, on="key", how="semi").height
     dropped = {old: sizes[old] for old, new in final.items() if new is None}
     groups = {old: (new, kept_sizes.get(old, 0)) for old, new in final.items() if new is not None}
@@ -442,8 +520,12 @@ def _assemble(
         first = {label: (old, row) for label, old, row in single.iter_rows()}
         column = f"{name}: the label column {columns[1]!r}"
         classes = Corpus.classes_of(dict(kept["label"].value_counts().iter_rows()), column, first)
-    for label, row in kept.filter(~pl.col("label").is_in(list(classes))).select("label", "row").iter_rows():
-        raise InputError(f"{name}: row {row}: no training row has label {label!r}; the labels are {listed(classes)}")
+    for label, row in (
+        kept.filter(~pl.col("label").is_in(list(classes))).select("label", "row").iter_rows()
+    ):
+        raise InputError(
+            f"{name}: row {row}: no training row has label {label!r}; the labels are {listed(classes)}"
+        )
     if stored is not None:
         mask = np.zeros(everything.height, dtype=bool)
         mask[kept["at"].to_numpy()] = True
@@ -459,6 +541,10 @@ def _assemble(
         weights = kept["weight"].str.strip_chars().cast(pl.Float64, strict=False)
         for given, row in kept.filter(weights.is_null()).select("weight", "row").iter_rows():
             held = "no number" if given is None else repr(given[:40])
-            raise InputError(f"{where} contains {held} in row {row}: every document needs a number of at least 0")
-        kept = kept.with_columns(weight=Counts.checked_weights(weights.to_numpy(), kept.height, where, rows))
+            raise InputError(
+                f"{where} contains {held} in row {row}: every document needs a number of at least 0"
+            )
+        kept = kept.with_columns(
+            weight=checked_weights(weights.to_numpy(), kept.height, where, rows)
+        )
     return Corpus(kept.drop("at", "original"), classes, name, intake, stored=stored)

@@ -12,12 +12,15 @@ import polars as pl
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from tokensieve.arrays import Floats
 from tokensieve.evidence.importance import token_importance
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts
 
 PAPER = {  # its tables
     name: pl.DataFrame(columns)
-    for name, columns in tomllib.loads(files("tokensieve.reproduce").joinpath("paper.toml").read_text("utf-8")).items()
+    for name, columns in tomllib.loads(
+        files("tokensieve.theory.experiments").joinpath("paper.toml").read_text("utf-8")
+    ).items()
 }
 FEWEST = 3  # types that a bin needs to count for a criterion
 V_SHAPED = 0.85  # least rank correlation of scores with the size of the posterior difference
@@ -29,10 +32,14 @@ class Measurement(NamedTuple):
 
     name: str  # what is measured
     value: float  # the figure; nan fails
-    low: float | None = None  # bounds, if it has any; a figure without bounds is reported and decides nothing
+    low: float | None = (
+        None  # bounds, if it has any; a figure without bounds is reported and decides nothing
+    )
     high: float | None = None
     paper: float | None = None  # the paper's own figure, where it gives one
-    ceiling: float | None = None  # the most that it can reach: that of the best smooth curve with the paper's row
+    ceiling: float | None = (
+        None  # the most that it can reach: that of the best smooth curve with the paper's row
+    )
     prominent: bool = False  # whether the report names it although it decides nothing
 
     @property
@@ -52,16 +59,29 @@ class Measurement(NamedTuple):
         """The bounds in words."""
         if self.low is None:
             return "stated" if self.high is None else f"at most {self.high:.3g}"
-        return f"at least {self.low:.3g}" if self.high is None else f"{self.low:.3g} to {self.high:.3g}"
+        return (
+            f"at least {self.low:.3g}"
+            if self.high is None
+            else f"{self.low:.3g} to {self.high:.3g}"
+        )
 
     @staticmethod
     def shapes(table: pl.DataFrame, where: str, judged: bool = True) -> list[Measurement]:
         """Values rise with the posterior difference; scores are V-shaped in it. Unless judged, figures are only reported."""
         rows = table.filter(pl.col("types") >= FEWEST)
-        value, score = spearman(rows["x"], rows["value_mean"]), spearman(rows["x"].abs(), rows["score_mean"])
+        value, score = (
+            spearman(rows["x"], rows["value_mean"]),
+            spearman(rows["x"].abs(), rows["score_mean"]),
+        )
         return [
-            Measurement(f"{where}: Spearman of E_sᵀv with the posterior difference", value, 0.95 if judged else None),
-            Measurement(f"{where}: Spearman of E_sᵀp with its size", score, V_SHAPED if judged else None),
+            Measurement(
+                f"{where}: Spearman of E_sᵀv with the posterior difference",
+                value,
+                0.95 if judged else None,
+            ),
+            Measurement(
+                f"{where}: Spearman of E_sᵀp with its size", score, V_SHAPED if judged else None
+            ),
         ]
 
     @staticmethod
@@ -91,7 +111,9 @@ class Measurement(NamedTuple):
         least = 0.9 * top if judged else None
         return [
             Measurement(f"correlation of {row}", _correlation(ours, theirs), least, ceiling=top),
-            Measurement(f"range of our bin means over the paper's, {row}", ratio, paper=1.0, prominent=True),
+            Measurement(
+                f"range of our bin means over the paper's, {row}", ratio, paper=1.0, prominent=True
+            ),
         ]
 
 
@@ -110,7 +132,10 @@ def token_table(counts: Counts, score: Floats, value: Floats) -> pl.DataFrame:
 
 
 def bins(
-    tokens: pl.DataFrame, x: str = "posterior_difference", theirs: pl.DataFrame | None = None, beyond: bool = True
+    tokens: pl.DataFrame,
+    x: str = "posterior_difference",
+    theirs: pl.DataFrame | None = None,
+    beyond: bool = True,
 ) -> pl.DataFrame:
     """Mean and standard deviation over types in bins of `x`, a column of `tokens` beside value or score.
 
@@ -157,14 +182,28 @@ def _attainable_correlations(x: Floats, y: Floats, of: str) -> dict[str, float]:
     model that gives such a shape can agree better with a row that is noisy itself."""
     size = float(np.abs(x).max())
     if of == "value":
-        curves = {"line": [x], "sign": [np.sign(x)], "tanh": [np.tanh(x / s) for s in size * np.geomspace(0.02, 3, 60)]}
+        curves = {
+            "line": [x],
+            "sign": [np.sign(x)],
+            "tanh": [np.tanh(x / s) for s in size * np.geomspace(0.02, 3, 60)],
+        }
     else:
-        bent = [np.abs(x - c) ** g for c in size * np.linspace(-0.2, 0.2, 41) for g in np.linspace(0.3, 4, 38)]
+        bent = [
+            np.abs(x - c) ** g
+            for c in size * np.linspace(-0.2, 0.2, 41)
+            for g in np.linspace(0.3, 4, 38)
+        ]
         curves = {"|x|": [np.abs(x)], "|x − c|^γ": bent}
-    return {name: max(_correlation(shape, y) for shape in shapes) for name, shapes in curves.items()}
+    return {
+        name: max(_correlation(shape, y) for shape in shapes) for name, shapes in curves.items()
+    }
 
 
 def _correlation(x: ArrayLike, y: ArrayLike) -> float:
     """Pearson's correlation; nan for fewer than three pairs or constant numbers."""
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    return math.nan if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])
+    return (
+        math.nan
+        if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0
+        else float(np.corrcoef(x, y)[0, 1])
+    )

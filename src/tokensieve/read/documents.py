@@ -13,20 +13,21 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import polars as pl
 
+from tokensieve.arrays import Ints
 from tokensieve.errors import InputError
-from tokensieve.text.counts import Ints
-from tokensieve.text.settings import ReadSettings
-from tokensieve.text.sources import Source, open_source
-from tokensieve.text.spill import StoredTexts
-from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, Batch, SourceTable, Values
-from tokensieve.text.tokenizers import BLANK, ColumnKind, FieldTokenizer
-from tokensieve.text.values import label_name, listed, missing, text_series
+from tokensieve.read.fields import BLANK, ColumnKind, join_fields
+from tokensieve.read.settings import ReadSettings
+from tokensieve.read.sources import Source, open_source
+from tokensieve.read.stored_texts import StoredTexts
+from tokensieve.read.table import TEST_NAMES, TRAIN_NAMES, Batch, SourceTable, Values
+from tokensieve.read.values import label_name, listed, missing, text_series
 
 R = TypeVar("R", bound=ReadSettings)
 # a column, its groups, how often two documents of one share a label, and how often they would by chance, documents in them
 Grouping: TypeAlias = tuple[str, int, float, float, int]
 _IDENTIFIER = re.compile(
-    r"(^|_|\b)(id|user|author|speaker|writer|account|thread|source|file|session)s?($|_|\b)", re.IGNORECASE
+    r"(^|_|\b)(id|user|author|speaker|writer|account|thread|source|file|session)s?($|_|\b)",
+    re.IGNORECASE,
 )
 _DATE = r"^\s*(\d{4})-(\d{1,2})-\d{1,2}([T ].*)?\s*$"
 _NULL = pl.Series([None], dtype=pl.String)
@@ -54,7 +55,12 @@ def collect(
         columns: whose values are fields of the text, behind the others.
     """
     flags = {"group": "by", "environment": "environments"}
-    schema = {"text": pl.String, "label": pl.String, **dict.fromkeys(more, pl.String), "row": pl.Int64}
+    schema = {
+        "text": pl.String,
+        "label": pl.String,
+        **dict.fromkeys(more, pl.String),
+        "row": pl.Int64,
+    }
     train, test = Collected(schema, settings.stream), Collected(schema, settings.stream)
     found, row = set[str](), 1
     others = () if columns is None else columns.names
@@ -64,12 +70,18 @@ def collect(
         joined, replaced = _joined(table, batch, texts, row, settings.role, columns)
         train.counts["replaced_surrogates"] += replaced
         if settings.having is not None:
-            labels = _has_label(batch[label], settings.having, settings.label_separator, table.name, row)
+            labels = _has_label(
+                batch[label], settings.having, settings.label_separator, table.name, row
+            )
         else:
             advice = "choose another column with --label COLUMN (tokensieve audit accepts lists and runs one audit per label)"
             labels = table.as_names(batch[label], row, "the label is", advice)
             given = table.as_list(batch[label])
-            padded = (value != value.strip() and not value.isspace() for value in given if isinstance(value, str))
+            padded = (
+                value != value.strip() and not value.isspace()
+                for value in given
+                if isinstance(value, str)
+            )
             train.counts["trimmed"] += sum(padded)
         values = {"text": joined, "label": labels}
         for kind, name in more.items():
@@ -80,13 +92,17 @@ def collect(
         row += frame.height
         if verdict:
             accepted = pl.Series(table.as_list(batch[verdict]), dtype=pl.String) == "accept"
-            accepted |= pl.Series(label == verdict and value == "reject" for value in batch[verdict])
+            accepted |= pl.Series(
+                label == verdict and value == "reject" for value in batch[verdict]
+            )
             train.counts.update(rows=(aside := int((~accepted).sum())), not_accepted=aside)
             frame = frame.filter(accepted)
         if part is None:
             train.add(frame)
         else:
-            names = pl.Series([str(value).strip().lower() for value in batch[part]], dtype=pl.String)
+            names = pl.Series(
+                [str(value).strip().lower() for value in batch[part]], dtype=pl.String
+            )
             found |= set(names)
             train.add(frame.filter(names.is_in(TRAIN_NAMES)))
             test.add(frame.filter(names.is_in(TEST_NAMES)))
@@ -128,7 +144,10 @@ class Collected:
     def digests(texts: Iterable[str]) -> pl.Series:
         """The digests by which texts are compared: BLAKE2b of their UTF-8, 12 bytes. Among 10⁹ texts, two different ones share a
         digest with probability 10⁻¹¹."""
-        return pl.Series([hashlib.blake2b(text.encode(), digest_size=12).digest() for text in texts], dtype=pl.Binary)
+        return pl.Series(
+            [hashlib.blake2b(text.encode(), digest_size=12).digest() for text in texts],
+            dtype=pl.Binary,
+        )
 
     def finish(self) -> Usable:
         """Everything that was kept."""
@@ -136,13 +155,18 @@ class Collected:
 
 
 def _joined(
-    table: SourceTable, batch: Batch, texts: Sequence[str], row: int, role: str | None, columns: ColumnTokens | None
+    table: SourceTable,
+    batch: Batch,
+    texts: Sequence[str],
+    row: int,
+    role: str | None,
+    columns: ColumnTokens | None,
 ) -> tuple[pl.Series, int]:
     """The text of each row, and how many lone surrogates were replaced. The value of another column alone is not a document."""
     found = [table.as_texts(batch[column], column, row, role) for column in texts]
     parts, names = [part for part, _ in found], () if columns is None else columns.names
     parts += [columns.words(name, batch[name]) for name in names] if columns else []
-    joined = parts[0] if len(parts) == 1 else FieldTokenizer.join_fields([*texts, *names], parts, len(texts))
+    joined = parts[0] if len(parts) == 1 else join_fields([*texts, *names], parts, len(texts))
     return joined, sum(n for _, n in found)
 
 
@@ -187,7 +211,11 @@ def _written(value: object) -> str | None:
     """A value of any kind as text; a value that is not a single one as JSON."""
     if value is None or isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else str(value)
+    return (
+        json.dumps(value, ensure_ascii=False, default=str)
+        if isinstance(value, list | dict)
+        else str(value)
+    )
 
 
 class ColumnTokens:
@@ -203,13 +231,27 @@ class ColumnTokens:
     """
 
     def __init__(
-        self, table: SourceTable, fields: Mapping[str, Sequence[str]], kinds: Mapping[str, ColumnKind] | None = None
+        self,
+        table: SourceTable,
+        fields: Mapping[str, Sequence[str]],
+        kinds: Mapping[str, ColumnKind] | None = None,
     ) -> None:
-        self.names, self._table, self.kinds, self.notes = tuple(fields), table, dict(kinds or {}), list[str]()
-        read = [table.checked_column(column, "columns") for columns in fields.values() for column in columns]
+        self.names, self._table, self.kinds, self.notes = (
+            tuple(fields),
+            table,
+            dict(kinds or {}),
+            list[str](),
+        )
+        read = [
+            table.checked_column(column, "columns")
+            for columns in fields.values()
+            for column in columns
+        ]
         batches = list(table.read(read)) if read and kinds is None else []
         for name in fields if batches else ():
-            parts = [self._as_text(column, batch[column]) for batch in batches for column in fields[name]]
+            parts = [
+                self._as_text(column, batch[column]) for batch in batches for column in fields[name]
+            ]
             values = pl.concat(parts).drop_nulls()
             numbers = values.cast(pl.Float64, strict=False).drop_nans()
             self.kinds[name] = None
@@ -217,7 +259,9 @@ class ColumnTokens:
                 self.kinds[name] = "month"
                 self.notes.append(f"column {name!r} is grouped by month")
             elif numbers.null_count() == 0 and numbers.n_unique() > 20:
-                one, two, three = (float(numbers.quantile(q, "lower") or 0.0) for q in (0.25, 0.5, 0.75))
+                one, two, three = (
+                    float(numbers.quantile(q, "lower") or 0.0) for q in (0.25, 0.5, 0.75)
+                )
                 self.kinds[name] = ends = (one, two, three)
                 shown = ", ".join(f"q{i} up to {end:g}" for i, end in enumerate(ends, 1))
                 self.notes.append(f"column {name!r} is split into quartiles: {shown}")
@@ -229,22 +273,38 @@ class ColumnTokens:
             return text.str.replace(_DATE, "${1}_${2}")
         if kind is not None:
             number = text.cast(pl.Float64, strict=False)
-            quarter = np.searchsorted(kind, number.to_numpy()) + 1  # the first end that is not below it
-            return ("q" + pl.Series(quarter).cast(pl.String)).zip_with(number.is_not_nan().fill_null(False), _NULL)
+            quarter = (
+                np.searchsorted(kind, number.to_numpy()) + 1
+            )  # the first end that is not below it
+            return ("q" + pl.Series(quarter).cast(pl.String)).zip_with(
+                number.is_not_nan().fill_null(False), _NULL
+            )
         return text.str.replace_all(r"[^\w]+", "_").str.strip_chars("_")
 
     def _as_text(self, name: str, values: Values) -> pl.Series:
-        return self._table.as_names(values, 1, f"column {name!r} (--columns) contains", "leave it out")
+        return self._table.as_names(
+            values, 1, f"column {name!r} (--columns) contains", "leave it out"
+        )
 
     @staticmethod
-    def likely_groups(table: SourceTable, taken: Collection[str | None], rows: Ints, labels: Ints) -> Grouping | None:
+    def likely_groups(
+        table: SourceTable, taken: Collection[str | None], rows: Ints, labels: Ints
+    ) -> Grouping | None:
         """Of the columns that nobody named, the one whose values look like authors, threads or identifiers of documents (in these
         `rows`) that share a label: at least ten groups of two or more documents, none with over a fifth of all, half of the
         documents in them, and a label in common 10 points more often than by chance and than in any of twenty shuffles."""
         best, n, classes = None, len(labels), int(labels.max()) + 1
-        shuffled = [labels, *(np.random.default_rng(seed).permutation(labels) for seed in range(20))]
-        kinds = {name: {type(value) for value in values if value is not None} for name, values in table.sample.items()}
-        names = [k for k, of in kinds.items() if of == {str} or (of == {int} and _IDENTIFIER.search(k))]
+        shuffled = [
+            labels,
+            *(np.random.default_rng(seed).permutation(labels) for seed in range(20)),
+        ]
+        kinds = {
+            name: {type(value) for value in values if value is not None}
+            for name, values in table.sample.items()
+        }
+        names = [
+            k for k, of in kinds.items() if of == {str} or (of == {int} and _IDENTIFIER.search(k))
+        ]
         names = [name for name in names if name not in taken]
         at_once = max(1, 2_000_000 // n)  # columns that one pass over the file keeps in memory
 
@@ -255,12 +315,20 @@ class ColumnTokens:
                     for name, values in batch.items():
                         cells[name] += table.as_list(values)
                 for name, column in cells.items():
-                    yield name, pl.Series("value", column, dtype=pl.String, strict=False).gather(rows - 1)
+                    yield (
+                        name,
+                        pl.Series("value", column, dtype=pl.String, strict=False).gather(rows - 1),
+                    )
 
         for name, column in columns():
             if column.n_unique() < max(10, 2 * classes):
                 continue
-            held = column.to_frame().with_row_index("i").drop_nulls().filter(pl.len().over("value") >= 2)
+            held = (
+                column.to_frame()
+                .with_row_index("i")
+                .drop_nulls()
+                .filter(pl.len().over("value") >= 2)
+            )
             group = held["value"].rank("dense").to_numpy().astype(np.int64) - 1
             sizes = np.bincount(group)
             if len(sizes) < max(10, 2 * classes) or sizes.sum() < n / 2 or sizes.max() > n / 5:
@@ -269,7 +337,9 @@ class ColumnTokens:
             for given in shuffled:
                 inside = np.zeros((len(sizes), classes))
                 np.add.at(inside, (group, given[held["i"]]), 1)
-                chances.append(float(((inside * (inside - 1)).sum(axis=1) / (sizes * (sizes - 1))).mean()))
+                chances.append(
+                    float(((inside * (inside - 1)).sum(axis=1) / (sizes * (sizes - 1))).mean())
+                )
             found, expected = chances[0], float(np.mean(chances[1:]))
             beyond = found >= expected + 0.1 and found > max(chances[1:])
             if beyond and (best is None or found - expected > best[2] - best[3]):
@@ -302,11 +372,15 @@ def _label_sets(
             ) from None
 
 
-def _has_label(values: Values, label: str, separator: str | None, name: str, first_row: int) -> pl.Series:
+def _has_label(
+    values: Values, label: str, separator: str | None, name: str, first_row: int
+) -> pl.Series:
     """ "yes" where the label is among those of a cell, "no" elsewhere, and null where a cell is missing."""
     sets = [labels for _, labels in _label_sets(values, separator, name, first_row)]
     # in this order, so that to have a label is class 1
-    return pl.Series([None if x is None else ("no", "yes")[label in x] for x in sets], dtype=pl.String)
+    return pl.Series(
+        [None if x is None else ("no", "yes")[label in x] for x in sets], dtype=pl.String
+    )
 
 
 def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], dict[str, int]]:
@@ -323,7 +397,9 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
     if len(names) > 1:
         if len(set(names)) < len(names):
             raise InputError(f"--label names a column twice: {listed(names)}")
-        return [(table.checked_column(name, "label"), replace(settings, label=name)) for name in names], {}
+        return [
+            (table.checked_column(name, "label"), replace(settings, label=name)) for name in names
+        ], {}
     taken = [c for c in (settings.split, settings.by, settings.environments) if c is not None]
     column = table.labelled_columns(settings.text, names[0] if names else None, taken)[1]
     rows, number, split, several, found = 0, 1, False, False, Counter[str]()
@@ -339,13 +415,17 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
                 several |= separator is not None or len(labels) != 1
                 found.update(labels)
     if not split:
-        raise InputError(f"{table.name}: column {column!r} never contains {separator!r}; check --label-separator")
+        raise InputError(
+            f"{table.name}: column {column!r} never contains {separator!r}; check --label-separator"
+        )
     if not several:  # a list of one label in every row
         return [], {}
     order = sorted(found, key=lambda name: (-found[name], name))
     kept = [name for name in order if LEAST <= found[name] <= rows - LEAST][:50]
     if not kept:
         least = f"occurs in at least {LEAST} documents and is absent from at least {LEAST}"
-        raise InputError(f"{table.name}: no label in column {column!r} {least}; the labels are {listed(order)}")
+        raise InputError(
+            f"{table.name}: no label in column {column!r} {least}; the labels are {listed(order)}"
+        )
     asked = [(name, replace(settings, label=column, having=name)) for name in kept]
     return asked, {name: found[name] for name in order if name not in kept}

@@ -27,12 +27,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.checkpoint import fingerprint, load, save
 from tokensieve.errors import InputError
 from tokensieve.model.adam import BETA1, BETA2, CONSTANTS, adam_step
 from tokensieve.model.attention import accuracy, answers, gradient, loss_and_slope
 from tokensieve.progress import Progress, silent
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts
 
 BLOCK = 64
 SAVE_SECONDS = 60.0
@@ -108,7 +109,11 @@ class TrainingSettings:
             wrong = f"cannot freeze {list(self.frozen)}: name any of 'E', 'p', 'v'"
         elif not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
             wrong = f"learning rate {self.learning_rate} is not a positive number; use 0.01, for example"
-        elif self.steps < 0 or self.record_every < 1 or (self.batch_size is not None and self.batch_size < 1):
+        elif (
+            self.steps < 0
+            or self.record_every < 1
+            or (self.batch_size is not None and self.batch_size < 1)
+        ):
             sizes = f"{self.steps} steps, records every {self.record_every}, batches of {self.batch_size}"
             wrong = f"{sizes}: use positive whole numbers"
         if wrong is not None:
@@ -179,10 +184,17 @@ def train_embeddings(
         state, (step, rows) = found[0], (found[1]["step"], found[1]["rows"])
         tables = list(state.pop("tables"))
     else:  # the rows of v, (H, d), are heads, as those of E are types
-        state = {"E": np.array(start.E, dtype=settings.dtype, order="C"), "p": np.array(start.p, dtype=np.float64)}
+        state = {
+            "E": np.array(start.E, dtype=settings.dtype, order="C"),
+            "p": np.array(start.p, dtype=np.float64),
+        }
         state["v"] = np.array(np.atleast_2d(start.v.T), dtype=np.float64, order="C")
-        trained = [name for name in "Epv" if name not in settings.frozen and settings.optimizer == "adam"]
-        state |= {f"moment_{name}{k}": np.zeros_like(state[name]) for name in trained for k in (1, 2)}
+        trained = [
+            name for name in "Epv" if name not in settings.frozen and settings.optimizer == "adam"
+        ]
+        state |= {
+            f"moment_{name}{k}": np.zeros_like(state[name]) for name in trained for k in (1, 2)
+        }
         step, rows, tables = 0, [], []
     E, p, v = state["E"], state["p"], state["v"]
 
@@ -203,16 +215,26 @@ def train_embeddings(
         if not math.isfinite(g.loss):
             raise InputError(f"training overflowed at step {step}: use a smaller learning rate")
         if step % settings.record_every == 0:
-            record(table, g.f if batch is counts else answers(counts.matrix, table[:, 0], table[:, 1:]))
+            record(
+                table, g.f if batch is counts else answers(counts.matrix, table[:, 0], table[:, 1:])
+            )
         step += 1
         _update(state, np.column_stack([g.a, g.b]), settings, step)
         if checkpoint is not None and time.perf_counter() - saved >= SAVE_SECONDS:
-            save(checkpoint, mark, {**state, "tables": np.stack(tables)}, {"step": step, "rows": rows})
+            save(
+                checkpoint,
+                mark,
+                {**state, "tables": np.stack(tables)},
+                {"step": step, "rows": rows},
+            )
             saved = time.perf_counter()
         progress("training", step / settings.steps)
     table = _project(E, np.vstack([p, v]))
     record(table, answers(counts.matrix, table[:, 0], table[:, 1:]))
-    path, history = pl.DataFrame(rows, infer_schema_length=None).cast({"step": pl.Int64}), np.stack(tables)
+    path, history = (
+        pl.DataFrame(rows, infer_schema_length=None).cast({"step": pl.Int64}),
+        np.stack(tables),
+    )
     return Training(
         E=E,
         p=p,
@@ -241,12 +263,16 @@ def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> t
     E = np.ascontiguousarray(at.E, dtype=np.float32 if at.E.dtype == np.float32 else np.float64)
     out = np.empty_like(E) if out is None else out
     if out.shape != E.shape or out.dtype != E.dtype or not out.flags.c_contiguous:
-        raise InputError(f"out is {out.dtype} {out.shape}: it must be {E.dtype} {E.shape} in C order, like E")
+        raise InputError(
+            f"out is {out.dtype} {out.shape}: it must be {E.dtype} {E.shape} in C order, like E"
+        )
     right = np.vstack([at.p, np.atleast_2d(at.v.T)]).astype(np.float64)
     table = _project(E, right)
     g = gradient(counts, table[:, 0], table[:, 1:])
     pull = _pull_and_update(E, out, out, np.column_stack([g.a, g.b]), right, WRITE)
-    return g.loss, Start(out, pull[0], pull[1] if at.v.ndim == 1 else np.ascontiguousarray(pull[1:].T))
+    return g.loss, Start(
+        out, pull[0], pull[1] if at.v.ndim == 1 else np.ascontiguousarray(pull[1:].T)
+    )
 
 
 def _check_shapes(counts: Counts, start: Start, others: dict[str, Counts]) -> None:
@@ -258,10 +284,14 @@ def _check_shapes(counts: Counts, start: Start, others: dict[str, Counts]) -> No
             f"embeddings {start.E.shape}, p {start.p.shape} and v {start.v.shape} do not fit {counts.n_types} token types"
         )
     if heads != (1 if counts.n_classes == 2 else counts.n_classes):
-        raise InputError(f"{heads} heads for {counts.n_classes} classes: use one head for two classes, else one each")
+        raise InputError(
+            f"{heads} heads for {counts.n_classes} classes: use one head for two classes, else one each"
+        )
     for name, other in others.items():
         if other.n_types != counts.n_types or other.classes != counts.classes:
-            raise InputError(f"the {name} documents have different token types or classes from the training documents")
+            raise InputError(
+                f"the {name} documents have different token types or classes from the training documents"
+            )
 
 
 def _documents_of_step(counts: Counts, settings: TrainingSettings, step: int) -> Counts:
@@ -280,7 +310,9 @@ def _update(state: dict[str, Array], left: Floats, settings: TrainingSettings, t
     fix, root = (1 / (1 - BETA1**t), 1 / np.sqrt(1 - BETA2**t)) if adam else (1.0, 1.0)
     mode = FROZEN if "E" in settings.frozen else (ADAM if adam else DESCENT)
     m1, m2 = (state.get(f"moment_E{k}", np.empty((0, 0), E.dtype)) for k in (1, 2))
-    g = _pull_and_update(E, m1, m2, left, np.vstack([state["p"], state["v"]]), mode, rate * fix, root)
+    g = _pull_and_update(
+        E, m1, m2, left, np.vstack([state["p"], state["v"]]), mode, rate * fix, root
+    )
     for name, slope in (("p", g[0]), ("v", g[1:])):
         if name in settings.frozen:
             continue
@@ -299,7 +331,14 @@ def _project(E: Array, right: Floats) -> Floats:
 
 
 def _pull_and_update(
-    E: Array, m1: Array, m2: Array, left: Floats, right: Floats, mode: int, rate: float = 1.0, root: float = 1.0
+    E: Array,
+    m1: Array,
+    m2: Array,
+    left: Floats,
+    right: Floats,
+    mode: int,
+    rate: float = 1.0,
+    root: float = 1.0,
 ) -> Floats:
     """leftᵀ E, shape (1 + H, d), and in the same pass over E the update of its rows that `mode` stands for."""
     pull, kind = np.zeros((-(-len(E) // BLOCK), *right.shape)), E.dtype.type
@@ -309,7 +348,16 @@ def _pull_and_update(
     def update(part: slice) -> None:
         rows = slice(part.start * BLOCK, part.stop * BLOCK)
         _update_rows(
-            E[rows], m1[rows], m2[rows], left[rows], right, mode, kind(rate), kind(root), constants, pull[part]
+            E[rows],
+            m1[rows],
+            m2[rows],
+            left[rows],
+            right,
+            mode,
+            kind(rate),
+            kind(root),
+            constants,
+            pull[part],
         )
 
     Counts.in_threads(update, len(pull), E.size)
@@ -364,5 +412,7 @@ def _update_rows(
                     m1[s, j] = g[j]
             elif mode == ADAM:
                 for j in range(d):
-                    m1[s, j], m2[s, j], change = adam_step(g[j], m1[s, j], m2[s, j], rate, root, constants)
+                    m1[s, j], m2[s, j], change = adam_step(
+                        g[j], m1[s, j], m2[s, j], rate, root, constants
+                    )
                     E[s, j] -= change

@@ -9,24 +9,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from tokensieve.arrays import Ints
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
-from tokensieve.model.embeddings import Start, Training, TrainingSettings, initialise, train_embeddings
 from tokensieve.progress import Progress, part
-from tokensieve.reproduce.experiment import Values
-from tokensieve.reproduce.measures import PAPER, Measurement, bins, token_table
-from tokensieve.text.corpus import read_corpus
-from tokensieve.text.counts import Counts, Ints
+from tokensieve.read.corpus import read_corpus
+from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+from tokensieve.theory.embeddings import (
+    Start,
+    Training,
+    TrainingSettings,
+    initialise,
+    train_embeddings,
+)
+from tokensieve.theory.experiments.experiment import Values
+from tokensieve.theory.experiments.measures import PAPER, Measurement, bins, token_table
 
 if TYPE_CHECKING:
-    from tokensieve.reproduce.deep import DeepTraining
+    from tokensieve.theory.experiments.deep import DeepTraining
 
     Trained = Training | DeepTraining
 
 TITLES = {"imdb": "IMDB", "yelp": "Yelp"}
-Split = tuple[Counts, Counts, Counts]  # training, validation, test; all over the types seen in training
+Split = tuple[
+    Counts, Counts, Counts
+]  # training, validation, test; all over the types seen in training
 _FILES = {"imdb": ("imdb_train.parquet", "imdb_test.parquet"), "yelp": ("yelp.parquet",)}
 _HOW_TO_GET = {
     "imdb": "get the Large Movie Review Dataset (ai.stanford.edu/~amaas/data/sentiment), write imdb_train.parquet and "
@@ -52,39 +61,62 @@ class Data:
 
     def missing(self, name: str) -> str:
         """Why a data set cannot be read and how to get it; empty if it can be read."""
-        lacking = [file for file in _FILES[name] if self.folder is None or not (self.folder / file).is_file()]
+        lacking = [
+            file
+            for file in _FILES[name]
+            if self.folder is None or not (self.folder / file).is_file()
+        ]
         if not lacking:
             return ""
-        where = f"there is no {lacking[0]} in {str(self.folder)!r}" if self.folder else "no data folder is named"
+        where = (
+            f"there is no {lacking[0]} in {str(self.folder)!r}"
+            if self.folder
+            else "no data folder is named"
+        )
         return f"{where}; {_HOW_TO_GET[name]}, and name the folder with --data or TOKENSIEVE_DATA"
 
     def digest(self, name: str) -> str:
         """A digest of a data set's files, which changes when they do; empty if there are none."""
         files = [(self.folder or Path()) / file for file in _FILES[name]]
-        return "" if self.missing(name) else fingerprint(*(np.fromfile(file, np.uint8) for file in files))
+        return (
+            ""
+            if self.missing(name)
+            else fingerprint(*(np.fromfile(file, np.uint8) for file in files))
+        )
 
     def imdb(self, types: int, documents: int | None = None, seed: int = 0) -> Split:
         """IMDB as it is split: 25,000 reviews to learn from (a tenth of them for validation) and 25,000 to test, or this many
         `documents` of each, drawn by the seed; over the `types` types that occur in most training documents."""
         rng = np.random.default_rng(seed)
-        train, test = (part.rows(self._draw(part.labels, documents, rng)) for part in self._counts("imdb", "label"))
+        train, test = (
+            part.rows(self._draw(part.labels, documents, rng))
+            for part in self._counts("imdb", "label")
+        )
         cut = round(train.n_documents * 0.1)
         return _most_frequent(types, train.rows(slice(cut, None)), train.rows(slice(cut)), test)
 
-    def yelp(self, types: int, documents: int | None = None, groups: str = "polarity", seed: int = 0) -> Split:
+    def yelp(
+        self, types: int, documents: int | None = None, groups: str = "polarity", seed: int = 0
+    ) -> Split:
         """Yelp with equally large classes (larger ones are sampled): a fifth for testing, a tenth of the rest for validation. Two
         classes are 1–2 against 4–5 stars. For four, two of the five ratings are joined or one is left out; the paper does not say
         how it came to four. `documents` is the total, `groups` a name in `_GROUPS`."""
         [counts], classes = self._counts("yelp", "stars"), tuple(_GROUPS[groups])
         into = {star: k for k, stars in enumerate(_GROUPS[groups].values()) for star in stars}
-        labels = np.array([into.get(star, -1) for star in counts.classes], dtype=np.int64)[counts.labels]
+        labels = np.array([into.get(star, -1) for star in counts.classes], dtype=np.int64)[
+            counts.labels
+        ]
         chosen = self._draw(labels, documents, np.random.default_rng(seed), len(classes))
         every = replace(counts, labels=np.maximum(labels, 0), classes=classes).rows(chosen)
         test = round(len(chosen) * 0.2)
         cut = test + round((len(chosen) - test) * 0.1)
-        return _most_frequent(types, *(every.rows(slice(*ends)) for ends in ((cut, None), (test, cut), (0, test))))
+        return _most_frequent(
+            types, *(every.rows(slice(*ends)) for ends in ((cut, None), (test, cut), (0, test)))
+        )
 
-    def _draw(self, labels: Ints, documents: int | None, rng: np.random.Generator, classes: int = 2) -> Ints:
+    def _draw(
+        self, labels: Ints, documents: int | None, rng: np.random.Generator, classes: int = 2
+    ) -> Ints:
         """Equally many documents of each class, in random order, so that every stretch of them is a random sample."""
         members = [rng.permutation(np.flatnonzero(labels == k)) for k in range(classes)]
         most = [n // classes for n in (documents, self.limit) if n is not None]
@@ -96,7 +128,10 @@ class Data:
         if name not in self._counted:
             if lacking := self.missing(name):
                 raise InputError(lacking)
-            frames = [pl.read_parquet((self.folder or Path()) / file, columns=["text", label]) for file in _FILES[name]]
+            frames = [
+                pl.read_parquet((self.folder or Path()) / file, columns=["text", label])
+                for file in _FILES[name]
+            ]
             corpora = [read_corpus(frame, text="text", label=label) for frame in frames]
             streams = [tokenize(corpus.texts, WordTokenizer()) for corpus in corpora]
             words = learn_vocabulary(streams[0], WordTokenizer())
@@ -112,7 +147,9 @@ def _most_frequent(types: int, train: Counts, validation: Counts, test: Counts) 
     frequency = np.bincount(train.matrix.indices, minlength=train.n_types)
     kept = np.sort(np.argsort(-frequency, kind="stable")[: min(types, np.count_nonzero(frequency))])
     matrices = (part.matrix[:, kept] for part in (train, validation, test))
-    first, second, third = (replace(train, matrix=matrix, tokens=train.tokens[kept]) for matrix in matrices)
+    first, second, third = (
+        replace(train, matrix=matrix, tokens=train.tokens[kept]) for matrix in matrices
+    )
     return first, replace(second, labels=validation.labels), replace(third, labels=test.labels)
 
 
@@ -121,8 +158,16 @@ class Bench:
     reading, the seed of every draw, a folder for intermediate states, so that an interrupted run can continue, and the seed of the
     model's random start (`start_seed`; the same, unless a reading fixes it)."""
 
-    def __init__(self, data: Data, settings: Values, seed: int, progress: Progress, folder: Path) -> None:
-        self.data, self.settings, self.seed, self.progress, self.folder = data, settings, seed, progress, folder
+    def __init__(
+        self, data: Data, settings: Values, seed: int, progress: Progress, folder: Path
+    ) -> None:
+        self.data, self.settings, self.seed, self.progress, self.folder = (
+            data,
+            settings,
+            seed,
+            progress,
+            folder,
+        )
         self.start_seed = int(settings.get("start_seed", seed))
 
     def part(self, low: float, high: float) -> Progress:
@@ -132,20 +177,33 @@ class Bench:
     def load(self, name: str) -> Split:
         """The split of a data set that the settings name: its `types`, and `documents` where they are limited."""
         seed = int(self.settings.get("data_seed", self.seed))
-        return (self.data.imdb if name == "imdb" else self.data.yelp)(seed=seed, **self.settings[name])
+        return (self.data.imdb if name == "imdb" else self.data.yelp)(
+            seed=seed, **self.settings[name]
+        )
 
     @staticmethod
     def halves(counts: Counts, n: int) -> Split:
         """n documents to learn from, and the rest in halves."""
         middle = n + (counts.n_documents - n) // 2
-        return counts.rows(slice(n)), counts.rows(slice(n, middle)), counts.rows(slice(middle, None))
+        return (
+            counts.rows(slice(n)),
+            counts.rows(slice(n, middle)),
+            counts.rows(slice(middle, None)),
+        )
 
     def start(self, counts: Counts, d: int | None = None) -> Start:
         """The paper's random start, of the settings' d unless another is given."""
         outputs = 1 if counts.n_classes == 2 else counts.n_classes
         return initialise(counts.n_types, d or self.settings["d"], outputs, self.start_seed)
 
-    def fit(self, split: Split, label: str, progress: Progress, start: Start | None = None, **changes: Any) -> Training:
+    def fit(
+        self,
+        split: Split,
+        label: str,
+        progress: Progress,
+        start: Start | None = None,
+        **changes: Any,
+    ) -> Training:
         """Train the one-layer model, resumable under its label; `changes` are to the `TrainingSettings`."""
         steps = self.settings["steps"]
         how = {"learning_rate": self.settings["learning_rate"], "steps": steps, "seed": self.seed}
@@ -162,21 +220,27 @@ class Bench:
 
     def fit_deep(self, split: Split, kind: str, name: str, progress: Progress) -> DeepTraining:
         """Train one kind of deep model on the data set of a name; test documents at most as many as `test_documents`."""
-        from tokensieve.reproduce.deep import DeepSettings, DeepTraining
+        from tokensieve.theory.experiments.deep import DeepSettings, DeepTraining
 
         test = split[2].rows(np.arange(min(self.settings["test_documents"], split[2].n_documents)))
         given = ({field.name for field in fields(DeepSettings)} - {"seed"}) & set(self.settings)
-        settings = DeepSettings(kind, seed=self.start_seed, **{name: self.settings[name] for name in given})
+        settings = DeepSettings(
+            kind, seed=self.start_seed, **{name: self.settings[name] for name in given}
+        )
         others = {"validation": split[1], "test": test}
         checkpoint = self.folder / f"{kind}-{name}.safetensors"
-        return DeepTraining.fit(split[0], settings, others, lambda *at: progress(f"{name}: {at[0]}", at[1]), checkpoint)
+        return DeepTraining.fit(
+            split[0], settings, others, lambda *at: progress(f"{name}: {at[0]}", at[1]), checkpoint
+        )
 
     def read(self, split: Split, run: Trained, at: int = -1) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Tokens, and bins of the paper's own edges, of one record of a run with two classes; by default the end."""
         tokens = token_table(split[0], run.scores[at], run.values[at][:, 0])
         return tokens, bins(tokens, theirs=PAPER["key-query"].select("x"))
 
-    def shapes(self, table: pl.DataFrame, split: Split, run: Trained, where: str) -> list[Measurement]:
+    def shapes(
+        self, table: pl.DataFrame, split: Split, run: Trained, where: str
+    ) -> list[Measurement]:
         """Both shapes at the end of training, judged; those at the lowest validation loss and the spread within bins, not."""
         _, early = self.read(split, run, run.best())
         at_best = Measurement.shapes(early, f"{where}, at the lowest validation loss", judged=False)

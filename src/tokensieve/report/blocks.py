@@ -15,7 +15,19 @@ from tokensieve import wording
 from tokensieve.escape import shown
 
 Style = Literal["plain", "lead", "next", "note", "good", "warning", "bad"]
-Format = Literal["text", "token", "count", "percent", "signed", "plain", "chance", "interval", "rate", "cell", "link"]
+Format = Literal[
+    "text",
+    "token",
+    "count",
+    "percent",
+    "signed",
+    "plain",
+    "chance",
+    "interval",
+    "rate",
+    "cell",
+    "link",
+]
 Medium = Literal["terminal", "html", "markdown"]
 Mark = Literal["full", "open", "alarm", "dotted", "none"]
 EVERYWHERE: tuple[Medium, ...] = ("terminal", "html", "markdown")
@@ -214,7 +226,11 @@ def cell_text(column: Column, value: Any) -> tuple[str, str]:
     """The cell, and its interval in smaller print ("" where it has none)."""
     if value is None:
         return "–", ""
-    digits = {"percent": 1, "rate": 1, "cell": 0}.get(column.format, 2) if column.digits is None else column.digits
+    digits = (
+        {"percent": 1, "rate": 1, "cell": 0}.get(column.format, 2)
+        if column.digits is None
+        else column.digits
+    )
     match column.format:
         case "text" | "link":
             return str(value), ""
@@ -226,7 +242,9 @@ def cell_text(column: Column, value: Any) -> tuple[str, str]:
             return wording.chance(value), ""
         case "interval":
             x, low, high = value
-            return wording.signed(x, digits), "" if low is None else wording.interval(low, high, digits)
+            return wording.signed(x, digits), "" if low is None else wording.interval(
+                low, high, digits
+            )
         case "rate":
             x, low, high = value
             low, high = (wording.percent(end, digits).removesuffix("%") for end in (low, high))

@@ -15,11 +15,11 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.files import Folder
-from tokensieve.text.formats import KINDS, file_table, kind_of
-from tokensieve.text.plain import LONGEST, PACKED, PlainText, reading
-from tokensieve.text.settings import ReadSettings, SourceSettings
-from tokensieve.text.table import BATCH, TEST_NAMES, TRAIN_NAMES, Batch, SourceTable
-from tokensieve.text.values import listed
+from tokensieve.read.formats import KINDS, file_table, kind_of
+from tokensieve.read.plain import LONGEST, PACKED, PlainText, reading
+from tokensieve.read.settings import ReadSettings, SourceSettings
+from tokensieve.read.table import BATCH, TEST_NAMES, TRAIN_NAMES, Batch, SourceTable
+from tokensieve.read.values import listed
 
 if TYPE_CHECKING:
     import pandas
@@ -36,7 +36,9 @@ NAMED = {"imdb": "stanfordnlp/imdb", "yelp": "Yelp/yelp_review_full"}
 class _Opened:
     """A source: the rows to learn from, its own test rows if any, and parts without labels → documents left aside there."""
 
-    def __init__(self, train: SourceTable, test: SourceTable | None = None, ignored: Mapping[str, int] = {}) -> None:
+    def __init__(
+        self, train: SourceTable, test: SourceTable | None = None, ignored: Mapping[str, int] = {}
+    ) -> None:
         self.train, self.test, self.ignored = train, test, dict(ignored)
 
     def split_column(self, how: ReadSettings) -> str | None:
@@ -44,14 +46,33 @@ class _Opened:
 
         One is looked for only where neither the source nor --test has test rows.
         """
-        if how.split or how.test is not None or self.test is not None or len(how.columns_of_pairs) not in (0, 2):
+        if (
+            how.split
+            or how.test is not None
+            or self.test is not None
+            or len(how.columns_of_pairs) not in (0, 2)
+        ):
             return how.split and self.train.checked_column(how.split, "split")
         for name in self.train.columns:
-            if name.strip().lower() not in ("split", "set", "fold", "partition", "subset") or how.uses(name):
+            if name.strip().lower() not in (
+                "split",
+                "set",
+                "fold",
+                "partition",
+                "subset",
+            ) or how.uses(name):
                 continue
-            found = (value for batch in self.train.read([name]) for value in SourceTable.as_list(batch[name]))
+            found = (
+                value
+                for batch in self.train.read([name])
+                for value in SourceTable.as_list(batch[name])
+            )
             values = {str(value).strip().lower() for value in found}
-            if values <= {*TRAIN_NAMES, *TEST_NAMES} and values & {*TRAIN_NAMES} and values & {*TEST_NAMES}:
+            if (
+                values <= {*TRAIN_NAMES, *TEST_NAMES}
+                and values & {*TRAIN_NAMES}
+                and values & {*TEST_NAMES}
+            ):
                 self.train.notes += (f"column {name!r} marks training and test rows (detected)",)
                 return name
         return None
@@ -71,7 +92,7 @@ def open_source(
     """Open a source of any kind (see `read_corpus`); an existing path wins over a data set of the same name.
 
     Args:
-        source: see `tokensieve.text.corpus.read_corpus`.
+        source: see `tokensieve.read.corpus.read_corpus`.
         settings: how it is read; `SourceSettings()` if None.
         labelled: False also takes a folder that holds .txt files and no label folders, and lines of text from standard input.
         columns: names that text from standard input may have in its first line.
@@ -91,7 +112,9 @@ def open_source(
     if isinstance(source, tuple):
         return _Opened(SourceTable.of_lists(source))
     if isinstance(source, list) and source and all(isinstance(one, str | Path) for one in source):
-        return _Opened(_concatenated([open_source(one, how, labelled, columns).train for one in source]))
+        return _Opened(
+            _concatenated([open_source(one, how, labelled, columns).train for one in source])
+        )
     if isinstance(source, list) and source and all(isinstance(one, dict) for one in source):
         return _Opened(SourceTable.of_records("the list", lambda: iter(source), None))
     if not isinstance(source, str | Path):
@@ -103,7 +126,11 @@ def open_source(
     path = Path(source)
     try:
         kind = "folder" if path.is_dir() else "file" if path.exists() else "none"
-        found = sorted(glob.glob(str(source))) if kind == "none" and re.search(r"[*?\[]", str(source)) else []
+        found = (
+            sorted(glob.glob(str(source)))
+            if kind == "none" and re.search(r"[*?\[]", str(source))
+            else []
+        )
     except (OSError, ValueError, re.error) as problem:
         reason = getattr(problem, "strerror", None) or problem
         raise InputError(f"cannot open {str(source)[:80]!r}: {reason}; check the path") from None
@@ -119,7 +146,9 @@ def open_source(
     stems = {Path(name).stem.lower(): name for name in beside}  # nearly all names end alike
     near = get_close_matches(path.stem.lower(), stems, n=1)
     hint = f"did you mean {str(path.parent / stems[near[0]])!r}?" if near else "check the path"
-    raise InputError(f"there is no file or folder {str(source)!r}; {hint} (data sets by name: {', '.join(NAMED)})")
+    raise InputError(
+        f"there is no file or folder {str(source)!r}; {hint} (data sets by name: {', '.join(NAMED)})"
+    )
 
 
 def _concatenated(tables: Sequence[SourceTable]) -> SourceTable:
@@ -129,7 +158,9 @@ def _concatenated(tables: Sequence[SourceTable]) -> SourceTable:
     columns = list(dict.fromkeys(column for table in tables for column in table.columns))
     for table in tables[1:]:
         if not set(table.columns) & set(tables[0].columns):
-            raise InputError(f"{tables[0].name} and {table.name} have no column in common; read them one by one")
+            raise InputError(
+                f"{tables[0].name} and {table.name} have no column in common; read them one by one"
+            )
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for table in tables:
@@ -145,7 +176,9 @@ def _concatenated(tables: Sequence[SourceTable]) -> SourceTable:
     names = [table.name for table in tables]
     name = f"{len(tables)} files ({names[0]}, …)" if len(names) > 2 else " and ".join(names)
     notes = dict.fromkeys(note for table in tables for note in table.notes)
-    return SourceTable(name, columns, read, records, any(table.first_line for table in tables), list(notes))
+    return SourceTable(
+        name, columns, read, records, any(table.first_line for table in tables), list(notes)
+    )
 
 
 # ---- folders
@@ -160,13 +193,19 @@ _ABOUT = (  # files beside data, which hold none
 def _open_folder(path: Path, how: SourceSettings, labelled: bool) -> _Opened:
     with reading(str(path)):
         below = [p for p in sorted(path.iterdir()) if p.is_dir() and p.name[0] not in "._"]
-        parts = {found[1]: p for p in below if (found := re.fullmatch(r"(?:.*[^a-z])?(train|test)", p.name.lower()))}
+        parts = {
+            found[1]: p
+            for p in below
+            if (found := re.fullmatch(r"(?:.*[^a-z])?(train|test)", p.name.lower()))
+        }
         train = parts.get("train", path)
         files, table = _label_files(train), _data_files(train)
         flat = sorted(path.glob("*.txt"))
     if flat and not labelled and not (files or table):
         return _Opened(_folder_table(path, {"": flat}, how, ("text",)))
-    ignored = {"unsup": len(files.pop("unsup"))} if "unsup" in files else {}  # aclImdb's reviews without a label
+    ignored = (
+        {"unsup": len(files.pop("unsup"))} if "unsup" in files else {}
+    )  # aclImdb's reviews without a label
     if files and not (table and any(p.suffix != ".txt" for paths in files.values() for p in paths)):
         test_files = _label_files(parts["test"]) if train != path and "test" in parts else {}
         test = _folder_table(parts["test"], test_files, how) if test_files else None
@@ -174,7 +213,9 @@ def _open_folder(path: Path, how: SourceSettings, labelled: bool) -> _Opened:
     if table:
         if not (train != path and "test" in parts and (test_data := _data_files(parts["test"]))):
             return _open_files(table, how)
-        own, held = (_concatenated([file_table(file, how) for file in some]) for some in (table, test_data))
+        own, held = (
+            _concatenated([file_table(file, how) for file in some]) for some in (table, test_data)
+        )
         return _Opened(own, held)
     if len(below) == 1:  # a folder that holds nothing else
         return _open_folder(below[0], how, labelled)
@@ -195,13 +236,21 @@ def _open_files(files: Sequence[Path], how: SourceSettings) -> _Opened:
         return _Opened(_concatenated([table for tables in parts.values() for table in tables]))
     held = _concatenated(parts["test"]) if "test" in parts else None
     aside = [(name or table.name, table) for name, some in parts.items() for table in some]
-    sizes = {one: sum(table.height() for name, table in aside if name == one) for one in dict(aside)}
-    return _Opened(_concatenated(parts.pop("train")), held, {n: sizes[n] for n in sizes if n not in ("train", "test")})
+    sizes = {
+        one: sum(table.height() for name, table in aside if name == one) for one in dict(aside)
+    }
+    return _Opened(
+        _concatenated(parts.pop("train")),
+        held,
+        {n: sizes[n] for n in sizes if n not in ("train", "test")},
+    )
 
 
 def _data_files(path: Path) -> list[Path]:
     """Tables in a folder or its folder `data`."""
-    found = sorted(p for p in (*path.glob("*"), *path.glob("data/*")) if p.is_file() and kind_of(p.name))
+    found = sorted(
+        p for p in (*path.glob("*"), *path.glob("data/*")) if p.is_file() and kind_of(p.name)
+    )
     return [p for p in found if p.name[0] not in "._" and p.name.lower() not in _ABOUT]
 
 
@@ -210,19 +259,27 @@ def _label_files(path: Path) -> dict[str, list[Path]]:
     below = [p for p in sorted(path.iterdir()) if p.is_dir() and p.name[0] not in "._"]
     found = {p.name: sorted(p.glob("*.txt")) for p in below}
     if not any(found.values()):
-        found = {p.name: sorted(x for x in p.glob("[!._]*") if x.is_file() and not kind_of(x.name)) for p in below}
+        found = {
+            p.name: sorted(x for x in p.glob("[!._]*") if x.is_file() and not kind_of(x.name))
+            for p in below
+        }
     return {name: texts for name, texts in found.items() if texts}
 
 
 def _folder_table(
-    path: Path, files: Mapping[str, Sequence[Path]], how: SourceSettings, columns: tuple[str, ...] = ("text", "label")
+    path: Path,
+    files: Mapping[str, Sequence[Path]],
+    how: SourceSettings,
+    columns: tuple[str, ...] = ("text", "label"),
 ) -> SourceTable:
     def read(names: Sequence[str]) -> Iterator[Batch]:
         notes = Counter[str]()
         for label, paths in files.items():
             for start in range(0, len(paths), BATCH):
                 some = paths[start : start + BATCH]
-                texts = [PlainText(file, str(file), how) for file in some] if "text" in names else []
+                texts = (
+                    [PlainText(file, str(file), how) for file in some] if "text" in names else []
+                )
                 notes.update(note for text in texts for note in text.notes)
                 whole = [text.full_text() for text in texts]
                 yield {name: whole if name == "text" else [label] * len(some) for name in names}
@@ -259,7 +316,8 @@ def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str])
     first = text.partition(b"\n")[0].decode(errors="replace").strip()
     suffix = recognised(start) or {b"{": ".jsonl", b"[": ".json"}.get(text[:1], "")
     named = set(columns) & {
-        column.strip().strip('"') for column in re.split(f"[{re.escape(how.separator or ',;|')}\t]", first)
+        column.strip().strip('"')
+        for column in re.split(f"[{re.escape(how.separator or ',;|')}\t]", first)
     }
     if not suffix and (named or labelled or how.separator or not how.header):
         suffix = ".tsv" if "\t" in first else ".csv"
@@ -268,20 +326,28 @@ def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str])
         table = file_table(path, how, name)
     else:
         plain = PlainText(path, name, how)
-        lines = [line.removesuffix("\r") for line in plain.full_text().removesuffix("\n").split("\n")]
+        lines = [
+            line.removesuffix("\r") for line in plain.full_text().removesuffix("\n").split("\n")
+        ]
         texts = pl.Series(lines, dtype=pl.String)
-        table = SourceTable(name, ("text",), lambda names: iter([dict.fromkeys(names, texts)]), notes=plain.notes)
+        table = SourceTable(
+            name, ("text",), lambda names: iter([dict.fromkeys(names, texts)]), notes=plain.notes
+        )
     table.kept += folder, unpacked
     return table
 
 
-def _limited(blocks: Iterable[bytes], name: str, limits: bool, packed: tuple[bytes, ...] = ()) -> Iterator[bytes]:
+def _limited(
+    blocks: Iterable[bytes], name: str, limits: bool, packed: tuple[bytes, ...] = ()
+) -> Iterator[bytes]:
     """Blocks of a source of unknown size, until they or one of their lines become too large, so that they cannot fill the disk."""
     start, line, total = b"", 0, 0
     for block in blocks:
         start, total = start or block[:8], total + len(block)
         if limits and total > COPIED:
-            raise InputError(f"{name} is over {COPIED / 1e9:,.0f} GB; save it to a file first, or pass --no-limits")
+            raise InputError(
+                f"{name} is over {COPIED / 1e9:,.0f} GB; save it to a file first, or pass --no-limits"
+            )
         line = len(block) - block.rfind(b"\n") - 1 if b"\n" in block else line + len(block)
         if limits and line > LONGEST and not start.startswith(packed):
             raise PlainText.too_long_line(name)
@@ -342,12 +408,16 @@ def _downloaded(address: str, name: str) -> Iterator[bytes]:
         from urllib.request import urlopen
 
         if name.lower().endswith(tuple(PACKED)):
-            raise InputError(f"{name}: compressed files cannot be read from a URL; download it first")
+            raise InputError(
+                f"{name}: compressed files cannot be read from a URL; download it first"
+            )
         with urlopen(address, timeout=60) as response:
             yield from iter(lambda: response.read(2**22), b"")
         return
     if not hasattr(pl, "scan_lines"):
-        raise InputError(f"{name}: this version of Polars downloads only .parquet and .arrow files; download it first")
+        raise InputError(
+            f"{name}: this version of Polars downloads only .parquet and .arrow files; download it first"
+        )
     for part in pl.scan_lines(address).collect_batches(chunk_size=BATCH, lazy=True):
         yield ("\n".join(part.to_series().fill_null("").to_list()) + "\n").encode()
 
@@ -359,7 +429,9 @@ def _open_named(name: str) -> _Opened:
     try:
         import datasets
     except ImportError:
-        raise InputError(f"the data set {name!r} needs datasets: pip install 'tokensieve[datasets]'") from None
+        raise InputError(
+            f"the data set {name!r} needs datasets: pip install 'tokensieve[datasets]'"
+        ) from None
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     try:
@@ -367,7 +439,9 @@ def _open_named(name: str) -> _Opened:
     # the loader fails in many libraries' own ways (network, hub, disk, format); each is a reason to stop
     except Exception as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
-        raise InputError(f"cannot load the data set {name!r} ({NAMED[name]}): {reason}; check the network") from None
+        raise InputError(
+            f"cannot load the data set {name!r} ({NAMED[name]}): {reason}; check the network"
+        ) from None
     return _splits(splits, name)
 
 
@@ -388,7 +462,9 @@ def _open_datasets(source: object) -> _Opened:
 def _splits(parts: Mapping[str, Any], name: str) -> _Opened:
     train = "train" if "train" in parts else next(iter(parts), None)
     if train is None or (train != "train" and len(parts) > 1):
-        raise InputError(f"a DatasetDict needs a split 'train'; it has {listed(parts) or 'none'}; pass one split")
+        raise InputError(
+            f"a DatasetDict needs a split 'train'; it has {listed(parts) or 'none'}; pass one split"
+        )
     tables = {part: _dataset_table(f"{name} ({part})", data) for part, data in parts.items()}
     ignored = {part: data.num_rows for part, data in parts.items() if part not in (train, "test")}
     return _Opened(tables[train], tables.get("test") if train != "test" else None, ignored)
@@ -399,7 +475,11 @@ def _dataset_table(name: str, data: Any) -> SourceTable:
 
     def decoded(column: str, values: Iterable[Any]) -> list[Any]:
         names = getattr(data.features[column], "names", None)
-        return list(values) if names is None else [None if v is None or v < 0 else names[v] for v in values]
+        return (
+            list(values)
+            if names is None
+            else [None if v is None or v < 0 else names[v] for v in values]
+        )
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for batch in data.iter(batch_size=BATCH):

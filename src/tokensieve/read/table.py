@@ -22,14 +22,16 @@ import polars as pl
 
 from tokensieve.errors import InputError, one_line
 from tokensieve.escape import option
-from tokensieve.text.values import SURROGATE, label_name, listed, missing, only_entry
+from tokensieve.read.values import SURROGATE, label_name, listed, missing, only_entry
 
 Values: TypeAlias = "pl.Series | list[Any]"
 Batch: TypeAlias = dict[str, Values]
 Sample: TypeAlias = dict[str, list[Any]]
 BATCH, MOST_COLUMNS = 10_000, 20_000  # rows; a spreadsheet has 16,384 columns
 _OPPOSITES = "chosen/rejected preferred/non_preferred preferred/dispreferred winner/loser win/lose"
-TEXT_NAMES = "text review sentence document content body message messages comment tweet conversation".split()
+TEXT_NAMES = (
+    "text review sentence document content body message messages comment tweet conversation".split()
+)
 _LABEL_NAMES = "label labels class sentiment category target stars rating y".split()
 KNOWN_NAMES = {*TEXT_NAMES, *_LABEL_NAMES}
 TEST_NAMES = ("test", "testing")
@@ -57,18 +59,30 @@ class SourceTable:
         notes: Sequence[str] = (),
     ) -> None:
         if len(columns) > MOST_COLUMNS:
-            raise InputError(f"{name} has over {MOST_COLUMNS:,} columns; write a file with only the columns you need")
+            raise InputError(
+                f"{name} has over {MOST_COLUMNS:,} columns; write a file with only the columns you need"
+            )
         twice = sorted(column for column, n in Counter(columns).items() if n > 1)
         if twice:
-            raise InputError(f"{name}: the column name {twice[0][:80]!r} occurs more than once; rename one of them")
+            raise InputError(
+                f"{name}: the column name {twice[0][:80]!r} occurs more than once; rename one of them"
+            )
         self.name, self.columns, self._read, self._records = name, tuple(columns), read, records
         self.first_line, self.notes = first_line, tuple(notes)
-        self.kept: list[object] = []  # what must live as long as the table, such as a folder of temporary files
-        self.check_same: Callable[[], None] = lambda: None  # called after the last row; raises if the source changed
+        self.kept: list[
+            object
+        ] = []  # what must live as long as the table, such as a folder of temporary files
+        self.check_same: Callable[[], None] = lambda: (
+            None
+        )  # called after the last row; raises if the source changed
 
     @classmethod
     def of_records(
-        cls, name: str, records: Callable[[], Iterator[dict[str, Any]]], sample: int | None, notes: Sequence[str] = ()
+        cls,
+        name: str,
+        records: Callable[[], Iterator[dict[str, Any]]],
+        sample: int | None,
+        notes: Sequence[str] = (),
     ) -> SourceTable:
         """A table of JSON objects; its columns are the keys of the first `sample` of them (None: of all)."""
         keys = {key: None for record in islice(records(), sample) for key in record}
@@ -85,13 +99,19 @@ class SourceTable:
     @classmethod
     def of_lists(cls, lists: tuple[Any, ...], name: str = "the lists") -> SourceTable:
         """A pair of lists of one length, texts and labels, as a table."""
-        if len(lists) != 2 or any(isinstance(part, str | bytes) or not hasattr(part, "__len__") for part in lists):
+        if len(lists) != 2 or any(
+            isinstance(part, str | bytes) or not hasattr(part, "__len__") for part in lists
+        ):
             raise InputError("pass texts and labels as a pair of lists: (texts, labels)")
         if len(lists[0]) != len(lists[1]):
-            raise InputError(f"{len(lists[0])} texts but {len(lists[1])} labels: pass one label for each text")
+            raise InputError(
+                f"{len(lists[0])} texts but {len(lists[1])} labels: pass one label for each text"
+            )
         texts, labels = (part if isinstance(part, pl.Series) else list(part) for part in lists)
         columns: Batch = {"text": texts, "label": labels}
-        return cls(name, ("text", "label"), lambda names: iter([{key: columns[key] for key in names}]))
+        return cls(
+            name, ("text", "label"), lambda names: iter([{key: columns[key] for key in names}])
+        )
 
     @classmethod
     def of_frame(cls, source: Any, name: str = "the data frame") -> SourceTable | None:
@@ -104,7 +124,10 @@ class SourceTable:
             def read(names: Sequence[str]) -> Iterator[Batch]:
                 # pandas has several missing values (None, nan, NA, NaT): make them one
                 columns = {key: frame.iloc[:, places[key]] for key in names}
-                yield {key: c.astype(object).where(c.notna(), None).tolist() for key, c in columns.items()}
+                yield {
+                    key: c.astype(object).where(c.notna(), None).tolist()
+                    for key, c in columns.items()
+                }
 
             return cls(name, [str(column) for column in source.columns], read)
         lazy = isinstance(source, pl.LazyFrame)
@@ -128,7 +151,9 @@ class SourceTable:
         base = {name: self.top_level_column(name) for name in names}
         for batch in self._read(list(dict.fromkeys(base.values()))):
             yield {
-                name: batch[column] if name == column else _nested(batch[column], name[len(column) + 1 :].split("."))
+                name: batch[column]
+                if name == column
+                else _nested(batch[column], name[len(column) + 1 :].split("."))
                 for name, column in base.items()
             }
         self.check_same()
@@ -173,7 +198,12 @@ class SourceTable:
         for batch in self._read(self.columns):
             out = {name: SourceTable.as_list(values[:200]) for name, values in batch.items()}
             if n := len(next(iter(out.values()), [])):
-                size = sum(len(value) for values in out.values() for value in values if isinstance(value, str))
+                size = sum(
+                    len(value)
+                    for values in out.values()
+                    for value in values
+                    if isinstance(value, str)
+                )
                 kept = max(1, n * 10**6 // max(size, 10**6))
                 return {name: values[:kept] for name, values in out.items()}
         raise InputError(f"{self.name} has no rows")
@@ -184,7 +214,9 @@ class SourceTable:
         if isinstance(frame, pl.DataFrame):
             yield {name: frame[name] for name in names}
             return
-        for part in frame.select(pl.col(name) for name in names).collect_batches(chunk_size=BATCH, lazy=True):
+        for part in frame.select(pl.col(name) for name in names).collect_batches(
+            chunk_size=BATCH, lazy=True
+        ):
             yield {name: part[name] for name in names}
 
     @staticmethod
@@ -207,33 +239,53 @@ class SourceTable:
                 for parse in (ast.literal_eval, json.loads):
                     with suppress(ValueError, SyntaxError, RecursionError):
                         cells[i] = parse(cell)
-            if len(cells) > 1 and isinstance(cells[i], list) and all(isinstance(turn, str | None) for turn in cells[i]):
-                cells[i] = "\n".join(turn or "" for turn in cells[i])  # an answer to each of several turns
+            if (
+                len(cells) > 1
+                and isinstance(cells[i], list)
+                and all(isinstance(turn, str | None) for turn in cells[i])
+            ):
+                cells[i] = "\n".join(
+                    turn or "" for turn in cells[i]
+                )  # an answer to each of several turns
         return cells[0] if len(cells) == 1 and isinstance(cells[0], list) else cells
 
     @staticmethod
     def chat_text(value: object, role: str | None = None) -> object:
         """Chat messages (`role` and `content`, or `from` and `value`) of one role or all as one text; any other value as it is."""
-        if not (isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value)):
+        if not (
+            isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value)
+        ):
             return value
         key = next((key for key in ("content", "value", "text") if key in value[0]), None)
         if key is None or not {"role", "from", "speaker", "author"} & set(value[0]):
             return value
-        said = {"assistant": ("assistant", "gpt", "bot", "model"), "user": ("user", "human", "prompter")}
+        said = {
+            "assistant": ("assistant", "gpt", "bot", "model"),
+            "user": ("user", "human", "prompter"),
+        }
         parts = []
         for entry in value:
             content = entry.get(key)
-            if role is not None and (entry.get("role") or entry.get("from")) not in said.get(role, (role,)):
+            if role is not None and (entry.get("role") or entry.get("from")) not in said.get(
+                role, (role,)
+            ):
                 continue
             if isinstance(content, list):  # parts of a multimodal message
-                found = [x["text"] for x in content if isinstance(x, dict) and x.get("text") is not None]
+                found = [
+                    x["text"] for x in content if isinstance(x, dict) and x.get("text") is not None
+                ]
                 content = "\n".join(map(str, found))
             if content is not None:
                 parts.append(str(content))
         return "\n".join(parts) if parts else None
 
     def as_texts(
-        self, values: Values, column: str, first_row: int, role: str | None = None, flag: str = "--text COLUMN"
+        self,
+        values: Values,
+        column: str,
+        first_row: int,
+        role: str | None = None,
+        flag: str = "--text COLUMN",
     ) -> tuple[pl.Series, int]:
         """Values as text with nulls, and how many had lone surrogates, each of which becomes U+FFFD (no file can hold them).
 
@@ -272,7 +324,9 @@ class SourceTable:
                     name = label_name(value)
                     known[key] = name and SURROGATE.sub("\ufffd", name)
             except TypeError:
-                raise InputError(f"{self.name}: row {row}: {holds} a {type(value).__name__}; {advice}") from None
+                raise InputError(
+                    f"{self.name}: row {row}: {holds} a {type(value).__name__}; {advice}"
+                ) from None
             out.append(known[key])
         return pl.Series(out, dtype=pl.String)
 
@@ -283,7 +337,9 @@ class SourceTable:
             for name in names:
                 self.checked_column(name, "text")
             if len(set(names)) < len(names):
-                raise InputError(f"{self.name}: a field is named twice: {listed(names)}; name each once with --text")
+                raise InputError(
+                    f"{self.name}: a field is named twice: {listed(names)}; name each once with --text"
+                )
             return tuple(names)
         name = _guessed_text(self, self.sample, self.columns, "")
         _check_header(self, self.sample, [name])
@@ -298,7 +354,9 @@ class SourceTable:
             label = self.checked_column(label, "label")
         guessed = list[str]()
         if label is None and (command := self.pair_options()):
-            raise InputError(f"{self.name}: this looks like preference data; for pairs of answers pass {command}")
+            raise InputError(
+                f"{self.name}: this looks like preference data; for pairs of answers pass {command}"
+            )
         if not texts:
             left = [c for c in self.columns if c not in (label, *taken)]
             texts = (_guessed_text(self, self.sample, left, "" if label else " --label COLUMN"),)
@@ -311,12 +369,16 @@ class SourceTable:
         if guessed:
             _check_header(self, self.sample, guessed)
         if label in texts:
-            raise InputError(f"{self.name}: text and label must be different columns, but both are {label!r}")
+            raise InputError(
+                f"{self.name}: text and label must be different columns, but both are {label!r}"
+            )
         return texts, label
 
     def verdict(self) -> str | None:
         """Prodigy's column `answer`, which marks whether the annotator accepted the label; None if it has any other value."""
-        said = {str(value) for value in self.sample["answer"]} if "answer" in self.columns else set()
+        said = (
+            {str(value) for value in self.sample["answer"]} if "answer" in self.columns else set()
+        )
         return "answer" if said and said <= {"accept", "reject", "ignore"} else None
 
     def pair_options(self) -> str | None:
@@ -324,24 +386,61 @@ class SourceTable:
         lower = {column.lower(): column for column in self.columns}
         if self.preferred:
             return option("--pairs", ",".join(self.preferred))
-        for name, values in self.sample.items():  # all answers of a prompt in one cell, each with its score
-            answer = next((v[0] for v in values if isinstance(v, list) and len(v) > 1 and isinstance(v[0], dict)), {})
+        for (
+            name,
+            values,
+        ) in self.sample.items():  # all answers of a prompt in one cell, each with its score
+            answer = next(
+                (
+                    v[0]
+                    for v in values
+                    if isinstance(v, list) and len(v) > 1 and isinstance(v[0], dict)
+                ),
+                {},
+            )
             keys = [key for key, value in answer.items() if value is not None]
-            texts = [k for k in keys if re.fullmatch("answer|response|text|output|completion|generation", k.lower())]
-            scores = sorted((key for key in keys if re.search(r"rank|score|rating|reward", key.lower())), key=len)
+            texts = [
+                k
+                for k in keys
+                if re.fullmatch("answer|response|text|output|completion|generation", k.lower())
+            ]
+            scores = sorted(
+                (key for key in keys if re.search(r"rank|score|rating|reward", key.lower())),
+                key=len,
+            )
             scores = [key for key in scores if isinstance(answer[key], int | float)]
             if texts and scores:
                 flag = "--ranks" if "rank" in scores[0].lower() else "--scores"
                 return f"{option('--pairs', f'{name}.{texts[0]}')} {option(flag, f'{name}.{scores[0]}')}"
         winner = self.winner_column()
-        for first, second in (("a", "b"), ("0", "1"), ("1", "2"), ("left", "right"), ("first", "second")):
-            sides = {name: name.removesuffix(first) + second for name in lower if name.endswith(first)}
+        for first, second in (
+            ("a", "b"),
+            ("0", "1"),
+            ("1", "2"),
+            ("left", "right"),
+            ("first", "second"),
+        ):
+            sides = {
+                name: name.removesuffix(first) + second for name in lower if name.endswith(first)
+            }
             both = [(name, other) for name, other in sides.items() if other in lower]
             kinds = "human_ref|response|answer|output|completion|conversation|summary|text|candidate|reply|generation"
-            answers = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(kinds, name)]
-            scores = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(r"(score|rating|rank)", name)]
+            answers = [
+                f"{lower[name]},{lower[other]}" for name, other in both if re.match(kinds, name)
+            ]
+            scores = [
+                f"{lower[name]},{lower[other]}"
+                for name, other in both
+                if re.match(r"(score|rating|rank)", name)
+            ]
             if answers and (winner or scores):
-                flag = "--winner" if winner else "--ranks" if "rank" in scores[0].lower() else "--scores"
+                flag = (
+                    "--winner"
+                    if winner
+                    else "--ranks"
+                    if "rank" in scores[0].lower()
+                    else "--scores"
+                )
                 return f"{option('--pairs', answers[0])} {option(flag, winner or scores[0])}"
         return None
 
@@ -351,18 +450,27 @@ class SourceTable:
         lower = {column.lower(): column for column in self.columns}
         for one, other in re.findall(r"(\S+)/(\S+)", _OPPOSITES):
             named = {name: re.sub(rf"(^|_){one}(?=_|$)", rf"\1{other}", name) for name in lower}
-            for name in (name for name, opposite in named.items() if opposite != name and opposite in lower):
+            for name in (
+                name for name, opposite in named.items() if opposite != name and opposite in lower
+            ):
                 return lower[name], lower[named[name]]
         return ()
 
     def winner_column(self) -> str | None:
         """A column whose name suggests that it marks which answer won."""
         pattern = r"winn(er|ing)\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment|\w+_wins?"
-        return next((column for column in self.columns if re.fullmatch(pattern, column.strip().lower())), None)
+        return next(
+            (column for column in self.columns if re.fullmatch(pattern, column.strip().lower())),
+            None,
+        )
 
     def check_sides(self, part: str, found: set[str]) -> None:
         """Make sure that a column contains train and test, and nothing else."""
-        if not found <= {*TEST_NAMES, *TRAIN_NAMES} or not found & {*TEST_NAMES} or not found & {*TRAIN_NAMES}:
+        if (
+            not found <= {*TEST_NAMES, *TRAIN_NAMES}
+            or not found & {*TEST_NAMES}
+            or not found & {*TRAIN_NAMES}
+        ):
             raise InputError(
                 f"{self.name}: column {part!r} must contain 'test' for test rows and one of {listed(TRAIN_NAMES)} for "
                 f"the others; it contains {listed(sorted(found))}"
@@ -376,7 +484,11 @@ def _nested(values: Values, path: Sequence[str]) -> list[Any]:
         for place, key in enumerate(keys):
             if isinstance(value, list):
                 said = SourceTable.chat_text(value, role=key)
-                return said if isinstance(said, str) else [value_at(entry, keys[place:]) for entry in value]
+                return (
+                    said
+                    if isinstance(said, str)
+                    else [value_at(entry, keys[place:]) for entry in value]
+                )
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
@@ -401,7 +513,9 @@ def _known(columns: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def _guessed_text(table: SourceTable, sample: Sample, columns: Sequence[str], more: str) -> str:
-    objects = [c for c in columns if any(isinstance(value, dict) for value in sample[c])]  # the text lies within
+    objects = [
+        c for c in columns if any(isinstance(value, dict) for value in sample[c])
+    ]  # the text lies within
     known = _known([c for c in columns if c not in objects], TEXT_NAMES)
     prose = [c for c in columns if _is_prose(sample[c])]
     if len(known) > 1 and len(set(known) & set(prose)) == 1:
@@ -411,12 +525,18 @@ def _guessed_text(table: SourceTable, sample: Sample, columns: Sequence[str], mo
     if len(known) == 1:
         return known[0]
     if not known:
-        first = {c: next((value for value in sample[c] if value is not None), None) for c in columns}
-        nested = [f"{c}.{key}" for c, value in first.items() if isinstance(value, dict) for key in value]
+        first = {
+            c: next((value for value in sample[c] if value is not None), None) for c in columns
+        }
+        nested = [
+            f"{c}.{key}" for c, value in first.items() if isinstance(value, dict) for key in value
+        ]
         known = [name for name in nested if name.rpartition(".")[2].lower() in TEXT_NAMES]
         # a column that another option names, such as --by, may still be the text
         known = known or [c for c in sample if more and _is_prose(sample[c])] or list(columns)
-    known.sort(key=lambda name: bool(re.match(r"prompt|question|instruction|summary|title", name.lower())))
+    known.sort(
+        key=lambda name: bool(re.match(r"prompt|question|instruction|summary|title", name.lower()))
+    )
     others = [c for c in columns if c not in known] or [c for c in columns if c != known[0]]
     labels = [*_known(others, _LABEL_NAMES), *(c for c in others if _could_be_classes(sample[c]))]
     labels = labels or _nested_labels(sample, known[0])
@@ -441,12 +561,23 @@ def _nested_labels(sample: Sample, text: str) -> list[str]:
 
     for column, values in sample.items():
         walk(next((value for value in values if value), None), column)
-    inside = {path: _nested(sample[path.partition(".")[0]], path.split(".")[1:]) for path in paths if "." in path}
-    found = [path for path, values in inside.items() if _could_be_classes(SourceTable.as_list(values))]
-    return sorted(found, key=lambda path: not re.search(r"choice|label|class|value|sentiment|categor", path.lower()))
+    inside = {
+        path: _nested(sample[path.partition(".")[0]], path.split(".")[1:])
+        for path in paths
+        if "." in path
+    }
+    found = [
+        path for path, values in inside.items() if _could_be_classes(SourceTable.as_list(values))
+    ]
+    return sorted(
+        found,
+        key=lambda path: not re.search(r"choice|label|class|value|sentiment|categor", path.lower()),
+    )
 
 
-def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], texts: Sequence[str]) -> str:
+def _guessed_label(
+    table: SourceTable, sample: Sample, columns: Sequence[str], texts: Sequence[str]
+) -> str:
     verdict = table.verdict()
     columns = [c for c in columns if c != verdict] or columns
     known = _known(columns, _LABEL_NAMES) or [c for c in columns if not _is_prose(sample[c])]
@@ -457,7 +588,9 @@ def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], t
         return verdict if verdict and one_value else known[0]
     if not columns:
         chat, hint = texts[0], _possible_cause(table)
-        if _could_be_classes(_nested(sample.get(chat, []), ["assistant"])):  # as in files for fine-tuning a chat model
+        if _could_be_classes(
+            _nested(sample.get(chat, []), ["assistant"])
+        ):  # as in files for fine-tuning a chat model
             hint = f"; pass {option('--text', f'{chat}.user')} {option('--label', f'{chat}.assistant')}"
         raise InputError(f"{table.name}: there is no label column besides the text{hint}")
     candidates = known or list(columns)
@@ -470,21 +603,35 @@ def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], t
 
 def _is_prose(values: Sequence[object]) -> bool:
     """Free text or chat: on average three words with letters, or ten characters of a script without spaces."""
-    texts = [text for value in values if isinstance(text := SourceTable.chat_text(value), str) and text]
+    texts = [
+        text for value in values if isinstance(text := SourceTable.chat_text(value), str) and text
+    ]
     if not texts or (len(texts) >= 20 and len(set(texts)) < len(texts) / 10):
         return False
-    words = sum(len(re.findall(r"[^\W\d_]+", text[:2000])) for text in texts if not re.match(r"\S+$", text))
-    unspaced = (len(text) for text in texts if len(text[:200].encode("ascii", "ignore")) < len(text[:200]) / 2)
+    words = sum(
+        len(re.findall(r"[^\W\d_]+", text[:2000])) for text in texts if not re.match(r"\S+$", text)
+    )
+    unspaced = (
+        len(text)
+        for text in texts
+        if len(text[:200].encode("ascii", "ignore")) < len(text[:200]) / 2
+    )
     return words >= 3 * len(texts) or sum(unspaced) >= 10 * len(texts)
 
 
 def _could_be_classes(values: Sequence[object]) -> bool:
     """Few different values that repeat, unlike an identifier, a date or a measurement."""
     try:
-        names = [name for value in values if not missing(value) and (name := label_name(value)) is not None]
+        names = [
+            name
+            for value in values
+            if not missing(value) and (name := label_name(value)) is not None
+        ]
     except TypeError:
         found = next((v for v in values if v is not None), None)
-        return isinstance(found, list) and not any(isinstance(entry, dict | list) for entry in found)
+        return isinstance(found, list) and not any(
+            isinstance(entry, dict | list) for entry in found
+        )
     if len(names) < 8:
         return len(set(names)) > 1
     dates = all(re.fullmatch(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?", name) for name in names)

@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
-from tokensieve.text.counts import Floats, Ints
 
 if TYPE_CHECKING:
-    from tokensieve.text.corpus import Corpus
+    from tokensieve.read.corpus import Corpus
 
 
 def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:
@@ -36,8 +36,13 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
         # units that share a text are one: both are vertices of a graph, and each document an edge
         size = int(corpus.units.max(initial=-1)) + 1
         edges = corpus.units, size + texts
-        graph = sp.coo_array((np.ones(len(texts), np.int8), edges), shape=(size + int(texts.max(initial=-1)) + 1,) * 2)
-        linked = np.unique(connected_components(graph, directed=False)[1][corpus.units], return_inverse=True)[1]
+        graph = sp.coo_array(
+            (np.ones(len(texts), np.int8), edges),
+            shape=(size + int(texts.max(initial=-1)) + 1,) * 2,
+        )
+        linked = np.unique(
+            connected_components(graph, directed=False)[1][corpus.units], return_inverse=True
+        )[1]
         in_test = split_units(linked.astype(np.int64), corpus.labels, share, seed)
     else:
         # Distinct texts are numbered by first appearance: other words in the same rows leave the split as it is.
@@ -57,7 +62,9 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
     left = np.bincount(corpus.labels[~in_test], minlength=len(corpus.classes))
     if not left.all():
         name = corpus.classes[int(left.argmin())]
-        raise InputError(f"a test fraction of {share} leaves no training document of class {name!r}; use a smaller one")
+        raise InputError(
+            f"a test fraction of {share} leaves no training document of class {name!r}; use a smaller one"
+        )
     return replace(corpus.filter(~in_test), test=corpus.filter(in_test))
 
 
@@ -139,7 +146,9 @@ def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) ->
             chosen[unit], have = True, have + table[unit]
     mask = chosen[units]
     if not mask.any() or mask.all():
-        raise InputError("one group contains nearly all documents, so they cannot be split by groups; check --by")
+        raise InputError(
+            "one group contains nearly all documents, so they cannot be split by groups; check --by"
+        )
     return mask
 
 

@@ -26,9 +26,9 @@ import polars as pl
 
 from tokensieve.errors import InputError, one_line
 from tokensieve.files import Folder
-from tokensieve.text.plain import BLOCK, PACKED, PlainText, reading
-from tokensieve.text.settings import SourceSettings
-from tokensieve.text.table import BATCH, KNOWN_NAMES, MOST_COLUMNS, Batch, SourceTable
+from tokensieve.read.plain import BLOCK, PACKED, PlainText, reading
+from tokensieve.read.settings import SourceSettings
+from tokensieve.read.table import BATCH, KNOWN_NAMES, MOST_COLUMNS, Batch, SourceTable
 
 
 def kind_of(name: str) -> str:
@@ -42,7 +42,9 @@ def _unpacked_suffix(name: str) -> str:
     return (path.with_suffix("") if path.suffix in PACKED else path).suffix
 
 
-def file_table(path: Path, settings: SourceSettings, name: str | None = None, rows: slice = slice(None)) -> SourceTable:
+def file_table(
+    path: Path, settings: SourceSettings, name: str | None = None, rows: slice = slice(None)
+) -> SourceTable:
     """The rows of a file (of Parquet some of them), called by its own name in messages if no other is given.
 
     A file that another process changes meanwhile is refused after the last row: two passes over it would not agree.
@@ -65,14 +67,26 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None, ro
     unpack = re.search(r"\.(zip|tar|tgz|7z|rar|tar\.(gz|zst|bz2|xz))$", path.name.lower())
     if unpack:
         command = {"zip": "unzip", "7z": "7z x", "rar": "unrar x"}.get(unpack[1], "tar -xf")
-        raise InputError(f"{name} is an archive; unpack it first: {command} {shlex.quote(str(path))}")
+        raise InputError(
+            f"{name} is an archive; unpack it first: {command} {shlex.quote(str(path))}"
+        )
     ending = _unpacked_suffix(path.name)
     kind = KINDS.get(ending)
-    if kind and kind.method != "read_csv" and (settings.separator is not None or not settings.header):
-        raise InputError(f"{name}: --separator and --no-header are for .csv and .tsv files: leave them out")
+    if (
+        kind
+        and kind.method != "read_csv"
+        and (settings.separator is not None or not settings.header)
+    ):
+        raise InputError(
+            f"{name}: --separator and --no-header are for .csv and .tsv files: leave them out"
+        )
     whole, folder = PlainText.unpacked(path, name, settings.limits)
     some = {} if rows == slice(None) else {"rows": rows}
-    table = kind.read(whole, name, settings, **some) if kind else _unnamed_table(ending, whole, name, settings)
+    table = (
+        kind.read(whole, name, settings, **some)
+        if kind
+        else _unnamed_table(ending, whole, name, settings)
+    )
     table.kept.append(folder)
     table.check_same = check
     return table
@@ -94,7 +108,9 @@ def _unnamed_table(ending: str, path: Path, name: str, settings: SourceSettings)
         return _json_table(start[0].lstrip()[:1] == "[", path, name, settings)
     _check_table(name, start)
     even, mark, _ = _layout(start, settings, "\t")
-    named = start and KNOWN_NAMES & {cell.strip().strip('"').lower() for cell in start[0].split(mark)}
+    named = start and KNOWN_NAMES & {
+        cell.strip().strip('"').lower() for cell in start[0].split(mark)
+    }
     # commas are in most prose: only a header shows that they separate
     if settings.separator or (even and (named or (mark != "," and len(start) > 2))):
         return _delimited_table("\t", path, name, settings)
@@ -118,7 +134,10 @@ def _delimited_table(usual: str, path: Path, name: str, settings: SourceSettings
     start, header = _first_lines(text), settings.header
     _check_table(text.name, start)
     _, mark, skip = _layout(start, settings, usual)
-    columns = [name.strip() for name in next(_delimited_records(text, mark, header, skip), [])[: MOST_COLUMNS + 1]]
+    columns = [
+        name.strip()
+        for name in next(_delimited_records(text, mark, header, skip), [])[: MOST_COLUMNS + 1]
+    ]
     if not columns:
         raise InputError(f"{text.name} is empty; the first line must name the columns")
     if not header or columns.count("") > 1:
@@ -137,15 +156,22 @@ def _delimited_table(usual: str, path: Path, name: str, settings: SourceSettings
             return
         records = islice(_delimited_records(text, mark, header, skip), int(header), None)
         while rows := list(islice(records, BATCH)):
-            yield {name: pl.Series([row[place[name]] for row in rows], dtype=pl.String) for name in names}
+            yield {
+                name: pl.Series([row[place[name]] for row in rows], dtype=pl.String)
+                for name in names
+            }
 
     detected = () if settings.separator or mark == usual else (f"separator {mark!r} (detected)",)
     title = [line.strip() for line in start[:skip] if line.strip() and not _EXCEL.match(line)]
     skipped = [f"lines before the header, skipped: {' / '.join(title)[:80]!r}"] if title else []
-    return SourceTable(text.name, columns, read, first_line=header, notes=(*text.notes, *detected, *skipped))
+    return SourceTable(
+        text.name, columns, read, first_line=header, notes=(*text.notes, *detected, *skipped)
+    )
 
 
-def _polars_frame(text: PlainText, mark: str, columns: Sequence[str], header: bool) -> pl.LazyFrame | None:
+def _polars_frame(
+    text: PlainText, mark: str, columns: Sequence[str], header: bool
+) -> pl.LazyFrame | None:
     """The rows as Polars reads them, all of it text, if it reads them as strictly as `_delimited_records` does; else None.
 
     Polars itself refuses long rows and most broken quotes. Quotes are sound if each one that opens follows a separator, a line's
@@ -153,13 +179,19 @@ def _polars_frame(text: PlainText, mark: str, columns: Sequence[str], header: bo
     times the rows, which need not be counted where no last field is empty.
     """
     try:  # the header is a row like any other: Polars need not understand it
-        frame = pl.scan_csv(text.path, separator=mark, has_header=False, infer_schema=False, glob=False)
+        frame = pl.scan_csv(
+            text.path, separator=mark, has_header=False, infer_schema=False, glob=False
+        )
         own = frame.collect_schema().names()
         if len(own) != len(columns):
             return None
         last_empty = (pl.col(own[-1]).fill_null("") == "").sum().alias("empty")
-        lengths = [pl.col(name).str.len_bytes().sum() for name in own]  # Polars checks only what it parses
-        rows, empty, *_ = frame.select(pl.len(), last_empty, *lengths).collect(engine="streaming").row(0)
+        lengths = [
+            pl.col(name).str.len_bytes().sum() for name in own
+        ]  # Polars checks only what it parses
+        rows, empty, *_ = (
+            frame.select(pl.len(), last_empty, *lengths).collect(engine="streaming").row(0)
+        )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         return None
     separators, quotes = 0, 0
@@ -185,7 +217,9 @@ def _polars_frame(text: PlainText, mark: str, columns: Sequence[str], header: bo
     # where there is one column, an empty row looks like an empty field
     if empty and (len(own) == 1 or separators != (len(own) - 1) * rows):
         return None
-    texts = [pl.col(mine).fill_null("").alias(name) for mine, name in zip(own, columns, strict=True)]
+    texts = [
+        pl.col(mine).fill_null("").alias(name) for mine, name in zip(own, columns, strict=True)
+    ]
     return frame.select(texts).slice(int(header))
 
 
@@ -194,7 +228,9 @@ def _check_table(name: str, start: Sequence[str]) -> None:
     if start and re.match(r"[+-]?\d+(\.\d+)?( \d+:[\d.eE+-]+)+\s*$", start[0]):
         raise InputError(f"{name} contains numeric features (SVMlight), not text")
     if start and re.match(r"\s*<(!doctype|html|\?xml)", start[0].lower()):
-        raise InputError(f"{name} is a page of HTML or XML, not a table; download the file itself, or export it as CSV")
+        raise InputError(
+            f"{name} is a page of HTML or XML, not a table; download the file itself, or export it as CSV"
+        )
 
 
 def _first_lines(text: PlainText) -> list[str]:
@@ -208,7 +244,9 @@ def _first_lines(text: PlainText) -> list[str]:
     return start
 
 
-_EXCEL = re.compile(r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE)  # the first line of CSV that Excel is to open
+_EXCEL = re.compile(
+    r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE
+)  # the first line of CSV that Excel is to open
 
 
 def _layout(start: Sequence[str], settings: SourceSettings, usual: str) -> tuple[bool, str, int]:
@@ -225,10 +263,18 @@ def _layout(start: Sequence[str], settings: SourceSettings, usual: str) -> tuple
 
     def rows_of(mark: str, skip: int) -> list[list[str]]:
         try:
-            rows = [row for row in csv.reader(io.StringIO("".join(start[skip:]), newline=""), delimiter=mark) if row]
+            rows = [
+                row
+                for row in csv.reader(
+                    io.StringIO("".join(start[skip:]), newline=""), delimiter=mark
+                )
+                if row
+            ]
         except csv.Error:
             return []
-        return rows[:-1] if len(rows) > 2 and len(start) == 50 else rows  # the last row may be cut off
+        return (
+            rows[:-1] if len(rows) > 2 and len(start) == 50 else rows
+        )  # the last row may be cut off
 
     def score(mark: str, skip: int) -> tuple[Any, ...]:
         counts = [len(row) for row in rows_of(mark, skip)] or [1]
@@ -237,11 +283,15 @@ def _layout(start: Sequence[str], settings: SourceSettings, usual: str) -> tuple
 
     best = max(marks, key=lambda mark: score(mark, first))
     even = bool(score(best, first)[0])
-    for skip in range(first + 1, 0 if even or not settings.header else min(first + 6, len(start) - 1)):
+    for skip in range(
+        first + 1, 0 if even or not settings.header else min(first + 6, len(start) - 1)
+    ):
         mark = max(marks, key=lambda mark: score(mark, skip))
         names = [{cell.strip().lower() for cell in row} for row in rows_of(mark, skip)[:1]]
         above = {cell.strip().lower() for line in start[:skip] for cell in line.split(mark)} - {""}
-        short = all(sum(bool(cell.strip()) for cell in line.split(mark)) <= 1 for line in start[:skip])
+        short = all(
+            sum(bool(cell.strip()) for cell in line.split(mark)) <= 1 for line in start[:skip]
+        )
         if score(mark, skip)[0] and short and names[0] & KNOWN_NAMES and not above & KNOWN_NAMES:
             return True, mark, skip
     return even, best, first
@@ -312,7 +362,9 @@ def _decoded(where: str, content: str, form: str) -> object:
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as problem:
-            raise InputError(f"{where} is not JSON ({str(problem).partition(';')[0]}); {form}") from None
+            raise InputError(
+                f"{where} is not JSON ({str(problem).partition(';')[0]}); {form}"
+            ) from None
 
 
 def _object(record: object, where: str, form: str) -> dict[str, Any]:
@@ -335,26 +387,45 @@ def _json_array(text: PlainText) -> list[dict[str, Any]] | None:
         records = _json_rows(text.name, whole)
     else:
         records = None
-    return records and [_object(record, f"{text.name}: row {i}", form) for i, record in enumerate(records, 1)]
+    return records and [
+        _object(record, f"{text.name}: row {i}", form) for i, record in enumerate(records, 1)
+    ]
 
 
 def _json_rows(name: str, whole: Any) -> list[Any] | None:
     """The rows in an object: a list of objects under some key, at any depth; columns of values; or objects by their names."""
     lists = {key: value for key, value in whole.items() if isinstance(value, list)}
     maps = {key: value for key, value in whole.items() if isinstance(value, dict)}
-    objects = {key: rows for key, rows in lists.items() if any(isinstance(row, dict) for row in rows[:5])}
-    if {"columns", "data"} <= set(lists) and all(isinstance(row, list) for row in lists["data"][:5]):  # pandas, "split"
+    objects = {
+        key: rows for key, rows in lists.items() if any(isinstance(row, dict) for row in rows[:5])
+    }
+    if {"columns", "data"} <= set(lists) and all(
+        isinstance(row, list) for row in lists["data"][:5]
+    ):  # pandas, "split"
         return [dict(zip(lists["columns"], row, strict=False)) for row in lists["data"]]
-    if len(maps) == len(whole) > max((len(value) for value in maps.values()), default=0):  # pandas, "index"
+    if (
+        len(maps) == len(whole) > max((len(value) for value in maps.values()), default=0)
+    ):  # pandas, "index"
         return list(maps.values())
     columns: Mapping[str, list[Any]] = lists if len(lists) == len(whole) else {}
-    columns = {key: list(value.values()) for key, value in maps.items()} if len(maps) == len(whole) else columns
+    columns = (
+        {key: list(value.values()) for key, value in maps.items()}
+        if len(maps) == len(whole)
+        else columns
+    )
     plain = not any(isinstance(x, dict) for values in columns.values() for x in values[:5])
     if len(columns) > 1 and len({len(values) for values in columns.values()}) == 1 and plain:
-        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        return [
+            dict(zip(columns, values, strict=True))
+            for values in zip(*columns.values(), strict=True)
+        ]
     if {"train", "test"} <= set(objects):
-        raise InputError(f"{name} contains the parts {', '.join(map(repr, objects))}; write each to its own file")
-    usual = [key for key in ("data", "rows", "items", "examples", "records", "results") if key in objects]
+        raise InputError(
+            f"{name} contains the parts {', '.join(map(repr, objects))}; write each to its own file"
+        )
+    usual = [
+        key for key in ("data", "rows", "items", "examples", "records", "results") if key in objects
+    ]
     found = usual[:1] if len(objects) > 1 else list(objects)
     if found:
         return objects[found[0]]
@@ -379,7 +450,9 @@ def _columnar_table(
         size = 0
         for batch in _guarded(scan, names, name, kind):
             # measured before it leaves Polars, where many cells may be one text
-            size += sum(_bytes(values) for values in batch.values() if isinstance(values, pl.Series))
+            size += sum(
+                _bytes(values) for values in batch.values() if isinstance(values, pl.Series)
+            )
             PlainText.check_expansion(name, path, size, settings.limits)
             yield batch
 
@@ -388,7 +461,9 @@ def _columnar_table(
     return SourceTable(name, columns, read)
 
 
-def _guarded(scan: Callable[[], pl.LazyFrame], names: Sequence[str], name: str, kind: str) -> Iterator[Batch]:
+def _guarded(
+    scan: Callable[[], pl.LazyFrame], names: Sequence[str], name: str, kind: str
+) -> Iterator[Batch]:
     """Batches of a frame; standard error is silenced only while Polars works, not while a batch is used."""
     batches: Iterator[Batch] | None = None
     while True:
@@ -414,17 +489,29 @@ def _bytes(values: pl.Series) -> int:
     return own + (int(values.str.len_bytes().cast(pl.Int64).sum()) if dtype == pl.String else 0)
 
 
-_WORKBOOK = ("4000000000", "60")  # bytes of address space, and seconds: a million rows of prose took 0.5 GB and 2 s
+_WORKBOOK = (
+    "4000000000",
+    "60",
+)  # bytes of address space, and seconds: a million rows of prose took 0.5 GB and 2 s
 
 
 def _workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
     """The first sheet of a workbook."""
     folder = Folder()
     child, out = Path(__file__).with_name("workbook.py"), folder.new()
-    given = [sys.executable, "-P", str(child), str(path), str(out), *(_WORKBOOK if settings.limits else "00")]
+    given = [
+        sys.executable,
+        "-P",
+        str(child),
+        str(path),
+        str(out),
+        *(_WORKBOOK if settings.limits else "00"),
+    ]
     done = subprocess.run(given, capture_output=True)
     if done.returncode:  # Rust ends the process where it gets no memory
-        raise InputError(f"reading {name} takes over 4 GB or over a minute; export it as CSV, or pass --no-limits")
+        raise InputError(
+            f"reading {name} takes over 4 GB or over a minute; export it as CSV, or pass --no-limits"
+        )
     sheets = json.loads(done.stdout)
     if isinstance(sheets, str):
         raise InputError(f"{name} is not a readable workbook: {sheets[:200]}")

@@ -29,4 +29,6 @@ def _main(path: str, out: str, memory: int, seconds: int) -> object:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(_main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
+    sys.stdout.write(
+        json.dumps(_main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    )

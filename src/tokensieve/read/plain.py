@@ -17,13 +17,23 @@ import zstandard
 
 from tokensieve.errors import InputError
 from tokensieve.files import Folder
-from tokensieve.text.settings import SourceSettings
+from tokensieve.read.settings import SourceSettings
 
 # ending → name, module that opens such files, how they begin, and what unpacks one frame of them
 PACKED: dict[str, tuple[str, str, bytes, Callable[[], Any]]] = {
     ".gz": ("gzip", "gzip", b"\x1f\x8b", lambda: zlib.decompressobj(wbits=31)),
-    ".zst": ("zstd", "zstandard", b"\x28\xb5\x2f\xfd", lambda: zstandard.ZstdDecompressor().decompressobj()),
-    ".xz": (".xz", "lzma", b"\xfd7zXZ\0", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=2**28)),
+    ".zst": (
+        "zstd",
+        "zstandard",
+        b"\x28\xb5\x2f\xfd",
+        lambda: zstandard.ZstdDecompressor().decompressobj(),
+    ),
+    ".xz": (
+        ".xz",
+        "lzma",
+        b"\xfd7zXZ\0",
+        lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=2**28),
+    ),
 }
 BLOCK = 2**22
 _WESTERN_MARKS = "‘’“”„–—…•€£©®™°«»´·¿¡\xa0"  # no letters, and frequent in cp1252
@@ -69,8 +79,12 @@ def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
     """Turn an error of the operating system, or of Polars reading a file of some kind, into one line."""
     try:
         yield
-    except UnicodeError as problem:  # encodings of more than one byte a character, where bad bytes cannot be marked
-        raise InputError(f"{name} is not in the encoding given ({problem}); check --encoding") from None
+    except (
+        UnicodeError
+    ) as problem:  # encodings of more than one byte a character, where bad bytes cannot be marked
+        raise InputError(
+            f"{name} is not in the encoding given ({problem}); check --encoding"
+        ) from None
     except OSError as problem:
         raise InputError(f"cannot read {name!r}: {problem.strerror or problem}") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
@@ -87,18 +101,24 @@ class PlainText:
     def __init__(self, path: Path, name: str, settings: SourceSettings) -> None:
         PlainText.check_regular(path)
         with reading(name):
-            path = path if path.stat().st_size else Path(os.devnull)  # in /proc and /sys some of size 0 have no end
+            path = (
+                path if path.stat().st_size else Path(os.devnull)
+            )  # in /proc and /sys some of size 0 have no end
         self.name, self._limits, self.notes = name, settings.limits, tuple[str, ...]()
         encoding = self._encoding = settings.encoding or "utf-8"
         self.path, self._folder = PlainText.unpacked(path, name, self._limits)
         try:
             io.TextIOWrapper(io.BytesIO(), self._encoding)
         except (LookupError, ValueError):
-            raise InputError(f"unknown text encoding {encoding[:40]!r}; try utf-8, latin-1 or cp1252") from None
+            raise InputError(
+                f"unknown text encoding {encoding[:40]!r}; try utf-8, latin-1 or cp1252"
+            ) from None
         with reading(name):
             with self.path.open("rb") as file:
                 start = file.read(64)
-            kind = next((kind for begins, kind in _BINARY.items() if start.startswith(begins)), None)
+            kind = next(
+                (kind for begins, kind in _BINARY.items() if start.startswith(begins)), None
+            )
             if kind is not None:
                 raise InputError(f"{name} is not text but {kind}")
             odd = self._undecodable("utf-8") if encoding.lower() == "utf-8" else []
@@ -111,7 +131,9 @@ class PlainText:
     def check_regular(path: Path) -> None:
         """Make sure that reading the file will end."""
         if path.exists() and not path.is_file():
-            raise InputError(f"{str(path)[-80:]!r} is a device, pipe or socket, not a regular file; copy it to one")
+            raise InputError(
+                f"{str(path)[-80:]!r} is a device, pipe or socket, not a regular file; copy it to one"
+            )
 
     @staticmethod
     def check_expansion(name: str, path: Path, size: float, limits: bool) -> None:
@@ -124,7 +146,9 @@ class PlainText:
     @staticmethod
     def too_long_line(name: str) -> InputError:
         """The error for a line that is longer than any document."""
-        return InputError(f"{name}: a line is over {LONGEST / 1e6:,.0f} MB; if it is one document, pass --no-limits")
+        return InputError(
+            f"{name}: a line is over {LONGEST / 1e6:,.0f} MB; if it is one document, pass --no-limits"
+        )
 
     @staticmethod
     def unpacked(path: Path, name: str, limits: bool) -> tuple[Path, Folder | None]:
@@ -142,7 +166,9 @@ class PlainText:
                     with Folder.storing():
                         file.write(block)
         except (EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError):
-            raise InputError(f"{name} is damaged or not a {packing} file; create or download it again") from None
+            raise InputError(
+                f"{name} is damaged or not a {packing} file; create or download it again"
+            ) from None
         return out, folder
 
     def _undecodable(self, encoding: str) -> list[bytes] | None:
@@ -161,9 +187,16 @@ class PlainText:
 
     def lines(self, place: Callable[[int], str] | None = None) -> Generator[str]:
         """The lines with their endings; one that is no text is an `InputError` that names it: `place` says how, by its number."""
-        codec = "utf-8-sig" if self._encoding.lower().replace("_", "-") in ("utf-8", "utf8") else self._encoding
+        codec = (
+            "utf-8-sig"
+            if self._encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+            else self._encoding
+        )
         # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line could not be named
-        with reading(self.name), self.path.open("r", encoding=codec, errors="surrogateescape", newline="") as text:
+        with (
+            reading(self.name),
+            self.path.open("r", encoding=codec, errors="surrogateescape", newline="") as text,
+        ):
             number, line = 1, ""
             while part := text.readline(BLOCK):
                 where = place(number) if place else f"{self.name}: line {number}"
@@ -197,11 +230,15 @@ class PlainText:
 def _detected_encoding(start: bytes, lines: Sequence[bytes]) -> str | None:
     """The encoding of a file, judged by its beginning and some lines beyond ASCII; None if it is damaged UTF-8 or nothing is
     likely."""
-    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # first: its mark begins with that of UTF-16
+    if start.startswith(
+        (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+    ):  # first: its mark begins with that of UTF-16
         return "utf-32"
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    if start[1::2].count(0) > len(start) / 4 or start[::2].count(0) > len(start) / 4:  # ASCII in UTF-16 without a mark
+    if (
+        start[1::2].count(0) > len(start) / 4 or start[::2].count(0) > len(start) / 4
+    ):  # ASCII in UTF-16 without a mark
         return "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
     odd = []
     for line in lines[:2000]:
@@ -226,11 +263,19 @@ def _detected_encoding(start: bytes, lines: Sequence[bytes]) -> str | None:
     def score(encoding: str) -> float:
         text = f" {joined.decode(encoding, 'replace')} "
         near = [(text[i - 1], c, text[i + 1]) for i, c in enumerate(text) if not c.isascii()]
-        letters = [c.lower() for a, c, b in near if c.isalpha() and not (c.isupper() and a.islower())]
+        letters = [
+            c.lower() for a, c, b in near if c.isalpha() and not (c.isupper() and a.islower())
+        ]
         marks = sum(
-            c in _WESTERN_MARKS and (c == "’" or not (a.isalpha() and (b.isalpha() or c in "‚„¿¡"))) for a, c, b in near
+            c in _WESTERN_MARKS and (c == "’" or not (a.isalpha() and (b.isalpha() or c in "‚„¿¡")))
+            for a, c, b in near
         )
-        return (marks + max(sum(c in alphabet for c in letters) for alphabet in _ALPHABETS)) / max(len(near), 1)
+        return (marks + max(sum(c in alphabet for c in letters) for alphabet in _ALPHABETS)) / max(
+            len(near), 1
+        )
 
-    found = max(("cp1252", "cp1250", "iso8859_2", "cp1254", "cp1257", "iso8859_15", "mac_roman", "cp850"), key=score)
+    found = max(
+        ("cp1252", "cp1250", "iso8859_2", "cp1254", "cp1257", "iso8859_15", "mac_roman", "cp850"),
+        key=score,
+    )
     return found if score(found) > 0.5 or best is None else best.encoding

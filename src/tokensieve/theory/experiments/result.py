@@ -15,16 +15,23 @@ from importlib.resources import files
 import numpy as np
 import polars as pl
 
-from tokensieve.blocks import Block, Column, Picture, Report, Section, Style, Table, Text
 from tokensieve.evidence.intervals import Share
 from tokensieve.files import Content, csv_table
-from tokensieve.reproduce.bench import TITLES
-from tokensieve.reproduce.experiment import DEFAULT, FIXED, Experiment, Values
-from tokensieve.reproduce.measures import SYMBOLS, Measurement
+from tokensieve.report.blocks import Block, Column, Picture, Report, Section, Style, Table, Text
+from tokensieve.theory.experiments.bench import TITLES
+from tokensieve.theory.experiments.experiment import DEFAULT, FIXED, Experiment, Values
+from tokensieve.theory.experiments.measures import SYMBOLS, Measurement
 from tokensieve.wording import subscripts
 
-REPRODUCED, EXPLAINED, NOT_REPRODUCED, NOT_RUN = "reproduced", "explained", "not reproduced", "not run"
-_PAPER = "Attention with Trained Embeddings Provably Selects Important Tokens (Wu et al., NeurIPS 2025)"
+REPRODUCED, EXPLAINED, NOT_REPRODUCED, NOT_RUN = (
+    "reproduced",
+    "explained",
+    "not reproduced",
+    "not run",
+)
+_PAPER = (
+    "Attention with Trained Embeddings Provably Selects Important Tokens (Wu et al., NeurIPS 2025)"
+)
 HOW_TO_READ = (
     f"The criteria and interpretations were fixed on {FIXED}, when only version 0.1's results for seed 0 were known. "
     "Interpretations added later are marked. An experiment counts as reproduced if more than half of the seeds meet every "
@@ -45,7 +52,9 @@ class SeedRun:
     measurements: tuple[Measurement, ...]
     # name → table; "bins…" and "tokens…" where bins and token types are measured
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    accuracy: tuple[Measurement, ...] = ()  # test accuracies, at the least validation loss and at the end of training
+    accuracy: tuple[
+        Measurement, ...
+    ] = ()  # test accuracies, at the least validation loss and at the end of training
     seed: int = 0  # what was run
     settings: Values = field(default_factory=dict)
     seconds: float = 0.0  # wall time
@@ -120,7 +129,9 @@ class ExperimentResult:
             return f"reproduced under interpretation {other}; under the default {default}"
         return f"{self.verdict}{': every criterion is met' * (self.verdict == NOT_REPRODUCED)} {default}"
 
-    def over_seeds(self, reading: str = DEFAULT, accuracy: bool = False) -> list[tuple[Measurement, list[float], int]]:
+    def over_seeds(
+        self, reading: str = DEFAULT, accuracy: bool = False
+    ) -> list[tuple[Measurement, list[float], int]]:
         """Each figure of a reading: as in the first seed, its value in every seed, and in how many seeds it passes."""
         rows = [run.accuracy if accuracy else run.measurements for run in self.finished(reading)]
         by_name = [{one.name: one for one in row} for row in rows]
@@ -134,7 +145,11 @@ class ExperimentResult:
         """What we see in a sentence, the experiment's own with medians over seeds; the problem where nothing was run."""
         if not self.finished(reading):
             return self.problem or self.runs[reading][0].problem
-        shown = [(one, values) for one, values, _ in self.over_seeds(reading) if one.has_bounds or one.prominent]
+        shown = [
+            (one, values)
+            for one, values, _ in self.over_seeds(reading)
+            if one.has_bounds or one.prominent
+        ]
         try:
             said = self.experiment.sees.format(*(float(np.median(values)) for _, values in shown))
         except IndexError:
@@ -151,8 +166,15 @@ class ExperimentResult:
     def tables(self) -> dict[str, pl.DataFrame]:
         """Tables over seeds of the default reading (see `_join_seeds`), without those of token types."""
         done = self.finished()
-        names = [name for name, table in (done[0].tables if done else {}).items() if "token" not in table.columns]
-        return {name: _join_seeds([(run.seed, run.tables[name]) for run in done], name) for name in names}
+        names = [
+            name
+            for name, table in (done[0].tables if done else {}).items()
+            if "token" not in table.columns
+        ]
+        return {
+            name: _join_seeds([(run.seed, run.tables[name]) for run in done], name)
+            for name in names
+        }
 
     @property
     def seconds(self) -> float:
@@ -168,10 +190,14 @@ class ExperimentResult:
             blocks.append(Text(f"Not run: {self.problem}.", "warning"))
             return Section(e.title, tuple(blocks), anchor=e.id, only=("html", "markdown"))
         verdict = self.verdict_in_words
-        blocks.append(Text(subscripts(f"{verdict[0].upper()}{verdict[1:]}. We see {self.in_words()}."), style))
+        blocks.append(
+            Text(subscripts(f"{verdict[0].upper()}{verdict[1:]}. We see {self.in_words()}."), style)
+        )
         name = str(self.explained_by)
         if self.verdict == EXPLAINED and self.in_words(name) != self.in_words():
-            blocks.append(Text(subscripts(f"Under interpretation “{name}” we see {self.in_words(name)}.")))
+            blocks.append(
+                Text(subscripts(f"Under interpretation “{name}” we see {self.in_words(name)}."))
+            )
         blocks += [Text(subscripts(f"Criterion: {e.criterion}.")), *self.pictures()]
         rows: list[tuple[object, ...]] = [
             (
@@ -186,14 +212,26 @@ class ExperimentResult:
             if one.has_bounds
         ]
         paper, best = Column("The paper", "plain"), Column("Best possible", "plain", 3)
-        columns = (Column("Figure"), Column("Ours"), Column("Criterion"), paper, best, Column("Seeds that meet it"))
+        columns = (
+            Column("Figure"),
+            Column("Ours"),
+            Column("Criterion"),
+            paper,
+            best,
+            Column("Seeds that meet it"),
+        )
         blocks.append(Table("What decides", columns, rows, only=("html",)))
         if len(self.runs) > 1:
-            rows = [(name, subscripts(e.reading_note(name)), self._seeds(name)) for name in list(self.runs)[1:]]
+            rows = [
+                (name, subscripts(e.reading_note(name)), self._seeds(name))
+                for name in list(self.runs)[1:]
+            ]
             heads = (Column("Interpretation"), Column("What changes"), Column("Reproduced in"))
             blocks.append(Table("Other interpretations of what the paper leaves open", heads, rows))
         blocks += [Text(subscripts(note), "note") for note in e.notes]
-        blocks.append(Text(f"Every bin and every seed: tables/{e.id}-*.csv and runs/{e.id}/.", "note"))
+        blocks.append(
+            Text(f"Every bin and every seed: tables/{e.id}-*.csv and runs/{e.id}/.", "note")
+        )
         return Section(e.title, tuple(blocks), anchor=e.id, only=("html", "markdown"))
 
     def pictures(self) -> list[Picture]:
@@ -205,18 +243,41 @@ class ExperimentResult:
             if name.startswith("bins") and points is not None:
                 part = name.removeprefix("bins").strip("-")
                 part = TITLES.get(part, part.replace("-", " "))
-                rows.append([_panel(part, of, table, points) for of in ("score", "value") if of in points.columns])
+                rows.append(
+                    [
+                        _panel(part, of, table, points)
+                        for of in ("score", "value")
+                        if of in points.columns
+                    ]
+                )
         if rows and max(map(len, rows)) == 1:
             rows = [[panel for row in rows for panel in row]]
         lines = next((table for table in tables.values() if "by" in table.columns), None)
         if lines is not None:  # against steps or dimensions: means over seeds with their range
             x, y = ("step", "test_accuracy") if "step" in lines.columns else ("d", "value")
-            over = lines.group_by("by", x, maintain_order=True).agg(mean=pl.mean(y), least=pl.min(y), most=pl.max(y))
+            over = lines.group_by("by", x, maintain_order=True).agg(
+                mean=pl.mean(y), least=pl.min(y), most=pl.max(y)
+            )
             names = {f"{of}_spearman": f"Spearman of {symbol}" for of, symbol in SYMBOLS.items()}
-            by = pl.col("by").cast(pl.String).str.replace_many(names | {"test_accuracy": "test accuracy"})
+            by = (
+                pl.col("by")
+                .cast(pl.String)
+                .str.replace_many(names | {"test_accuracy": "test accuracy"})
+            )
             drawn = over.select("mean", "least", "most", x=x, by=by).to_dicts()
             label = "test accuracy" if y == "test_accuracy" else "Spearman, accuracy"
-            rows = [[{"kind": "lines", "title": "", "x": x, "y": label, "lines": drawn, "log": x == "d"}]]
+            rows = [
+                [
+                    {
+                        "kind": "lines",
+                        "title": "",
+                        "x": x,
+                        "y": label,
+                        "lines": drawn,
+                        "log": x == "d",
+                    }
+                ]
+            ]
         if not rows:
             return []
         seeds = len(self.finished())
@@ -236,12 +297,30 @@ class ExperimentResult:
         for name, runs in self.runs.items():
             met, seeds = self.met(name), list[dict[str, object]]()
             for run in runs:
-                seeds.append({key: getattr(run, key) for key in ("seed", "passed", "seconds", "megabytes", "problem")})
+                seeds.append(
+                    {
+                        key: getattr(run, key)
+                        for key in ("seed", "passed", "seconds", "megabytes", "problem")
+                    }
+                )
                 if not run.problem:
-                    figures = {one.name: _finite(one.value) for one in (*run.measurements, *run.accuracy)}
-                    seeds[-1] |= {"ours": ExperimentResult(e, {name: (run,)}).in_words(name), "figures": figures}
+                    figures = {
+                        one.name: _finite(one.value) for one in (*run.measurements, *run.accuracy)
+                    }
+                    seeds[-1] |= {
+                        "ours": ExperimentResult(e, {name: (run,)}).in_words(name),
+                        "figures": figures,
+                    }
             interval = met.low, met.high
-            readings.append({"reading": name, "met": met.found, "of": met.of, "interval": interval, "seeds": seeds})
+            readings.append(
+                {
+                    "reading": name,
+                    "met": met.found,
+                    "of": met.of,
+                    "interval": interval,
+                    "seeds": seeds,
+                }
+            )
         return {
             "id": e.id,
             "claim": e.claim,
@@ -255,7 +334,9 @@ class ExperimentResult:
             "settings": dict(done[0].settings) if done else {},
             "criterion_fixed": FIXED,
             "verdict_in_words": self.verdict_in_words,
-            "megabytes": max((run.megabytes for runs in self.runs.values() for run in runs), default=0.0),
+            "megabytes": max(
+                (run.megabytes for runs in self.runs.values() for run in runs), default=0.0
+            ),
             "accuracy": [_figure_row(*row) for row in self.over_seeds(accuracy=True)],
             "readings": readings,
         }
@@ -284,18 +365,31 @@ class Reproduction:
         blocks: list[Text] = []
         for e in experiments:
             needs = ", ".join([*e.needs, *["PyTorch"] * e.torch]) or "no data"
-            times = {scale: f"{s:.0f} s" if s < 90 else f"{s / 60:.0f} min" for scale, s in e.seconds.items()}
+            times = {
+                scale: f"{s:.0f} s" if s < 90 else f"{s / 60:.0f} min"
+                for scale, s in e.seconds.items()
+            }
             takes = ", ".join(f"{scale} about {time}" for scale, time in times.items())
-            blocks.append(Text(subscripts(f"{e.id}: {e.title}. Needs {needs}; {takes} per seed."), "lead"))
-            said = [f"The paper: {e.claim}; {e.paper}.", f"Criterion, fixed on {FIXED}: {e.criterion}."]
-            said += [f"Interpretation {one['name']}: {e.reading_note(one['name'])}." for one in e.readings]
+            blocks.append(
+                Text(subscripts(f"{e.id}: {e.title}. Needs {needs}; {takes} per seed."), "lead")
+            )
+            said = [
+                f"The paper: {e.claim}; {e.paper}.",
+                f"Criterion, fixed on {FIXED}: {e.criterion}.",
+            ]
+            said += [
+                f"Interpretation {one['name']}: {e.reading_note(one['name'])}."
+                for one in e.readings
+            ]
             blocks += [Text(subscripts(text)) for text in said]
         return Report("reproduce", _PAPER, f"{len(experiments)} experiments.", tuple(blocks))
 
     def tally(self) -> dict[str, int]:
         """Verdict → number of experiments."""
         count = Counter(result.verdict for result in self.results)
-        return {verdict: count[verdict] for verdict in (REPRODUCED, EXPLAINED, NOT_REPRODUCED, NOT_RUN)}
+        return {
+            verdict: count[verdict] for verdict in (REPRODUCED, EXPLAINED, NOT_REPRODUCED, NOT_RUN)
+        }
 
     def report(self) -> Report:
         """The report: a table of verdicts, and a short section for each experiment."""
@@ -304,7 +398,11 @@ class Reproduction:
         trial = f" This is a trial with at most {most} documents of each data set." if most else ""
         lead = f"Scale {scale}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}.{trial}"
         runs = [
-            {"experiment": result.id, "seed": run.seed, "outcome": "every criterion met" if run.passed else "not met"}
+            {
+                "experiment": result.id,
+                "seed": run.seed,
+                "outcome": "every criterion met" if run.passed else "not met",
+            }
             for result in self.results
             for run in result.runs.get(DEFAULT, ())[:20]  # as many as fit
         ]
@@ -312,25 +410,43 @@ class Reproduction:
         caption = f"One mark for each experiment and seed: {met} of {len(runs)} runs meet every criterion."
         title = "Which experiments meet their criteria"
         picture = Picture("verdicts", "reproduce-verdicts", {"runs": runs}, title, caption, caption)
-        longer = " For the paper's sizes, run the same command with --scale paper; it takes hours." * (scale == "quick")
+        longer = (
+            " For the paper's sizes, run the same command with --scale paper; it takes hours."
+            * (scale == "quick")
+        )
         next_step = f"Next, read the section of an experiment: it shows the paper's figures beside ours.{longer}"
         rows = [
-            (result.id, subscripts(result.experiment.paper_shows), subscripts(result.in_words()), result.verdict_cell)
+            (
+                result.id,
+                subscripts(result.experiment.paper_shows),
+                subscripts(result.in_words()),
+                result.verdict_cell,
+            )
             for result in self.results
         ]
         heads = ("Experiment", "The paper shows", "We see", "Verdict")
-        words = Text(subscripts("E_sᵀp is the attention score of a token type s, and E_sᵀv its value."), "note")
+        words = Text(
+            subscripts("E_sᵀp is the attention score of a token type s, and E_sᵀv its value."),
+            "note",
+        )
         said = tuple(Text(subscripts(text)) for text in HOW_TO_READ)
         blocks: tuple[Block, ...] = (
             Text(lead, "lead"),
             *[picture] * bool(runs),
             Text(next_step, only=("html", "markdown")),
-            Section("What holds", (Table("", tuple(map(Column, heads)), rows), words), anchor="verdicts"),
+            Section(
+                "What holds", (Table("", tuple(map(Column, heads)), rows), words), anchor="verdicts"
+            ),
             *(result.section() for result in self.results),
             *([self.reviewers()] if len(self.results) > 1 else []),
             Section("How to read this page", said, folded=True, only=("html", "markdown")),
         )
-        about = {**self.settings, "version": self.version, "date": self.date, "seconds": self.seconds}
+        about = {
+            **self.settings,
+            "version": self.version,
+            "date": self.date,
+            "seconds": self.seconds,
+        }
         return Report("reproduce", _PAPER, self._headline(), blocks, about)
 
     def _headline(self) -> str:
@@ -344,16 +460,34 @@ class Reproduction:
 
     def reviewers(self) -> Section:
         """Each question of the reviewers, the authors' answer, and ours."""
-        asked = tomllib.loads(files("tokensieve.reproduce").joinpath("reviews.toml").read_text("utf-8"))["asked"]
+        asked = tomllib.loads(
+            files("tokensieve.theory.experiments").joinpath("reviews.toml").read_text("utf-8")
+        )["asked"]
         by_id = {result.id: result for result in self.results}
         rows = []
         for one in asked:
             result = by_id.get(one.get("experiment", ""))
             if result is None and "ours" not in one:
                 continue
-            ours = one.get("ours") or (f"{result.verdict_cell}: {result.in_words()}" if result else "")
-            rows.append((one["who"], one["question"], one["answer"], one.get("experiment"), subscripts(ours)))
-        heads = ("Reviewer", "Asked", "The authors' answer, in our words", "Our experiment", "Our result")
+            ours = one.get("ours") or (
+                f"{result.verdict_cell}: {result.in_words()}" if result else ""
+            )
+            rows.append(
+                (
+                    one["who"],
+                    one["question"],
+                    one["answer"],
+                    one.get("experiment"),
+                    subscripts(ours),
+                )
+            )
+        heads = (
+            "Reviewer",
+            "Asked",
+            "The authors' answer, in our words",
+            "Our experiment",
+            "Our result",
+        )
         table = Table("", tuple(map(Column, heads)), rows, first=30)
         return Section("What the reviewers asked", (table,), only=("html", "markdown"))
 
@@ -374,7 +508,10 @@ class Reproduction:
         summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
         found: dict[str, Content] = {"summary.json": summary}
         for result in self.results:
-            found |= {f"tables/{result.id}-{name}.csv": csv_table(table) for name, table in result.tables.items()}
+            found |= {
+                f"tables/{result.id}-{name}.csv": csv_table(table)
+                for name, table in result.tables.items()
+            }
         return found
 
 
@@ -387,7 +524,10 @@ def _join_seeds(tables: list[tuple[int, pl.DataFrame]], name: str) -> pl.DataFra
     if not name.startswith("bins"):
         return together
     ends = pl.selectors.ends_with("_mean")
-    low, high = (end.name.replace("_mean$", suffix) for end, suffix in ((ends.min(), "_low"), (ends.max(), "_high")))
+    low, high = (
+        end.name.replace("_mean$", suffix)
+        for end, suffix in ((ends.min(), "_low"), (ends.max(), "_high"))
+    )
     others = pl.exclude("seed", "x", "types", "few").mean()
     return (
         together.group_by("x")
@@ -398,7 +538,11 @@ def _join_seeds(tables: list[tuple[int, pl.DataFrame]], name: str) -> pl.DataFra
 
 def _figure_row(one: Measurement, values: list[float], passed: int) -> dict[str, object]:
     """A figure's row in the summary; `value` is the median over seeds."""
-    row: dict[str, object] = {"name": one.name, "value": _finite(float(np.median(values))), "asked": one.bounds}
+    row: dict[str, object] = {
+        "name": one.name,
+        "value": _finite(float(np.median(values))),
+        "asked": one.bounds,
+    }
     row |= {"paper": one.paper, "ceiling": one.ceiling, "passed": passed == len(values)}
     return row | {"values": [_finite(x) for x in values], "passed_seeds": passed}
 
@@ -412,11 +556,20 @@ def _panel(part: str, of: str, table: pl.DataFrame, tokens: pl.DataFrame) -> Val
     """Bin means with their spread over a sample of the types, and the paper's means beside them."""
     x = "importance" if "importance" in tokens.columns else "posterior_difference"
     mean, sd = pl.col(f"{of}_mean"), pl.col(f"{of}_sd")
-    shown = table.select("x", "few", mean=mean, low=mean - sd, high=mean + sd, least=f"{of}_low", most=f"{of}_high")
+    shown = table.select(
+        "x", "few", mean=mean, low=mean - sd, high=mean + sd, least=f"{of}_low", most=f"{of}_high"
+    )
     sample = tokens.gather_every(max(1, -(-tokens.height // 300)))  # 300 types fill a panel
-    panel: dict[str, object] = {"kind": "bins", "title": part, "x": x.replace("_", " "), "y": SYMBOLS[of]}
+    panel: dict[str, object] = {
+        "kind": "bins",
+        "title": part,
+        "x": x.replace("_", " "),
+        "y": SYMBOLS[of],
+    }
     panel |= {"bins": shown.to_dicts()}
-    panel |= {"points": sample.select(x=pl.col(x).round(5), y=pl.col(of).round(4)).drop_nans().to_dicts()}
+    panel |= {
+        "points": sample.select(x=pl.col(x).round(5), y=pl.col(of).round(4)).drop_nans().to_dicts()
+    }
     if f"paper_{of}" in table.columns:
         panel["paper"] = table.select("x", y=f"paper_{of}").to_dicts()
     return panel

@@ -15,8 +15,8 @@ from tokensieve.errors import InputError
 from tokensieve.options import option
 
 if TYPE_CHECKING:
-    from tokensieve.reproduce.bench import Bench
-    from tokensieve.reproduce.result import SeedRun
+    from tokensieve.theory.experiments.bench import Bench
+    from tokensieve.theory.experiments.result import SeedRun
 
 Values = Mapping[str, Any]  # settings by name, as in experiments.toml
 DEFAULT = "default"  # the reading of the paper that an experiment takes unless another is named
@@ -41,7 +41,11 @@ class ReproduceSettings:
     )
     seed: int = option(0, "The first seed.", low=0)
     seeds: int | None = option(
-        None, "Number of seeds, counting up from --seed.", low=1, high=1000, default_text="5, or 3 at scale paper"
+        None,
+        "Number of seeds, counting up from --seed.",
+        low=1,
+        high=1000,
+        default_text="5, or 3 at scale paper",
     )
     readings: tuple[str, ...] = option(
         (),
@@ -50,7 +54,9 @@ class ReproduceSettings:
         metavar="NAME",
         parse=tuple,
     )
-    documents: int | None = option(None, "Use at most this many documents of each data set, for a trial.", low=200)
+    documents: int | None = option(
+        None, "Use at most this many documents of each data set, for a trial.", low=200
+    )
     jobs: int | None = option(None, "Number of parallel runs.", low=1, default_text="one per core")
 
     def __post_init__(self) -> None:
@@ -58,7 +64,9 @@ class ReproduceSettings:
             raise InputError(f"--scale {self.scale!r} is not known: use quick or paper")
         folder = self.data_folder
         if folder is not None and not folder.is_dir():
-            raise InputError(f"there is no data folder {str(folder)!r}: check --data and TOKENSIEVE_DATA")
+            raise InputError(
+                f"there is no data folder {str(folder)!r}: check --data and TOKENSIEVE_DATA"
+            )
 
     @property
     def data_folder(self) -> Path | None:
@@ -107,10 +115,12 @@ class Experiment:
     def select(cls, names: Sequence[str] = (), readings: Sequence[str] = ()) -> list[Experiment]:
         """The named experiments in the paper's order, all if none is named; an `InputError` for an unknown one, or a reading that
         none has."""
-        from tokensieve.reproduce.experiments import RUNS
+        from tokensieve.theory.experiments.experiments import RUNS
 
         known: dict[str, Experiment] = {}
-        described = files("tokensieve.reproduce").joinpath("experiments.toml").read_text("utf-8")
+        described = (
+            files("tokensieve.theory.experiments").joinpath("experiments.toml").read_text("utf-8")
+        )
         for id, said in tomllib.loads(described).items():
             said |= {name: tuple(said.get(name, ())) for name in ("needs", "readings", "notes")}
             known[id] = cls(id=id, run=RUNS[id], **said)
@@ -118,9 +128,13 @@ class Experiment:
             if name not in known:
                 near = difflib.get_close_matches(name.lower(), known, 1, 0.4)
                 meant = f"; did you mean {near[0]!r}?" if near else ""
-                raise InputError(f"there is no experiment {name!r}{meant} (available: {', '.join(known)})")
+                raise InputError(
+                    f"there is no experiment {name!r}{meant} (available: {', '.join(known)})"
+                )
         chosen = [experiment for id, experiment in known.items() if not names or id in names]
-        theirs = dict.fromkeys(["all", *(reading["name"] for experiment in chosen for reading in experiment.readings)])
+        theirs = dict.fromkeys(
+            ["all", *(reading["name"] for experiment in chosen for reading in experiment.readings)]
+        )
         for name in readings:
             if name not in theirs:
                 raise InputError(

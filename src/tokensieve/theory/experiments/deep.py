@@ -34,20 +34,25 @@ import numpy as np
 import polars as pl
 
 from tokensieve import checkpoint as disk
+from tokensieve.arrays import Floats, Ints
 from tokensieve.diagnose.subjects.loading import find_device
 from tokensieve.errors import InputError
-from tokensieve.model.embeddings import initialise
 from tokensieve.progress import Progress, silent
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts
+from tokensieve.theory.embeddings import initialise
 
 try:
     import torch
     from torch.nn import functional
 except ImportError as error:
-    raise InputError(f"the deep models need PyTorch ({error}): pip install tokensieve[torch]") from None
+    raise InputError(
+        f"the deep models need PyTorch ({error}): pip install tokensieve[torch]"
+    ) from None
 
 KINDS = ("one-layer", "two-layer", "key-query", "mlp")
-CPU_BUDGET = 2**19  # numbers in a chunk's largest array: a core's cache holds a few of them, and little is padded
+CPU_BUDGET = (
+    2**19
+)  # numbers in a chunk's largest array: a core's cache holds a few of them, and little is padded
 SAVE_SECONDS = 60.0
 _Parameters = dict[str, torch.Tensor]
 _Chunk = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -58,16 +63,20 @@ class DeepSettings:
     """Which model, and how it is trained; all parameters are trained."""
 
     kind: str  # one of `KINDS`; see the formulas above
-    d: int = 128  # embedding dimension, ≥ 1 (≥ K with K classes); also the hidden width of the MLP layer
+    d: int = (
+        128  # embedding dimension, ≥ 1 (≥ K with K classes); also the hidden width of the MLP layer
+    )
     epochs: int = 10  # passes over the training documents, at most
     batch_size: int = 32  # documents per step
     learning_rate: float = 1e-2  # step size, the same in all epochs
-    optimizer: str = (
-        "adam"  # with all moments decaying at every step, β = 0.9, 0.999; or "sgd" (plain gradient descent)
+    optimizer: str = "adam"  # with all moments decaying at every step, β = 0.9, 0.999; or "sgd" (plain gradient descent)
+    start_std: float | None = (
+        None  # the standard deviation of E's entries at the start; None is the paper's 1/√d
     )
-    start_std: float | None = None  # the standard deviation of E's entries at the start; None is the paper's 1/√d
     seed: int = 0  # of the random start and of the order of documents
-    patience: int | None = None  # epochs without a lower validation loss before training stops; None trains all epochs
+    patience: int | None = (
+        None  # epochs without a lower validation loss before training stops; None trains all epochs
+    )
     device: str = "auto"  # a GPU where PyTorch finds one, else the CPU; or a PyTorch device such as "cpu" or "cuda:1"
     dtype: str = "float32"  # "float32" or "float64"
     scaled: bool = False  # divide the first layer's logits by √d, as transformers do
@@ -75,14 +84,18 @@ class DeepSettings:
 
 
 class DeepTraining:
-    """A trained deep model with its history, named as in `tokensieve.model.embeddings.Training`: `scores` (E p, or E W₂ᵀp for
+    """A trained deep model with its history, named as in `tokensieve.theory.embeddings.Training`: `scores` (E p, or E W₂ᵀp for
     key-query) at the start and after each epoch, R arrays of shape (|S|,), and `values` (E v), shape (|S|, H)."""
 
     def __init__(self, counts: Counts, settings: DeepSettings) -> None:
         self._settings = settings
-        self._parameters = _start(counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, settings)
+        self._parameters = _start(
+            counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, settings
+        )
         make = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.SGD
-        self._optimizer = make(list(self._parameters.values()), lr=settings.learning_rate, fused=True)
+        self._optimizer = make(
+            list(self._parameters.values()), lr=settings.learning_rate, fused=True
+        )
         self._rows: list[dict[str, float | None]] = []
         self.scores: list[Floats] = []
         self.values: list[Floats] = []
@@ -112,7 +125,9 @@ class DeepTraining:
                 raise InputError(
                     f"the {name} and training parts have different token types or classes; count both with one vocabulary"
                 )
-        mark = disk.fingerprint(settings, find_device(settings.device).type, counts, *others.items())
+        mark = disk.fingerprint(
+            settings, find_device(settings.device).type, counts, *others.items()
+        )
         run = cls(counts, settings)
         if checkpoint is None or not run._resume(checkpoint, mark):
             run._record(others, None, None)
@@ -147,12 +162,21 @@ class DeepTraining:
         """The record with the lowest validation loss."""
         return int(np.argmin([float(row["validation_loss"] or 0.0) for row in self._rows]))
 
-    def _record(self, others: Mapping[str, Counts], loss: float | None, accuracy: float | None) -> None:
+    def _record(
+        self, others: Mapping[str, Counts], loss: float | None, accuracy: float | None
+    ) -> None:
         """Measure the model as it is now."""
         norm = float(_score_vector(self._settings.kind, self._parameters).norm())
-        row = {"step": len(self._rows), "norm_p": norm, "train_loss": loss, "train_accuracy": accuracy}
+        row = {
+            "step": len(self._rows),
+            "norm_p": norm,
+            "train_loss": loss,
+            "train_accuracy": accuracy,
+        }
         for name, part in others.items():
-            found = _run_batch(self._settings, self._parameters, part, np.arange(part.n_documents), False)
+            found = _run_batch(
+                self._settings, self._parameters, part, np.arange(part.n_documents), False
+            )
             row |= {f"{name}_loss": found[0], f"{name}_accuracy": found[1]}
         score, value = _tables(self._settings.kind, self._parameters)
         self._rows.append(row)
@@ -162,7 +186,10 @@ class DeepTraining:
     def _save(self, path: Path, mark: str) -> None:
         arrays = {name: x.cpu().numpy() for name, x in self._parameters.items()}
         for name, x in self._parameters.items():
-            arrays |= {f"{name}.{moment}": y.cpu().numpy() for moment, y in self._optimizer.state[x].items()}
+            arrays |= {
+                f"{name}.{moment}": y.cpu().numpy()
+                for moment, y in self._optimizer.state[x].items()
+            }
         arrays |= {"scores": np.stack(self.scores), "values": np.stack(self.values)}
         disk.save(path, mark, arrays, {"rows": self._rows})
 
@@ -177,7 +204,11 @@ class DeepTraining:
             for moment in (key.partition(".")[2] for key in arrays if key.startswith(f"{name}.")):
                 y = torch.from_numpy(arrays[f"{name}.{moment}"]).to(x.device)
                 self._optimizer.state[x][moment] = y.reshape(()) if moment == "step" else y
-        self._rows, self.scores, self.values = rest["rows"], list(arrays["scores"]), list(arrays["values"])
+        self._rows, self.scores, self.values = (
+            rest["rows"],
+            list(arrays["scores"]),
+            list(arrays["values"]),
+        )
         return True
 
 
@@ -192,7 +223,9 @@ def _run_batch(
     for documents in _chunks(counts, batch, settings):
         chunk, where = _pad(counts, documents, E), torch.from_numpy(documents).to(E.device)
         types = chunk[0]
-        own = {name: x.detach().requires_grad_(learn) for name, x in parameters.items() if name != "E"}
+        own = {
+            name: x.detach().requires_grad_(learn) for name, x in parameters.items() if name != "E"
+        }
         own["E"] = E.detach()[types].requires_grad_(learn)
         with torch.set_grad_enabled(learn):
             found = _logits(settings, own, chunk)
@@ -206,7 +239,9 @@ def _run_batch(
     where = torch.from_numpy(batch).to(E.device)
     f, labels = f[where], labels[where]
     if not bool(torch.isfinite(f).all()):
-        raise InputError("training diverged (the logits are no longer finite); use a smaller learning_rate")
+        raise InputError(
+            "training diverged (the logits are no longer finite); use a smaller learning_rate"
+        )
     predicted = (f[:, 0] > 0).long() if outputs == 1 else f.argmax(dim=1)
     return float(_losses(f, labels).mean()), float((predicted == labels).double().mean())
 
@@ -228,7 +263,10 @@ def _start(n_types: int, outputs: int, settings: DeepSettings) -> _Parameters:
     for name in {"key-query": ("W1", "W2"), "mlp": ("W",)}.get(settings.kind, ()):
         arrays[name] = rng.standard_normal((d, d)) * math.sqrt((2 if name == "W" else 1) / d)
     precision = getattr(torch, settings.dtype)
-    return {name: torch.tensor(x, dtype=precision, device=find_device(settings.device)) for name, x in arrays.items()}
+    return {
+        name: torch.tensor(x, dtype=precision, device=find_device(settings.device))
+        for name, x in arrays.items()
+    }
 
 
 def _chunks(counts: Counts, documents: Ints, settings: DeepSettings) -> list[Ints]:
@@ -241,7 +279,11 @@ def _chunks(counts: Counts, documents: Ints, settings: DeepSettings) -> list[Int
     found, first = [], 0
     while first < len(order):
         m = int(sizes[order[first]])
-        many = max(1, budget // (m * (max(settings.d, m) if settings.kind in ("two-layer", "key-query") else 1)))
+        many = max(
+            1,
+            budget
+            // (m * (max(settings.d, m) if settings.kind in ("two-layer", "key-query") else 1)),
+        )
         found.append(documents[order[first : first + many]])
         first += many
     return found
@@ -272,12 +314,16 @@ def _logits(settings: DeepSettings, parameters: _Parameters, chunk: _Chunk) -> t
         q = torch.softmax(functional.embedding(ids, score)[..., 0] + log_counts, dim=1)
         pooled = functional.embedding_bag(ids, E, mode="sum", per_sample_weights=q)
         return torch.relu(pooled @ parameters["W"].T) @ parameters["v"]
-    read = functional.embedding(ids, torch.cat([score, E @ parameters["v"]], dim=1))  # (B, m, 1 + H)
+    read = functional.embedding(
+        ids, torch.cat([score, E @ parameters["v"]], dim=1)
+    )  # (B, m, 1 + H)
     if kind in ("two-layer", "key-query"):
         X = functional.embedding(ids, E)  # (B, m, d)
         left = functional.embedding(ids, E @ parameters["W1"]) if kind == "key-query" else X
         shrink = 1 / math.sqrt(settings.d) if settings.scaled else 1.0
-        A = torch.softmax(torch.baddbmm(log_counts[:, None, :], left, X.transpose(1, 2), alpha=shrink), dim=2)
+        A = torch.softmax(
+            torch.baddbmm(log_counts[:, None, :], left, X.transpose(1, 2), alpha=shrink), dim=2
+        )
         read = read + A @ read if settings.residual else A @ read
     q = torch.softmax(read[..., 0] + log_counts, dim=1)
     return torch.einsum("bm,bmh->bh", q, read[..., 1:])

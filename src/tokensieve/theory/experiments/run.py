@@ -23,18 +23,25 @@ from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
 from tokensieve.files import Content, check_sums, csv_table, parsed, read_regular, write_all
 from tokensieve.progress import Progress, silent
-from tokensieve.reproduce.bench import Bench, Data
-from tokensieve.reproduce.experiment import DEFAULT, Experiment, ReproduceSettings
-from tokensieve.reproduce.result import ExperimentResult, Reproduction, SeedRun
+from tokensieve.theory.experiments.bench import Bench, Data
+from tokensieve.theory.experiments.experiment import DEFAULT, Experiment, ReproduceSettings
+from tokensieve.theory.experiments.result import ExperimentResult, Reproduction, SeedRun
 
 
 class _Task:
     """One run: what, how, where its result is kept, and the fingerprint of everything that decides it."""
 
-    def __init__(self, experiment: Experiment, reading: str, seed: int, options: ReproduceSettings, out: Path) -> None:
+    def __init__(
+        self, experiment: Experiment, reading: str, seed: int, options: ReproduceSettings, out: Path
+    ) -> None:
         self.experiment, self.reading, self.seed, self.options = experiment, reading, seed, options
         changes = {one["name"]: one["settings"] for one in experiment.readings}.get(reading, {})
-        self.settings = {"scale": options.scale, "seed": seed, **experiment.settings[options.scale], **changes}
+        self.settings = {
+            "scale": options.scale,
+            "seed": seed,
+            **experiment.settings[options.scale],
+            **changes,
+        }
         if options.documents is not None:
             self.settings["documents_at_most"] = options.documents
         data = [_data(options).digest(name) for name in experiment.needs]
@@ -52,17 +59,32 @@ class _Task:
         start = time.perf_counter()
         self.states.mkdir(parents=True, exist_ok=True)
         try:
-            found = self.experiment.run(Bench(_data(self.options), self.settings, self.seed, progress, self.states))
-        except InputError as error:  # of one data set, one setting or one seed: the other runs go on
+            found = self.experiment.run(
+                Bench(_data(self.options), self.settings, self.seed, progress, self.states)
+            )
+        except (
+            InputError
+        ) as error:  # of one data set, one setting or one seed: the other runs go on
             found = SeedRun((), problem=str(error))
         shutil.rmtree(self.states)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+            2**20 if sys.platform == "darwin" else 2**10
+        )
         seconds = time.perf_counter() - start
-        found = replace(found, seed=self.seed, settings=self.settings, seconds=seconds, megabytes=peak)
+        found = replace(
+            found, seed=self.seed, settings=self.settings, seconds=seconds, megabytes=peak
+        )
         if not found.problem:
-            kept = {"mark": self.mark, "seconds": seconds, "megabytes": peak, "measurements": found.measurements}
+            kept = {
+                "mark": self.mark,
+                "seconds": seconds,
+                "megabytes": peak,
+                "measurements": found.measurements,
+            }
             kept |= {"accuracy": found.accuracy, "tables": list(found.tables)}
-            files: dict[str, Content] = {f"{name}.csv": csv_table(table) for name, table in found.tables.items()}
+            files: dict[str, Content] = {
+                f"{name}.csv": csv_table(table) for name, table in found.tables.items()
+            }
             files["finding.json"] = json.dumps(kept, ensure_ascii=False, indent=1)
             self.place.mkdir(parents=True, exist_ok=True)
             write_all(self.place, files, sums=True)
@@ -77,9 +99,18 @@ class _Task:
             check_sums(self.place)
             tables = {name: _table(self.place / f"{name}.csv") for name in kept["tables"]}
             names = ("measurements", "accuracy", "seconds", "megabytes")
-            found = msgspec.convert({"tables": tables} | {name: kept[name] for name in names}, SeedRun)
+            found = msgspec.convert(
+                {"tables": tables} | {name: kept[name] for name in names}, SeedRun
+            )
             return replace(found, tables=tables, seed=self.seed, settings=self.settings)
-        except (OSError, ValueError, KeyError, TypeError, msgspec.MsgspecError, pl.exceptions.PolarsError):
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            msgspec.MsgspecError,
+            pl.exceptions.PolarsError,
+        ):
             return None  # damaged: run again
 
 
@@ -95,13 +126,21 @@ def reproduce(
     `done` is called with each experiment's name and reading, its run, and whether that was reused."""
     began = time.perf_counter()
     # why an experiment cannot be run, and what to do; empty where it can
-    problems = {e.id: "; ".join(filter(None, map(_data(settings).missing, e.needs))) for e in experiments}
+    problems = {
+        e.id: "; ".join(filter(None, map(_data(settings).missing, e.needs))) for e in experiments
+    }
     if importlib.util.find_spec("torch") is None:
-        problems |= {e.id: "needs PyTorch: pip install 'tokensieve[torch]'" for e in experiments if e.torch}
+        problems |= {
+            e.id: "needs PyTorch: pip install 'tokensieve[torch]'" for e in experiments if e.torch
+        }
     tasks = []
     for e in (e for e in experiments if not problems[e.id]):
         names = [one["name"] for one in e.readings if {one["name"], "all"} & set(settings.readings)]
-        tasks += [_Task(e, name, seed, settings, out) for name in (DEFAULT, *names) for seed in settings.all_seeds]
+        tasks += [
+            _Task(e, name, seed, settings, out)
+            for name in (DEFAULT, *names)
+            for seed in settings.all_seeds
+        ]
     runs: dict[str, SeedRun] = {}
     for task in tasks:
         if (earlier := task.kept()) is not None:
@@ -122,9 +161,18 @@ def reproduce(
         for task in (task for task in tasks if task.experiment is e):
             found[task.reading] = (*found.get(task.reading, ()), runs[task.mark])
         results.append(ExperimentResult(e, found, problems[e.id] or found[DEFAULT][0].problem))
-    said: dict[str, object] = {"scale": settings.scale, "experiments": " ".join(e.id for e in experiments)}
-    said |= {"data": str(settings.data_folder or "none"), "seeds": " ".join(map(str, settings.all_seeds))}
-    optional = {"readings": " ".join(settings.readings), "documents_at_most": str(settings.documents or "")}
+    said: dict[str, object] = {
+        "scale": settings.scale,
+        "experiments": " ".join(e.id for e in experiments),
+    }
+    said |= {
+        "data": str(settings.data_folder or "none"),
+        "seeds": " ".join(map(str, settings.all_seeds)),
+    }
+    optional = {
+        "readings": " ".join(settings.readings),
+        "documents_at_most": str(settings.documents or ""),
+    }
     said |= {name: value for name, value in optional.items() if value}
     said |= {"seed": settings.seed, "this_run_seconds": f"{time.perf_counter() - began:.0f}"}
     seconds = {"experiments": sum(result.seconds for result in results)}
@@ -157,7 +205,10 @@ class _SeedClock:
 
     def __call__(self, stage: str, share: float) -> None:
         task = self.missing[self.done]
-        self._show(f"{self.done + 1} of {len(self.missing)} {task.experiment.id}, seed {task.seed}: {stage}", share)
+        self._show(
+            f"{self.done + 1} of {len(self.missing)} {task.experiment.id}, seed {task.seed}: {stage}",
+            share,
+        )
 
     def finished(self) -> None:
         self.done += 1
@@ -166,7 +217,9 @@ class _SeedClock:
     def _show(self, stage: str, share: float) -> None:
         spent, total = time.perf_counter() - self.start, sum(self.expected)
         worked = sum(self.expected[: self.done]) + (share and share * self.expected[self.done])
-        left = spent * (total - worked) / worked if worked > 0.05 * total else max(0.0, total - spent)
+        left = (
+            spent * (total - worked) / worked if worked > 0.05 * total else max(0.0, total - spent)
+        )
         shown = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
         self.progress(f"{stage}, about {shown} left", worked / total)
 
@@ -180,6 +233,8 @@ def _data(settings: ReproduceSettings) -> Data:
 def _table(path: Path) -> pl.DataFrame:
     """A table that `csv_table` wrote."""
     frame = pl.read_csv(
-        read_regular(path, limit=2**31), schema_overrides={"token": pl.String}, infer_schema_length=None
+        read_regular(path, limit=2**31),
+        schema_overrides={"token": pl.String},
+        infer_schema_length=None,
     )
     return frame.with_columns(pl.col(pl.String).str.strip_prefix("'"))
