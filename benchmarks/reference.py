@@ -27,6 +27,7 @@ from pathlib import Path
 
 import polars as pl
 
+import tokensieve
 from machine import DATA
 
 IMDB = [str(DATA / "imdb_train.parquet"), "--test", str(DATA / "imdb_test.parquet")]
@@ -93,18 +94,17 @@ def write_inputs(run: str, folder: Path) -> None:
 
 def write_transformer(folder: Path) -> None:
     """Train a tiny BERT on generated reviews and write it with other reviews that judge it."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    # the tests beside the package that runs: those of another version import other modules
+    sys.path.insert(0, str(Path(tokensieve.__file__).resolve().parents[2] / "tests"))
     import diagnose_models  # of the tests
 
-    from tokensieve import demo_reviews
-
-    train = demo_reviews(600, seed=1)
+    train = tokensieve.demo_reviews(600, seed=1)
     texts = train.texts.to_list()
     model, tokenizer = diagnose_models.build("bert", texts)
     diagnose_models.fit(model, tokenizer, texts, train.labels, epochs=2)
     names = {0: "negative", 1: "positive"}
     diagnose_models.save(model, tokenizer, folder / "model", names)
-    held_out = demo_reviews(300, seed=2)
+    held_out = tokensieve.demo_reviews(300, seed=2)
     labels = [names[int(label)] for label in held_out.labels]
     pl.DataFrame({"text": held_out.texts, "label": labels}).write_csv(folder / "demo.csv")
 
