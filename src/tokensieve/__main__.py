@@ -45,9 +45,8 @@ def main() -> None:
             signal.signal(number, stop)
     sys.unraisablehook = unraisable
     if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
-        sys.stderr = _Messages(
-            open(2, "wb", closefd=False), sys.stderr.encoding, line_buffering=True
-        )  # noqa: SIM115
+        raw = open(2, "wb", closefd=False)  # noqa: SIM115 - it lives as long as the process
+        sys.stderr = _Messages(raw, sys.stderr.encoding, line_buffering=True)
     for name in ("stdin", "stdout", "stderr"):
         if (
             getattr(sys, name) is None
