@@ -286,7 +286,7 @@ def learn_vocabulary(
     """All n-grams of up to `ngrams` words that occur in at least `min_documents` documents.
 
     An n-gram is at most as frequent as the words in it, so rare words are left out before n-grams are formed. Document
-    frequencies that do not fit into memory are added up in files (`tokensieve.read.stored_texts.Frequencies`). An `InputError` if nothing
+    frequencies that do not fit into memory are added up in files (`Frequencies`). An `InputError` if nothing
     is frequent enough.
     """
     if not all(
