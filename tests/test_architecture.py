@@ -27,7 +27,6 @@ PENDING_LAYERS: set[tuple[str, str]] = {
     ("report/markdown.py", "auditing"),
     ("report/pictures/audit.py", "auditing"),
     ("report/terminal.py", "auditing"),
-    ("theory/experiments/deep.py", "diagnose"),
 }
 PENDING_CIRCLES: set[str] = {
     "auditing.checks",

@@ -21,6 +21,7 @@ from tokensieve.diagnose.subjects.recognise import RecognisedModel
 from tokensieve.diagnose.subjects.windows import Input
 from tokensieve.errors import InputError
 from tokensieve.files import read_regular
+from tokensieve.torch_device import find_device
 
 if TYPE_CHECKING:
     import torch
@@ -305,21 +306,6 @@ def _check_folder(source: str) -> None:
             why = f": config.json cannot be read ({error}); save the model again"
     if why:
         raise InputError(f"{source!r}{why}")
-
-
-def find_device(name: str) -> torch.device:
-    """The PyTorch device of this name ("auto": a GPU if there is one); an InputError if it cannot be reached or is "meta"."""
-    import torch
-
-    wanted = name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(wanted)
-        reached = device.type in ("cpu", "cuda") and torch.empty(0, device=device) is not None
-    except (RuntimeError, AssertionError, NotImplementedError):  # a build without CUDA asserts
-        reached = False
-    if not reached:
-        raise InputError(f"device {name!r} is not available; choose auto, cpu, cuda or cuda:1")
-    return device
 
 
 def _require_libraries() -> ModuleType:

@@ -35,11 +35,11 @@ import polars as pl
 
 from tokensieve import checkpoint as disk
 from tokensieve.arrays import Floats, Ints
-from tokensieve.diagnose.subjects.loading import find_device
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts
 from tokensieve.theory.embeddings import initialise
+from tokensieve.torch_device import find_device
 
 try:
     import torch
