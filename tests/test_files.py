@@ -563,7 +563,7 @@ def test_no_reader_opens_what_has_no_end(
     from tokensieve.model.storage import read_model
     from tokensieve.read.settings import ReadSettings
     from tokensieve.read.sources import open_source
-    from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
+    from tokensieve.text.tokenizers import PieceTokenizer, read_stop_words
 
     monkeypatch.chdir(tmp_path)
     path, audit = Path("endless.json"), Path("audit")
@@ -577,7 +577,7 @@ def test_no_reader_opens_what_has_no_end(
         lambda: read_model(audit),
         lambda: load(path, "mark"),
         lambda: PieceTokenizer(path),
-        lambda: WordTokenizer.read_stop_words(path, True),
+        lambda: read_stop_words(path, True),
         lambda: Piece.of([path])[0].table(ReadSettings()),
         lambda: open_source(path),
     ]

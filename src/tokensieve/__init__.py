@@ -7,12 +7,23 @@ replace it.
 """
 
 import os
+import warnings
 
 import lazy_loader
 
 __version__ = "0.3.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_public_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]
+_RENAMED = {"answers": "logits"}  # until 0.3 → since 0.4
+
+
+def __getattr__(name: str) -> object:
+    if name not in _RENAMED:
+        return _public_name(name)
+    warnings.warn(
+        f"tokensieve.{name} is now tokensieve.{_RENAMED[name]}", DeprecationWarning, stacklevel=2
+    )
+    return _public_name(_RENAMED[name])
 
 
 def _find_room_for_kernels() -> None:

@@ -19,8 +19,8 @@ from .evidence.importance import token_importance as token_importance
 from .evidence.sums import TokenSums as TokenSums
 from .model.attention import Gradient as Gradient
 from .model.attention import Model as Model
-from .model.attention import answers as answers
 from .model.attention import gradient as gradient
+from .model.attention import logits as logits
 from .model.classifier import AttentionClassifier as AttentionClassifier
 from .model.classifier import load_model as load_model
 from .model.explanation import Explanation as Explanation

@@ -96,7 +96,7 @@ def test_an_explanation_of_one_answer_names_what_the_other_adds(found: Audit) ->
         order.setdefault((row, place % 2), place)
     for one in documents[:40]:
         place = order[one["row"], one["label"] == 0]
-        own = float(model.decide(sides.counts.matrix[[place]])[0, 0])
+        own = float(model.logits(sides.counts.matrix[[place]])[0, 0])
         assert one["answer"][0] == pytest.approx(own + one["other"], abs=1e-5)
         assert set(sides.counts.matrix[[place]].indices) <= set(types)
 

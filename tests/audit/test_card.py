@@ -67,6 +67,6 @@ def test_the_curve_ends_at_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = fit(train, settings)
     curve = ModelCard.learning_curve(train, test, model, settings)
     assert curve["documents"].to_list() == [38, 75, 150, 300]
-    assert curve["accuracy"][-1] == np.mean(decide(model.decide(test.matrix)) == test.labels)
+    assert curve["accuracy"][-1] == np.mean(decide(model.logits(test.matrix)) == test.labels)
     monkeypatch.setattr("tokensieve.auditing.score.CHEAP", 0)
     assert ModelCard.learning_curve(train, test, model, settings).is_empty()

@@ -35,7 +35,7 @@ from tokensieve.read import stored_texts
 from tokensieve.read.corpus import read_corpus
 from tokensieve.report.blocks import Picture, Text
 from tokensieve.report.live import context
-from tokensieve.text.formatting import Formatting
+from tokensieve.text.formatting import find_feature, is_formatting
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
 
@@ -329,14 +329,14 @@ def test_a_leak_shows_each_copy_with_its_twin_and_formatting_is_marked_where_it_
     )
     rows = [one.row for one in leak.examples]
     assert len(rows) == 4 and [row - 400 for row in rows[::2]] == rows[1::2]
-    assert Formatting.place("We paid 5 € or $7.", "⟨sum of money⟩") == (8, 11)
-    assert Formatting.place("é! No. Yes!  ", '⟨ends "!"⟩') == (10, 11)
-    assert Formatting.place("Say (@name).", "⟨@name⟩") == (5, 7) and Formatting.place(
+    assert find_feature("We paid 5 € or $7.", "⟨sum of money⟩") == (8, 11)
+    assert find_feature("é! No. Yes!  ", '⟨ends "!"⟩') == (10, 11)
+    assert find_feature("Say (@name).", "⟨@name⟩") == (5, 7) and find_feature(
         "him.", '⟨ends "."⟩'
     ) == (3, 4)
     assert (
-        Formatting.place("a! b!", "⟨length 0–5⟩") is None
-        and Formatting.place("a", "⟨no final stop⟩") is None
+        find_feature("a! b!", "⟨length 0–5⟩") is None
+        and find_feature("a", "⟨no final stop⟩") is None
     )
 
 
@@ -479,7 +479,7 @@ def test_a_refit_is_the_model_that_was_fitted_but_for_what_was_chosen() -> None:
     model = fit(counts, how)
     again = refit(counts, model, counts.n_documents, how)
     np.testing.assert_array_equal(again.scores, model.scores)
-    np.testing.assert_array_equal(again.decide(counts.matrix), model.decide(counts.matrix))
+    np.testing.assert_array_equal(again.logits(counts.matrix), model.logits(counts.matrix))
     assert again.sink == model.sink
 
 
@@ -1217,7 +1217,7 @@ def test_a_phrase_of_a_template_is_no_shortcut_and_one_put_before_its_sentences_
             for f in found
             if f.kind == "shortcut"
             for token in f.tokens
-            if not Formatting.includes(token)
+            if not is_formatting(token)
         ]
         return {word for token in tokens for word in token.split(" ")}
 
@@ -1372,7 +1372,7 @@ def test_a_mark_at_the_edge_of_a_text_is_found_whatever_stands_beside_it(
     tokens = {
         token.removeprefix("text:") for f in found if f.kind == "shortcut" for token in f.tokens
     }
-    assert {token for token in tokens if not Formatting.includes(token)} == {"zorp"}
+    assert {token for token in tokens if not is_formatting(token)} == {"zorp"}
 
 
 def test_copies_of_texts_without_words_are_repeats() -> None:

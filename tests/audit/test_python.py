@@ -244,7 +244,7 @@ def test_results_are_short_in_a_notebook_and_hostile_text_is_inert(expected: Aud
         assert len(repr(thing)) < 400 and "\n" not in repr(thing)
         page = thing._repr_html_()
         assert not {"img", "iframe", "a", "link"} & Tags(page).found and "\u202e" not in page
-    assert "good" in explained._repr_html_() and f"{explained.answer:+.4f}" in repr(explained)
+    assert "good" in explained._repr_html_() and f"{explained.logit:+.4f}" in repr(explained)
     assert "Finding" not in repr(expected) and len(expected._repr_html_()) < 40_000
 
 

@@ -140,7 +140,7 @@ def test_examples_add_up_and_show_both_sides(audited: Audit) -> None:
     for example in audited.examples:
         i = place[example.row or 0]
         explained = audited.model.explain(test.counts.matrix[[i]])[0]
-        table, answer = explained.table, explained.answer
+        table, answer = explained.table, explained.logit
         assert "".join(piece[0] for piece in example.pieces) == test.corpus.texts[i]
         placeless = table.filter(pl.col("token").str.starts_with("⟨"))  # the sink, and formatting
         assert SINK in placeless["token"]
@@ -207,7 +207,7 @@ def test_four_classes(shared_multiclass_audit: Artefact) -> None:
         )  # the sink, and formatting
         assert SINK in placeless["token"]
         whole = sum(piece[1] for piece in example.pieces) + placeless["contribution"].sum()
-        assert whole == pytest.approx(explained.answer, abs=1e-10)
+        assert whole == pytest.approx(explained.logit, abs=1e-10)
 
 
 @pytest.mark.slow

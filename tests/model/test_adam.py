@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.model.adam import BETA1, BETA2, EPSILON, Schedule, train
-from tokensieve.model.attention import answers, gradient, loss_and_slope, with_sink
+from tokensieve.model.attention import gradient, logits, loss_and_slope, with_sink
 from tokensieve.model.fit import fit
 from tokensieve.text.counts import Counts
 
@@ -144,7 +144,7 @@ def test_the_loss_falls(heads: int) -> None:
     trail = []
     for _, scores, values in train(counts, u, w, Schedule(200, 8, 0.02, 0.1), 50):
         trail.append(
-            float(np.mean(loss_and_slope(answers(counts.matrix, scores, values), counts.labels)[0]))
+            float(np.mean(loss_and_slope(logits(counts.matrix, scores, values), counts.labels)[0]))
         )
     start = gradient(counts, u, w).loss
     assert trail[-1] < 0.5 * start

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.model.attention import answers, attention, gradient, loss_and_slope
+from tokensieve.model.attention import attention, gradient, logits, loss_and_slope
 from tokensieve.text.counts import Counts
 
 QUIET = settings(deadline=None, derandomize=True)
@@ -83,7 +83,7 @@ def test_gradient_is_the_finite_difference_of_the_loss(heads: int) -> None:
     found, h = gradient(counts, u, w), 1e-5
 
     def loss(u: np.ndarray, w: np.ndarray) -> float:
-        return float(np.mean(loss_and_slope(answers(counts.matrix, u, w), counts.labels)[0]))
+        return float(np.mean(loss_and_slope(logits(counts.matrix, u, w), counts.labels)[0]))
 
     for s in range(counts.n_types):
         step = h * np.eye(counts.n_types)[s]
@@ -173,10 +173,10 @@ def test_attention_sums_to_one_and_answers_are_sums_of_contributions(seed: int, 
     dense.data = q
     assert (q > 0).all()
     np.testing.assert_allclose(dense.sum(axis=1)[counts.lengths > 0], 1.0, rtol=1e-13)
-    np.testing.assert_allclose(dense @ w, answers(counts.matrix, u, w), atol=1e-13)
-    np.testing.assert_array_equal(answers(counts.matrix, u, w)[:2], 0.0)
+    np.testing.assert_allclose(dense @ w, logits(counts.matrix, u, w), atol=1e-13)
+    np.testing.assert_array_equal(logits(counts.matrix, u, w)[:2], 0.0)
     np.testing.assert_array_equal(
-        answers(counts.matrix, u, w[:, 0]), answers(counts.matrix, u, w[:, :1])
+        logits(counts.matrix, u, w[:, 0]), logits(counts.matrix, u, w[:, :1])
     )
 
 
@@ -246,7 +246,7 @@ def test_score_gradients_sum_to_zero_and_repeats_act_as_log_counts(seed: int, he
     )
     shifted = u + np.r_[np.log(3), np.zeros(counts.n_types - 1)]
     np.testing.assert_allclose(
-        answers(tripled.matrix, u, w), answers(counts.matrix, shifted, w), atol=1e-13
+        logits(tripled.matrix, u, w), logits(counts.matrix, shifted, w), atol=1e-13
     )
 
 

@@ -23,7 +23,13 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from calls import costly, fast_first
 from tokensieve.errors import InputError
-from tokensieve.model.attention import attention, both, loss_and_slope, probabilities, with_sink
+from tokensieve.model.attention import (
+    attention,
+    loss_and_slope,
+    per_class,
+    probabilities,
+    with_sink,
+)
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.explanation import SINK
 from tokensieve.model.fit import best_scale, fit, initial_table
@@ -145,7 +151,7 @@ def test_contributions_add_up_to_the_decision_value(text: str, classes: int) -> 
     for label in model.classes_:
         found = model.explain([text], label)[0]
         table = found.table
-        assert found.answer == (
+        assert found.logit == (
             decision[0] * (2 * label - 1) if classes == 2 else decision[int(label)]
         )
         assert found.predicted == model.predict([text])[0]
@@ -153,10 +159,10 @@ def test_contributions_add_up_to_the_decision_value(text: str, classes: int) -> 
         assert found.probability == pytest.approx(
             model.predict_proba([text])[0, int(found.explained)], rel=1e-13
         )
-        assert abs(table["contribution"].sum() - found.answer) < 1e-10
+        assert abs(table["contribution"].sum() - found.logit) < 1e-10
         assert table["attention"].sum() == pytest.approx(1, abs=1e-12)
         assert table.filter(pl.col("token") == SINK)["value"].to_list() == [
-            both(model.prior_[None])[0, int(label)]
+            per_class(model.prior_[None])[0, int(label)]
         ]
         np.testing.assert_allclose(
             table["contribution"], table["attention"] * table["value"], rtol=1e-14
@@ -240,7 +246,7 @@ def test_labels_of_every_type_come_back_as_they_were(names: list[Any]) -> None:
     assert np.mean(model.predict(texts) == labels) > 0.9
     plain = AttentionClassifier().fit(texts, index)
     np.testing.assert_array_equal(model.decision_function(texts), plain.decision_function(texts))
-    table = model.answer(texts)
+    table = model.predictions(texts)
     assert table["class"].to_list() == model.predict(texts).tolist()
     np.testing.assert_allclose(
         table["probability"], model.predict_proba(texts).max(axis=1), rtol=1e-13
@@ -249,7 +255,7 @@ def test_labels_of_every_type_come_back_as_they_were(names: list[Any]) -> None:
 
 def test_answer_counts_unknown_words() -> None:
     model = trained(2)
-    table = model.answer(["superb never heard of", "", "awful"])
+    table = model.predictions(["superb never heard of", "", "awful"])
     assert table["unknown_words"].to_list() == [3, 0, 0]
     assert table["class"].to_list()[::2] == [1, 0]
     np.testing.assert_array_equal(
@@ -477,9 +483,9 @@ def test_the_first_of_two_classes_is_explained_with_signs_turned() -> None:
     )
     for_yes, for_no = (model.explain(["a good bad thing"], label)[0] for label in ("yes", "no"))
     assert for_no.explained == "no" and for_yes.explained == "yes"
-    assert for_no.answer == -for_yes.answer
+    assert for_no.logit == -for_yes.logit
     assert for_no.probability == pytest.approx(1 - for_yes.probability)
-    assert for_no.table["contribution"].sum() == pytest.approx(for_no.answer, abs=1e-10)
+    assert for_no.table["contribution"].sum() == pytest.approx(for_no.logit, abs=1e-10)
 
 
 def test_what_is_no_list_of_texts_is_said_so() -> None:

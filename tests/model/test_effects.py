@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.model.attention import Model, answers, attention, attention_sums
+from tokensieve.arrays import matrix_blocks
+from tokensieve.model.attention import Model, attention, attention_sums, logits
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.text import counts as counts_module
 from tokensieve.text.counts import Counts
@@ -50,7 +51,7 @@ def by_deletion(counts: Counts, u: np.ndarray, w: np.ndarray, prior: np.ndarray)
     dense = counts.matrix.toarray()
 
     def answered(matrix: np.ndarray) -> np.ndarray:
-        f = answers(sp.csr_array(matrix), u, w)
+        f = logits(sp.csr_array(matrix), u, w)
         f[matrix.sum(axis=1) == 0] = prior
         return f
 
@@ -101,7 +102,7 @@ def test_contributions_and_attention_against_a_loop(seed: int, heads: int) -> No
 @given(st.integers(0, 10**6), st.sampled_from(HEADS))
 def test_contributions_of_a_document_add_up_to_its_answer(seed: int, heads: int) -> None:
     counts, u, w, prior = problem(seed, heads)
-    f = answers(counts.matrix, u, w)
+    f = logits(counts.matrix, u, w)
     for k in range(1, counts.n_documents):
         one = counts.rows(slice(k, k + 1))
         if one.matrix.nnz:
@@ -221,7 +222,7 @@ def test_blocks_change_rounding_only(monkeypatch: pytest.MonkeyPatch) -> None:
     u, w, prior = rng.normal(size=100), rng.normal(size=(100, 2)), np.zeros(2)
     whole = effects(counts.matrix, u, w, prior)
     monkeypatch.setattr(counts_module, "BLOCK", 5000)
-    assert len(list(Counts.blocks(counts.matrix))) > 10
+    assert len(list(matrix_blocks(counts.matrix))) > 10
     parts = effects(counts.matrix, u, w, prior)
     for name in ("documents", "attention", "contribution", "deletion"):
         np.testing.assert_allclose(whole[name], parts[name], rtol=1e-9, atol=1e-13)

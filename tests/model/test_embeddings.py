@@ -16,7 +16,7 @@ from safetensors.numpy import save as save_arrays
 import tokensieve.theory.embeddings as module
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
-from tokensieve.model.attention import accuracy, answers, loss_and_slope
+from tokensieve.model.attention import accuracy, logits, loss_and_slope
 from tokensieve.text.counts import Counts
 from tokensieve.theory.embeddings import (
     Start,
@@ -40,7 +40,7 @@ def documents(classes: int = 2, seed: int = 0) -> Counts:
 
 
 def evaluate(counts: Counts, u: Any, w: Any) -> tuple[float, float]:
-    f = answers(counts.matrix, u, w)
+    f = logits(counts.matrix, u, w)
     return float(np.mean(loss_and_slope(f, counts.labels)[0])), accuracy(f, counts.labels)
 
 

@@ -93,7 +93,7 @@ def test_pieces_join_to_the_text_and_add_up_to_the_answer(kind: str, text: str) 
             found = trained.explain([text], label)[0]
             sink = found.table.row(by_predicate=pl.col("token") == SINK, named=True)
             assert sum(f for _, f, _, _ in cut) == pytest.approx(
-                found.answer - sink["contribution"], abs=1e-10
+                found.logit - sink["contribution"], abs=1e-10
             )
             assert sum(q for _, _, q, _ in cut) == pytest.approx(1.0 - sink["attention"], abs=1e-10)
         else:

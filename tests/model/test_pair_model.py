@@ -12,7 +12,7 @@ from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.demo import demo_pairs
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import answers, gradient
+from tokensieve.model.attention import gradient, logits
 from tokensieve.model.explanation import compare
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
@@ -33,7 +33,7 @@ def random_pairs(n: int, types: int, seed: int) -> tuple[Counts, Floats, Floats]
 
 def loss_of(counts: Counts, u: Floats, w: Floats) -> float:
     """The definition: the mean of log(1 + e^(f_B − f_A))."""
-    f = answers(counts.matrix, u, w)[:, 0]
+    f = logits(counts.matrix, u, w)[:, 0]
     return float(np.mean([np.log1p(np.exp(f[i + 1] - f[i])) for i in range(0, len(f), 2)]))
 
 
@@ -92,7 +92,7 @@ def test_swapping_the_sides_turns_the_margin_and_moving_all_values_does_nothing(
     u, w = np.append(u, 0.5), np.vstack([w, [[0.0]]])
     swapped = counts.matrix[np.arange(12).reshape(-1, 2)[:, ::-1].ravel()]
     here, there, moved = (
-        answers(*of)[:, 0]
+        logits(*of)[:, 0]
         for of in ((counts.matrix, u, w), (swapped, u, w), (counts.matrix, u, w + 3.0))
     )
     m = here[::2] - here[1::2]
@@ -154,19 +154,19 @@ def test_a_model_of_pairs_is_saved_as_one_and_compares_two_texts(tmp_path: objec
     assert b"preference model" in (folder / "table.json").read_bytes()
     first, second = "The plot was red. It is a tapestry.", "The plot was red."
     found = compare(model, first, second)
-    f = model.decide(model.count([first, second])[0])[:, 0]
-    assert found.answer == f[0] - f[1]
+    f = model.logits(model.count([first, second])[0])[:, 0]
+    assert found.logit == f[0] - f[1]
     for side, answer in ((found.first, f[0]), (found.second, f[1])):
         assert side.table["contribution"].sum() == pytest.approx(answer, abs=1e-12)
     assert found.probability > 0.5
     import polars as pl
 
-    rows = model.answer_pairs(
+    rows = model.pair_predictions(
         pl.Series([first, second, ""]), pl.Series([second, first, "x"]), ("a", "b")
     )
     assert rows["preferred"].to_list() == ["a", "b", None]
     assert rows["probability"][0] == pytest.approx(1 - rows["probability"][1])
-    assert rows["answer"][0] == found.answer
+    assert rows["answer"][0] == found.logit
 
 
 def test_a_model_of_labels_compares_nothing() -> None:

@@ -131,9 +131,9 @@ def same(loaded: AttentionClassifier, model: AttentionClassifier, texts: list[st
     assert loaded.tokens_.tolist() == model.tokens_.tolist()
     for one, other in zip(loaded.explain(texts), model.explain(texts), strict=True):
         assert one.table.equals(other.table)
-        assert (one.unknown, one.answer, one.predicted) == (
+        assert (one.unknown, one.logit, one.predicted) == (
             other.unknown,
-            other.answer,
+            other.logit,
             other.predicted,
         )
 

@@ -127,7 +127,7 @@ def test_anything_in_the_place_of_a_part_is_read_or_refused(name: str, value: An
             model = read_model(folder)  # another number of steps, or two other classes
             assert (
                 name in ("steps", "sink", "classes", "formatting", "sha256")
-                and np.isfinite(model.decide(model.count(["good"])[0])).all()
+                and np.isfinite(model.logits(model.count(["good"])[0])).all()
             )
 
 

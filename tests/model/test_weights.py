@@ -93,7 +93,7 @@ def test_integer_weights_answer_like_repeated_documents(units: bool) -> None:
     how = TrainSettings(validation_share=0.1 if units else 0.0)
     weighted = fit(replace(counts, weights=times.astype(float)), how, units=own if units else None)
     other = fit(many, how, units=copies if units else None)
-    p, q = (1 / (1 + np.exp(-model.decide(counts.matrix)[:, 0])) for model in (weighted, other))
+    p, q = (1 / (1 + np.exp(-model.logits(counts.matrix)[:, 0])) for model in (weighted, other))
     assert np.abs(p - q).mean() < 0.03
 
 

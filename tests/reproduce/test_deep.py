@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from calls import fast_first, later
 from tokensieve.errors import InputError
-from tokensieve.model.attention import answers as exact_answers
 from tokensieve.model.attention import gradient, loss_and_slope
+from tokensieve.model.attention import logits as exact_logits
 from tokensieve.text.counts import Counts
 
 if TYPE_CHECKING:
@@ -381,7 +381,7 @@ def test_the_record_of_least_validation_loss_and_early_stopping() -> None:
     assert len(losses) < 61
     assert result.best() == int(np.argmin(losses)) == len(losses) - 3 > 0
     for name, part in others.items():
-        f = exact_answers(part.matrix, result.scores[result.best()], result.values[result.best()])
+        f = exact_logits(part.matrix, result.scores[result.best()], result.values[result.best()])
         row = result.trajectory.row(result.best(), named=True)
         assert row[f"{name}_loss"] == pytest.approx(
             loss_and_slope(f, part.labels)[0].mean(), rel=1e-5

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
-from tokensieve.model.attention import answers
+from tokensieve.model.attention import logits
 from tokensieve.text.counts import Counts
 
 MATRIX = np.array([[1, 0, 2], [0, 0, 0], [0, 3, 1]])
@@ -168,5 +168,5 @@ def test_any_number_of_threads_counts_to_the_same_bits(monkeypatch: pytest.Monke
             matrix.indices,
             matrix.data,
         )
-        found.append([*(part.tobytes() for part in parts), answers(counts.matrix, u, w).tobytes()])
+        found.append([*(part.tobytes() for part in parts), logits(counts.matrix, u, w).tobytes()])
     assert found[0] == found[1] == found[2]

@@ -19,6 +19,8 @@ from tokensieve.text.formatting import (
     FEATURES,
     FORMATTING,
     Formatting,
+    describe_features,
+    is_formatting,
 )
 from tokensieve.text.tokenizers import FieldTokenizer, WordTokenizer
 from tokensieve.text.vocabulary import count_texts
@@ -159,7 +161,7 @@ def test_each_field_has_its_own_features() -> None:
             f"body:⟨{name}⟩" for name in names_in(body)
         }
         assert there == expected
-    described = Formatting.described(["⟨tab⟩", "a:⟨x:⟩:⟨tab⟩", "body:⟨length 0–5⟩"])
+    described = describe_features(["⟨tab⟩", "a:⟨x:⟩:⟨tab⟩", "body:⟨length 0–5⟩"])
     assert [d.get("field") for d in described] == [None, "a:⟨x:⟩", "body"] and described[2][
         "words"
     ] == [0, 5]
@@ -202,7 +204,7 @@ def test_a_word_that_looks_like_a_feature_has_another_name() -> None:
     tokens = found.tokens.tolist()
     assert len(set(tokens)) == len(tokens)
     assert {"⟨⟨tab⟩", "⟨⟨2 spaces⟩", "⟨tab⟩", "⟨3+ words"} <= set(tokens)
-    assert [t for t in tokens if Formatting.includes(t)] == list(found.formatting)
+    assert [t for t in tokens if is_formatting(t)] == list(found.formatting)
     assert found.runs.tolist().count("⟨tab⟩") == 1, "in a text it is found as it is written"
 
 

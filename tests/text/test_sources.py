@@ -28,7 +28,7 @@ from tokensieve.read import sources
 from tokensieve.read.corpus import read_corpus
 from tokensieve.read.documents import ColumnTokens
 from tokensieve.read.table import Batch, SourceTable
-from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
+from tokensieve.text.tokenizers import PieceTokenizer, read_stop_words
 
 quick = settings(
     deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -499,7 +499,7 @@ def test_devices_pipes_and_sockets_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a regular file"):
         PieceTokenizer(tmp_path / "pipe.csv")
     with pytest.raises(InputError, match="not a regular file"):
-        WordTokenizer.read_stop_words(tmp_path / "pipe.csv")
+        read_stop_words(tmp_path / "pipe.csv")
 
 
 @pytest.mark.slow

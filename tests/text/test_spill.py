@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls import Run, fast_first
+from tokensieve.arrays import matrix_blocks, select
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
@@ -265,7 +266,7 @@ def test_training_on_some_rows_is_training_on_their_copy() -> None:
 
 def test_blocks_cover_the_documents_once(tiny: None) -> None:
     whole = random_counts(2, n=500)
-    parts = list(Counts.blocks(whole.matrix))
+    parts = list(matrix_blocks(whole.matrix))
     assert len(parts) > 1 and all(m.nnz <= 1_000 for _, m in parts)
     assert (sp.vstack([m for _, m in parts]) != whole.matrix).nnz == 0
     assert sum(len(whole.labels[rows]) for rows, _ in parts) == 500
@@ -285,7 +286,7 @@ def test_many_rows_of_counts_in_files_are_in_files_and_few_are_not(tiny: None) -
         assert mapped(some.matrix.data) and (some.matrix != expected.matrix).nnz == 0
     assert not mapped(stored.rows(np.arange(9)).matrix.data)
     types = np.arange(0, whole.n_types, 2)
-    columns = Counts.select(stored.matrix, slice(None), types)
+    columns = select(stored.matrix, slice(None), types)
     assert mapped(columns.data) and (columns != whole.matrix[:, types]).nnz == 0
 
 

@@ -27,6 +27,7 @@ from tokensieve.text.tokenizers import (
     PieceTokenizer,
     Tokenizer,
     WordTokenizer,
+    read_stop_words,
     tokenizer_from_dict,
 )
 from tokensieve.text.vocabulary import (
@@ -298,14 +299,12 @@ def test_spans_of_html_are_the_tokens_of_split_in_order(text: str) -> None:
 def test_stop_words_are_left_out_before_n_grams_are_formed(tmp_path: Path) -> None:
     path = tmp_path / "stop.txt"
     path.write_text("# of no weight\nThe\n\nof \nthe\n", encoding="utf-8")
-    assert WordTokenizer.read_stop_words(path) == ("of", "the") and WordTokenizer.read_stop_words(
-        path, False
-    ) == (
+    assert read_stop_words(path) == ("of", "the") and read_stop_words(path, False) == (
         "The",
         "of",
         "the",
     )
-    tokenizer = WordTokenizer(stop_words=WordTokenizer.read_stop_words(path))
+    tokenizer = WordTokenizer(stop_words=read_stop_words(path))
     assert words_of("The end of the film, the", tokenizer) == ["end", "film"]
     assert [token for _, _, token in tokenizer.spans("The end of the film, the")] == ["end", "film"]
     assert matrix_of(["the end of the film"], tokenizer, 2, 1)[1] == ["end", "film", "end film"]
@@ -315,7 +314,7 @@ def test_stop_words_are_left_out_before_n_grams_are_formed(tmp_path: Path) -> No
         (tmp_path / "none.txt", "cannot read"),
     ):
         with pytest.raises(InputError, match=message):
-            WordTokenizer.read_stop_words(wrong)
+            read_stop_words(wrong)
 
 
 @pytest.mark.parametrize("pattern", ["(", "a*", "x?", r"\b", "", "[z-a]", "(?<n>a)(?<n>b)"])

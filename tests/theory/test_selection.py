@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.arrays import Floats
-from tokensieve.model.attention import answers
+from tokensieve.model.attention import logits
 from tokensieve.text.counts import Counts
 from tokensieve.theory.claims import Attended
 from tokensieve.theory.flow.solve import gradient_flow
@@ -53,7 +53,7 @@ def test_the_limit_of_the_answers_counts_repeats() -> None:
     errors = [described(counts, scale * u, w).limit_error for scale in (1.0, 10.0, 100.0)]
     assert errors[0] > errors[1] > errors[2] and errors[2] < 1e-12
     np.testing.assert_allclose(
-        answers(counts.matrix, 100 * u, w)[:, 0], [2.0, -2.0, 0.0], atol=1e-12
+        logits(counts.matrix, 100 * u, w)[:, 0], [2.0, -2.0, 0.0], atol=1e-12
     )
 
 

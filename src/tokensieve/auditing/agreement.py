@@ -10,7 +10,7 @@ import polars as pl
 from tokensieve.arrays import Floats, Ints
 from tokensieve.evidence.importance import Category, Importance
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.model.attention import Model, both
+from tokensieve.model.attention import Model, per_class
 
 DIGITS = 6  # significant digits of the table, for page, terminal and files alike
 FLOOR = 5  # documents that a token needs to stand in a list
@@ -46,7 +46,7 @@ def token_table(importance: Importance, model: Model, attention: Floats) -> pl.D
     k, which = len(importance.classes), Quadrant.places(importance, attention)
     table = importance.to_frame().with_columns(
         score=pl.Series(np.tile(model.scores, k)),
-        value=pl.Series(both(model.values).T.ravel()),
+        value=pl.Series(per_class(model.values).T.ravel()),
         attention=pl.Series(np.tile(attention, k)),
         quadrant=pl.Series(QUADRANTS).gather(np.tile(which, k)),
     )

@@ -12,7 +12,7 @@ import polars as pl
 from tokensieve.escape import html_table, shown
 from tokensieve.evidence.intervals import Share
 from tokensieve.read.corpus import Corpus
-from tokensieve.text.formatting import Formatting
+from tokensieve.text.formatting import find_feature, is_formatting
 from tokensieve.text.tokenizers import Tokenizer
 
 ROWS = {"token": pl.String, "part": pl.String, "row": pl.Int64, "label": pl.String}
@@ -51,15 +51,15 @@ class Excerpt:
         the document's start, or its end, if none of them is a word in it."""
         around, text = 70, str(corpus.texts[document])
         row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
-        words = [token for token in tokens if not Formatting.includes(token)]
+        words = [token for token in tokens if not is_formatting(token)]
         if place is None and words:
             spans, runs = tokenizer.spans(text), [word.split(" ") for word in words]
             names = [name for _, _, name in spans]
             starts = ((i, run) for i, name in enumerate(names) for run in runs if name == run[0])
             ends = ((i, i + len(run) - 1) for i, run in starts if names[i : i + len(run)] == run)
             place = min(((spans[i][0], spans[j][1]) for i, j in ends), default=None)
-        form = next(filter(Formatting.includes, tokens), "")
-        place = place or Formatting.place(text, form)
+        form = next(filter(is_formatting, tokens), "")
+        place = place or find_feature(text, form)
         if place is None:
             last = ("final" in form or "⟨ends" in form) and len(text) > 2 * around
             return cls(
@@ -198,7 +198,7 @@ _CLAUSES = {
 def quoted(tokens: Sequence[str], most: int = 5) -> str:
     """“a”, “b” and 3 more; formatting keeps its brackets."""
     names = [
-        shown(token, 40) if Formatting.includes(token) else f"“{shown(token, 40)}”"
+        shown(token, 40) if is_formatting(token) else f"“{shown(token, 40)}”"
         for token in tokens[:most]
     ]
     if len(tokens) > most:

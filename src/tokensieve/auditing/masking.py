@@ -17,7 +17,7 @@ from tokensieve.arrays import Ints
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.files import parsed, read_regular
-from tokensieve.text.formatting import Formatting
+from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 
 GLUE = ("-", "_", "/", "#", ":")  # bind the letters and the number of a code
@@ -31,9 +31,7 @@ def mask_fields(
     tokens, written `column:word` (an `InputError` if one belongs to none); if `alike` (pairs), every token is cut from all."""
     base = tokenizer.base if isinstance(tokenizer, FieldTokenizer) else tokenizer
     reasons = {
-        one: "it is formatting, not a word of the text"
-        for one in tokens
-        if Formatting.includes(one)
+        one: "it is formatting, not a word of the text" for one in tokens if is_formatting(one)
     }
     reasons |= {
         one: "it is the length of a text, not a word in it" for one in reasons if "⟨length " in one

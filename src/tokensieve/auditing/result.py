@@ -32,7 +32,7 @@ from tokensieve.model.attention import decide, probabilities
 from tokensieve.model.storage import model_files
 from tokensieve.report.blocks import Passage
 from tokensieve.task.tasks import CorpusModel
-from tokensieve.text.formatting import Formatting
+from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import percent
 
@@ -172,7 +172,7 @@ class Audit:
         whole, without = self.honest_accuracy
         shortcuts = [finding.tokens for finding in self.findings if finding.kind == "shortcut"]
         tokens, them = [token for of in shortcuts for token in of], "the shortcuts"
-        if 0 < len(tokens) < 4 and all(shortcuts) and not any(map(Formatting.includes, tokens)):
+        if 0 < len(tokens) < 4 and all(shortcuts) and not any(map(is_formatting, tokens)):
             them = quoted(tokens)
         chance = (
             ", a difference within chance" if without.low <= whole.value <= without.high else ""
@@ -275,9 +275,7 @@ class Audit:
     def maskable(self, finding: Finding) -> list[str]:
         """The tokens of a finding that `mask` cuts from texts: no formatting, no value of another column, up to 200 characters."""
         words = [
-            token
-            for token in finding.tokens
-            if len(token) <= 200 and not Formatting.includes(token)
+            token for token in finding.tokens if len(token) <= 200 and not is_formatting(token)
         ]
         vocabulary = self.learned.model.vocabulary
         splitter = vocabulary and vocabulary.tokenizer

@@ -152,7 +152,7 @@ class ModelCard:
             if len(np.unique(part.labels)) == len(train.classes):
                 models[part.n_documents] = refit(part, model, train.n_documents, settings)
         hits = {
-            n: int(np.count_nonzero(decide(one.decide(test.matrix)) == test.labels))
+            n: int(np.count_nonzero(decide(one.logits(test.matrix)) == test.labels))
             for n, one in models.items()
         }
         sizes = sorted(models)

@@ -29,7 +29,7 @@ from tokensieve.progress import Progress, silent
 from tokensieve.read.settings import ReadSettings
 
 if TYPE_CHECKING:
-    from tokensieve.text.tokenizers import Tokenizer
+    from tokensieve.text.tokenizers import Tokenizer, read_stop_words
 
 SOURCE = "A file, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
 SOURCES = "Files, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
@@ -363,9 +363,7 @@ class TokenOptions:
                     )
             return PieceTokenizer(self.tokenizer)
         ignored = (
-            ()
-            if self.stop_words is None
-            else WordTokenizer.read_stop_words(self.stop_words, not self.keep_case)
+            () if self.stop_words is None else read_stop_words(self.stop_words, not self.keep_case)
         )
         return WordTokenizer(
             lowercase=not self.keep_case,

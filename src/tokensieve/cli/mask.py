@@ -188,7 +188,7 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str], list[str
     """An audit's tokens over the limit, or else those of its shortcuts: to mask, and all; and its text column. Must have some if
     `must`."""
     from tokensieve.files import parsed, read_regular
-    from tokensieve.text.formatting import Formatting
+    from tokensieve.text.formatting import is_formatting
 
     place, named = "summary.json", list[str]()
     try:
@@ -204,7 +204,7 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str], list[str
             ]
             over = [str(token) for one in shortcuts for token in one.get("mask", one["tokens"])]
             named = [str(token) for one in shortcuts for token in one["tokens"]]
-            over += [token for token in named if Formatting.includes(token)]
+            over += [token for token in named if is_formatting(token)]
     except (OSError, ValueError, LookupError, TypeError) as problem:
         said = (
             f"its {place} lacks {problem}"

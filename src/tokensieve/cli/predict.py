@@ -95,7 +95,7 @@ def _predict(
     if sides:
         first, rows = read_rows(table, sides[0]), read_rows(table, sides[1], keep=kept)
         texts = [first["text"].fill_null(""), rows["text"].fill_null("")]
-        frame = classifier.answer_pairs(texts[0], texts[1], sides)
+        frame = classifier.pair_predictions(texts[0], texts[1], sides)
         lines, score = _preferred(frame, sides)
         summary: dict[str, object] = {"pairs": len(frame), "columns": list(sides), "score": score}
     else:
@@ -150,7 +150,7 @@ def _unknown(
 def _preferred(
     frame: pl.DataFrame, columns: tuple[str, str]
 ) -> tuple[list[str], dict[str, object]]:
-    """How often the first answer is the preferred one (`Model.answer_pairs`), in words and as JSON values."""
+    """How often the first answer is the preferred one (`Model.pair_predictions`), in words and as JSON values."""
     import numpy as np
 
     from tokensieve.evidence.intervals import Share
@@ -185,8 +185,8 @@ def _classified(
 
     names = list(map(str, model.classes))
     matrix, unknown = model.count(rows["text"].fill_null(""))
-    f, found = model.decide(matrix), None
-    frame = model.answer(matrix, unknown)
+    f, found = model.logits(matrix), None
+    frame = model.predictions(matrix, unknown)
     if final is not None:
         labels = [name if name is None else final.get(name) or name for name in rows["label"]]
         found = score.Score.of(f, pl.Series(labels, dtype=pl.String), names)

@@ -29,7 +29,7 @@ from tokensieve.diagnose.subjects.recognise import Outputs, RecognisedModel, Tex
 from tokensieve.diagnose.subjects.windows import SPLITTER, Frame, PieceSubject, Windows
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance
-from tokensieve.model.attention import both
+from tokensieve.model.attention import per_class
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.read.corpus import Corpus, read_corpus
 from tokensieve.read.pairs import read_pairs
@@ -480,7 +480,7 @@ def _table(
 
     def column(values: Floats) -> pl.Series:
         """A row for each class and word, of values for each word, or for each and class."""
-        wide = np.tile(values, (len(found.classes), 1)) if values.ndim == 1 else both(values).T
+        wide = np.tile(values, (len(found.classes), 1)) if values.ndim == 1 else per_class(values).T
         return pl.Series(wide.ravel(), nan_to_null=True)
 
     means = {name: whole for name, (whole, _) in parts.items()} | {"value": value}

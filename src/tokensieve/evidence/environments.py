@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaincc
 
-from tokensieve.arrays import Floats, Ints
+from tokensieve.arrays import Floats, Ints, pair_differences, sum_by_group
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, importance_of
 from tokensieve.evidence.intervals import LEVEL, dispersion, false_discovery
@@ -112,7 +112,7 @@ class Environments:
         """
         assert units is not None
         presence = sp.csr_array(counts.matrix > 0, dtype=np.float64)
-        delta, places, size = Counts.pair_differences(presence), of[::2], len(names)
+        delta, places, size = pair_differences(presence), of[::2], len(names)
         sides = [delta[places == e] for e in range(size)]
         n = np.stack([abs(side).sum(axis=0) for side in sides]).astype(np.float64)
         t = np.stack([side.sum(axis=0) for side in sides]).astype(np.float64)
@@ -124,7 +124,7 @@ class Environments:
         rows = sp.csr_array(delta[kept])
         rows.data -= own[np.repeat(places[kept], np.diff(rows.indptr)), rows.indices]
         group = units[kept] * size + places[kept]
-        spread = np.asarray(Counts.by_cell(rows, group).power(2).sum(axis=0)).ravel()
+        spread = np.asarray(sum_by_group(rows, group).power(2).sum(axis=0)).ravel()
         chance = (n * (1 - own**2)).sum(axis=0)
         phi = np.maximum(spread / np.where(chance > 0, chance, np.inf), 1.0)
         variance = phi * n * (1 - mean**2)

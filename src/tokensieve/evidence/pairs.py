@@ -28,7 +28,7 @@ import polars as pl
 import scipy.sparse as sp
 from scipy.special import betaincc, expit, ndtr, stdtrit
 
-from tokensieve.arrays import Floats, Ints
+from tokensieve.arrays import Floats, Ints, pair_differences, sum_by_group
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.intervals import (
     LEVEL,
@@ -59,7 +59,7 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
         (counts.matrix.data * scale, counts.matrix.indices, counts.matrix.indptr),
         counts.matrix.shape,
     )
-    flips = Counts.by_cell(Counts.pair_differences(shares), units)
+    flips = sum_by_group(pair_differences(shares), units)
     total, reach, second, fourth, m = _moments(flips)
     p = _flipped_p(total, reach, second, fourth, m)
     t = quantile(m)
@@ -70,7 +70,7 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
     mean, ends = total / (2 * n), ((total - half) / (2 * n), (total + half) / (2 * n))
     low, high = agreeing(mean, *ends, p)
     effect = mean[:, None], low[:, None], high[:, None]
-    sides = [Counts.by_cell(sp.csr_array(counts.matrix[i::2]), units) for i in (0, 1)]
+    sides = [sum_by_group(sp.csr_array(counts.matrix[i::2]), units) for i in (0, 1)]
     inside, outside = (_column(side.sum(axis=0)) for side in sides)
     squares = _column(sides[0].power(2).sum(axis=0)), _column(sides[1].power(2).sum(axis=0))
     shared = _column(sides[0].multiply(sides[1]).sum(axis=0))
@@ -99,7 +99,7 @@ def win_rates(
         (np.ones(counts.matrix.nnz), counts.matrix.indices, counts.matrix.indptr),
         counts.matrix.shape,
     )
-    delta = Counts.pair_differences(present)
+    delta = pair_differences(present)
     if weights is not None:
         delta.data = delta.data * np.repeat(weights, np.diff(delta.indptr))
     parts = np.abs(delta.data), np.maximum(delta.data, 0)
@@ -170,7 +170,7 @@ def _rates(
     )
     k = np.linalg.solve((x * spread[:, None]).T @ x + 1e-9 * np.eye(x.shape[1]), lean.T).T
     information = np.bincount(types, weight * spread[pair], n_types) - (k * lean).sum(axis=1)
-    scores = Counts.by_cell(
+    scores = sum_by_group(
         sp.csr_array((sign * miss[pair], types, delta.indptr), shape=delta.shape), units
     )
     common = np.zeros((scores.shape[0], x.shape[1]))
@@ -187,7 +187,7 @@ def _rates(
     q[pairs > 0] = false_discovery(p[pairs > 0][:, None])[:, 0]
     # Kish's design effect of the units, as in `Share.over`, from what is left of each pair at the estimate
     left = sign * expit(-(offset[pair] + theta[types] * np.sign(sign)))
-    of_units = Counts.by_cell(sp.csr_array((left, types, delta.indptr), shape=delta.shape), units)
+    of_units = sum_by_group(sp.csr_array((left, types, delta.indptr), shape=delta.shape), units)
     grouped, degrees = (
         units_with < np.bincount(types, minlength=n_types),
         np.maximum(units_with - 1, 1),

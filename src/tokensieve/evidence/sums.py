@@ -14,7 +14,7 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 
-from tokensieve.arrays import Floats, Ints
+from tokensieve.arrays import Floats, Ints, in_ranges, matrix_blocks
 from tokensieve.text.counts import Counts
 
 WORD, WORDS = (
@@ -77,7 +77,7 @@ class TokenSums:
         places = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
         rows = *places, matrix.data, np.array(labels, np.int64), lengths
         sums = (out.inverse_lengths, out.present, out.shares), (out.count, out.squares)
-        Counts.in_ranges(
+        in_ranges(
             lambda low, high: _add_up(rows, *sums, low, high), places[1]
         )  # threads share the types
         return out
@@ -94,7 +94,7 @@ class TokenSums:
             if units is None
             else counts.merge_groups(units)
         )
-        for rows, m in Counts.blocks(whole.matrix):
+        for rows, m in matrix_blocks(whole.matrix):
             labels, lengths = whole.labels[rows], sizes[rows].astype(np.float64)
             sums += TokenSums.of(sp.csr_array(m[:, :words]) if features else m, labels, k)
             if features:

@@ -25,6 +25,7 @@ bit-identical. (Compiled kernels on two threads were not faster, and took second
 from __future__ import annotations
 
 import math
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +37,7 @@ from numpy.typing import NDArray
 from polars import thread_pool_size as cpu_count
 from scipy.special import expit
 
-from tokensieve.arrays import ENTRIES_PER_BLOCK, Floats, Ints, row_blocks
+from tokensieve.arrays import ENTRIES_PER_BLOCK, Floats, Ints, matrix_blocks, row_blocks
 from tokensieve.read.values import text_series
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import TokenStream, Vocabulary
@@ -123,7 +124,7 @@ def _above_answer(matrix: sp.csr_array, q: Floats, w: Floats) -> Floats:
     return out
 
 
-def answers(matrix: sp.csr_array, u: Floats, w: Floats) -> Floats:
+def logits(matrix: sp.csr_array, u: Floats, w: Floats) -> Floats:
     """Decision values f_X = Σ_s q_{X,s} w_s, shape (n, H), for scores u, shape (|S|,), and values w, shape (|S|,) or (|S|, H);
     with the sink, both have one more row."""
     w = _outputs(w)
@@ -219,7 +220,7 @@ def _outputs(w: Floats) -> Floats:
 def attention_sums(matrix: sp.csr_array, u: Floats) -> Floats:
     """Sums over documents of q_{X,s} among the tokens, of uniform attention c_{X,s}/T_X, and of their ratio, shape (3, |S|)."""
     sums = np.zeros((3, matrix.shape[1]))
-    for _, m in Counts.blocks(matrix):
+    for _, m in matrix_blocks(matrix):
         q, documents = attention(m, u), _Entries(m.indptr)
         uniform = m.data / documents.spread(documents.sum(m.data))
         sums += [_sum_by_type(m, x) for x in (q, uniform, q / uniform)]
@@ -241,7 +242,7 @@ def probabilities(f: Floats) -> Floats:
     return np.exp(-np.logaddexp(0.0, np.column_stack([f, -f])))
 
 
-def both(x: Floats) -> Floats:
+def per_class(x: Floats) -> Floats:
     """One column per class, shape (m, K): [−x, x] for one head, x itself for K heads."""
     return np.hstack([-x, x]) if x.shape[1] == 1 else x
 
@@ -288,15 +289,15 @@ class Model:
         assert self.vocabulary is not None
         return self.vocabulary.read(texts)
 
-    def decide(self, matrix: sp.csr_array) -> Floats:
+    def logits(self, matrix: sp.csr_array) -> Floats:
         """Decision values f of counts, shape (n, H); the prior for documents without a known token."""
-        f = answers(matrix, *self.table)
+        f = logits(matrix, *self.table)
         f[np.diff(matrix.indptr) == 0] = self.prior  # what the sink answers to rounding
         return f
 
     def margins(self, matrix: sp.csr_array) -> Floats:
         """f_A − f_B of each pair, documents 2i and 2i + 1 of the counts, shape (n/2,)."""
-        f = self.decide(matrix)[:, 0]
+        f = self.logits(matrix)[:, 0]
         return np.asarray(f[::2] - f[1::2])
 
     @property
@@ -307,9 +308,14 @@ class Model:
         return np.append(self.scores, self.sink), np.vstack([self.values, self.prior])
 
     def answer(self, matrix: sp.csr_array, unknown: Ints) -> pl.DataFrame:
+        """The old name of `predictions`."""
+        warnings.warn("Model.answer is now Model.predictions", DeprecationWarning, stacklevel=2)
+        return self.predictions(matrix, unknown)
+
+    def predictions(self, matrix: sp.csr_array, unknown: Ints) -> pl.DataFrame:
         """One row per document: class, its probability, the decision value f of the second of two classes or of that class,
         and the number of unknown words. `matrix` and `unknown` are those of `count`."""
-        f = self.decide(matrix)
+        f = self.logits(matrix)
         best, p, rows = decide(f), probabilities(f), np.arange(len(f))
         names = pl.Series(self.classes.tolist()).gather(best)
         value = f[:, 0] if f.shape[1] == 1 else f[rows, best]
@@ -322,7 +328,7 @@ class Model:
             }
         )
 
-    def answer_pairs(
+    def pair_predictions(
         self, first: pl.Series, second: pl.Series, names: tuple[str, str]
     ) -> pl.DataFrame:
         """One row per pair: preferred (one of the names), probability of the first, answer f_first − f_second, unknown_words.
@@ -330,7 +336,7 @@ class Model:
         The first three are null where a side is empty.
         """
         read = [self.count(side) for side in (first, second)]
-        m = (self.decide(read[0][0]) - self.decide(read[1][0]))[:, 0]
+        m = (self.logits(read[0][0]) - self.logits(read[1][0]))[:, 0]
         whole = pl.Series(
             [bool(a.strip() and b.strip()) for a, b in zip(first, second, strict=True)],
             dtype=pl.Boolean,
@@ -360,7 +366,7 @@ class Model:
         spans = vocabulary.tokenizer.spans(text)
         types = vocabulary.positions(stream)
         matrix = vocabulary.read([text])[0] if row is None else row
-        share, values = np.zeros(len(self.scores)), both(self.values)[:, k]
+        share, values = np.zeros(len(self.scores)), per_class(self.values)[:, k]
         full = matrix if self.sink is None else with_sink(matrix)
         share[matrix.indices] = attention(full, self.table[0])[: matrix.nnz] / matrix.data
         received, contributed = np.zeros(len(types)), np.zeros(len(types))
@@ -410,7 +416,7 @@ class Model:
             np.zeros(w.shape),
             np.zeros(len(w)),
         )
-        for _, m in Counts.blocks(matrix):
+        for _, m in matrix_blocks(matrix):
             documents += np.bincount(m.indices, minlength=n_types)
             full = m if self.sink is None else with_sink(m)
             q, entries, held = attention(full, u), _Entries(full.indptr), np.diff(full.indptr) > 0

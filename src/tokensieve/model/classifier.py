@@ -7,6 +7,7 @@ smoothed, class-balanced log-ratio of document frequencies (Wang & Manning 2012)
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -29,7 +30,7 @@ from sklearn.utils.validation import (
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.files import write_all
-from tokensieve.model.attention import Model, both, decide, probabilities
+from tokensieve.model.attention import Model, decide, per_class, probabilities
 from tokensieve.model.explanation import Explanation
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
@@ -243,7 +244,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Data) -> Floats:
         """f_X, shape (n,) for two classes and (n, K) for K."""
-        f = self.trained_.decide(self.counts_of(X)[0])
+        f = self.trained_.logits(self.counts_of(X)[0])
         return f[:, 0] if f.shape[1] == 1 else f
 
     def predict_proba(self, X: Data) -> Floats:
@@ -256,8 +257,13 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[decide(f)])
 
     def answer(self, X: Data) -> pl.DataFrame:
-        """One row per document: class, probability, answer and unknown_words, as `Model.answer`."""
-        return self.trained_.answer(*self.counts_of(X))
+        """The old name of `predictions`."""
+        warnings.warn("answer is now predictions", DeprecationWarning, stacklevel=2)
+        return self.predictions(X)
+
+    def predictions(self, X: Data) -> pl.DataFrame:
+        """One row per document: class, probability, answer and unknown_words, as `Model.predictions`."""
+        return self.trained_.predictions(*self.counts_of(X))
 
     def explain(self, X: Data, label: object = None, names: Data = None) -> list[Explanation]:
         """Each logit as a sum over the document's token types.
@@ -299,7 +305,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns = {"token": pl.Series(self._names(names).tolist(), dtype=pl.String).gather(types)}
         columns["class"] = pl.Series(self.classes_.tolist()).gather(heads)
         columns |= {name: pl.Series(x[types]) for name, x in shared.items()}
-        columns |= {name: pl.Series(both(x).T.ravel()) for name, x in own.items()}
+        columns |= {name: pl.Series(per_class(x).T.ravel()) for name, x in own.items()}
         return pl.DataFrame(columns).with_columns(polars.selectors.float().fill_nan(None))
 
     def save(self, folder: str | Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,9 +14,10 @@ from scipy.special import expit
 from tokensieve.arrays import Ints
 from tokensieve.errors import InputError
 from tokensieve.escape import html_table
-from tokensieve.model.attention import Model, attention, both, decide, probabilities, with_sink
+from tokensieve.model.attention import Model, attention, decide, per_class, probabilities, with_sink
 
 SINK = "⟨sink⟩"
+RENAMED = "the logit of an explanation is now its `logit`, not its `answer`"
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +28,7 @@ class Explanation:
         predicted: the predicted class.
         explained: the class whose logit is explained.
         probability: of the explained class.
-        answer: f_{X,k} of the explained class k (of two classes f_X for the second, −f_X for the first): the sum of the
+        logit: f_{X,k} of the explained class k (of two classes f_X for the second, −f_X for the first): the sum of the
             contributions.
         unknown: words of the text that the model has never seen.
         table: token, count, attention q, value w, contribution q·w, largest contribution first (by magnitude).
@@ -35,7 +37,7 @@ class Explanation:
     predicted: object
     explained: object
     probability: float
-    answer: float
+    logit: float
     unknown: int
     table: pl.DataFrame
 
@@ -56,8 +58,8 @@ class Explanation:
             raise InputError(
                 f"the model has no class {label!r}; it has {', '.join(map(str, classes))}"
             )
-        f = model.decide(matrix)
-        p, best, mirrored = probabilities(f), decide(f), both(f)
+        f = model.logits(matrix)
+        p, best, mirrored = probabilities(f), decide(f), per_class(f)
         u, w = model.table
         names = np.append(model.tokens, SINK)
         matrix = matrix if model.sink is None else with_sink(matrix)
@@ -73,7 +75,7 @@ class Explanation:
             )
             entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
             types = matrix.indices[entries]
-            value = both(w[types])[:, k]
+            value = per_class(w[types])[:, k]
             columns = {
                 "token": pl.Series(names[types].tolist(), dtype=pl.String),
                 "count": matrix.data[entries],
@@ -85,9 +87,15 @@ class Explanation:
             out.append(cls(model.classes[best[i]], model.classes[k], *numbers, table))
         return out
 
+    @property
+    def answer(self) -> float:
+        """The old name of `logit`."""
+        warnings.warn(RENAMED, DeprecationWarning, stacklevel=2)
+        return self.logit
+
     def __repr__(self) -> str:
         return (
-            f"Explanation({str(self.predicted)!r}; P({self.explained}) = {self.probability:.4f}, logit {self.answer:+.4f}, "
+            f"Explanation({str(self.predicted)!r}; P({self.explained}) = {self.probability:.4f}, logit {self.logit:+.4f}, "
             f"the sum of {self.table.height} contributions, {self.unknown} unknown words)"
         )
 
@@ -98,19 +106,25 @@ class Explanation:
     def to_dict(self) -> dict[str, object]:
         """All of it as JSON values."""
         names = {"predicted": str(self.predicted), "explained": str(self.explained)}
-        numbers = {"probability": self.probability, "answer": self.answer, "unknown": self.unknown}
+        numbers = {"probability": self.probability, "answer": self.logit, "unknown": self.unknown}
         return names | numbers | {"tokens": self.table.to_dicts()}
 
 
 @dataclass(frozen=True)
 class PairExplanation:
-    """Why one text is preferred to another: answer = first.answer − second.answer, each the sum of its contributions; σ(answer) is
+    """Why one text is preferred to another: logit = first.logit − second.logit, each the sum of its contributions; σ(logit) is
     the probability that the first is preferred."""
 
     first: Explanation
     second: Explanation
-    answer: float
+    logit: float
     probability: float
+
+    @property
+    def answer(self) -> float:
+        """The old name of `logit`."""
+        warnings.warn(RENAMED, DeprecationWarning, stacklevel=2)
+        return self.logit
 
     def to_dict(self) -> dict[str, object]:
         """All of it as JSON values."""
@@ -119,7 +133,7 @@ class PairExplanation:
             side: {name: getattr(self, side).to_dict()[name] for name in names}
             for side in ("first", "second")
         }
-        return {"answer": self.answer, "probability": self.probability, **sides}
+        return {"answer": self.logit, "probability": self.probability, **sides}
 
 
 def compare(model: Model, first: str, second: str) -> PairExplanation:
@@ -129,4 +143,4 @@ def compare(model: Model, first: str, second: str) -> PairExplanation:
             "this model classifies single texts; to compare two, train one with --pairs"
         )
     a, b = Explanation.of(model, *model.count([first, second]))
-    return PairExplanation(a, b, a.answer - b.answer, float(expit(a.answer - b.answer)))
+    return PairExplanation(a, b, a.logit - b.logit, float(expit(a.logit - b.logit)))

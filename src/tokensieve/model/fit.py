@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import connected_components
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import Model, answers, loss_and_slope
+from tokensieve.model.attention import Model, logits, loss_and_slope
 from tokensieve.model.settings import FEW, TrainSettings
 from tokensieve.progress import Progress, silent
 from tokensieve.read.split import folds, split_units, stratified
@@ -342,7 +342,7 @@ def _choose(
     ) -> _Run:
         table = _first_table(counts, prior, strength, pairs, out)
         for steps, u, w in train(counts, *table, rated, pause, inside):
-            yield steps, (u, w), np.empty(0) if out is None else answers(out.matrix, u, w)
+            yield steps, (u, w), np.empty(0) if out is None else logits(out.matrix, u, w)
 
     trials = []
     for strength, rate in product(

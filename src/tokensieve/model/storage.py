@@ -18,7 +18,7 @@ from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
 from tokensieve.files import check_sums, parsed, read_regular
 from tokensieve.model.attention import Model
-from tokensieve.text.formatting import Formatting
+from tokensieve.text.formatting import Formatting, describe_features
 from tokensieve.text.tokenizers import (
     APOSTROPHE,
     LINE_BREAK,
@@ -109,7 +109,7 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
         "ngrams": 1 + len(vocabulary.grams),
         "prior": model.prior.tolist(),
         "sink": model.sink,
-        "formatting": Formatting.described(vocabulary.formatting),
+        "formatting": describe_features(vocabulary.formatting),
         "tokens": [*vocabulary.runs.tolist(), *vocabulary.formatting],
         "scores": model.scores.tolist(),
         "values": model.values.tolist(),

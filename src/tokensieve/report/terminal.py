@@ -121,7 +121,7 @@ def show_explanation(
     _show_sum(model, texts[1], found.second, "second")
     said = f"the first is preferred with probability {found.probability:.4f}"
     _Console().print(
-        Line(f"first − second = {signed(found.answer, 6)}: ", style="bold") + Line(said)
+        Line(f"first − second = {signed(found.logit, 6)}: ", style="bold") + Line(said)
     )
 
 
@@ -135,7 +135,7 @@ def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> No
         style = _style(contribution) if abs(contribution) > 0.15 * largest else ""
         line.append(shown(piece, 10_000) if piece.strip() else piece, style=style)
     console.print(line)
-    answer = f"logit {signed(found.answer, 6)}"
+    answer = f"logit {signed(found.logit, 6)}"
     if name:
         console.print(Line(f"{name}: {answer}, unknown words: {found.unknown}", style="bold"))
     elif model.pairs:

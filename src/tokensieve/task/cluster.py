@@ -34,9 +34,9 @@ from tokensieve.evidence.sums import Sums, TokenSums
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import (
     Model,
-    answers,
     attention_sums,
     decide,
+    logits,
     loss_and_slope,
     probabilities,
 )
@@ -292,7 +292,7 @@ def _tested(part: CountedCorpus, state: Any, prior: Floats, some: Some | None = 
     """The sum of the losses, the documents, those predicted correctly by class, unknown words, and all words."""
     counts = _counts(part, some)
     matrix, labels = counts.matrix, counts.labels
-    f = answers(matrix, state[0], state[1])
+    f = logits(matrix, state[0], state[1])
     f[np.diff(matrix.indptr) == 0] = prior
     hits = np.bincount(labels[decide(f) == labels], minlength=counts.n_classes)
     words = int(part.unknown.sum()), part.stream.n_tokens
@@ -304,7 +304,7 @@ def _out_of_half(part: CountedCorpus, models: Sequence[Model]) -> Floats:
     f = np.zeros((part.counts.n_documents, models[0].values.shape[1]))
     for half, model in zip(HALVES, reversed(models), strict=True):
         rows = _which(part, half)
-        f[rows] = model.decide(part.counts.matrix[rows])
+        f[rows] = model.logits(part.counts.matrix[rows])
     return f
 
 
@@ -409,6 +409,6 @@ def train_remote(
         )
     groups = " and the search for unnamed groups" * ("groups" in task.left_out)
     notes.append(f"not computed on a cluster: the learning curve{groups}")
-    model, f = found.model.trained_, found.model.trained_.decide(held.counts.matrix)
+    model, f = found.model.trained_, found.model.trained_.logits(held.counts.matrix)
     clock.lap("sample")
     return CorpusModel(model, train, held, f, notes, found.settings, task, clock.seconds)

@@ -23,8 +23,8 @@ from tokensieve.model.attention import (
     Model,
     attention,
     attention_sums,
-    both,
     decide,
+    per_class,
     probabilities,
     with_sink,
 )
@@ -67,7 +67,7 @@ class Task:
 
         Those of a preference are differences to the other side of the pair.
         """
-        return model.decide(matrix)
+        return model.logits(matrix)
 
     def correct(self, f: Floats, counts: Counts) -> Floats:
         """1 for each item that decision values f, shape (n, H), predict correctly, ½ for a tie, else 0, shape (items,)."""
@@ -150,7 +150,7 @@ class Task:
         `counts` are all documents; `documents`, shape (m,), represent the items, and `other`, shape (m,), is the class of each.
         """
         part = counts.rows(documents)
-        q, values, m = attention(part.matrix, model.scores), both(model.values), part.matrix
+        q, values, m = attention(part.matrix, model.scores), per_class(model.values), part.matrix
         out = []
         for i, (label, k) in enumerate(zip(part.labels, other, strict=True)):
             inside = slice(m.indptr[i], m.indptr[i + 1])

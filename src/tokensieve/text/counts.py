@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TypeVar
 
 import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from polars import thread_pool_size as cpu_count
 
-from tokensieve.arrays import ENTRIES_PER_BLOCK, Floats, Ints, Positions, row_blocks
+from tokensieve.arrays import (
+    Floats,
+    Ints,
+    Positions,
+    in_ranges,
+    in_threads,
+    select,
+    sum_by_group,
+)
 from tokensieve.errors import InputError
-from tokensieve.files import Folder
 
 T = TypeVar("T")
 
@@ -178,7 +182,7 @@ class Counts:
                 f"{self.n_documents} documents, but {units.size} groups: one is needed for each document"
             )
         cells = units * np.int64(self.n_classes) + self.labels
-        matrix = self.by_cell(self.matrix, cells)
+        matrix = sum_by_group(self.matrix, cells)
         matrix.sort_indices()
         kinds, sizes = np.unique(cells, return_counts=True)
         return Counts(matrix, kinds % self.n_classes, self.classes, self.tokens), sizes.astype(
@@ -217,12 +221,6 @@ class Counts:
             part, weights=None if np.ptp(weights) == 0 else weights / weights.mean()
         ), kept
 
-    @staticmethod
-    def blocks(matrix: sp.csr_array) -> Iterator[tuple[slice, sp.csr_array]]:
-        """Rows in order, a few million stored entries at a time, so that temporary arrays stay small."""
-        for rows in row_blocks(matrix.indptr):
-            yield rows, matrix if rows == slice(0, matrix.shape[0]) else matrix[rows]
-
     def holders(self, types: Ints) -> list[Ints]:
         """The documents containing each type."""
         columns = self.matrix[:, types].tocsc()
@@ -235,60 +233,8 @@ class Counts:
         """The same types, some of the documents (index, mask or slice)."""
         weights = None if self.weights is None else self.weights[which]
         return Counts(
-            self.select(self.matrix, which), self.labels[which], self.classes, self.tokens, weights
+            select(self.matrix, which), self.labels[which], self.classes, self.tokens, weights
         )
-
-    @staticmethod
-    def select(
-        m: sp.csr_array, rows: NDArray[np.generic] | slice, columns: Ints | slice = slice(None)
-    ) -> sp.csr_array:
-        """Some rows or columns of a matrix; in files if the matrix is and they are more than a block of it."""
-        which = np.arange(m.shape[0])[rows]
-        starts = np.append(0, np.cumsum(np.diff(m.indptr)[which], dtype=np.int64))
-        if starts[-1] <= ENTRIES_PER_BLOCK or not Folder.holds(m.data):
-            return m[rows, columns]
-        blocks = (m[which[block], :][:, columns] for block in row_blocks(starts))
-        return Folder().matrix(blocks, m[:0, columns].shape[1], int(starts[-1]))
-
-    @staticmethod
-    def in_threads(work: Callable[[slice], T], n: int, size: int) -> list[T]:
-        """The results of `work` on runs of 0 … n − 1, in order: one run for each core, but a single one if `size` is small."""
-        cuts = (
-            np.linspace(0, n, (cpu_count() if size > 100_000 else 1) + 1).astype(np.int64).tolist()
-        )
-        if len(cuts) == 2:
-            return [work(slice(0, n))]
-        with ThreadPoolExecutor(len(cuts) - 1) as pool:
-            return list(pool.map(work, [slice(a, b) for a, b in pairwise(cuts)]))
-
-    @staticmethod
-    def in_ranges(work: Callable[[int, int], T], ids: NDArray[np.integer]) -> list[T]:
-        """The results of `work(low, high)` on ranges low ≤ id < high that hold about as many of the ids each, in order: a range for
-        each core, but a single one for few ids. The first begins at −1."""
-        sample = np.sort(ids[:: max(len(ids) // 10_000, 1)])
-        sample = sample[sample >= 0]
-
-        def part(some: slice) -> T:
-            low = -1 if some.start == 0 else int(sample[some.start])
-            return work(low, 2**63 - 1 if some.stop == len(sample) else int(sample[some.stop]))
-
-        return Counts.in_threads(part, len(sample), len(ids) if len(sample) > 1_000 else 0)
-
-    @staticmethod
-    def by_cell(rows: sp.csr_array, cells: Ints) -> sp.csr_array:
-        """Sums of the rows of each cell, cells in order, shape (distinct cells, |S|)."""
-        names, where = np.unique(cells, return_inverse=True)
-        member = sp.csr_array(
-            (np.ones(len(cells)), (where, np.arange(len(cells)))), shape=(len(names), len(cells))
-        )
-        return sp.csr_array(member @ rows)
-
-    @staticmethod
-    def pair_differences(matrix: sp.csr_array) -> sp.csr_array:
-        """For pairs of documents, row 2i minus row 2i + 1, shape (n, |S|), without stored zeros."""
-        out = sp.csr_array(matrix[::2] - matrix[1::2])
-        out.eliminate_zeros()
-        return out
 
     @staticmethod
     def tally(
@@ -318,7 +264,7 @@ class Counts:
             )
             return part, of_type, documents
 
-        parts = Counts.in_threads(by_type, n, types.size)
+        parts = in_threads(by_type, n, types.size)
         others = np.zeros((n, 0), np.bool_) if others is None else others
         sizes[1:] += (more := others.sum(axis=1))
         ends = np.cumsum(sizes)
@@ -328,7 +274,7 @@ class Counts:
             for part, of_type, documents in parts[which]:
                 _fill_rows(of_type, documents, ends[part].copy(), indices, data)
 
-        Counts.in_threads(fill, len(parts), types.size)
+        in_threads(fill, len(parts), types.size)
         rows, columns = np.nonzero(others)
         at = (ends[1:] - np.cumsum(more))[rows] + np.arange(len(rows))
         indices[at], data[at] = n_types + columns, 1.0
@@ -372,7 +318,7 @@ class Counts:
         def fill(part: slice) -> None:
             _grams(types, level, starts[part.start : part.stop + 1], first, known, slots, bits, out)
 
-        Counts.in_threads(fill, len(starts) - 1, len(types))
+        in_threads(fill, len(starts) - 1, len(types))
         return out
 
     @staticmethod
@@ -396,7 +342,7 @@ class Counts:
             kept = slice(_count_runs(pairs, max(n, 1), sizes))
             return pairs[kept].copy(), sizes[kept].copy()
 
-        found, sizes = map(np.concatenate, zip(*Counts.in_ranges(count, keys), strict=True))
+        found, sizes = map(np.concatenate, zip(*in_ranges(count, keys), strict=True))
         return found if distinct is None else distinct[found], sizes
 
 

@@ -25,6 +25,9 @@ from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 
 Bits = NDArray[np.uint8]
+LENGTH_OF_END = (
+    8  # characters of a text's end that are looked at: room for a mark and closing quotes
+)
 _STARTS = "(^|\n)"  # of a line: \n alone ends one, in every language
 _CLOSING = "[\"')\\]»”’*_]*$"
 _ENDS = {  # looked for in the end of a text
@@ -127,49 +130,6 @@ class Formatting:
         """The features as token types, one field after the other."""
         return tuple(prefix + name for prefix in self.prefixes.values() for name in FORMATTING)
 
-    @staticmethod
-    def includes(token: str) -> bool:
-        """Whether a token type is one of the features, such as ⟨length 200–400⟩ or title:⟨number⟩, or a fixed passage at an edge
-        of texts that a check has found, such as ⟨ends "sent by"⟩."""
-        passage = token.startswith(('⟨ends "', '⟨starts "'))
-        return token.endswith("⟩") and (
-            passage or token in FEATURES or token[token.find(":⟨") + 1 :] in FEATURES
-        )
-
-    @staticmethod
-    def described(names: Sequence[str]) -> list[dict[str, Any]]:
-        """How to detect the features with these names, and in which field, as JSON values."""
-        out = []
-        for name in names:
-            field, _, token = (
-                name.rpartition(":⟨") if not name.startswith("⟨") else ("", "", name[1:])
-            )
-            out.append(
-                {"token": name, **FEATURES["⟨" + token], **({"field": field} if field else {})}
-            )
-        return out
-
-    @staticmethod
-    def place(text: str, token: str) -> tuple[int, int] | None:
-        """Start and end of the part of a text that shows a feature; None for a length, or if nothing does."""
-        kind = FEATURES.get(token, {})
-        if kind.get("absent", True):
-            return None
-        end = len(text.rstrip())
-        start, end = (max(0, end - 8), end) if kind["where"] == "end" else (0, len(text))
-        part, pattern = pl.lit(text[start:end]), str(kind["pattern"])
-        at, found, before = pl.select(
-            at=part.str.find(pattern),
-            found=part.str.extract(pattern, 0),
-            before=part.str.extract(pattern, 1),
-        ).row(0)
-        if not found:
-            return None
-        start += len(text[start:].encode()[:at].decode())  # it is counted in bytes
-        # what such a pattern has before the feature is not part of it
-        context = len(before or "") if pattern.startswith("(^|") else 0
-        return start + context, start + len(found)
-
     def bits(self, texts: pl.Series | StoredTexts) -> Bits:
         """Which of `names` hold for each text, eight to a byte (`np.packbits`), shape (n, ⌈features/8⌉).
 
@@ -177,7 +137,7 @@ class Formatting:
         """
         text, expressions = pl.col("text"), []
         end, words = (
-            text.str.tail(200).str.strip_chars_end().str.tail(8),
+            text.str.tail(200).str.strip_chars_end().str.tail(LENGTH_OF_END),
             text.str.count_matches(r"\S+"),
         )
         for name, kind in FEATURES.items():
@@ -201,6 +161,64 @@ class Formatting:
                 held = [frame.select(expressions).collect().to_numpy() for frame in frames]
                 blocks.append(np.packbits(np.hstack(held), axis=1))
         return np.concatenate(blocks)
+
+
+def is_formatting(token: str) -> bool:
+    """Whether a token type is a feature of formatting, such as ⟨length 200–400⟩ or title:⟨number⟩.
+
+    A fixed passage at an edge of texts that a check has found, such as ⟨ends "sent by"⟩, is one too.
+    """
+    if not token.endswith("⟩"):
+        return False
+    if token.startswith(('⟨ends "', '⟨starts "')):
+        return True
+    without_field = token[token.find(":⟨") + 1 :]
+    return token in FEATURES or without_field in FEATURES
+
+
+def describe_features(names: Sequence[str]) -> list[dict[str, Any]]:
+    """How to detect the features with these names, and in which field, as JSON values."""
+    descriptions = []
+    for name in names:
+        field = ""
+        feature = name
+        if not name.startswith("⟨"):
+            field, _, rest = name.rpartition(":⟨")
+            feature = "⟨" + rest
+        description: dict[str, Any] = {"token": name, **FEATURES[feature]}
+        if field:
+            description["field"] = field
+        descriptions.append(description)
+    return descriptions
+
+
+def find_feature(text: str, token: str) -> tuple[int, int] | None:
+    """Start and end of the part of a text that shows a feature.
+
+    None if nothing shows it: a length, what is absent, or a feature that the text does not have.
+    """
+    kind = FEATURES.get(token, {})
+    if kind.get("absent", True):
+        return None
+    start = 0
+    end = len(text)
+    if kind["where"] == "end":
+        end = len(text.rstrip())
+        start = max(0, end - LENGTH_OF_END)
+    pattern = str(kind["pattern"])
+    part = pl.lit(text[start:end])
+    n_bytes_before, match, first_group = pl.select(
+        position=part.str.find(pattern),
+        match=part.str.extract(pattern, 0),
+        group=part.str.extract(pattern, 1),
+    ).row(0)
+    if not match:
+        return None
+    start += len(text[start:].encode()[:n_bytes_before].decode())
+    context = 0
+    if pattern.startswith("(^|"):  # what stands before the feature is not part of it
+        context = len(first_group or "")
+    return start + context, start + len(match)
 
 
 def _parts(texts: pl.Series, fields: Sequence[str]) -> list[pl.Series]:

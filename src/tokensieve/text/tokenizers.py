@@ -199,19 +199,18 @@ class WordTokenizer:
         """Settings as JSON values."""
         return {"kind": "words", **asdict(self), "stop_words": list(self.stop_words)}
 
-    @staticmethod
-    def read_stop_words(path: Path, lowercase: bool = True) -> tuple[str, ...]:
-        """Stop words from a UTF-8 file, one a line; blank lines and lines that start with # are left out."""
-        whole = PlainText(path, str(path), SourceSettings(encoding="utf-8")).full_text()
-        lines = [line.strip() for line in whole.splitlines()]
-        words = {
-            line.lower() if lowercase else line
-            for line in lines
-            if line and not line.startswith("#")
-        }
-        if not words:
-            raise InputError(f"{path.name} contains no stop words; write one per line")
-        return tuple(sorted(words))
+
+def read_stop_words(path: Path, lowercase: bool = True) -> tuple[str, ...]:
+    """Read stop words from a UTF-8 file, one a line; blank lines and lines that start with # are skipped."""
+    content = PlainText(path, str(path), SourceSettings(encoding="utf-8")).full_text()
+    words = set()
+    for line in content.splitlines():
+        word = line.strip()
+        if word and not word.startswith("#"):
+            words.add(word.lower() if lowercase else word)
+    if not words:
+        raise InputError(f"{path.name} contains no stop words; write one per line")
+    return tuple(sorted(words))
 
 
 def _without_space(words: E) -> E:

@@ -17,7 +17,7 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tokensieve.arrays import Ints
+from tokensieve.arrays import Ints, in_threads, select
 from tokensieve.errors import InputError
 from tokensieve.files import Folder
 from tokensieve.progress import ahead
@@ -25,7 +25,7 @@ from tokensieve.read.corpus import Corpus
 from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.read.values import text_series
 from tokensieve.text.counts import Counts
-from tokensieve.text.formatting import Bits, Formatting
+from tokensieve.text.formatting import Bits, Formatting, is_formatting
 from tokensieve.text.frequencies import Frequencies
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 
@@ -179,7 +179,7 @@ class Vocabulary:
         names = self.runs
         if self.formatting:
             names = np.array(
-                ["⟨" + name if Formatting.includes(name) else name for name in names], dtype=object
+                ["⟨" + name if is_formatting(name) else name for name in names], dtype=object
             )
         return np.concatenate([names, np.asarray(self.formatting, dtype=object)])
 
@@ -311,7 +311,7 @@ def learn_vocabulary(
 def _word_frequencies(stream: TokenStream) -> Frequencies:
     """The number of documents that contain each word."""
     ids, starts, n = stream.ids, stream.starts, len(stream.words)
-    found = Counts.in_threads(
+    found = in_threads(
         lambda part: Counts.list_frequencies(ids, starts[part.start : part.stop + 1], n),
         len(starts) - 1,
         len(ids),
@@ -365,7 +365,7 @@ class CountedCorpus(_Counted):
 
     def with_types(self, kept: Ints | slice) -> Counts:
         """The counts of some of the token types."""
-        matrix = Counts.select(self.counts.matrix, slice(None), kept)
+        matrix = select(self.counts.matrix, slice(None), kept)
         return replace(self.counts, matrix=matrix, tokens=self.counts.tokens[kept])
 
     def types_not_containing(self, tokens: set[str]) -> Ints | None:
@@ -374,7 +374,7 @@ class CountedCorpus(_Counted):
             return None
 
         def contains(token: str) -> bool:
-            if Formatting.includes(token):
+            if is_formatting(token):
                 return token in tokens
             words = token.split(" ")
             runs = (

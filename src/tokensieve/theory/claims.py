@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats
-from tokensieve.model.attention import answers
+from tokensieve.model.attention import logits
 from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.solve import Flow
 from tokensieve.theory.limit.certify import LATE_ENOUGH, FlowLimit
@@ -98,7 +98,7 @@ class Attended:
             important_documents=documents,
             one_sided_share=shares(counts.one_sided[m.indices] != 0)[1],
             final_from=final,
-            limit_error=float(np.abs(answers(m, u, w)[:, 0] - mean).max()),
+            limit_error=float(np.abs(logits(m, u, w)[:, 0] - mean).max()),
         )
 
 

@@ -27,11 +27,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tokensieve.arrays import Floats, Ints
+from tokensieve.arrays import Floats, Ints, in_threads
 from tokensieve.checkpoint import fingerprint, load, save
 from tokensieve.errors import InputError
 from tokensieve.model.adam import BETA1, BETA2, CONSTANTS, adam_step
-from tokensieve.model.attention import accuracy, answers, gradient, loss_and_slope
+from tokensieve.model.attention import accuracy, gradient, logits, loss_and_slope
 from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts
 
@@ -201,7 +201,7 @@ def train_embeddings(
     def record(table: Floats, f: Floats) -> None:
         row = {"step": step, "norm_p": float(np.linalg.norm(p)), "norm_v": float(np.linalg.norm(v))}
         for name, part in ({"train": counts} | others).items():
-            f = f if part is counts else answers(part.matrix, table[:, 0], table[:, 1:])
+            f = f if part is counts else logits(part.matrix, table[:, 0], table[:, 1:])
             row[f"{name}_loss"] = float(np.mean(loss_and_slope(f, part.labels)[0]))
             row[f"{name}_accuracy"] = accuracy(f, part.labels)
         rows.append(row)
@@ -216,7 +216,7 @@ def train_embeddings(
             raise InputError(f"training overflowed at step {step}: use a smaller learning rate")
         if step % settings.record_every == 0:
             record(
-                table, g.f if batch is counts else answers(counts.matrix, table[:, 0], table[:, 1:])
+                table, g.f if batch is counts else logits(counts.matrix, table[:, 0], table[:, 1:])
             )
         step += 1
         _update(state, np.column_stack([g.a, g.b]), settings, step)
@@ -230,7 +230,7 @@ def train_embeddings(
             saved = time.perf_counter()
         progress("training", step / settings.steps)
     table = _project(E, np.vstack([p, v]))
-    record(table, answers(counts.matrix, table[:, 0], table[:, 1:]))
+    record(table, logits(counts.matrix, table[:, 0], table[:, 1:]))
     path, history = (
         pl.DataFrame(rows, infer_schema_length=None).cast({"step": pl.Int64}),
         np.stack(tables),
@@ -326,7 +326,7 @@ def _update(state: dict[str, Array], left: Floats, settings: TrainingSettings, t
 def _project(E: Array, right: Floats) -> Floats:
     """[E p, E V] for the rows p, Vᵀ of `right`, shape (|S|, 1 + H)."""
     out = np.empty((len(E), len(right)))
-    Counts.in_threads(lambda part: _row_products(E[part], right, out[part]), len(E), E.size)
+    in_threads(lambda part: _row_products(E[part], right, out[part]), len(E), E.size)
     return out
 
 
@@ -360,7 +360,7 @@ def _pull_and_update(
             pull[part],
         )
 
-    Counts.in_threads(update, len(pull), E.size)
+    in_threads(update, len(pull), E.size)
     return np.asarray(pull.sum(axis=0))
 
 

@@ -111,7 +111,7 @@ def test_the_box_answers_what_explain_answers(opened: Opened, audited: Audit) ->
         assert (str(expected.predicted) in line) or probability < 0.5005
         if expected.table.height > 1:  # more than the sink
             said = opened.page.inner_text("#box-answer .sum strong").split()[1].replace("−", "-")
-            assert float(said) == pytest.approx(expected.answer, abs=6e-4)
+            assert float(said) == pytest.approx(expected.logit, abs=6e-4)
             opened.page.click("#box-answer summary")
             opened.page.wait_for_selector("#box-answer tfoot")
             cells = opened.page.locator("#box-answer tbody tr").all_inner_texts()

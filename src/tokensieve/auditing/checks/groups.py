@@ -80,7 +80,7 @@ class Groups(Check):
         ordinary = train.rows(held).matrix.copy()
         ordinary.data[np.isin(ordinary.indices, rare)] = 0
         ordinary.eliminate_zeros()
-        chances = probabilities(data.learned.model.decide(ordinary))
+        chances = probabilities(data.learned.model.logits(ordinary))
         same, (a, b) = train.labels[i] == train.labels[j], among.reshape(2, -1)
         agreement, expected = (
             float(same.mean()),

@@ -38,7 +38,7 @@ from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.checks.signs import CODE, MEANING, STRONG, Sign
 from tokensieve.auditing.findings import Excerpt, form_clause, quoted
 from tokensieve.escape import shown
-from tokensieve.text.formatting import Formatting
+from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import count, percent
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -162,7 +162,7 @@ class Shortcut(Check):
                 group.append(c)
                 # words stay a shortcut without the column
                 covered[c.documents] |= not (fields and fields.is_value(c.token))
-        passage = any(c.type < 0 and Formatting.includes(c.token) for c in group)
+        passage = any(c.type < 0 and is_formatting(c.token) for c in group)
         order = sorted(
             group, key=lambda c: (c.token.count(" "), -len(c.token))
         )  # of equals the longest word first
@@ -220,7 +220,7 @@ class Shortcut(Check):
             *self._one_environment(held, data),
         ]
         examples = right[:: max(1, len(right) // EXAMPLES)][:EXAMPLES]
-        action = self.action_on_form if all(map(Formatting.includes, tokens)) else self.action
+        action = self.action_on_form if all(map(is_formatting, tokens)) else self.action
         if Sign.BOILERPLATE in signs or passage:
             action = self.action_on_passage
         if fields and all(map(fields.is_value, tokens)):
@@ -291,7 +291,7 @@ class Shortcut(Check):
             and self._in_phrase_of_subject(c, data)
         ):
             return ()
-        passage = c.type < 0 and Formatting.includes(c.token)
+        passage = c.type < 0 and is_formatting(c.token)
         if not passage and (
             CODE.search(c.token)
             or Sign.FORMATTING in c.signs
@@ -389,11 +389,11 @@ class Shortcut(Check):
     def _nearly_contained(self, c: Candidate, larger: Candidate) -> bool:
         """Whether nearly all documents of a word contain the other, which is as sure a sign of the same class."""
         # words belong to a passage, but not to another form
-        form = larger.type >= 0 and Formatting.includes(larger.token)
+        form = larger.type >= 0 and is_formatting(larger.token)
         if form or c.label != larger.label or larger.way < c.way - self.nearly:
             return False
         both = len(np.intersect1d(c.documents, larger.documents, assume_unique=True))
-        return not Formatting.includes(c.token) and both >= self.one_place * len(c.documents)
+        return not is_formatting(c.token) and both >= self.one_place * len(c.documents)
 
     def _company(self, c: Candidate, data: AuditData) -> tuple[float, float]:
         """How well the other words of a document of the class tell whether it contains a candidate, and the median of the same for
@@ -497,7 +497,7 @@ def _belong_together(a: Candidate, b: Candidate, least: float = TOGETHER) -> boo
     if len(forms) == 1 and re.fullmatch(r"[^\w\s⟨]*0[^\w\s]+(0[^\w\s]*)*|[^\w\s⟨]+0", forms.pop()):
         return True
     if set(a.token.split(" ")) & set(b.token.split(" ")) and not any(
-        map(Formatting.includes, (a.token, b.token))
+        map(is_formatting, (a.token, b.token))
     ):
         return True
     few, many = sorted([len(a.documents), len(b.documents)])
@@ -517,9 +517,9 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     if len(tokens) > 3:
         some = f"one of {count(len(tokens), 'token')} such as {quoted(tokens[:2])}"
         return f"{share} of documents contain {some}; {rate}"
-    if any(map(Formatting.includes, tokens)):
-        words = " or ".join(quoted([token]) for token in tokens if not Formatting.includes(token))
-        form = next(form_clause(token) for token in tokens if Formatting.includes(token))
+    if any(map(is_formatting, tokens)):
+        words = " or ".join(quoted([token]) for token in tokens if not is_formatting(token))
+        form = next(form_clause(token) for token in tokens if is_formatting(token))
         form = form.removeprefix("contain " if words else "")
         return f"{share} of documents {f'contain {words} or ' * bool(words)}{form}; {rate}"
     return f"{quoted(tokens)} appear{'s' * (len(tokens) == 1)} in {share} of documents; {rate}"

@@ -15,7 +15,7 @@ import polars as pl
 from tokensieve.arrays import Ints
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.stored_texts import StoredTexts
-from tokensieve.text.formatting import Formatting
+from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 
 CODE = re.compile(
@@ -79,7 +79,7 @@ class Sign(StrEnum):
             signs, fixed = cls._signs_of_token(token, texts, spans)
             if fields and fields.is_value(token) and cls.EDGE not in signs:
                 signs = (*signs, cls.EDGE)
-            if not Formatting.includes(token) and script not in frequent:
+            if not is_formatting(token) and script not in frequent:
                 around = [_script(name) == script for _, names, _ in texts for name in names]
                 if 2 * sum(around) < len(
                     around
@@ -141,7 +141,7 @@ class Sign(StrEnum):
         cls, token: str, texts: list[Words], spans: Spans
     ) -> tuple[tuple[Sign, ...], bool]:
         """The signs of one token, from texts and their words."""
-        if Formatting.includes(token):
+        if is_formatting(token):
             return (Sign.FORMATTING,), False
         glued = loose = seen = 0
         places: tuple[Counter[int], Counter[int]] = (

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
+from tokensieve.arrays import pair_differences
 from tokensieve.auditing.checks.base import (
     EXAMPLES,
     AuditData,
@@ -23,7 +24,7 @@ from tokensieve.auditing.checks.base import (
 from tokensieve.auditing.findings import Excerpt, form_clause, quoted
 from tokensieve.escape import shown
 from tokensieve.text.counts import Counts
-from tokensieve.text.formatting import Formatting
+from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import count, percent
 
 CLASSES = ("rejected", "chosen")
@@ -91,7 +92,7 @@ class Wins(Check):
         assert data.preferences is not None
         for wins in (True, False):
             listed = data.preferences.top(wins, rows=None)["token"].to_list()
-            forms = [token for token in listed if Formatting.includes(token)][: 4 * self.most_forms]
+            forms = [token for token in listed if is_formatting(token)][: 4 * self.most_forms]
             sure = data.preferences.top(wins, rows=None, rate=self.word)["token"].to_list()
             # a value of another column (a model, an annotator) is nobody's argument either
             columns = {
@@ -99,9 +100,7 @@ class Wins(Check):
                 for name in data.train.corpus.columns
             }
             values = {token for tokens in columns.values() for token in tokens}
-            words = [
-                token for token in sure if not Formatting.includes(token) and token not in values
-            ]
+            words = [token for token in sure if not is_formatting(token) and token not in values]
             groups = self._group_features(forms, data.train.counts)[: self.most_forms]
             for tokens in [
                 *groups,
@@ -160,7 +159,7 @@ class Wins(Check):
         }
         documents = 2 * np.flatnonzero(own > 0) + (not wins)
         chosen = documents[:: max(1, len(documents) // EXAMPLES)][:EXAMPLES]
-        words = tuple(token for token in tokens if not Formatting.includes(token))
+        words = tuple(token for token in tokens if not is_formatting(token))
         in_text = [word for word in words if not (data.fields and data.fields.is_value(word))]
         verb = "wins" if wins else "loses"
         subject, them = (f"{quoted(tokens[:1])} alone", "them") if len(tokens) > 1 else ("it", "it")
@@ -205,11 +204,11 @@ def _sides_with_feature(counts: Counts, tokens: list[str]) -> sp.csr_array:
     place = {str(token): s for s, token in enumerate(counts.tokens)}
     columns = sp.csr_array(counts.matrix[:, [place[token] for token in tokens]])
     columns.data = np.ones_like(columns.data)
-    return Counts.pair_differences(columns)
+    return pair_differences(columns)
 
 
 def _headline(tokens: list[str], verb: str, e: dict[str, Share]) -> str:
-    form = Formatting.includes(tokens[0])
+    form = is_formatting(tokens[0])
     if form or len(tokens) == 1:
         first, equal = percent(e["first"].value, 0), percent(e["equal_length"].value, 0)
         subject = f"containing {quoted(tokens[:1])}"

@@ -39,7 +39,7 @@ from tokensieve.report.pictures.audit import (
     sample_with_extremes,
 )
 from tokensieve.text.counts import Counts
-from tokensieve.text.formatting import Formatting
+from tokensieve.text.formatting import describe_features, is_formatting
 from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import TokenStream, Vocabulary
 
@@ -173,7 +173,7 @@ def _sample_documents(audit: Audit) -> tuple[list[Json], Ints]:
         }
         one |= {"text": texts[k], "total": float(totals[k]), "answer": audit.learned.f[i].tolist()}
         if not audit.learned.task.classifies:
-            one["other"] = one["answer"][0] - float(model.decide(m[k : k + 1])[0, 0])
+            one["other"] = one["answer"][0] - float(model.logits(m[k : k + 1])[0, 0])
         documents.append(one)
     if vocabulary is None or _tokenizer_for_page(vocabulary) is not None or not documents:
         return documents, np.unique(m.indices)
@@ -228,7 +228,7 @@ def _context_lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
     for (
         finding
     ) in audit.findings:  # no tokenizer finds formatting: the start or the end of its documents
-        for token in filter(Formatting.includes, finding.tokens[:8]):
+        for token in filter(is_formatting, finding.tokens[:8]):
             mine = finding.rows.filter((pl.col("part") == "train") & (pl.col("token") == token))[
                 "row"
             ].to_numpy()[:200]
@@ -436,7 +436,7 @@ def _model_block(audit: Audit, vocabulary: Vocabulary, kept: Ints, tabled: Ints)
         arrays[f"first{n}"] = np.diff(np.searchsorted(above, first), prepend=0).astype("<u4")
         arrays[f"last{n}"] = np.searchsorted(words, last).astype("<u4")
         above = level
-    features = Formatting.described(
+    features = describe_features(
         [vocabulary.formatting[i] for i in kept[kept >= vocabulary.n_words] - vocabulary.n_words]
     )
     # patterns in the syntax of JavaScript with its flag u: Unicode's classes by name

@@ -15,7 +15,7 @@ from scipy.optimize import isotonic_regression
 from sklearn.preprocessing import PolynomialFeatures
 
 from tokensieve.arrays import Floats
-from tokensieve.model.attention import accuracy, answers
+from tokensieve.model.attention import accuracy, logits
 from tokensieve.text.counts import Counts
 from tokensieve.theory.embeddings import Start, Training
 from tokensieve.theory.experiments import measures
@@ -396,7 +396,7 @@ def _diagnosis(bench: Bench) -> SeedRun:
             "score_correlation": measures.spearman(np.abs(x), u),
             "value_range": measures.spread_and_range(table, "value")[1],
             "score_range": measures.spread_and_range(table, "score")[1],
-            "test_accuracy": accuracy(answers(split[2].matrix, u, w), split[2].labels),
+            "test_accuracy": accuracy(logits(split[2].matrix, u, w), split[2].labels),
         }
         tables |= {f"bins-{name}": table, f"tokens-{name}": tokens}
     found = pl.DataFrame(list(rows.values())).insert_column(0, pl.Series("embeddings", list(rows)))
@@ -529,7 +529,7 @@ def _accuracies(bench: Bench, split: Split, k: int, name: str) -> dict[str, floa
     """Test accuracy of each model; the deep ones on pair rules only, and where PyTorch is installed."""
     alpha = split[0].signed_frequency()
     train, validation, test = (_with_pairs(part) for part in split)
-    one_step = answers(split[2].matrix, np.zeros(len(alpha)), alpha)
+    one_step = logits(split[2].matrix, np.zeros(len(alpha)), alpha)
     out: dict[str, float | None] = {"one step": accuracy(one_step, split[2].labels)}
     models: list[tuple[str, Split, tuple[str, ...]]] = [
         ("E and p trained", split, ("v",)),
