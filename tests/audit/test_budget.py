@@ -16,7 +16,7 @@ from calls import Run, fast_first
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.masking import mask_texts
 from tokensieve.auditing.run import audit
-from tokensieve.auditing.settings import Budget, Settings
+from tokensieve.auditing.settings import Budget, Limit, Settings
 from tokensieve.errors import InputError
 from tokensieve.read.corpus import read_corpus
 from tokensieve.read.split import split_corpus
@@ -34,18 +34,16 @@ def test_the_written_form(written: str, difference: float, share: float) -> None
     assert Budget.parse(str(budget)) == budget
 
 
-@pytest.mark.parametrize(
-    "written", ["", "1@1%", "0.9@", "0.9@1%%", "0.9@2", "much", "-0.5", "0.9@1% ;x"]
-)
+@pytest.mark.parametrize("written", ["", "1@1%", "0.9@", "0.9@1%%", "0.9@2", "-0.5", "0.9@1% ;x"])
 def test_other_forms_are_refused(written: str) -> None:
-    with pytest.raises(InputError, match=r"0\.9@1%|choose from shortcut"):
+    with pytest.raises(InputError, match=r"0\.9@1%"):
         Budget.parse(written)
 
 
 def test_a_kind_of_finding_alone_allows_none_of_it() -> None:
     assert Budget.parse("leak, labels=1%,position") == Budget.parse("leak=0,labels=1%,position=0")
     assert Budget.parse("shortcut,leak") == Budget.parse("shortcut=0,leak=0")
-    assert Budget.parse("shortcut=2%").limits == {"shortcut": (0.02, True)}
+    assert Budget.parse("shortcut=2%").limits == {"shortcut": Limit(0.02, is_fraction=True)}
     for written in ("shortcut=0.9", "shortcut=0.9@3%"):  # a limit on every token
         assert Budget.parse(written).difference == 0.9 and not Budget.parse(written).limits
 

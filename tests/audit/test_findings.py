@@ -16,13 +16,16 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from calls import fast_first
-from tokensieve.auditing.checks.base import DESCRIPTIVE, AuditData
-from tokensieve.auditing.checks.candidates import Candidate
+from tokensieve.auditing import run
+from tokensieve.auditing.checks.candidates import Candidate, field_boundaries
 from tokensieve.auditing.checks.label_issues import LabelIssues
+from tokensieve.auditing.checks.registry import all_checks
 from tokensieve.auditing.checks.shortcut import _area_of_others
 from tokensieve.auditing.checks.signs import Sign
 from tokensieve.auditing.compare import compare_audits
+from tokensieve.auditing.context import AuditContext
 from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.limits import tokens_over
 from tokensieve.auditing.masking import mask_texts
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
@@ -418,7 +421,8 @@ def test_information_against_its_definition() -> None:
 
 def test_findings_are_ranked_and_are_json(whole: Audit) -> None:
     levels = ("high", "medium", "low")
-    order = [(levels.index(f.level), f.kind in DESCRIPTIVE, -f.severity) for f in whole.findings]
+    descriptive = {check.name for check in all_checks() if check.descriptive}
+    order = [(levels.index(f.level), f.kind in descriptive, -f.severity) for f in whole.findings]
     assert order == sorted(order) and whole.findings[0].level != "low"
     written = json.loads(json.dumps(whole.findings_dict()))
     assert [entry["kind"] for entry in written["findings"]] == [
@@ -446,7 +450,7 @@ def test_limits_are_read_back(written: str) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["leek=0", "leak=", "leak=0,leak=1", "labels=101%", "shortcut=1@1%", "shortcut=", "leak=-1"],
+    ["leak=", "leak=0,leak=1", "labels=101%", "shortcut=1@1%", "shortcut=", "leak=-1"],
 )
 def test_wrong_limits_are_refused_in_one_line(written: str) -> None:
     with pytest.raises(InputError) as problem:
@@ -465,9 +469,9 @@ def test_a_limit_of_the_class_and_one_of_all_documents() -> None:
         }
     )
     sizes = {"a": 100, "b": 900}
-    assert Budget.parse("shortcut=0.9@5%").exceeding(table, sizes).height == 1
-    assert Budget.parse("0.9@1%").exceeding(table, sizes).height == 0
-    assert Budget.parse("leak=0").exceeding(table, sizes).height == 0
+    assert tokens_over(Budget.parse("shortcut=0.9@5%"), table, sizes).height == 1
+    assert tokens_over(Budget.parse("0.9@1%"), table, sizes).height == 0
+    assert tokens_over(Budget.parse("leak=0"), table, sizes).height == 0
 
 
 def test_a_refit_is_the_model_that_was_fitted_but_for_what_was_chosen() -> None:
@@ -1296,8 +1300,8 @@ def test_words_of_a_class_in_another_script_are_its_language() -> None:
 def test_neighbours_and_the_words_at_the_edges_against_a_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen: list[AuditData] = []
-    monkeypatch.setattr(AuditData, "findings", lambda data, checks: seen.append(data) or ())
+    seen: list[AuditContext] = []
+    monkeypatch.setattr(run, "find_all", lambda data, checks: seen.append(data) or ())
     audited(*reviews(300, 8))
     (data,) = seen
     words = next(iter(data.train.stream)).words
@@ -1308,7 +1312,7 @@ def test_neighbours_and_the_words_at_the_edges_against_a_loop(
     ]
     pairs = [pair for text in split for pair in itertools.pairwise(text)]
     places = {word: i for i, word in enumerate(words)}
-    found = [(known.tolist(), recurring) for known, recurring in data.edges[""][2]]
+    found = [(known.tolist(), recurring) for known, recurring in field_boundaries(data)[""][2]]
     assert {places[a] * len(words) + places[b] for a, b in pairs} <= set(found[0][0])
     for (known, recurring), drawn in zip(
         found[1:], ([t[0] for t in split], [t[-1] for t in split]), strict=True

@@ -31,7 +31,7 @@ from scipy.special import ndtr
 
 from tokensieve import __version__
 from tokensieve.arrays import Floats
-from tokensieve.auditing.checks import registry
+from tokensieve.auditing.checks.registry import all_checks
 from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.settings import CHANGES, CompareSettings
@@ -630,7 +630,7 @@ def _changes(found: AuditComparison) -> list[Block]:
 
 def _findings(found: AuditComparison) -> list[Block]:
     task = Preferences if set(found.before.classes) == {"chosen", "rejected"} else Labels
-    titles = {check.name: check.title for check in registry() if task in check.tasks}
+    titles = {check.name: check.title for check in all_checks() if task in check.tasks}
     kinds = dict.fromkeys([*found.before.findings, *found.after.findings])
     rows = [
         (

@@ -1,8 +1,7 @@
-"""Findings of an audit: what to act on, where it occurs in the texts, and the wording that findings share."""
+"""Findings of an audit: what to act on, where it occurs in the texts, and how serious it is."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
@@ -15,6 +14,7 @@ from tokensieve.read.corpus import Corpus
 from tokensieve.text.formatting import find_feature, is_formatting
 from tokensieve.text.tokenizers import Tokenizer
 
+LEVELS = ("high", "medium", "low")
 ROWS = {"token": pl.String, "part": pl.String, "row": pl.Int64, "label": pl.String}
 
 Place = tuple[int, int]  # of characters
@@ -133,74 +133,3 @@ class Finding:
         entry |= {"details": list(self.details), "action": self.action, "documents": self.documents}
         entry["rows"] = self.rows.select(list(ROWS)).head(1000).to_dicts()
         return entry | {"examples": [asdict(one) for one in self.examples]}
-
-
-def form_clause(token: str) -> str:
-    """A clause about documents with a formatting feature: ⟨ends "!"⟩ → end in “!”."""
-    field, _, name = token.rpartition(":⟨") if not token.startswith("⟨") else ("", "", token[1:])
-    name = name.removesuffix("⟩")
-    if name.startswith("length "):
-        least, _, below = name.removeprefix("length ").removesuffix("+").partition("–")
-        size = f"{least} to {int(below) - 1:,}" if below else f"{int(least):,} or more"
-        clause = f"are {size} words long"
-    elif name.startswith(("ends ", 'starts "')):
-        verb, _, what = name.partition("s ")
-        what = re.sub('"(.+)"', r"“\1”", what.removeprefix("with "))
-        clause = f"{verb} {'in' if verb == 'end' else 'with'} {what}"
-    elif name in _WITH_ARTICLE:
-        clause = f"contain {'an' if name[0] in 'aei@' else 'a'} {name}"
-    else:
-        clause = _CLAUSES.get(name, f"contain “{name}”")
-    return f"{clause} in {shown(field, 30)}" if field else clause
-
-
-_WITH_ARTICLE = (
-    "tab|line break|blank line|no-break space|invisible character|bullet list|numbered list|heading|table|[link](…)|"
-    "e-mail address|@name|#tag|percentage|sum of money|emoji|emoticon"
-).split("|")
-_CLAUSES = {
-    "no final stop": "end without a full stop",
-    "trailing spaces": "end in white space",
-    "leading spaces": "start with white space",
-    "starts in lower case": "start with a lower-case letter",
-    "starts with a quote": "start with a quotation mark",
-    "starts with a digit": "start with a digit",
-    "starts with a symbol": "start with a symbol",
-    "nothing but capitals": "are written in capitals",
-    "Every Word Capitalized": "capitalize every word",
-    "… character": "contain the single character “…”",
-    "symbol": "contain a symbol such as | or ~",
-    "row of signs": "contain a row of symbols such as --- or ***",
-    "ALL CAPS": "contain a word in capitals",
-    "no capitals": "contain no capital letter",
-    "2 spaces": "contain double spaces",
-    "3+ spaces": "contain three or more spaces in a row",
-    "**bold**": "contain **bold** type",
-    "code": "contain code",
-    "URL": "contain a web address",
-    "HTML": "contain HTML",
-    "HTML tag": "contain an HTML tag",
-    "HTML entity": "contain an HTML entity",
-    "number": "contain a digit",
-    "n/10 rating": "contain a rating such as 7/10",
-    "mojibake": "contain broken characters",
-    "— dash": "contain a dash",
-    "; semicolon": "contain a semicolon",
-    ": colon": "contain a colon",
-    "(parentheses)": "contain parentheses",
-    '"quotes"': "contain quotation marks",
-    "curly quotes": "contain curly quotes",
-    "repeated letters": "contain a letter three times in a row",
-    "*asterisks*": "contain a word in *asterisks*",
-}
-
-
-def quoted(tokens: Sequence[str], most: int = 5) -> str:
-    """“a”, “b” and 3 more; formatting keeps its brackets."""
-    names = [
-        shown(token, 40) if is_formatting(token) else f"“{shown(token, 40)}”"
-        for token in tokens[:most]
-    ]
-    if len(tokens) > most:
-        return f"{', '.join(names)} and {len(tokens) - most} more"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -9,6 +9,7 @@ import polars as pl
 
 from tokensieve.arrays import Floats
 from tokensieve.auditing.agreement import DIGITS
+from tokensieve.auditing.context import AuditContext, computed_once
 from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.evidence.pairs import win_rates
 from tokensieve.model.attention import loss_and_slope
@@ -103,3 +104,9 @@ class PreferenceFacts:
         """Log of the preferred answer's characters over the other's, shape (n,)."""
         logs = np.log(np.maximum(corpus.characters, 1).astype(np.float64))
         return np.asarray(logs[::2] - logs[1::2])
+
+
+@computed_once
+def preference_facts(audit: AuditContext) -> PreferenceFacts:
+    """What wins and loses, of an audit of preference pairs."""
+    return PreferenceFacts.of(audit.learned)

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
-from tokensieve.auditing.findings import Finding, quoted
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.phrases import quoted
 from tokensieve.auditing.preferences import ALIKE
 from tokensieve.escape import shown
 from tokensieve.report.blocks import (

@@ -20,7 +20,9 @@ from tokensieve import __version__
 from tokensieve.arrays import Ints
 from tokensieve.auditing.agreement import FLOOR, Quadrant
 from tokensieve.auditing.checks.signs import Sign
-from tokensieve.auditing.findings import ROWS, Finding, quoted
+from tokensieve.auditing.findings import ROWS, Finding
+from tokensieve.auditing.limits import kinds_over, tokens_over
+from tokensieve.auditing.phrases import quoted
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
@@ -407,7 +409,7 @@ class Audit:
         return (
             self.tokens.clear()
             if budget is None
-            else budget.exceeding(self.tokens, self.class_documents)
+            else tokens_over(budget, self.tokens, self.class_documents)
         )
 
     @cached_property
@@ -431,7 +433,9 @@ class Audit:
     @property
     def exceeded(self) -> tuple[str, ...]:
         """Kinds of findings that exceed `settings.budget`."""
-        return () if self.settings.budget is None else self.settings.budget.exceeded(self.findings)
+        return (
+            () if self.settings.budget is None else kinds_over(self.settings.budget, self.findings)
+        )
 
     @property
     def fails(self) -> bool:

@@ -11,8 +11,13 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import DIGITS, QUADRANTS, token_table
-from tokensieve.auditing.checks import AuditData, registry
+from tokensieve.auditing.checking import find_all
 from tokensieve.auditing.checks.alone import Alone
+from tokensieve.auditing.checks.label_issues import label_issues
+from tokensieve.auditing.checks.registry import all_checks, kinds_of_finding
+from tokensieve.auditing.context import AuditContext
+from tokensieve.auditing.environments import environment_effects
+from tokensieve.auditing.preferences import preference_facts
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
@@ -64,6 +69,8 @@ def audit(
         progress or silent,
         Clock(seconds),
     )
+    if settings.budget is not None:
+        settings.budget.check_kinds(kinds_of_finding())
     if client is not None or hasattr(corpus, "to_delayed"):
         from tokensieve.task.cluster import train_remote
 
@@ -117,10 +124,11 @@ def _audited(
     attended, uniform = (
         (np.bincount(which, x, len(QUADRANTS)) / np.sum(x)).tolist() for x in sums[:2]
     )
-    data = AuditData(learned, importance, table, settings, test_given)
+    data = AuditContext(learned, importance, table, settings, test_given)
     stable = pl.DataFrame()
-    if data.environments is not None:
-        stable = data.environments[0].to_frame(data.importance)
+    environments = environment_effects(data)
+    if environments is not None:
+        stable = environments.effects.to_frame(data.importance)
         q = pl.Series("heterogeneity_q", stable["q_value"]).round_sig_figs(DIGITS)
         table = table.with_columns(stable["stability"], q)
     clock.lap("agreement")
@@ -130,7 +138,7 @@ def _audited(
         curve = beside(
             lambda: ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
         )
-    findings = data.findings(registry())
+    findings = find_all(data, all_checks())
     clock.lap("findings")
     progress("learning curve", 0.0)
     honest = few = None
@@ -160,10 +168,10 @@ def _audited(
         baseline_accuracy=baseline.result() if baseline else None,
         honest_accuracy=honest,
         few_words=few,
-        label_issues=data.label_issues[2] if settings.thorough else pl.DataFrame(),
+        label_issues=label_issues(data)[2] if settings.thorough else pl.DataFrame(),
         environments=stable,
         curve=curve.result() if curve else pl.DataFrame(),
-        pairs=data.preferences,
+        pairs=None if task.classifies else preference_facts(data),
         seconds=clock.seconds,
     )
 

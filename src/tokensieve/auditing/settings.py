@@ -1,28 +1,26 @@
-"""Settings of an audit and of a comparison. `--fail-on` limits each kind of finding, or each change between two audits:
-NAME=AMOUNT,NAME=AMOUNT,…, where a plain number counts documents (for a change, tokens) and a percentage is a fraction of them. For
-audits, `shortcut` also takes DIFFERENCE@FRACTION, a limit on every token, which may be given alone."""
+"""Settings of an audit and of a comparison.
+
+`--fail-on` limits each kind of finding of an audit, or each change between two audits:
+NAME=AMOUNT,NAME=AMOUNT,…, where a plain number counts documents (for a change, tokens) and a
+percentage is a fraction of them. For audits, `shortcut` also takes DIFFERENCE@FRACTION, a limit on
+every token, which may be given alone.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tokensieve.errors import InputError
 from tokensieve.model.settings import TrainSettings
 from tokensieve.options import option
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from tokensieve.auditing.findings import Finding
-
-
+DEFAULT_FRACTION = 0.01  # of DIFFERENCE alone: one document in a hundred
 _AMOUNT = re.compile(r"(?P<amount>\d{0,9}\.?\d{1,9})(?P<percent>%?)")
-_TOKEN = re.compile(r"(?P<difference>\d*\.?\d+)(@(?P<share>\d*\.?\d+)(?P<percent>%?))?")
-_Limit = tuple[float, bool]  # how much there may be of something, and whether that is a fraction
-# what became of a token: the names stand in compare.csv and `--fail-on` knows them; and what a reader sees
+_TOKEN_LIMIT = re.compile(r"(?P<difference>\d*\.?\d+)(@(?P<fraction>\d*\.?\d+)(?P<percent>%?))?")
+# kinds of change of a token: the name in compare.csv and for `--fail-on` → what a reader sees
 CHANGES = {
     "appeared": "new",
     "vanished": "gone",
@@ -32,116 +30,132 @@ CHANGES = {
 }
 
 
-def _amounts(written: str, known: Sequence[str], what: str) -> dict[str, str]:
-    """NAME=AMOUNT,… as a dictionary, a name alone as NAME=0; `what` the known names are goes into messages."""
-    given: dict[str, str] = {}
-    for item in written.split(","):
-        name, sign, amount = (part.strip() for part in item.partition("="))
-        if name not in known:
+@dataclass(frozen=True)
+class Limit:
+    """How much there may be of something: a number of documents or tokens, or a fraction of them."""
+
+    amount: float
+    is_fraction: bool = False
+
+    @classmethod
+    def parse(cls, name: str, written: str, option_value: str) -> Limit:
+        """Reads a number, or a percentage of at most 100."""
+        match = _AMOUNT.fullmatch(written)
+        if not match or (match["percent"] and float(match["amount"]) > 100):
             raise InputError(
-                f"--fail-on {written!r}: {name!r} is not a {what}; choose from {', '.join(known)}"
+                f"--fail-on {option_value!r}: {name} takes a number or a percentage, such as "
+                f"{name}=0 or {name}=1%"
             )
-        if name in given:
-            raise InputError(f"--fail-on {written!r}: {name!r} is given twice")
-        given[name] = amount if sign else "0"
-    return given
+        if match["percent"]:
+            return cls(float(match["amount"]) / 100, is_fraction=True)
+        return cls(float(match["amount"]))
 
-
-def _limit(name: str, amount: str, written: str) -> _Limit:
-    """One limit: a number, or a percentage of at most 100."""
-    found = _AMOUNT.fullmatch(amount)
-    if not found or (found["percent"] and float(found["amount"]) > 100):
-        message = f"{name} takes a number or a percentage, such as {name}=0 or {name}=1%"
-        raise InputError(f"--fail-on {written!r}: {message}")
-    relative = bool(found["percent"])
-    return float(found["amount"]) / (100 if relative else 1), relative
+    def __str__(self) -> str:
+        if self.is_fraction:
+            return f"{100 * self.amount:g}%"
+        return f"{self.amount:g}"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """No token type may have a posterior difference above `difference` for any class in more than `share` of the documents.
+    """What `--fail-on` allows: a limit on every token, and one for each kind of finding (`limits.py`
+    compares).
+
+    No token type may have a posterior difference above `difference` for any class in more than
+    `share` of the documents.
 
     Attributes:
-        difference: P(class|token) − P(rest|token), between −1 and 1; None if tokens are not limited.
+        difference: P(class|token) − P(rest|token), from −1 to 1; None if tokens are not limited.
         share: a fraction of the training documents.
-        of_class: the fraction refers to the documents of the class, not to all documents.
-        limits: other kinds of finding → the number allowed, and whether it is a fraction.
+        of_class: whether `share` refers to the documents of the class instead of all documents.
+        limits: other kinds of finding → how much is allowed.
     """
 
     difference: float | None = 0.9
-    share: float = 0.01
+    share: float = DEFAULT_FRACTION
     of_class: bool = False
-    limits: dict[str, _Limit] = field(default_factory=dict)
+    limits: dict[str, Limit] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, written: str) -> Budget:
-        """`0.9@1%`, `0.9@0.01` or `0.9` alone (then 1% of all documents); or a limit per kind of finding,
-        `leak=0,labels=1%`, where `leak` alone is `leak=0`; in `shortcut=0.9@3%` the fraction is one of the class's documents.
-        An `InputError` for anything else, a difference of 1 or more, or a fraction above 1."""
-        given: dict[str, str] = {"shortcut": written}
-        if re.search("[A-Za-z_=]", written):
-            from tokensieve.auditing.checks import registry
+        """Reads the value of `--fail-on`.
 
-            names = dict.fromkeys(check.name for check in registry())
-            given = _amounts(written, list(names), "kind of finding")
-        counted = written != given.get("shortcut") and re.fullmatch(
-            r"\d+|[\d.]+%", given.get("shortcut", "")
-        )
-        token = None if counted else given.pop("shortcut", None)
-        limits = {name: _limit(name, amount, written) for name, amount in given.items()}
-        if token is None:
-            return cls(None, limits=limits)
-        found = _TOKEN.fullmatch(token.strip())
-        if found:
-            share = (
-                0.01
-                if found["share"] is None
-                else float(found["share"]) / (100 if found["percent"] else 1)
-            )
-            if float(found["difference"]) < 1 and share <= 1:
-                return cls(float(found["difference"]), share, written != token, limits)
+        `0.9@1%`, `0.9@0.01`, or `0.9` alone (then 1% of all documents); or a limit per kind of
+        finding, `leak=0,labels=1%`, where `leak` alone is `leak=0`. In `shortcut=0.9@3%` the
+        fraction is one of the class's documents. Whether such kinds exist is left to `check_kinds`.
+
+        Raises:
+            InputError: anything else, a difference of 1 or more, or a fraction above 1.
+        """
+        names_kinds = re.search("[A-Za-z_=]", written) is not None
+        if not names_kinds:
+            return cls._with_token_limit(written, of_class=False, limits={})
+        amounts = _amounts(written)
+        token_limit = amounts.get("shortcut", "")
+        counts_documents = re.fullmatch(r"\d+|[\d.]+%", token_limit) is not None
+        if "shortcut" in amounts and not counts_documents:
+            del amounts["shortcut"]
+        limits = {name: Limit.parse(name, amount, written) for name, amount in amounts.items()}
+        if "shortcut" in amounts or not token_limit:
+            return cls(difference=None, limits=limits)
+        return cls._with_token_limit(token_limit, of_class=True, limits=limits)
+
+    @classmethod
+    def _with_token_limit(cls, written: str, of_class: bool, limits: dict[str, Limit]) -> Budget:
+        """Reads DIFFERENCE@FRACTION."""
+        match = _TOKEN_LIMIT.fullmatch(written.strip())
+        if match:
+            fraction = DEFAULT_FRACTION
+            if match["fraction"] is not None:
+                fraction = float(match["fraction"])
+                if match["percent"]:
+                    fraction /= 100
+            if float(match["difference"]) < 1 and fraction <= 1:
+                return cls(float(match["difference"]), fraction, of_class, limits)
         raise InputError(
-            f"--fail-on {token!r} is not of the form DIFFERENCE@FRACTION with a difference below 1; 0.9@1% allows no token a "
-            "posterior difference, P(class) − P(others), above 0.9 in more than 1% of the documents"
+            f"--fail-on {written!r} is not of the form DIFFERENCE@FRACTION with a difference below 1; "
+            "0.9@1% allows no token a posterior difference, P(class) − P(others), above 0.9 in more "
+            "than 1% of the documents"
         )
+
+    def check_kinds(self, known: Collection[str]) -> None:
+        """Raises an `InputError` if a limit is on a kind of finding that no check reports."""
+        for name in self.limits:
+            if name not in known:
+                raise _unknown_name(str(self), name, "kind of finding", known)
 
     def __str__(self) -> str:
-        token = f"{self.difference:g}@{100 * self.share:g}%" if self.difference is not None else ""
-        if not (self.of_class or self.limits):
-            return token
-        others = [
-            f"{name}={100 * most:g}%" if part else f"{name}={most:g}"
-            for name, (most, part) in self.limits.items()
-        ]
-        return ",".join([*([f"shortcut={token}"] if token else []), *others])
+        token_limit = ""
+        if self.difference is not None:
+            token_limit = f"{self.difference:g}@{100 * self.share:g}%"
+        if not self.of_class and not self.limits:
+            return token_limit
+        parts = [f"{name}={limit}" for name, limit in self.limits.items()]
+        if token_limit:
+            parts.insert(0, f"shortcut={token_limit}")
+        return ",".join(parts)
 
-    def exceeding(self, tokens: pl.DataFrame, class_documents: Mapping[str, int]) -> pl.DataFrame:
-        """The rows of `Audit.tokens` that exceed the limit on tokens, largest posterior difference first."""
-        import polars as pl  # not for --help
 
-        if self.difference is None:
-            return tokens.clear()
-        over = pl.col("documents") > self.share * sum(class_documents.values())
-        if self.of_class:
-            size = pl.col("class").replace_strict(dict(class_documents), return_dtype=pl.Int64)
-            over = pl.col("class_documents") > self.share * size
-        order = ["posterior_difference", "documents", "token"]
-        found = tokens.filter(over & (pl.col("posterior_difference") > self.difference))
-        return found.sort(order, descending=[True, True, False])
+def _amounts(written: str) -> dict[str, str]:
+    """NAME=AMOUNT,… as a dictionary; a name alone is NAME=0."""
+    amounts: dict[str, str] = {}
+    for item in written.split(","):
+        name, sign, amount = (part.strip() for part in item.partition("="))
+        if not re.fullmatch(r"[A-Za-z_][\w-]*", name):
+            raise InputError(
+                f"--fail-on {written!r}: {name!r} is not a name; write NAME=AMOUNT, as in leak=0, or "
+                "0.9@1%"
+            )
+        if name in amounts:
+            raise InputError(f"--fail-on {written!r}: {name!r} is given twice")
+        amounts[name] = amount if sign else "0"
+    return amounts
 
-    def exceeded(self, findings: Iterable[Finding]) -> tuple[str, ...]:
-        """The kinds of finding, apart from tokens, that exceed their limit."""
-        out = dict.fromkeys(self.limits, False)
-        for finding in findings:
-            if finding.kind in self.limits:
-                most, relative = self.limits[finding.kind]
-                found = (
-                    [share.value for share in finding.evidence.values()]
-                    if relative
-                    else [finding.documents]
-                )
-                out[finding.kind] |= max(found, default=0) > most
-        return tuple(name for name, over in out.items() if over)
+
+def _unknown_name(written: str, name: str, noun: str, known: Collection[str]) -> InputError:
+    return InputError(
+        f"--fail-on {written!r}: {name!r} is not a {noun}; choose from {', '.join(known)}"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,11 +163,11 @@ class Settings(TrainSettings):
     """The audit.
 
     Attributes:
-        min_documents: a token must occur in at least this many training documents. Rarer ones cannot be significant, and testing
-            them would make the others less significant.
+        min_documents: a token must occur in at least this many training documents. Rarer ones cannot
+            be significant, and testing them would make the others less significant.
         budget: the limits of `--fail-on` (`Audit.over_budget`, `Audit.exceeded`), or None.
-        thorough: also look for near duplicates and wrong labels, and measure accuracy without the shortcuts: about three more
-            trainings.
+        thorough: also look for near duplicates and wrong labels, and measure accuracy without the
+            shortcuts: about three more trainings.
     """
 
     min_documents: int | None = option(
@@ -163,8 +177,9 @@ class Settings(TrainSettings):
     baseline: bool = option(True, "Train TF-IDF + logistic regression for comparison.")
     budget: Budget | None = option(
         None,
-        "Exit with status 3 if a limit is exceeded. 0.9@1%: no token in more than 1% of documents may have P(class) − P(others) "
-        "above 0.9. leak=0,labels=1%,shortcut=0: a limit for each kind of finding.",
+        "Exit with status 3 if a limit is exceeded. 0.9@1%: no token in more than 1% of documents "
+        "may have P(class) − P(others) above 0.9. leak=0,labels=1%,shortcut=0: a limit for each kind "
+        "of finding.",
         flag="--fail-on",
         metavar="LIMITS",
         parse=Budget.parse,
@@ -173,16 +188,14 @@ class Settings(TrainSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given: object = self.budget
-        if isinstance(given, str):  # as on the command line
-            object.__setattr__(self, "budget", Budget.parse(given))
+        budget: object = self.budget
+        if isinstance(budget, str):  # as on the command line
+            object.__setattr__(self, "budget", Budget.parse(budget))
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON values, with the budget as written on the command line."""
-        return super().to_dict() | {
-            "budget": self.budget and str(self.budget),
-            "thorough": self.thorough,
-        }
+        budget = None if self.budget is None else str(self.budget)
+        return super().to_dict() | {"budget": budget, "thorough": self.thorough}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,14 +210,29 @@ class CompareSettings:
 
     @property
     def limits(self) -> dict[str, float]:
-        """How many tokens may appear, vanish, change sign, become stronger or weaker; and by how much accuracy may fall (exceeded
-        only if the whole interval of the difference is beyond it); an `InputError` for anything else."""
-        written = self.fail_on
-        given = {} if written is None else _amounts(written, [*CHANGES, "accuracy"], "change")
-        limits = {name: _limit(name, amount, str(written)) for name, amount in given.items()}
-        for name, (most, relative) in limits.items():
-            whole = not relative and most == int(most)
-            if (name == "accuracy" and most > 1) or (name != "accuracy" and not whole):
-                advice = "write a number of tokens, as in sign=0, and for accuracy a fraction, as in accuracy=1%"
-                raise InputError(f"--fail-on {written!r}: {advice}")
-        return {name: most for name, (most, _) in limits.items()}
+        """How many tokens may change in each way, and by how much accuracy may fall.
+
+        Accuracy counts as fallen only if the whole interval of the difference is beyond its limit.
+
+        Raises:
+            InputError: an unknown change, or an amount that does not fit it.
+        """
+        if self.fail_on is None:
+            return {}
+        known = [*CHANGES, "accuracy"]
+        limits = {}
+        for name, amount in _amounts(self.fail_on).items():
+            if name not in known:
+                raise _unknown_name(self.fail_on, name, "change", known)
+            limit = Limit.parse(name, amount, self.fail_on)
+            if name == "accuracy":
+                fits = limit.amount <= 1
+            else:
+                fits = not limit.is_fraction and limit.amount == int(limit.amount)
+            if not fits:
+                raise InputError(
+                    f"--fail-on {self.fail_on!r}: write a number of tokens, as in sign=0, and for "
+                    "accuracy a fraction, as in accuracy=1%"
+                )
+            limits[name] = limit.amount
+        return limits

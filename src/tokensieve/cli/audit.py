@@ -55,11 +55,14 @@ def _audit(
     if settings.baseline and not settings.stream and cluster is None:
         BASELINE.start()
     from tokensieve import __version__
+    from tokensieve.auditing.checks.registry import kinds_of_finding
     from tokensieve.auditing.report import exceeded_report
     from tokensieve.auditing.run import LabelAudits
     from tokensieve.files import check_writable
     from tokensieve.report.terminal import show
 
+    if settings.budget is not None:  # before anything is read
+        settings.budget.check_kinds(kinds_of_finding())
     given, named = checked_source(source, settings, quiet or cluster is not None), " ".join(source)
     several, too_few = _several_labels(given, settings) if cluster is None else ([], {})
     if not several:

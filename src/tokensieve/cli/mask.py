@@ -153,7 +153,7 @@ def _mask(
 
 def _absent(tokens: Mapping[str, str]) -> list[str]:
     """A line that names tokens which occur nowhere, with options for those that are like them (token → like it, or "")."""
-    from tokensieve.auditing.findings import quoted
+    from tokensieve.auditing.phrases import quoted
 
     likely = shlex.join(part for like in tokens.values() if like for part in ("--token", like))
     meant = (

@@ -24,7 +24,7 @@ from scipy import stats
 
 from tokensieve import __version__
 from tokensieve.arrays import Floats, Ints
-from tokensieve.auditing.findings import quoted
+from tokensieve.auditing.phrases import quoted
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.confirming import FEWEST
 from tokensieve.diagnose.effects.measuring import Measured, Work

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve import __version__
-from tokensieve.auditing.findings import quoted
+from tokensieve.auditing.phrases import quoted
 from tokensieve.diagnose.judgement.agreement import Learning
 from tokensieve.diagnose.judgement.status import Status, dominating_words
 from tokensieve.escape import shown

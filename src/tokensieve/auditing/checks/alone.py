@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tokensieve.arrays import Ints
-from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
+from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
 from tokensieve.auditing.checks.candidates import Candidate
-from tokensieve.auditing.findings import quoted
+from tokensieve.auditing.phrases import quoted
 from tokensieve.escape import shown
 from tokensieve.wording import count, percent
 
@@ -32,13 +32,13 @@ class Alone(Check):
     weight = 0.2  # of a document that this part predicts
     named = 15  # tokens and formatting of most information
 
-    def find(self, data: AuditData) -> Findings:
+    def find(self, data: AuditContext) -> Findings:
         corpus, names = data.train.corpus, [str(token) for token in data.train.counts.tokens]
         majority, whole = (
-            data.figures["majority_accuracy"],
+            data.totals["majority_accuracy"],
             data.task.accuracy(data.learned.f, data.test),
         )
-        form = list(range(data.words, len(names)))
+        form = list(range(data.n_words, len(names)))
         parts = [("Formatting", form), ("Length", [s for s in form if "⟨length " in names[s]])]
         prefixes = data.fields.prefixes if data.fields else {}
 
@@ -94,24 +94,24 @@ class Alone(Check):
                 f"{name} alone predicts {percent(found.value)} of test labels correctly ({without})",
                 tokens=tokens,
                 evidence={"alone": found, "all": whole} | ({"informative": few} if few else {}),
-                total=found.of,
+                n_documents=found.of,
                 details=tuple(details),
             )
 
     @classmethod
-    def few_words(cls, data: AuditData) -> tuple[tuple[str, ...], Share | None]:
+    def few_words(cls, data: AuditContext) -> tuple[tuple[str, ...], Share | None]:
         """The most informative words, and the accuracy of a model of these and length alone. This is not a finding, because nobody
         can know whether a text should need more."""
-        tokens, form = data.train.counts.tokens, np.arange(data.words, data.train.counts.n_types)
+        tokens, form = data.train.counts.tokens, np.arange(data.n_words, data.train.counts.n_types)
         bits = Candidate.information(
-            data.importance.class_documents[: data.words], data.class_sizes
+            data.importance.class_documents[: data.n_words], data.class_sizes
         )
         words = np.argsort(-bits, kind="stable")[: cls.named]
         types = np.append(words, form[["⟨length " in str(token) for token in tokens[form]]])
         return tuple(map(str, tokens[words])), cls._accuracy(types, data)
 
     @staticmethod
-    def _accuracy(types: Ints, data: AuditData) -> Share | None:
+    def _accuracy(types: Ints, data: AuditContext) -> Share | None:
         """Test accuracy of the same model trained on these types alone; None without any."""
         if not 1 < len(types) < data.train.counts.n_types:
             return None

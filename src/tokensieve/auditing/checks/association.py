@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
+from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
 from tokensieve.auditing.checks.shortcut import Shortcut
-from tokensieve.auditing.checks.signs import Sign
-from tokensieve.auditing.findings import quoted
+from tokensieve.auditing.checks.signs import Sign, usual_signs
+from tokensieve.auditing.copies import without_copies
+from tokensieve.auditing.phrases import of_class, quoted
 from tokensieve.wording import count, percent
 
 
@@ -26,11 +27,12 @@ class Association(Check):
     )
     action_on_values = Shortcut.action_on_values
     tasks = (Labels,)
+    yields_to = ("shortcut",)
     least, sure, lift, most = 20, 0.001, 1.5, 0.8
     looked_into = 60
 
-    def find(self, data: AuditData) -> Findings:
-        train, found, words = data.train.counts, data.importance, data.words
+    def find(self, data: AuditContext) -> Findings:
+        train, found, words = data.train.counts, data.importance, data.n_words
         share = data.class_sizes / data.class_sizes.sum()
         documents = found.documents[:words, None]
         rate = found.class_documents[:words] / np.maximum(documents, 1)
@@ -45,12 +47,12 @@ class Association(Check):
             train.tokens[types[order]].astype(str).tolist(),
             list(train.holders(types[order])),
         )
-        signs = Sign.of_each(names, holders, data.train.corpus, data.tokenizer, data.usual_signs)
+        signs = Sign.of_each(names, holders, data.train.corpus, data.tokenizer, usual_signs(data))
         fields = data.fields
         kept = [
             (token, int(types[i]), int(classes[i]), held)
             for token, i, held, (borne, _) in zip(names, order, holders, signs, strict=True)
-            if len(data.without_copies(held)) >= self.least
+            if len(without_copies(data, held)) >= self.least
             and (
                 {Sign.MARKUP, Sign.BOILERPLATE} & set(borne) or (fields and fields.is_value(token))
             )
@@ -64,14 +66,14 @@ class Association(Check):
         )
         more, value = len(kept) - 1, fields and fields.is_value(token)
         others = f"; the same is true of {count(more, 'more token')}" if more else ""
-        rates = f"are {self.are(label)} ({percent(share[k], 0)} overall)"
+        rates = f"are {of_class(label)} ({percent(share[k], 0)} overall)"
         tokens = tuple(dict.fromkeys(one[0] for one in kept))
         yield self.finding(
             data,
             0.1 * right.of / data.class_sizes.sum() * (right.low - share[k]),
             f"{percent(right.value, 0)} of documents containing {quoted([token])} {rates}{others}",
             held,
-            right.of,
+            n_documents=right.of,
             label=label,
             tokens=tokens,
             evidence={
@@ -79,7 +81,7 @@ class Association(Check):
                 "base": Share.count(int(data.class_sizes[k]), int(data.class_sizes.sum())),
             },
             details=(
-                f"{right.as_counts} documents containing it are {self.are(label)} ({right})",
+                f"{right.as_counts} documents containing it are {of_class(label)} ({right})",
                 "a value of another column" if value else "part of a code or of a fixed phrase",
             ),
             action=self.action_on_values if value else self.action,

@@ -20,8 +20,9 @@ from scipy.special import betainc, rel_entr
 
 from tokensieve.arrays import Floats, Ints, Positions
 from tokensieve.auditing.agreement import FLOOR
-from tokensieve.auditing.checks.base import AuditData, Share
+from tokensieve.auditing.checks.api import AuditContext, Share, computed_once
 from tokensieve.auditing.checks.signs import Sign
+from tokensieve.auditing.copies import without_copies
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL, false_discovery
@@ -120,7 +121,7 @@ class Candidate:
         return out
 
     @classmethod
-    def phrases(cls, data: AuditData) -> list[Candidate]:
+    def phrases(cls, data: AuditContext) -> list[Candidate]:
         """Candidates that are runs of two or three words, for an audit of single words: those in 1% of the smallest class, none of
         whose words leans to the class outside the phrase, so that it is their meeting which decides."""
         train = data.train.counts
@@ -148,7 +149,7 @@ class Candidate:
         return out
 
     @classmethod
-    def passages(cls, data: AuditData) -> list[Candidate]:
+    def passages(cls, data: AuditContext) -> list[Candidate]:
         """Candidates that are the first or last two to four words and signs of texts, digits as 0, where other texts have the same
         words near that edge without leaning to the class: what cutting a name from "Sent by Ann." leaves behind. And a symbol
         before the text, or the shape of a first or last word with a sign inside, such as (…/…) or /…."""
@@ -214,14 +215,14 @@ class Candidate:
         prose = " " in shape or any(map(str.isalpha, shape))
         return edge in ("⟨starts ", "⟨ends ") and not prose and bool(re.search(SHAPE, shape))
 
-    def written(self, data: AuditData) -> tuple[pl.Series, pl.DataFrame]:
+    def written(self, data: AuditContext) -> tuple[pl.Series, pl.DataFrame]:
         """Of a shape, the first or last words that have it, and their tokens with the number of documents."""
         texts = pl.Series(data.train.corpus.texts.gather(self.documents), dtype=pl.String)
         written = _outer_word(texts, self.token.startswith("⟨starts")).fill_null("")
         names = data.tokenizer.split(written).list.unique().explode().drop_nulls()
         return written, names.alias("name").value_counts()
 
-    def spelled(self, data: AuditData) -> list[Candidate]:
+    def spelled(self, data: AuditContext) -> list[Candidate]:
         """Itself. A shape that nearly all documents spell alike, apart from digits, takes that spelling, as v0.0 for v1.2 and v2.0;
         and the words that give it its documents follow, as "ann" and "ben" do for /…, because words can be masked."""
         if not self.is_shape:
@@ -295,9 +296,9 @@ class Candidate:
         found = rel_entr(both, both.sum(axis=2, keepdims=True) * sizes / sizes.sum())
         return np.asarray(found.sum(axis=(0, 2)) / np.log(2))
 
-    def without_copies(self, data: AuditData) -> Candidate | None:
+    def without_copies(self, data: AuditContext) -> Candidate | None:
         """Itself with one document of each text, if these suffice for a candidate."""
-        texts, train = data.without_copies(self.documents), data.train.counts
+        texts, train = without_copies(data, self.documents), data.train.counts
         if len(texts) == len(self.documents):
             return self
         share = train.class_sizes[self.label] / train.n_documents
@@ -306,7 +307,7 @@ class Candidate:
         enough = len(texts) >= max(FLOOR, self.coverage * train.class_sizes[self.label])
         return one if enough and one.way > self.less_pure else None
 
-    def was_put_in(self, data: AuditData, unsure: bool = False) -> bool:
+    def was_put_in(self, data: AuditContext, unsure: bool = False) -> bool:
         """Whether it, or the short phrase that it always is in, stands between words that are neighbours elsewhere, about as often
         as any two neighbours are: what was put into finished texts does, and a word that belongs there does not. At the start and
         the end of texts, whether it was put there (`_was_put_at_edge`); `unsure` where most texts begin or end in their own way."""
@@ -317,7 +318,7 @@ class Candidate:
         if not {*words} <= {*stream.words}:
             return False  # of texts in files, the first part lacks it
         some = self.documents[self.documents < stream.n_documents][:200]
-        heads, tails, counted = data.edges[field]
+        heads, tails, counted = field_boundaries(data)[field]
         at = np.concatenate([np.empty(0, np.int64), *map(np.arange, heads[some], tails[some])])
         begin, end = (np.repeat(x[some], (tails - heads)[some]) for x in (heads, tails))
         for i, word in enumerate(words):
@@ -355,7 +356,7 @@ class Candidate:
 
     def _was_put_at_edge(
         self,
-        data: AuditData,
+        data: AuditContext,
         field: str,
         some: Ints,
         sides: Places,
@@ -371,7 +372,7 @@ class Candidate:
         stream, train, (heads, tails, counted) = (
             next(iter(data.train.stream)),
             data.train.counts,
-            data.edges[field],
+            field_boundaries(data)[field],
         )
         ids, starts, (begin, end) = stream.ids, stream.starts, ends
         for side in sides:
@@ -433,3 +434,28 @@ def _beside(
             break
         place = (place + step).astype(np.int64)
     return place, word, share
+
+
+@computed_once
+def field_boundaries(data: AuditContext) -> dict[str, tuple[Ints, Ints, list[tuple[Ints, float]]]]:
+    """For each field ("" where there are none), in the first part of the training documents: where its words begin and end in
+    the stream, shape (n,); its pairs of neighbours (left · words + right), its first words and its last ones, each with the
+    fraction of the occurrences that are not the only one."""
+    stream, fields, found, most = next(iter(data.train.stream)), data.fields, {}, 2_000_000
+    of = np.array([fields.field_of(word) if fields else "" for word in stream.words])
+    for name in fields.fields if fields else [""]:
+        own = (of == name)[stream.ids]
+        before = np.append(0, np.cumsum(own))[stream.starts]
+        begin, n = np.append(np.flatnonzero(own), 0)[before[:-1]], np.diff(before)
+        ids = stream.ids[own][:most].astype(np.int64)
+        firsts, lasts = begin[n > 0], (begin + n)[n > 0] - 1
+        ends = (stream.ids[side[side < most]].astype(np.int64) for side in (firsts, lasts))
+        counted = [
+            np.unique(x, return_counts=True)
+            for x in (ids[:-1] * len(stream.words) + ids[1:], *ends)
+        ]
+        parts = [
+            (known, float(often[often > 1].sum() / max(often.sum(), 1))) for known, often in counted
+        ]
+        found[name] = begin, begin + n, parts
+    return found

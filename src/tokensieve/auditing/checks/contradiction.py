@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Preferences, Share
+from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Preferences, Share
 from tokensieve.wording import count, percent
 
 
@@ -18,7 +18,7 @@ class Contradiction(Check):
     action = "Decide on one label for each of these texts, or remove them."
     tasks = (Labels,)
 
-    def find(self, data: AuditData) -> Findings:
+    def find(self, data: AuditContext) -> Findings:
         train, test = data.train.corpus, data.test.corpus
         n = len(train.texts)
         keys = pl.concat([train.keys, test.keys])
@@ -27,19 +27,19 @@ class Contradiction(Check):
         ).with_row_index("i")
         opposed = frame.filter(pl.col("label").n_unique().over("key") > 1).sort("key", "i")
         i = opposed["i"].to_numpy().astype(np.int64)
-        total = data.total_of("contradicting", len(i))
+        total = data.total("contradicting", len(i))
         if not total:
             return
-        share = Share.count(total, sum(data.figures["documents"].values()))
+        share = Share.count(total, sum(data.totals["documents"].values()))
         yield self.finding(
             data,
             share.value,
             f"{count(total, 'document')} ({percent(share.value)}) have the same text as a document with a different label",
             evidence={"documents": share},
-            total=total,
+            n_documents=total,
             rows=pl.concat([train.rows_of(i[i < n]), test.rows_of(i[i >= n] - n, "test")]),
             examples=tuple(
-                data.start_of(k) if k < n else data.start_of(k - n, "test") for k in i[:4].tolist()
+                data.excerpt(k) if k < n else data.excerpt(k - n, "test") for k in i[:4].tolist()
             ),
             details=(f"{share.as_counts} documents have a copy with another label",),
         )
@@ -54,7 +54,7 @@ class OpposedPairs(Check):
     action = "Decide which answer is better, or remove these pairs."
     tasks = (Preferences,)
 
-    def find(self, data: AuditData) -> Findings:
+    def find(self, data: AuditContext) -> Findings:
         keys = data.train.corpus.keys
         sides = pl.DataFrame(
             {"a": keys.gather_every(2), "b": keys.gather_every(2, 1)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.base import AuditData, Check, Findings, Share
-from tokensieve.auditing.findings import quoted
+from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Share
+from tokensieve.auditing.phrases import quoted
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import (
     LEVEL,
@@ -32,9 +32,10 @@ class Drift(Check):
         "at least 1% of either (q < 0.05)."
     )
     action = "Find out why training and test documents differ before you trust the test accuracy."
+    descriptive = True
     common, ratio = 0.01, 2.0
 
-    def find(self, data: AuditData) -> Findings:
+    def find(self, data: AuditContext) -> Findings:
         if not data.test_given:
             return
         parts, task, features = (data.train, data.test), data.task, data.train.n_formatting
@@ -76,7 +77,7 @@ class Drift(Check):
             f"{quoted([first])} appears in {rates}{more}",
             tokens=tuple(table["token"].head(50)),
             evidence={"before": shares[0], "after": shares[1]},
-            total=sum(held),
+            n_documents=sum(held),
             details=(
                 f"it occurs in {shares[0].as_counts} training documents and in {shares[1].as_counts} test documents",
             ),

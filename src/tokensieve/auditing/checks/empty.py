@@ -6,7 +6,14 @@ import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Ints
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
+from tokensieve.auditing.checks.api import (
+    MAX_EXAMPLES,
+    AuditContext,
+    Check,
+    Findings,
+    Labels,
+    Share,
+)
 from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import count, percent
 
@@ -19,25 +26,28 @@ class Empty(Check):
     about = "Training or test documents that contain no word of the vocabulary."
     action = "Look at these rows: the text may be missing, in another column, or in another language or script."
     tasks = (Labels,)
+    descriptive = True
 
-    def find(self, data: AuditData) -> Findings:
+    def find(self, data: AuditContext) -> Findings:
         parts = {"train": data.train, "test": data.test}
         wordless = {name: _wordless(part) for name, part in parts.items()}
         n = sum(data.task.total(part, lambda some: len(_wordless(some))) for part in parts.values())
         if not n:
             return
-        share = Share.count(n, sum(data.figures["documents"].values()))
-        starts = [data.start_of(int(i), name) for name in parts for i in wordless[name][:EXAMPLES]]
+        share = Share.count(n, sum(data.totals["documents"].values()))
+        starts = [
+            data.excerpt(int(i), name) for name in parts for i in wordless[name][:MAX_EXAMPLES]
+        ]
         yield self.finding(
             data,
             0.5 * share.value,
             f"{count(n, 'document')} ({percent(share.value)}) contain{'s' * (n == 1)} no word that the model knows",
             evidence={"documents": share},
-            total=n,
+            n_documents=n,
             rows=pl.concat(
                 [part.corpus.rows_of(wordless[name], name) for name, part in parts.items()]
             ),
-            examples=tuple(starts[:EXAMPLES]),
+            examples=tuple(starts[:MAX_EXAMPLES]),
             details=(f"{share.as_counts} documents contain no known word",),
         )
 

@@ -8,8 +8,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, logit
 
 from tokensieve.arrays import Ints
-from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
-from tokensieve.auditing.findings import quoted
+from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
+from tokensieve.auditing.phrases import quoted
 from tokensieve.escape import option, shown
 from tokensieve.model.attention import probabilities
 from tokensieve.text.counts import Counts
@@ -30,6 +30,7 @@ class Groups(Check):
     )
     action = "Name the column that groups them (author, thread, source) with --by, so that groups stay whole in the split."
     tasks = (Labels,)
+    descriptive = True
     # a word is rare in up to so many documents, or so much of all; as informative as so many words of the first kind must be what
     # two documents share, and so much of what one of them has
     few, rare, words, alike = 30, 0.05, 3, 0.35
@@ -37,19 +38,19 @@ class Groups(Check):
     least, agree, beyond = 0.3, 0.9, 0.3
     most = 2e6  # pairs of documents with a word in common
 
-    def find(self, data: AuditData) -> Findings:
+    def find(self, data: AuditContext) -> Findings:
         if data.train.corpus.groups is not None:
             return
         train = data.train.counts
         if (known := data.train.corpus.intake.grouping) is not None:
             column, groups, agreement, expected, documents = known
-            share = Share.count(documents, sum(data.figures["documents"].values()))
+            share = Share.count(documents, sum(data.totals["documents"].values()))
             yield self.finding(
                 data,
                 0.5 * share.value * (agreement - expected),
                 f"Documents with the same value of the column “{shown(column, 40)}” share a label in "
                 f"{percent(agreement, 0)} of pairs ({percent(expected, 0)} by chance)",
-                total=documents,
+                n_documents=documents,
                 evidence={"documents": share},
                 details=(f"{count(groups, 'value')} occur in two or more documents",),
                 action="If these documents belong together (one author, thread or source), a random split puts parts of a group on "
@@ -57,7 +58,7 @@ class Groups(Check):
             )
             return
         # pairs of documents that share rare words, each of which weighs log(documents / documents with it)
-        n, documents = train.n_documents, train.present[: data.words].sum(axis=1)
+        n, documents = train.n_documents, train.present[: data.n_words].sum(axis=1)
         rare = np.flatnonzero((documents > 1) & (documents <= max(self.few, self.rare * n)))
         rare = rare[np.argsort(documents[rare], kind="stable")]
         rare = rare[np.cumsum(documents[rare].astype(np.float64) ** 2) <= self.most]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
+from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
 from tokensieve.escape import shown
 from tokensieve.wording import count, percent
 
@@ -20,10 +20,11 @@ class Imbalance(Check):
         "the accuracy."
     )
     tasks = (Labels,)
+    descriptive = True
     few = 20  # no accuracy can be judged from fewer
     unequal = 10  # times the smallest class
 
-    def find(self, data: AuditData) -> Findings:
+    def find(self, data: AuditContext) -> Findings:
         train = data.train.corpus
         sizes = data.class_sizes
         least = int(np.argmin(sizes))
@@ -50,7 +51,7 @@ class Imbalance(Check):
             float(np.clip(0.3 * sizes[sizes < self.few].sum() / sizes.sum(), 0.005, 0.045)),
             headline,
             np.flatnonzero(train.labels == least),
-            int(sizes[least]),
+            n_documents=int(sizes[least]),
             label=label,
             evidence={"class": share},
             examples=(),

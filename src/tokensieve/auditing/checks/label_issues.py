@@ -21,7 +21,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Preferences, Share
+from tokensieve.auditing.checks.api import (
+    AuditContext,
+    Check,
+    Findings,
+    Labels,
+    Preferences,
+    Share,
+    computed_once,
+)
 from tokensieve.evidence.sums import Sums
 from tokensieve.model.attention import Model
 from tokensieve.read.corpus import Corpus
@@ -61,9 +69,9 @@ class LabelIssues(Check):
     noun, problem = "document", "may have the wrong label"
     reason = "models trained without {} give another class a probability at least 0.8 higher than that of the given label"
 
-    def find(self, data: AuditData) -> Findings:
+    def find(self, data: AuditContext) -> Findings:
         corpus, task = data.train.corpus, data.task
-        (documents, looks_like, margin), n, listed = data.label_issues
+        (documents, looks_like, margin), n, listed = label_issues(data)
         if not n:
             return
         sure = self._sure(margin, documents, corpus)
@@ -84,20 +92,20 @@ class LabelIssues(Check):
             self.weight * share.value,
             f"{count(n, f'training {self.noun}')} ({percent(share.value)}) {self.problem}",
             documents,
-            n,
+            n_documents=n,
             evidence={f"{self.noun}s": share},
             action=action,
             details=(
                 self.reason.format(f"these {n:,} {self.noun}s" if n > 1 else f"this {self.noun}"),
             ),
             examples=tuple(
-                data.start_of(i, looks_like=corpus.classes[k], most=210) for i, k in first
+                data.excerpt(i, looks_like=corpus.classes[k], characters=210) for i, k in first
             ),
         )
 
     @classmethod
-    def of(cls, data: AuditData) -> tuple[tuple[Ints, Ints, Floats], int, pl.DataFrame]:
-        """`AuditData.label_issues`."""
+    def of(cls, data: AuditContext) -> tuple[tuple[Ints, Ints, Floats], int, pl.DataFrame]:
+        """`label_issues`."""
         task, model, train = data.task, data.learned.model, data.train
         folds = task.folds(train, model, data.learned.settings)
         if folds is None:
@@ -181,3 +189,13 @@ class ReversedPairs(LabelIssues):
         "for {}, models trained without the pairs of their prompt prefer the rejected answer with a probability of at least "
         "0.9"
     )
+
+
+@computed_once
+def label_issues(
+    audit: AuditContext,
+) -> tuple[tuple[Ints, Ints, Floats], int, pl.DataFrame]:
+    """Training documents that may have the wrong label: those at hand, clearest first (document, the class it looks like,
+    margin); the number of clear ones among all; and a table of the first thousand of all: row, label, looks_like, margin,
+    against (the tokens that speak most against the label)."""
+    return LabelIssues.of(audit)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Preferences, Share
+from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Preferences, Share
+from tokensieve.auditing.copies import near_duplicates, removal_advice
 from tokensieve.wording import count, percent
 
 
@@ -25,8 +26,8 @@ class Leak(Check):
     )
     tasks = (Labels,)
 
-    def find(self, data: AuditData) -> Findings:
-        train, test, near = data.train.corpus, data.test.corpus, data.near_duplicates
+    def find(self, data: AuditContext) -> Findings:
+        train, test, near = data.train.corpus, data.test.corpus, near_duplicates(data)
         same = test.keys.is_in(train.keys.implode()).to_numpy()
         known, twin = same.copy(), train.keys.is_in(test.keys.implode()).to_numpy()
         n = len(train.texts)
@@ -34,11 +35,11 @@ class Leak(Check):
             known |= np.isin(near[n:], near[:n])
             twin |= np.isin(near[:n], near[n:])
         rows = np.flatnonzero(known)
-        leaked, total = data.total_of("leaked", len(rows)), data.figures["documents"]["test"]
+        leaked, total = data.total("leaked", len(rows)), data.totals["documents"]["test"]
         if not leaked:
             return
         share = Share.count(leaked, total)
-        identical = Share.count(data.total_of("leaked_copies", int(same.sum())), total)
+        identical = Share.count(data.total("leaked_copies", int(same.sum())), total)
         verb = "duplicate or nearly duplicate" if identical.found < leaked else "duplicate"
         verb = verb if leaked > 1 else verb.replace("duplicate", "duplicates")
         n_rows, copies = count(leaked, "test document"), identical.found
@@ -52,7 +53,7 @@ class Leak(Check):
         elif leaked > 1:
             said = f"none is an exact copy of a training document; all {leaked:,} share {alike} one"
         details, pairs = [said], list[tuple[int, int]]()
-        action = self._remove_copies(data, copies, leaked - copies)
+        action = removal_advice(data, copies, leaked - copies)
         until = "Until then, the test accuracy may be inflated."
         if data.test_given:  # each side is read on its own
             action = "Remove these documents from the test data or their copies from training; findings.csv lists both."
@@ -75,10 +76,10 @@ class Leak(Check):
             share.value,
             f"{n_rows} ({percent(share.value)}) {verb} training documents",
             evidence={"test": share, "identical": identical},
-            total=leaked,
+            n_documents=leaked,
             rows=pl.concat([test.rows_of(rows, "test"), train.rows_of(np.flatnonzero(twin))]),
             examples=tuple(
-                one for i, j in pairs for one in (data.start_of(i, "test"), data.start_of(j))
+                one for i, j in pairs for one in (data.excerpt(i, "test"), data.excerpt(j))
             ),
             details=tuple(details),
             action=f"{action} {until}",
@@ -94,7 +95,7 @@ class PairLeak(Check):
     action = "Put all pairs of a prompt on one side of the split (--by). Until then, the test accuracy may be inflated."
     tasks = (Preferences,)
 
-    def find(self, data: AuditData) -> Findings:
+    def find(self, data: AuditContext) -> Findings:
         intake, n = data.train.corpus.intake, len(data.test.corpus.labels) // 2
         shared = max(intake.counts.get("shared_units", 0), intake.counts["test_overlap"])
         if not shared:
@@ -106,7 +107,7 @@ class PairLeak(Check):
             f"{count(shared, 'test pair')} ({percent(share.value)}) share{'s' * (shared == 1)} the prompt, or both answers, "
             "with training pairs",
             evidence={"pairs": share, "identical": identical},
-            total=shared,
+            n_documents=shared,
             details=(
                 f"{identical.found:,} of {count(shared, 'test pair')} share both answers with a training pair",
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokensieve.auditing.checks.base import AuditData, Check, Findings, Preferences, Share
+from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Preferences, Share
 from tokensieve.wording import percent
 
 
@@ -20,7 +20,7 @@ class Position(Check):
     action = "Show the answers in random order, or ask twice with the answers swapped and keep the judgements that agree."
     tasks = (Preferences,)
 
-    def find(self, data: AuditData) -> Findings:
+    def find(self, data: AuditContext) -> Findings:
         corpus = data.train.corpus
         assert corpus.pairs is not None
         if corpus.pairs.position is None:

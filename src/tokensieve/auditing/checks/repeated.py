@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
+from tokensieve.auditing.checks.api import (
+    MAX_EXAMPLES,
+    AuditContext,
+    Check,
+    Findings,
+    Labels,
+    Share,
+)
+from tokensieve.auditing.copies import near_duplicates, removal_advice
 from tokensieve.wording import count, percent
 
 
@@ -19,24 +27,27 @@ class Repeated(Check):
         "together with --by COLUMN if a column tells which documents belong together."
     )
     tasks = (Labels,)
+    descriptive = True
     least = 0.01  # of the training documents
     weight = 0.3  # of a document whose prediction is in doubt: a copy is usually right
 
-    def find(self, data: AuditData) -> Findings:
-        near = data.near_duplicates
+    def find(self, data: AuditContext) -> Findings:
+        near = near_duplicates(data)
         if near is None or data.train.corpus.groups is not None:
             return
         n = len(data.train.corpus.texts)
         again = np.flatnonzero(near[:n] != np.arange(n))
-        share = Share.count(data.total_of("repeated", len(again)), int(data.class_sizes.sum()))
+        share = Share.count(data.total("repeated", len(again)), int(data.class_sizes.sum()))
         if share.value < self.least:
             return
         labels = data.train.corpus.labels
         differ = int(np.count_nonzero(labels[again] != labels[near[again]]))
         opposed = f"; {differ:,} of them {'has' if differ == 1 else 'have'} a different label"
         exact = int((~data.train.corpus.keys.is_first_distinct()).sum())
-        advice = self._remove_copies(data, exact, max(len(again) - exact, 0))
-        both = list(dict.fromkeys(i for k in again[:EXAMPLES].tolist() for i in (int(near[k]), k)))
+        advice = removal_advice(data, exact, max(len(again) - exact, 0))
+        both = list(
+            dict.fromkeys(i for k in again[:MAX_EXAMPLES].tolist() for i in (int(near[k]), k))
+        )
         s = "s" * (share.found == 1)
         yield self.finding(
             data,
@@ -44,9 +55,9 @@ class Repeated(Check):
             f"{count(share.found, 'training document')} ({percent(share.value)}) repeat{s} or nearly repeat{s} an earlier one"
             + opposed * (differ > 0 and not data.task.known_totals),
             again,
-            share.found,
+            n_documents=share.found,
             evidence={"documents": share},
-            examples=tuple(data.start_of(i) for i in both[:EXAMPLES]),
+            examples=tuple(data.excerpt(i) for i in both[:MAX_EXAMPLES]),
             details=(
                 f"{share.as_counts} training documents repeat{s} an earlier one, word for word or nearly",
             ),

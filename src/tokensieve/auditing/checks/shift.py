@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
-from tokensieve.auditing.findings import form_clause
+from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
+from tokensieve.auditing.phrases import form_clause, of_class
 from tokensieve.wording import count, percent
 
 
@@ -23,12 +23,14 @@ class Shift(Check):
         "collection, clean the texts, or ignore formatting with --no-formatting."
     )
     tasks = (Labels,)
+    descriptive = True
+    yields_to = ("shortcut",)
     apart, sure = 0.03, 0.001
     weight = 0.01  # of the difference: it decides nothing
 
-    def find(self, data: AuditData) -> Findings:
+    def find(self, data: AuditContext) -> Findings:
         train, found, sizes = data.train.counts, data.importance, data.class_sizes
-        n, types = int(sizes.sum()), np.arange(data.words, train.n_types)
+        n, types = int(sizes.sum()), np.arange(data.n_words, train.n_types)
         types = types[["⟨length " not in name for name in train.tokens[types].astype(str).tolist()]]
         inside, documents = found.class_documents[types], found.documents[types, None]
         outside = (documents - inside) / np.maximum(n - sizes, 1)
@@ -58,7 +60,7 @@ class Shift(Check):
                 self.weight * apart[rows[0], k],
                 rates[0] + others,
                 held[train.labels[held] == k],
-                share.found,
+                n_documents=share.found,
                 label=label,
                 tokens=tuple(names),
                 signs=("formatting",),
@@ -69,5 +71,5 @@ class Shift(Check):
 
 def _rates(label: str, token: str, apart: float, outside: float) -> str:
     """How often a class has a feature, and the others."""
-    own = f"{percent(outside + apart)} of {Check.are(label, 'documents')}"
+    own = f"{percent(outside + apart)} of {of_class(label, 'documents')}"
     return f"{own} {form_clause(token)} ({percent(outside)} of the others)"

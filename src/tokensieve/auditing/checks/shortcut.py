@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -33,12 +34,15 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
+from tokensieve.auditing.checks.api import MAX_EXAMPLES, AuditContext, Check, Finding, Labels, Share
 from tokensieve.auditing.checks.candidates import Candidate
-from tokensieve.auditing.checks.signs import CODE, MEANING, STRONG, Sign
-from tokensieve.auditing.findings import Excerpt, form_clause, quoted
+from tokensieve.auditing.checks.signs import CODE, MEANING, STRONG, Sign, usual_signs
+from tokensieve.auditing.environments import environment_effects
+from tokensieve.auditing.findings import Excerpt
+from tokensieve.auditing.phrases import form_clause, of_class, quoted
 from tokensieve.escape import shown
 from tokensieve.text.formatting import is_formatting
+from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import count, percent
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -101,18 +105,20 @@ class Shortcut(Check):
     one_place, elsewhere = 0.9, 0.7
     most = 12  # findings
 
-    def find(self, data: AuditData) -> list[Finding]:
+    def find(self, data: AuditContext) -> list[Finding]:
         train, vocabulary = data.train.counts, data.learned.model.vocabulary
         assert vocabulary is not None
-        candidates = Candidate.of(data.tokens, train, data.class_sizes, slice(data.words))
+        candidates = Candidate.of(data.tokens, train, data.class_sizes, slice(data.n_words))
         candidates += Candidate.of(
-            data.tokens, train, data.class_sizes, slice(data.words, train.n_types)
+            data.tokens, train, data.class_sizes, slice(data.n_words, train.n_types)
         )
         candidates += Candidate.passages(data) + (
             [] if vocabulary.grams else Candidate.phrases(data)
         )
         tokens, documents = [c.token for c in candidates], [c.documents for c in candidates]
-        borne = Sign.of_each(tokens, documents, data.train.corpus, data.tokenizer, data.usual_signs)
+        borne = Sign.of_each(
+            tokens, documents, data.train.corpus, data.tokenizer, usual_signs(data)
+        )
         candidates = [
             replace(c, signs=signs, fixed=fixed)
             for c, (signs, fixed) in zip(candidates, borne, strict=True)
@@ -149,7 +155,7 @@ class Shortcut(Check):
             (self._as_finding(group, data) for group in groups), key=lambda f: -f.severity
         )[: self.most]
 
-    def _as_finding(self, group: list[Candidate], data: AuditData) -> Finding:
+    def _as_finding(self, group: list[Candidate], data: AuditContext) -> Finding:
         """The group as one finding: each of its documents is predicted by the strongest token in it."""
         train, corpus = data.train.counts, data.train.corpus
         # length, which any mark changes, stands alone only
@@ -158,7 +164,7 @@ class Shortcut(Check):
         fields = data.fields
         # of features of the same documents the one that no writer chooses is named
         for c in sorted(every, key=lambda c: self.chosen * bool(CHOICES.match(c.token)) - c.way):
-            if data.leans_beyond(c.documents, c.label, covered):
+            if data.predicts_beyond(c.documents, c.label, covered):
                 group.append(c)
                 # words stay a shortcut without the column
                 covered[c.documents] |= not (fields and fields.is_value(c.token))
@@ -172,7 +178,9 @@ class Shortcut(Check):
         )
         by_way = sorted(group, key=lambda c: c.way)
         predicts, types = [c.label for c in by_way], [c.type for c in by_way]
-        held, right, counted = data.predicted(train.labels, [c.documents for c in by_way], predicts)
+        held, right, counted = predicted_documents(
+            train.labels, [c.documents for c in by_way], predicts
+        )
         sizes, labels = train.class_sizes, sorted(set(predicts))
         typed = [c for c in by_way if c.type >= 0]
         # they stand for its phrases
@@ -181,7 +189,7 @@ class Shortcut(Check):
         if min(types) >= 0:  # phrases are known of the documents at hand alone
             sizes, counted = (
                 data.class_sizes,
-                data.task.total(data.train, data.predicted_in, types, predicts),
+                data.task.total(data.train, n_predicted, types, predicts),
             )
         n, size, (n_held, n_right, n_inside) = (
             int(sizes.sum()),
@@ -204,9 +212,9 @@ class Shortcut(Check):
         # the class alone would make much of a small one, and all documents little
         reach = math.sqrt(evidence["class"].value * evidence["documents"].value)
         predicted = (
-            f"are {self.are(label)}" if label else "belong to the class that their token predicts"
+            f"are {of_class(label)}" if label else "belong to the class that their token predicts"
         )
-        where = self.are(label, "documents") if label else "the documents of the predicted classes"
+        where = of_class(label, "documents") if label else "the documents of the predicted classes"
         them, appear = (
             (quoted(tokens), "it appears") if len(tokens) == 1 else ("one of them", "they appear")
         )
@@ -219,7 +227,7 @@ class Shortcut(Check):
             *["… stands for letters and digits, 0 for digits"] * any(c.is_shape for c in order),
             *self._one_environment(held, data),
         ]
-        examples = right[:: max(1, len(right) // EXAMPLES)][:EXAMPLES]
+        examples = right[:: max(1, len(right) // MAX_EXAMPLES)][:MAX_EXAMPLES]
         action = self.action_on_form if all(map(is_formatting, tokens)) else self.action
         if Sign.BOILERPLATE in signs or passage:
             action = self.action_on_passage
@@ -230,7 +238,7 @@ class Shortcut(Check):
             weight * reach * (max(0.0, decides.low - base) / (1 - base)) ** 2,
             _headline(tokens, label, evidence),
             held,
-            n_held,
+            n_documents=n_held,
             label=label,
             tokens=tokens,
             signs=tuple(sign.value for sign in signs),
@@ -241,7 +249,7 @@ class Shortcut(Check):
         )
 
     def _weight(
-        self, group: list[Candidate], elsewhere: float, data: AuditData
+        self, group: list[Candidate], elsewhere: float, data: AuditContext
     ) -> tuple[float, bool]:
         """How much a group looks like an artefact, from 0 to 1, and whether it may be part of the subject; `elsewhere`: the part
         of the other classes' documents that contain it."""
@@ -259,11 +267,12 @@ class Shortcut(Check):
         habit = all(c.signs[0] is Sign.FORMATTING for c in group) and elsewhere > self.usual
         return min(weight, self.writers) if habit else weight, False
 
-    def _one_environment(self, held: Ints, data: AuditData) -> list[str]:
+    def _one_environment(self, held: Ints, data: AuditContext) -> list[str]:
         """The environment that contains nearly all of some documents, as a detail of the finding; no detail if there is none."""
-        if data.environments is None:
+        environments = environment_effects(data)
+        if environments is None:
             return []
-        found, of = data.environments
+        found, of = environments.effects, environments.document_environments
         sizes = np.bincount(of[held][of[held] >= 0], minlength=len(found.names))
         total, first = np.bincount(of[of >= 0]), int(sizes.argmax())
         if (
@@ -277,7 +286,7 @@ class Shortcut(Check):
         ]
 
     def _suspicious(
-        self, c: Candidate, plain: list[Candidate], data: AuditData
+        self, c: Candidate, plain: list[Candidate], data: AuditContext
     ) -> tuple[Sign, ...]:
         """Why a candidate is suspicious (module docstring); nothing if it is not. `plain`: the candidates without a sign."""
         train = data.train.counts
@@ -352,18 +361,18 @@ class Shortcut(Check):
         )
 
     @staticmethod
-    def _in_name_of_class(c: Candidate, data: AuditData) -> bool:
+    def _in_name_of_class(c: Candidate, data: AuditContext) -> bool:
         """Whether it is a word of the class's name, or a relative of one, and so what the class is about."""
         texts = (data.train.counts.classes[c.label], " ".join(one.token for one in c.spelled(data)))
         name, words = (_WORD.findall(text.lower()) for text in texts)
         return any(_related_words(a, b) for a in name for b in words)
 
-    def _in_phrase_of_subject(self, c: Candidate, data: AuditData) -> bool:
+    def _in_phrase_of_subject(self, c: Candidate, data: AuditContext) -> bool:
         """Whether a candidate with a sign is mostly in one phrase with a word that leans to its class without it, too, as "benign
         neoplasm" (but is not in most documents of the class, and so comes before or after any mark)."""
         train, size, (first, *_) = data.train.counts, len(c.documents), c.token.split(" ")
         labels, share = train.labels[c.documents], train.class_sizes[c.label] / train.n_documents
-        present = sp.csc_array(train.rows(c.documents).matrix[:, : data.words] > 0)
+        present = sp.csc_array(train.rows(c.documents).matrix[:, : data.n_words] > 0)
         beside = np.flatnonzero(np.diff(present.indptr) >= c.common * size)
         for s in beside[beside != c.type].tolist():
             with_it = labels[present.indices[present.indptr[s] : present.indptr[s + 1]]]
@@ -395,7 +404,7 @@ class Shortcut(Check):
         both = len(np.intersect1d(c.documents, larger.documents, assume_unique=True))
         return not is_formatting(c.token) and both >= self.one_place * len(c.documents)
 
-    def _company(self, c: Candidate, data: AuditData) -> tuple[float, float]:
+    def _company(self, c: Candidate, data: AuditContext) -> tuple[float, float]:
         """How well the other words of a document of the class tell whether it contains a candidate, and the median of the same for
         some words that are about as frequent (0 for one with a sign, and for one that they tell): the area under the ROC curve
         above `told`, in units of three standard errors.
@@ -411,16 +420,16 @@ class Shortcut(Check):
         rest = rng.permutation(np.flatnonzero(without))[: self.drawn[1]]
         held, n = np.arange(len(mine) + len(rest)) < len(mine), len(mine) + len(rest)
         present = sp.csc_array(
-            train.rows(np.append(mine, rest)).matrix[:, : data.words], dtype=float
+            train.rows(np.append(mine, rest)).matrix[:, : data.n_words], dtype=float
         )
         present.data[:] = 1
         documents = np.asarray(present.sum(axis=0))
         numbers = (
-            pl.Series(train.tokens[: data.words], dtype=pl.String).str.contains(r"\d").to_numpy()
+            pl.Series(train.tokens[: data.n_words], dtype=pl.String).str.contains(r"\d").to_numpy()
         )
         with_it = numbers | self._coming_with(held[None], present)[0]
         if c.is_shape:
-            with_it |= np.isin(train.tokens[: data.words], c.written(data)[1]["name"].to_numpy())
+            with_it |= np.isin(train.tokens[: data.n_words], c.written(data)[1]["name"].to_numpy())
         if c.signs:  # nor does what stands in its place elsewhere, as another name in the same line, say more
             with_it |= (held @ present == 0) & (documents * len(mine) >= self.missed * n)
         weight = np.where(with_it | (documents < 2), 0.0, np.log(n / np.maximum(documents, 1)))
@@ -510,7 +519,7 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     share, right = percent(e["documents"].value), percent(e["decides"].value, 0)
     base = f" ({percent(e['base'].value, 0)} overall)" if "base" in e else ""
     rate = (
-        f"{right} of those are {Check.are(label)}{base}"
+        f"{right} of those are {of_class(label)}{base}"
         if label
         else f"they predict the label {right} of the time"
     )
@@ -523,3 +532,27 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
         form = form.removeprefix("contain " if words else "")
         return f"{share} of documents {f'contain {words} or ' * bool(words)}{form}; {rate}"
     return f"{quoted(tokens)} appear{'s' * (len(tokens) == 1)} in {share} of documents; {rate}"
+
+
+def predicted_documents(
+    labels: Ints, documents: Sequence[Ints], predicts: Sequence[int]
+) -> tuple[Ints, Ints, Ints]:
+    """Documents that contain one of several tokens; those of the class that the last of these predicts; and how many there
+    are of both, and of the first in any of the classes, shape (3,)."""
+    answer = np.full(len(labels), -1)
+    for held, label in zip(documents, predicts, strict=True):
+        answer[held] = label
+    every = np.flatnonzero(answer >= 0)
+    right = every[answer[every] == labels[every]]
+    return (
+        every,
+        right,
+        np.array([len(every), len(right), np.isin(labels[every], predicts).sum()]),
+    )
+
+
+def n_predicted(part: CountedCorpus, types: Sequence[int], predicts: Sequence[int]) -> Ints:
+    """The numbers of `predicted_documents`, of some documents and token types."""
+    return predicted_documents(part.counts.labels, part.counts.holders(np.array(types)), predicts)[
+        2
+    ]

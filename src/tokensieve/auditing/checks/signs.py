@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Ints
+from tokensieve.auditing.context import AuditContext, computed_once
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.text.formatting import is_formatting
@@ -255,3 +256,9 @@ MEANING = {
     Sign.EDGE: "always in the same place in the text",
     Sign.ALONE: "nearly certain, in documents that otherwise read like the rest of the class",
 }
+
+
+@computed_once
+def usual_signs(audit: AuditContext) -> set[Sign]:
+    """The signs of an artefact that ordinary words of this corpus show too."""
+    return Sign.usual(audit.train.corpus, audit.tokenizer)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tokensieve.auditing.agreement import FLOOR
-from tokensieve.auditing.checks.base import AuditData, Check, Findings, Share
-from tokensieve.auditing.findings import quoted
+from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Share
+from tokensieve.auditing.environments import environment_effects
+from tokensieve.auditing.phrases import quoted
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.wording import count, percent
@@ -27,10 +28,11 @@ class Unstable(Check):
     listed = 50
     weight = 0.5  # such a token misleads in some environments only
 
-    def find(self, data: AuditData) -> Findings:
-        if data.environments is None:
+    def find(self, data: AuditContext) -> Findings:
+        environments = environment_effects(data)
+        if environments is None:
             return
-        found, _ = data.environments
+        found = environments.effects
         overall, train = data.importance, data.train
         leans = np.stack([x.lean for x in found.within if x is not None])
         predicts = np.stack([x.q_value < LEVEL for x in found.within if x is not None])
@@ -73,7 +75,7 @@ class Unstable(Check):
             f"{quoted(tokens[:1])} predicts the label differently in different environments: {' but only '.join(places)} "
             f"are {shown(label, 40)}{also}",
             held,
-            whole.found,
+            n_documents=whole.found,
             label=label,
             tokens=tokens,
             evidence={"documents": whole} | evidence,

@@ -12,16 +12,18 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.arrays import pair_differences
-from tokensieve.auditing.checks.base import (
-    EXAMPLES,
-    AuditData,
+from tokensieve.auditing.checks.api import (
+    MAX_EXAMPLES,
+    AuditContext,
     Check,
     Finding,
     Findings,
     Preferences,
     Share,
 )
-from tokensieve.auditing.findings import Excerpt, form_clause, quoted
+from tokensieve.auditing.findings import Excerpt
+from tokensieve.auditing.phrases import form_clause, quoted
+from tokensieve.auditing.preferences import preference_facts
 from tokensieve.escape import shown
 from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import is_formatting
@@ -43,9 +45,8 @@ class AnswerLength(Check):
     tasks = (Preferences,)
     lean = 0.55  # of pairs in which the longer answer wins: from here it is a finding
 
-    def find(self, data: AuditData) -> Findings:
-        assert data.preferences is not None
-        found, ratio = data.preferences, data.preferences.log_ratios(data.train.corpus)
+    def find(self, data: AuditContext) -> Findings:
+        found, ratio = preference_facts(data), preference_facts(data).log_ratios(data.train.corpus)
         share = found.longer["train"]
         if share.low <= self.lean and share.high >= 1 - self.lean:
             return
@@ -88,12 +89,11 @@ class Wins(Check):
     most_forms, most_words = 5, 40
     together = 0.4  # Jaccard index of the pairs that two features of formatting decide
 
-    def find(self, data: AuditData) -> Findings:
-        assert data.preferences is not None
+    def find(self, data: AuditContext) -> Findings:
         for wins in (True, False):
-            listed = data.preferences.top(wins, rows=None)["token"].to_list()
+            listed = preference_facts(data).top(wins, rows=None)["token"].to_list()
             forms = [token for token in listed if is_formatting(token)][: 4 * self.most_forms]
-            sure = data.preferences.top(wins, rows=None, rate=self.word)["token"].to_list()
+            sure = preference_facts(data).top(wins, rows=None, rate=self.word)["token"].to_list()
             # a value of another column (a model, an annotator) is nobody's argument either
             columns = {
                 name: [token for token in listed if token.startswith(f"{name}:")]
@@ -123,21 +123,17 @@ class Wins(Check):
             )
         return list(groups.values())
 
-    def _as_finding(self, tokens: list[str], wins: bool, data: AuditData) -> Finding:
+    def _as_finding(self, tokens: list[str], wins: bool, data: AuditContext) -> Finding:
         """A group of types as one finding: how often the side with more of them wins (loses), in training and in test pairs."""
         train, test = data.train, data.test
-        assert (
-            data.preferences is not None
-            and train.corpus.pairs is not None
-            and test.corpus.pairs is not None
-        )
+        assert train.corpus.pairs is not None and test.corpus.pairs is not None
         # of each pair: of how many of the types the preferred side has more (less, if they lose)
         sums = [
             np.asarray(_sides_with_feature(part.counts, tokens).sum(axis=1)).ravel()
             for part in (train, test)
         ]
         own, held = (x if wins else -x for x in sums)
-        row = data.preferences.wins.filter(pl.col("token") == tokens[0]).row(0, named=True)
+        row = preference_facts(data).wins.filter(pl.col("token") == tokens[0]).row(0, named=True)
         counted, pairs = row["wins"] / row["pairs"], row["pairs"]
         # as counted, in the interval of the smoothed rate; and at equal length as estimated
         rates = {
@@ -153,12 +149,12 @@ class Wins(Check):
         won = Share.over(*train.corpus.pairs.once(own > 0, own != 0))
         evidence = {
             "decides": won,
-            "documents": Share.count(won.of, data.preferences.pairs["train"]),
+            "documents": Share.count(won.of, preference_facts(data).pairs["train"]),
             **shares,
             "test": Share.over(*test.corpus.pairs.once(held > 0, held != 0)),
         }
         documents = 2 * np.flatnonzero(own > 0) + (not wins)
-        chosen = documents[:: max(1, len(documents) // EXAMPLES)][:EXAMPLES]
+        chosen = documents[:: max(1, len(documents) // MAX_EXAMPLES)][:MAX_EXAMPLES]
         words = tuple(token for token in tokens if not is_formatting(token))
         in_text = [word for word in words if not (data.fields and data.fields.is_value(word))]
         verb = "wins" if wins else "loses"

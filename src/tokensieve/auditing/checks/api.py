@@ -1,0 +1,146 @@
+"""What a check is written against: `AuditContext` is what it reads, `Finding` what it yields.
+
+A check is a file in this folder with a subclass of `Check`; the registry finds it there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tokensieve.arrays import Ints
+from tokensieve.auditing.context import AuditContext, computed_once
+from tokensieve.auditing.findings import Excerpt, Finding
+from tokensieve.evidence.intervals import Share
+from tokensieve.task.tasks import Labels, Preferences, Task
+
+__all__ = [
+    "MAX_EXAMPLES",
+    "AuditContext",
+    "Check",
+    "Excerpt",
+    "Finding",
+    "Findings",
+    "Labels",
+    "Preferences",
+    "Share",
+    "computed_once",
+]
+MAX_EXAMPLES = 3  # of a finding
+Findings = Iterable[Finding]
+
+
+class Check(ABC):
+    """One kind of finding, from its detection to its wording.
+
+    A subclass sets the attributes below and implements `find`.
+
+    Attributes:
+        name: the kind of its findings in findings.json, and the name for `--fail-on NAME=…`.
+        title: its heading.
+        about: what it looks for, with its thresholds, in one or two sentences; its glossary entry.
+        action: what to do about its findings.
+        tasks: the tasks that it applies to.
+        thorough: whether it is slow because it trains models; `Settings.thorough=False` skips it.
+        descriptive: whether it describes the data or habits of its writers, and names nothing that a
+            model can exploit or a person should correct. Its findings are listed behind the others
+            of their level.
+        yields_to: names of checks whose findings explain this one's. A finding is dropped if one of
+            those is about its first token, or about documents without which that token would
+            predict its class less than half as well.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    about: ClassVar[str]
+    action: ClassVar[str]
+    tasks: ClassVar[tuple[type[Task], ...]] = (Labels, Preferences)
+    thorough: ClassVar[bool] = False
+    descriptive: ClassVar[bool] = False
+    yields_to: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def glossary_entry(self) -> str:
+        """Its entry in the documentation, in Markdown."""
+        tasks = ""
+        if len(self.tasks) == 1:
+            tasks = f" ({self.tasks[0].__name__.lower()} only)"
+        return f"**{self.title}**{tasks}, `{self.name}`\n: {self.about} {self.action}\n"
+
+    @abstractmethod
+    def find(self, audit: AuditContext) -> Findings:
+        """Its findings, if any."""
+
+    def finding(
+        self,
+        audit: AuditContext,
+        severity: float,
+        headline: str,
+        documents: Ints | NDArray[np.bool_] | Sequence[int] = (),
+        *,
+        n_documents: int | None = None,
+        label: str = "",
+        tokens: Sequence[str] = (),
+        signs: Sequence[str] = (),
+        evidence: Mapping[str, Share] | None = None,
+        details: Sequence[str] = (),
+        title: str = "",
+        action: str = "",
+        rows: pl.DataFrame | None = None,
+        examples: Iterable[Excerpt] | None = None,
+    ) -> Finding:
+        """A finding of this check about some training documents.
+
+        Args:
+            audit: what was checked.
+            severity: roughly the fraction of documents whose prediction the finding puts in doubt:
+                documents concerned × how much of their prediction depends on it. From 0.05 a finding
+                is "high", below 0.01 it is "low"; within a level it decides the order.
+            headline: one sentence with its number, without a full stop.
+            documents: places of the training documents concerned, or a mask over all of them.
+            n_documents: how many are concerned, if there are more than `documents`.
+            label: the class concerned.
+            tokens: the tokens concerned, the one that the headline names first.
+            signs: how the tokens differ from ordinary words (`Finding.signs`).
+            evidence: name → fraction, with its interval; `--fail-on NAME=5%` compares the largest.
+            details: further sentences without a full stop, listed below the headline.
+            title, action: instead of those of the check.
+            rows, examples: instead of those made from `documents`: a table of token, part, row and
+                label; texts (`AuditContext.excerpt`).
+        """
+        places = np.asarray(documents)
+        if places.dtype == np.bool_:
+            places = np.flatnonzero(places)
+        places = places.astype(np.int64)
+        if rows is None:
+            rows = audit.train.corpus.rows_of(places)
+        if examples is None:
+            examples = _excerpts(audit, places[:MAX_EXAMPLES], tokens[:1])
+        return Finding(
+            kind=self.name,
+            severity=float(severity),
+            label=label,
+            tokens=tuple(tokens),
+            signs=tuple(signs),
+            evidence=dict(evidence or {}),
+            documents=len(places) if n_documents is None else n_documents,
+            rows=rows,
+            examples=tuple(examples),
+            title=title or self.title,
+            headline=headline,
+            details=tuple(details),
+            action=action or self.action,
+        )
+
+
+def _excerpts(audit: AuditContext, documents: Ints, tokens: Sequence[str]) -> list[Excerpt]:
+    """The places of a token in training documents; of no token, the beginnings of the documents."""
+    if not tokens:
+        return [audit.excerpt(i) for i in documents.tolist()]
+    corpus = audit.train.corpus
+    return [Excerpt.of(corpus, i, tokens, audit.tokenizer) for i in documents.tolist()]

@@ -1,0 +1,71 @@
+"""Documents that repeat one another, exactly or nearly, and what to do about them."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from tokensieve.arrays import Ints
+from tokensieve.auditing.context import AuditContext, computed_once
+from tokensieve.evidence.duplicates import near_duplicates as find_near_duplicates
+
+
+@computed_once
+def near_duplicates(audit: AuditContext) -> Ints | None:
+    """The first near duplicate of each training document, then of each test document.
+
+    Training and test documents are numbered together, training first; a document that repeats none
+    has its own number. None unless the audit is thorough. In a sample, which holds few near
+    duplicates of its own documents, only exact copies count.
+    """
+    if not audit.settings.thorough:
+        return None
+    exact = _first_with_same_key(audit.train.corpus.keys, audit.test.corpus.keys)
+    is_sample = bool(audit.task.known_totals)
+    if is_sample:
+        return exact
+
+    near = find_near_duplicates([audit.train.stream, audit.test.stream])
+    repeats_none = near == np.arange(len(near))
+    # texts without words are alike only if they are the same
+    return np.where(repeats_none, exact, near)
+
+
+@computed_once
+def first_copies(audit: AuditContext) -> Ints:
+    """The first copy of each training document; near duplicates count where they were looked for."""
+    near = near_duplicates(audit)
+    if near is None:
+        return _first_with_same_key(audit.train.corpus.keys)
+    return near[: len(audit.train.corpus.labels)]
+
+
+def without_copies(audit: AuditContext, documents: Ints) -> Ints:
+    """Some training documents, one of each text: a repeated text is evidence only once."""
+    _, first_places = np.unique(first_copies(audit)[documents], return_index=True)
+    return documents[np.sort(first_places)]
+
+
+def removal_advice(audit: AuditContext, n_exact: int, n_near: int) -> str:
+    """A sentence on how to remove copies: an option drops exact ones, near ones are left to a person."""
+    by_hand = "by hand (findings.csv lists their rows)"
+    reader_drops_copies = not audit.task.known_totals  # on a cluster none are dropped
+    if n_exact and reader_drops_copies:
+        advice = "Remove the exact copies with --duplicates=drop"
+        if n_near:
+            advice += f" and the near copies {by_hand}"
+    elif n_near:
+        advice = f"Remove the near copies {by_hand}"
+    else:
+        advice = f"Remove the copies {by_hand}"
+    has_groups = audit.train.corpus.groups is not None  # and they have not kept copies together
+    if not has_groups:
+        advice += ", or keep them together with --by COLUMN if a column tells which documents belong together"
+    return f"{advice}."
+
+
+def _first_with_same_key(*keys: pl.Series) -> Ints:
+    """For each document, the number of the first one with the same key."""
+    frame = pl.DataFrame({"key": pl.concat(keys)}).with_row_index("document")
+    first = frame.select(pl.col("document").min().over("key")).to_series()
+    return first.to_numpy().astype(np.int64)

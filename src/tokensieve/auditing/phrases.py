@@ -1,0 +1,91 @@
+"""Phrases that the sentences of an audit share: quoted tokens, documents of a class, formatting in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tokensieve.escape import shown
+from tokensieve.text.formatting import is_formatting
+
+
+def of_class(label: str, noun: str = "") -> str:
+    """Names the members of a class: "positive", with a noun "positive documents".
+
+    A class whose name is not a word is "labelled 5", or "documents labelled 5".
+    """
+    name = shown(label, 40)
+    is_word = re.fullmatch(r"[^\W\d_]{2,}", label) is not None
+    phrase = f"{name} {noun}" if is_word else f"{noun} labelled {name}"
+    return phrase.strip()
+
+
+def form_clause(token: str) -> str:
+    """A clause about documents with a formatting feature: ⟨ends "!"⟩ → end in “!”."""
+    field, _, name = token.rpartition(":⟨") if not token.startswith("⟨") else ("", "", token[1:])
+    name = name.removesuffix("⟩")
+    if name.startswith("length "):
+        least, _, below = name.removeprefix("length ").removesuffix("+").partition("–")
+        size = f"{least} to {int(below) - 1:,}" if below else f"{int(least):,} or more"
+        clause = f"are {size} words long"
+    elif name.startswith(("ends ", 'starts "')):
+        verb, _, what = name.partition("s ")
+        what = re.sub('"(.+)"', r"“\1”", what.removeprefix("with "))
+        clause = f"{verb} {'in' if verb == 'end' else 'with'} {what}"
+    elif name in _WITH_ARTICLE:
+        clause = f"contain {'an' if name[0] in 'aei@' else 'a'} {name}"
+    else:
+        clause = _CLAUSES.get(name, f"contain “{name}”")
+    return f"{clause} in {shown(field, 30)}" if field else clause
+
+
+_WITH_ARTICLE = (
+    "tab|line break|blank line|no-break space|invisible character|bullet list|numbered list|heading|table|[link](…)|"
+    "e-mail address|@name|#tag|percentage|sum of money|emoji|emoticon"
+).split("|")
+_CLAUSES = {
+    "no final stop": "end without a full stop",
+    "trailing spaces": "end in white space",
+    "leading spaces": "start with white space",
+    "starts in lower case": "start with a lower-case letter",
+    "starts with a quote": "start with a quotation mark",
+    "starts with a digit": "start with a digit",
+    "starts with a symbol": "start with a symbol",
+    "nothing but capitals": "are written in capitals",
+    "Every Word Capitalized": "capitalize every word",
+    "… character": "contain the single character “…”",
+    "symbol": "contain a symbol such as | or ~",
+    "row of signs": "contain a row of symbols such as --- or ***",
+    "ALL CAPS": "contain a word in capitals",
+    "no capitals": "contain no capital letter",
+    "2 spaces": "contain double spaces",
+    "3+ spaces": "contain three or more spaces in a row",
+    "**bold**": "contain **bold** type",
+    "code": "contain code",
+    "URL": "contain a web address",
+    "HTML": "contain HTML",
+    "HTML tag": "contain an HTML tag",
+    "HTML entity": "contain an HTML entity",
+    "number": "contain a digit",
+    "n/10 rating": "contain a rating such as 7/10",
+    "mojibake": "contain broken characters",
+    "— dash": "contain a dash",
+    "; semicolon": "contain a semicolon",
+    ": colon": "contain a colon",
+    "(parentheses)": "contain parentheses",
+    '"quotes"': "contain quotation marks",
+    "curly quotes": "contain curly quotes",
+    "repeated letters": "contain a letter three times in a row",
+    "*asterisks*": "contain a word in *asterisks*",
+}
+
+
+def quoted(tokens: Sequence[str], most: int = 5) -> str:
+    """“a”, “b” and 3 more; formatting keeps its brackets."""
+    names = [
+        shown(token, 40) if is_formatting(token) else f"“{shown(token, 40)}”"
+        for token in tokens[:most]
+    ]
+    if len(tokens) > most:
+        return f"{', '.join(names)} and {len(tokens) - most} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
