@@ -32,7 +32,8 @@ from scipy.special import ndtr
 from tokensieve import __version__
 from tokensieve.arrays import Floats
 from tokensieve.auditing.checks.registry import all_checks
-from tokensieve.auditing.findings import Finding, quoted
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.phrases import quoted
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.settings import CHANGES, CompareSettings
 from tokensieve.errors import InputError
