@@ -33,10 +33,6 @@ PENDING_CIRCLES: set[str] = {
     "diagnose.subjects.reader",
     "read.corpus",
     "read.pairs",
-    "theory.experiments.bench",
-    "theory.experiments.experiment",
-    "theory.experiments.experiments",
-    "theory.experiments.result",
 }
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from tokensieve.cli.command import QUIET, command, out_option, progress_bar, say
 from tokensieve.options import option
-from tokensieve.theory.experiments.experiment import Experiment, ReproduceSettings
+from tokensieve.theory.experiments.settings import ReproduceSettings
 
 if TYPE_CHECKING:
-    from tokensieve.theory.experiments.result import SeedRun
+    from tokensieve.theory.experiments.experiment import SeedRun
 
 
 @command(experiments="Experiments to run; all by default (see --list).")
@@ -29,25 +29,35 @@ def _reproduce(
     from tokensieve.report.markdown import markdown
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
-    from tokensieve.theory.experiments.result import Reproduction
+    from tokensieve.theory.experiments.catalogue import select_experiments
+    from tokensieve.theory.experiments.reproduction import describe
     from tokensieve.theory.experiments.run import reproduce
 
-    chosen = Experiment.select(experiments, settings.readings)
+    chosen = select_experiments(experiments, settings.readings)
     if listing:
-        show(Reproduction.describe(chosen))
+        show(describe(chosen))
         return
     check_writable(out)
 
-    def done(id: str, reading: str, found: SeedRun, taken_over: bool) -> None:
-        met = found.problem or (
-            "every criterion met" if found.passed else "not every criterion met"
-        )
-        how = "from an earlier run" if taken_over else f"{found.seconds:.0f} s"
-        under = "" if reading == "default" else f", interpretation {reading}"
-        say(quiet, f"{id}{under}, seed {found.seed}: {met} ({how})")
+    def say_ended(experiment: str, reading: str, run: SeedRun, reused: bool) -> None:
+        say(quiet, _run_in_words(experiment, reading, run, reused))
 
     with progress_bar(quiet) as progress:
-        study = reproduce(chosen, settings, out, progress, done)
-        save(study, out, for_print=True, also={"table.md": markdown(study.report())})
+        reproduction = reproduce(chosen, settings, out, progress, say_ended)
+        report = reproduction.report()
+        save(reproduction, out, for_print=True, also={"table.md": markdown(report)})
     if not quiet:
-        show(study.report())
+        show(report)
+
+
+def _run_in_words(experiment: str, reading: str, run: SeedRun, reused: bool) -> str:
+    """Such as "mlp, seed 3: every criterion met (12 s)"."""
+    if run.problem:
+        outcome = run.problem
+    elif run.passed:
+        outcome = "every criterion met"
+    else:
+        outcome = "not every criterion met"
+    interpretation = "" if reading == "default" else f", interpretation {reading}"
+    origin = "from an earlier run" if reused else f"{run.seconds:.0f} s"
+    return f"{experiment}{interpretation}, seed {run.seed}: {outcome} ({origin})"

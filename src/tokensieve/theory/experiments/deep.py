@@ -1,12 +1,14 @@
-"""Deeper relatives of the model, in PyTorch: two layers of attention, key-query matrices, an MLP layer.
+"""Deeper relatives of the model in PyTorch: two attention layers, key-query matrices, an MLP layer.
 
-None of them sees word order, so a document is its m distinct types i with counts c_i. Equal tokens have equal queries,
-keys and values: a softmax over tokens is a softmax over types with log c_i added to the logits, and the T × T attention of
-the first layer is m × m. This is exact, not an approximation.
+None of them sees word order, so a document is its m distinct types i with counts c_i. Equal tokens
+have equal queries, keys and values: a softmax over tokens is a softmax over types with log c_i
+added to the logits, and the T × T attention of the first layer is m × m. This is exact, not an
+approximation.
 
-The second layer, `<cls>` attention, reads a score and a value of each type (Wu, Shevchenko, Oymak, Mondelli, NeurIPS 2025):
+The second layer, `<cls>` attention, reads a score and a value of each type (Wu, Shevchenko, Oymak,
+Mondelli, NeurIPS 2025):
 
-    f = Σ_i q_i ω_i          q = softmax_i(υ_i + log c_i)          υ_i, ω_i ∈ R (or R^K with K outputs)
+    f = Σ_i q_i ω_i       q = softmax_i(υ_i + log c_i)       υ_i, ω_i ∈ R (or R^K with K outputs)
 
     one-layer   υ_i = u_i,   ω_i = w_i,                               u_s = E_sᵀp,  w_s = E_sᵀv
     two-layer   υ_i = pᵀz_i = Σ_j A_ij u_j,   ω_i = z_iᵀv = Σ_j A_ij w_j
@@ -14,12 +16,13 @@ The second layer, `<cls>` attention, reads a score and a value of each type (Wu,
     key-query   the same with A_ij = softmax_j(E_iᵀW₁E_j + log c_j) and u_s = pᵀW₂E_s
     mlp         f = vᵀ ReLU(W Σ_i q_i E_i),   q = softmax_i(u_i + log c_i),   W ∈ R^{d×d}
 
-A second layer that is linear in z needs z nowhere: A smooths the two numbers of each type, and that is all. A residual
-connection (z_i + E_i) adds a type's own two numbers to the smoothed ones.
+A second layer that is linear in z needs z nowhere: A smooths the two numbers of each type, and that
+is all. A residual connection (z_i + E_i) adds a type's own two numbers to the smoothed ones.
 
-What our sources of the paper leave open, and what is taken here unless the settings differ: no 1/√d in the softmax, no
-residual connection and no bias anywhere, because the formulas that they give have none; E, p ~ N(0, I/d) and v of unit norm
-(orthonormal columns) as in the paper's lemma; W₁ and W₂ start with entries N(0, 1/d), W with entries N(0, 2/d).
+The paper leaves details open. Unless the settings differ, there is no 1/√d in the softmax, no
+residual connection and no bias anywhere, because its formulas have none; E, p ~ N(0, I/d) and v of
+unit norm (orthonormal columns) as in the paper's lemma; W₁ and W₂ start with entries N(0, 1/d), W
+with entries N(0, 2/d).
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -50,50 +54,72 @@ except ImportError as error:
     ) from None
 
 KINDS = ("one-layer", "two-layer", "key-query", "mlp")
-CPU_BUDGET = (
-    2**19
-)  # numbers in a chunk's largest array: a core's cache holds a few of them, and little is padded
-SAVE_SECONDS = 60.0
-_Parameters = dict[str, torch.Tensor]
-_Chunk = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+TWO_LAYERS = ("two-layer", "key-query")
+CPU_BUDGET = 2**19  # numbers in a chunk's largest array: a core's cache holds a few of them
+GPU_BUDGET = 2**25  # a GPU needs larger arrays to be busy
+SAVE_SECONDS = 60.0  # between two checkpoints
+Parameters = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
 class DeepSettings:
-    """Which model, and how it is trained; all parameters are trained."""
+    """Which model, and how it is trained; all parameters are trained.
 
-    kind: str  # one of `KINDS`; see the formulas above
-    d: int = (
-        128  # embedding dimension, ≥ 1 (≥ K with K classes); also the hidden width of the MLP layer
-    )
-    epochs: int = 10  # passes over the training documents, at most
-    batch_size: int = 32  # documents per step
-    learning_rate: float = 1e-2  # step size, the same in all epochs
-    optimizer: str = "adam"  # with all moments decaying at every step, β = 0.9, 0.999; or "sgd" (plain gradient descent)
-    start_std: float | None = (
-        None  # the standard deviation of E's entries at the start; None is the paper's 1/√d
-    )
-    seed: int = 0  # of the random start and of the order of documents
-    patience: int | None = (
-        None  # epochs without a lower validation loss before training stops; None trains all epochs
-    )
-    device: str = "auto"  # a GPU where PyTorch finds one, else the CPU; or a PyTorch device such as "cpu" or "cuda:1"
-    dtype: str = "float32"  # "float32" or "float64"
-    scaled: bool = False  # divide the first layer's logits by √d, as transformers do
-    residual: bool = False  # add a token's own embedding to what the first layer returns
+    Attributes:
+        kind: one of `KINDS`; see the formulas above.
+        d: embedding dimension, ≥ 1 (≥ K with K classes); also the hidden width of the MLP layer.
+        epochs: passes over the training documents, at most.
+        batch_size: documents per step.
+        learning_rate: step size, the same in all epochs.
+        optimizer: "adam", with all moments decaying at every step, β = 0.9, 0.999; or "sgd" (plain
+            gradient descent).
+        start_std: the standard deviation of E's entries at the start; None is the paper's 1/√d.
+        seed: of the random start and of the order of documents.
+        patience: epochs without a lower validation loss before training stops; None trains all.
+        device: "auto" (a GPU where PyTorch finds one, else the CPU), or a PyTorch device such as
+            "cpu" or "cuda:1".
+        dtype: "float32" or "float64".
+        scaled: divide the first layer's logits by √d, as transformers do.
+        residual: add a token's own embedding to what the first layer returns.
+    """
+
+    kind: str
+    d: int = 128
+    epochs: int = 10
+    batch_size: int = 32
+    learning_rate: float = 1e-2
+    optimizer: str = "adam"
+    start_std: float | None = None
+    seed: int = 0
+    patience: int | None = None
+    device: str = "auto"
+    dtype: str = "float32"
+    scaled: bool = False
+    residual: bool = False
+
+
+class Performance(NamedTuple):
+    """Of a model on some documents."""
+
+    loss: float  # mean
+    accuracy: float
 
 
 class DeepTraining:
-    """A trained deep model with its history, named as in `tokensieve.theory.embeddings.Training`: `scores` (E p, or E W₂ᵀp for
-    key-query) at the start and after each epoch, R arrays of shape (|S|,), and `values` (E v), shape (|S|, H)."""
+    """A trained deep model with its history, named as in `tokensieve.theory.embeddings.Training`.
+
+    Attributes:
+        scores: E p, or E W₂ᵀp for key-query, at the start and after each epoch: R arrays of shape
+            (|S|,).
+        values: E v at the same times, shape (|S|, H).
+    """
 
     def __init__(self, counts: Counts, settings: DeepSettings) -> None:
+        n_outputs = 1 if counts.n_classes == 2 else counts.n_classes
+        make_optimizer = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.SGD
         self._settings = settings
-        self._parameters = _start(
-            counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, settings
-        )
-        make = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.SGD
-        self._optimizer = make(
+        self._parameters = initial_parameters(counts.n_types, n_outputs, settings)
+        self._optimizer = make_optimizer(
             list(self._parameters.values()), lr=settings.learning_rate, fused=True
         )
         self._rows: list[dict[str, float | None]] = []
@@ -109,234 +135,338 @@ class DeepTraining:
         progress: Progress = silent,
         checkpoint: Path | None = None,
     ) -> DeepTraining:
-        """Train a deep model on all its parameters and read its score and value of each token type after every epoch.
+        """Train a deep model on all its parameters; read its scores and values after each epoch.
 
-        Each epoch goes through the documents once, in batches and in a new random order; `others` are measured after it, and the
-        loss of "validation" stops training with `patience`. The same seed gives the same numbers up to rounding, which depends on
-        the device and PyTorch's threads. The checkpoint, a safetensors file, is written about once a minute, and training continues
-        from it if it exists. An `InputError` without documents, for documents of other types or classes, if training diverges, or
-        for a checkpoint that is damaged, cannot be written or is of another run.
+        Each epoch goes through the documents once, in batches and in a new random order. The same
+        seed gives the same numbers up to rounding, which depends on the device and PyTorch's
+        threads. An `InputError` without documents, for documents of other types or classes, if
+        training diverges, or for a checkpoint that is damaged, cannot be written or is of another
+        run.
+
+        Args:
+            counts: documents to learn from.
+            settings: which model, and how it is trained.
+            others: documents measured after each epoch; the loss of "validation" stops training
+                with `patience`.
+            progress: receives what is being done.
+            checkpoint: a safetensors file, written about once a minute; training continues from it
+                if it exists.
         """
-        saved, others = time.perf_counter(), others or {}
-        for name, part in {"train": counts, **others}.items():
-            if part.n_documents == 0:
-                raise InputError(f"the {name} part has no documents: deep models need at least one")
-            if part.n_types != counts.n_types or part.classes != counts.classes:
-                raise InputError(
-                    f"the {name} and training parts have different token types or classes; count both with one vocabulary"
-                )
+        others = others or {}
+        _check_parts(counts, others)
         mark = disk.fingerprint(
             settings, find_device(settings.device).type, counts, *others.items()
         )
         run = cls(counts, settings)
         if checkpoint is None or not run._resume(checkpoint, mark):
-            run._record(others, None, None)
-        while (done := len(run._rows) - 1) < settings.epochs:
-            if settings.patience is not None and done - run.best() >= settings.patience:
-                break
-            # one pass over the documents; loss and accuracy of each batch before its step
-            n = counts.n_documents
-            order = np.random.default_rng([settings.seed, done]).permutation(n)
-            loss = correct = 0.0
-            for first in range(0, n, settings.batch_size):
-                batch = order[first : first + settings.batch_size]
-                for x in run._parameters.values():
-                    x.grad = torch.zeros_like(x)
-                found = _run_batch(settings, run._parameters, counts, batch, True)
-                run._optimizer.step()
-                loss, correct = loss + found[0] * len(batch), correct + found[1] * len(batch)
-                progress(settings.kind, (done + (first + len(batch)) / n) / settings.epochs)
-            run._record(others, loss / n, correct / n)
+            run._record(others, None)
+        saved = time.perf_counter()
+        while not run._is_finished():
+            mean = run._train_epoch(counts, progress)
+            run._record(others, mean)
             if checkpoint is not None and time.perf_counter() - saved >= SAVE_SECONDS:
                 run._save(checkpoint, mark)
                 saved = time.perf_counter()
         return run
 
     @property
+    def n_epochs(self) -> int:
+        """Epochs done so far."""
+        return len(self._rows) - 1
+
+    @property
     def trajectory(self) -> pl.DataFrame:
-        """A row for each of the scores: step (epochs done), norm_p (|p|, or |W₂ᵀp| for key-query), train_loss and train_accuracy
-        (means over the epoch's batches, each before its step; missing at 0), and for other documents NAME_loss, NAME_accuracy."""
+        """A row for each of the scores: step (epochs done), norm_p (|p|, or |W₂ᵀp| for key-query),
+        train_loss and train_accuracy (means over the epoch's batches, each before its step; missing
+        at 0), and for other documents NAME_loss, NAME_accuracy."""
         return pl.DataFrame(self._rows, infer_schema_length=None)
 
     def best(self) -> int:
         """The record with the lowest validation loss."""
         return int(np.argmin([float(row["validation_loss"] or 0.0) for row in self._rows]))
 
-    def _record(
-        self, others: Mapping[str, Counts], loss: float | None, accuracy: float | None
-    ) -> None:
-        """Measure the model as it is now."""
-        norm = float(_score_vector(self._settings.kind, self._parameters).norm())
-        row = {
+    def _is_finished(self) -> bool:
+        patience = self._settings.patience
+        if self.n_epochs >= self._settings.epochs:
+            return True
+        return patience is not None and self.n_epochs - self.best() >= patience
+
+    def _train_epoch(self, counts: Counts, progress: Progress) -> Performance:
+        """One pass over the documents; the mean of each batch's performance before its step."""
+        settings = self._settings
+        n = counts.n_documents
+        order = np.random.default_rng([settings.seed, self.n_epochs]).permutation(n)
+        total_loss = 0.0
+        total_correct = 0.0
+        for first in range(0, n, settings.batch_size):
+            batch = order[first : first + settings.batch_size]
+            for parameter in self._parameters.values():
+                parameter.grad = torch.zeros_like(parameter)
+            before_step = run_batch(settings, self._parameters, counts, batch, learn=True)
+            self._optimizer.step()
+            total_loss += before_step.loss * len(batch)
+            total_correct += before_step.accuracy * len(batch)
+            epochs_done = self.n_epochs + (first + len(batch)) / n
+            progress(settings.kind, epochs_done / settings.epochs)
+        return Performance(total_loss / n, total_correct / n)
+
+    def _record(self, others: Mapping[str, Counts], train: Performance | None) -> None:
+        """Measure the model as it is now; the start has no training performance."""
+        settings = self._settings
+        row: dict[str, float | None] = {
             "step": len(self._rows),
-            "norm_p": norm,
-            "train_loss": loss,
-            "train_accuracy": accuracy,
+            "norm_p": float(_score_vector(settings.kind, self._parameters).norm()),
+            "train_loss": None if train is None else train.loss,
+            "train_accuracy": None if train is None else train.accuracy,
         }
         for name, part in others.items():
-            found = _run_batch(
-                self._settings, self._parameters, part, np.arange(part.n_documents), False
-            )
-            row |= {f"{name}_loss": found[0], f"{name}_accuracy": found[1]}
-        score, value = _tables(self._settings.kind, self._parameters)
+            documents = np.arange(part.n_documents)
+            measured = run_batch(settings, self._parameters, part, documents, learn=False)
+            row[f"{name}_loss"] = measured.loss
+            row[f"{name}_accuracy"] = measured.accuracy
+        score, value = scores_and_values(settings.kind, self._parameters)
         self._rows.append(row)
         self.scores.append(score)
         self.values.append(value)
 
     def _save(self, path: Path, mark: str) -> None:
-        arrays = {name: x.cpu().numpy() for name, x in self._parameters.items()}
-        for name, x in self._parameters.items():
-            arrays |= {
-                f"{name}.{moment}": y.cpu().numpy()
-                for moment, y in self._optimizer.state[x].items()
-            }
-        arrays |= {"scores": np.stack(self.scores), "values": np.stack(self.values)}
+        arrays = {name: parameter.cpu().numpy() for name, parameter in self._parameters.items()}
+        for name, parameter in self._parameters.items():
+            for moment, state in self._optimizer.state[parameter].items():
+                arrays[f"{name}.{moment}"] = state.cpu().numpy()
+        arrays["scores"] = np.stack(self.scores)
+        arrays["values"] = np.stack(self.values)
         disk.save(path, mark, arrays, {"rows": self._rows})
 
     def _resume(self, path: Path, mark: str) -> bool:
         """Take up what `_save` left, if there is something."""
-        found = disk.load(path, mark)
-        if found is None:
+        saved = disk.load(path, mark)
+        if saved is None:
             return False
-        arrays, rest = found
-        for name, x in self._parameters.items():
-            x.copy_(torch.from_numpy(arrays[name]))
-            for moment in (key.partition(".")[2] for key in arrays if key.startswith(f"{name}.")):
-                y = torch.from_numpy(arrays[f"{name}.{moment}"]).to(x.device)
-                self._optimizer.state[x][moment] = y.reshape(()) if moment == "step" else y
-        self._rows, self.scores, self.values = (
-            rest["rows"],
-            list(arrays["scores"]),
-            list(arrays["values"]),
-        )
+        arrays, state = saved
+        for name, parameter in self._parameters.items():
+            parameter.copy_(torch.from_numpy(arrays[name]))
+            for key, array in arrays.items():
+                if not key.startswith(f"{name}."):
+                    continue
+                moment = key.partition(".")[2]
+                value = torch.from_numpy(array).to(parameter.device)
+                if moment == "step":
+                    value = value.reshape(())
+                self._optimizer.state[parameter][moment] = value
+        self._rows = state["rows"]
+        self.scores = list(arrays["scores"])
+        self.values = list(arrays["values"])
         return True
 
 
-def _run_batch(
-    settings: DeepSettings, parameters: _Parameters, counts: Counts, batch: Ints, learn: bool
-) -> tuple[float, float]:
-    """Mean loss and accuracy of a batch; with `learn`, the gradient of the mean loss is added to each `.grad`. E takes part with
-    the rows of a chunk's types only. A document without any known type always has f = 0."""
-    E, outputs = parameters["E"], parameters["v"].shape[1]
-    f = torch.zeros(len(counts.labels), outputs, dtype=E.dtype, device=E.device)
+def _check_parts(counts: Counts, others: Mapping[str, Counts]) -> None:
+    """An `InputError` for a part without documents, or of other types or classes."""
+    for name, part in {"train": counts, **others}.items():
+        if part.n_documents == 0:
+            raise InputError(f"the {name} part has no documents: deep models need at least one")
+        if part.n_types != counts.n_types or part.classes != counts.classes:
+            raise InputError(
+                f"the {name} and training parts have different token types or classes; "
+                "count both with one vocabulary"
+            )
+
+
+def run_batch(
+    settings: DeepSettings, parameters: Parameters, counts: Counts, batch: Ints, *, learn: bool
+) -> Performance:
+    """Mean loss and accuracy of a batch.
+
+    With `learn`, the gradient of the mean loss is added to each `.grad`; E takes part with the rows
+    of a chunk's types only. A document without any known type always has f = 0.
+    """
+    E = parameters["E"]
+    n_outputs = parameters["v"].shape[1]
+    f = torch.zeros(len(counts.labels), n_outputs, dtype=E.dtype, device=E.device)
     labels = torch.from_numpy(np.asarray(counts.labels)).to(E.device)
-    for documents in _chunks(counts, batch, settings):
-        chunk, where = _pad(counts, documents, E), torch.from_numpy(documents).to(E.device)
-        types = chunk[0]
-        own = {
-            name: x.detach().requires_grad_(learn) for name, x in parameters.items() if name != "E"
+    for documents in chunks(counts, batch, settings):
+        chunk = pad(counts, documents, E)
+        rows = torch.from_numpy(documents).to(E.device)
+        local = {
+            name: parameter.detach().requires_grad_(learn)
+            for name, parameter in parameters.items()
+            if name != "E"
         }
-        own["E"] = E.detach()[types].requires_grad_(learn)
+        local["E"] = E.detach()[chunk.types].requires_grad_(learn)
         with torch.set_grad_enabled(learn):
-            found = _logits(settings, own, chunk)
-        f[where] = found.detach()
+            f_chunk = forward(settings, local, chunk)
+        f[rows] = f_chunk.detach()
         if learn:
-            (_losses(found, labels[where]).sum() / len(batch)).backward()  # type: ignore[no-untyped-call]
-            for name, x in own.items():
-                into = parameters[name].grad
-                assert into is not None and x.grad is not None
-                _ = into.index_add_(0, types, x.grad) if name == "E" else into.add_(x.grad)
-    where = torch.from_numpy(batch).to(E.device)
-    f, labels = f[where], labels[where]
+            total = losses(f_chunk, labels[rows]).sum() / len(batch)
+            total.backward()  # type: ignore[no-untyped-call]
+            _add_gradients(parameters, local, chunk.types)
+    rows = torch.from_numpy(batch).to(E.device)
+    return _performance(f[rows], labels[rows])
+
+
+def _add_gradients(parameters: Parameters, local: Parameters, types: torch.Tensor) -> None:
+    """Add the gradients of a chunk; that of E belongs to the rows of its types."""
+    for name, parameter in local.items():
+        total = parameters[name].grad
+        assert total is not None and parameter.grad is not None
+        if name == "E":
+            total.index_add_(0, types, parameter.grad)
+        else:
+            total.add_(parameter.grad)
+
+
+def _performance(f: torch.Tensor, labels: torch.Tensor) -> Performance:
+    """Mean loss and accuracy of logits; an `InputError` if they are no longer finite."""
     if not bool(torch.isfinite(f).all()):
         raise InputError(
             "training diverged (the logits are no longer finite); use a smaller learning_rate"
         )
-    predicted = (f[:, 0] > 0).long() if outputs == 1 else f.argmax(dim=1)
-    return float(_losses(f, labels).mean()), float((predicted == labels).double().mean())
+    if f.shape[1] == 1:
+        predicted = (f[:, 0] > 0).long()
+    else:
+        predicted = f.argmax(dim=1)
+    accuracy = (predicted == labels).double().mean()
+    return Performance(float(losses(f, labels).mean()), float(accuracy))
 
 
-def _losses(f: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def losses(f: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """ℓ of each document: log(1 + e^{−y f}) with one output, cross-entropy of softmax(f) with K."""
     if f.shape[1] == 1:
-        return functional.softplus(-torch.where(labels == 1, 1.0, -1.0).to(f) * f[:, 0])
+        y = torch.where(labels == 1, 1.0, -1.0).to(f)
+        return functional.softplus(-y * f[:, 0])
     return functional.cross_entropy(f, labels, reduction="none")
 
 
-def _start(n_types: int, outputs: int, settings: DeepSettings) -> _Parameters:
-    """The random start, the same for a seed on every device: E (|S|, d), p (d,), v (d, H), and the kind's own matrices."""
+def initial_parameters(n_types: int, n_outputs: int, settings: DeepSettings) -> Parameters:
+    """The random start, the same for a seed on every device.
+
+    E (|S|, d), p (d,), v (d, H), and the kind's own matrices, each (d, d).
+    """
     d = settings.d
-    E, p, v = initialise(n_types, d, outputs, settings.seed)
+    start = initialise(n_types, d, n_outputs, settings.seed)
     scale = 1.0 if settings.start_std is None else settings.start_std * math.sqrt(d)
-    arrays = {"E": E * scale, "p": p, "v": v.reshape(d, outputs)}
+    arrays = {"E": start.E * scale, "p": start.p, "v": start.v.reshape(d, n_outputs)}
     rng = np.random.default_rng([settings.seed, d])
-    for name in {"key-query": ("W1", "W2"), "mlp": ("W",)}.get(settings.kind, ()):
-        arrays[name] = rng.standard_normal((d, d)) * math.sqrt((2 if name == "W" else 1) / d)
-    precision = getattr(torch, settings.dtype)
-    return {
-        name: torch.tensor(x, dtype=precision, device=find_device(settings.device))
-        for name, x in arrays.items()
-    }
+    if settings.kind == "key-query":
+        for name in ("W1", "W2"):
+            arrays[name] = rng.standard_normal((d, d)) * math.sqrt(1 / d)
+    elif settings.kind == "mlp":
+        arrays["W"] = rng.standard_normal((d, d)) * math.sqrt(2 / d)
+    dtype = getattr(torch, settings.dtype)
+    device = find_device(settings.device)
+    return {name: torch.tensor(array, dtype=dtype, device=device) for name, array in arrays.items()}
 
 
-def _chunks(counts: Counts, documents: Ints, settings: DeepSettings) -> list[Ints]:
-    """Split documents, longest first, so that a chunk has few padded entries; documents without any type are left out. B documents
-    of at most m types take B·m numbers, with a first layer B·m·d and B·m²; each stays within a budget, unless a single document
-    exceeds it."""
-    sizes = np.diff(counts.matrix.indptr)[documents].astype(np.int64)
-    order = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
-    budget = CPU_BUDGET if find_device(settings.device).type == "cpu" else 2**25
-    found, first = [], 0
-    while first < len(order):
-        m = int(sizes[order[first]])
-        many = max(
-            1,
-            budget
-            // (m * (max(settings.d, m) if settings.kind in ("two-layer", "key-query") else 1)),
-        )
-        found.append(documents[order[first : first + many]])
-        first += many
-    return found
+def chunks(counts: Counts, documents: Ints, settings: DeepSettings) -> list[Ints]:
+    """Split documents, longest first, so that a chunk has few padded entries.
+
+    Documents without any type are left out. B documents of at most m types take B·m numbers, with a
+    first layer B·m·d and B·m²; each stays within a budget, unless a single document exceeds it.
+    """
+    n_types = np.diff(counts.matrix.indptr)[documents].astype(np.int64)
+    longest_first = np.argsort(-n_types, kind="stable")[: np.count_nonzero(n_types)]
+    is_on_cpu = find_device(settings.device).type == "cpu"
+    budget = CPU_BUDGET if is_on_cpu else GPU_BUDGET
+    parts = []
+    first = 0
+    while first < len(longest_first):
+        m = int(n_types[longest_first[first]])
+        numbers_per_document = m
+        if settings.kind in TWO_LAYERS:
+            numbers_per_document *= max(settings.d, m)
+        size = max(1, budget // numbers_per_document)
+        parts.append(documents[longest_first[first : first + size]])
+        first += size
+    return parts
 
 
-def _pad(counts: Counts, documents: Ints, like: torch.Tensor) -> _Chunk:
-    """Documents side by side, padded to the longest, on the device and in the precision of `like`: the distinct types among them,
-    shape (U,); each document's positions in those, shape (B, m), 0 where padded; and log c, shape (B, m), −∞ where padded, so that
-    padding gets no weight in any softmax."""
-    m = counts.matrix
-    starts, sizes = m.indptr[documents], np.diff(m.indptr)[documents]
-    inside = np.arange(sizes.max()) < sizes[:, None]
-    entries = (starts[:, None] + np.arange(sizes.max()))[inside]
-    types, places = np.unique(m.indices[entries], return_inverse=True)
-    ids, log_counts = np.zeros(inside.shape, np.int64), np.full(inside.shape, -np.inf)
-    ids[inside], log_counts[inside] = places, np.log(m.data[entries])
-    types_there = torch.from_numpy(types.astype(np.int64)).to(like.device)
-    return types_there, torch.from_numpy(ids).to(like.device), torch.from_numpy(log_counts).to(like)
+class Chunk(NamedTuple):
+    """B documents side by side, padded to the longest of m types.
+
+    Attributes:
+        types: the distinct types among them, shape (U,).
+        positions: of each document's types in `types`, shape (B, m), 0 where padded.
+        log_counts: log c, shape (B, m), −∞ where padded, so that padding gets no weight.
+    """
+
+    types: torch.Tensor
+    positions: torch.Tensor
+    log_counts: torch.Tensor
 
 
-def _logits(settings: DeepSettings, parameters: _Parameters, chunk: _Chunk) -> torch.Tensor:
-    """f of B documents, each with at least one type, shape (B, H); E holds the rows of the chunk's types only, shape (U, d)."""
-    kind, E = settings.kind, parameters["E"]
-    _, ids, log_counts = chunk
-    # what a type's row alone decides is computed once per type, not once per document that contains it
-    score = (E @ _score_vector(kind, parameters))[:, None]
-    if kind == "mlp":
-        q = torch.softmax(functional.embedding(ids, score)[..., 0] + log_counts, dim=1)
-        pooled = functional.embedding_bag(ids, E, mode="sum", per_sample_weights=q)
+def pad(counts: Counts, documents: Ints, like: torch.Tensor) -> Chunk:
+    """The documents as a chunk, on the device and in the precision of `like`."""
+    matrix = counts.matrix
+    starts = matrix.indptr[documents]
+    sizes = np.diff(matrix.indptr)[documents]
+    columns = np.arange(sizes.max())
+    is_filled = columns < sizes[:, None]
+    entries = (starts[:, None] + columns)[is_filled]
+    types, position_of_entry = np.unique(matrix.indices[entries], return_inverse=True)
+
+    positions = np.zeros(is_filled.shape, np.int64)
+    positions[is_filled] = position_of_entry
+    log_counts = np.full(is_filled.shape, -np.inf)
+    log_counts[is_filled] = np.log(matrix.data[entries])
+    return Chunk(
+        types=torch.from_numpy(types.astype(np.int64)).to(like.device),
+        positions=torch.from_numpy(positions).to(like.device),
+        log_counts=torch.from_numpy(log_counts).to(like),
+    )
+
+
+def forward(settings: DeepSettings, parameters: Parameters, chunk: Chunk) -> torch.Tensor:
+    """f of B documents, each with at least one type, shape (B, H).
+
+    E holds the rows of the chunk's types only, shape (U, d). What a type's row alone decides is
+    computed once per type, not once per document that contains it.
+    """
+    E = parameters["E"]
+    score = (E @ _score_vector(settings.kind, parameters))[:, None]
+    if settings.kind == "mlp":
+        scores = functional.embedding(chunk.positions, score)[..., 0]
+        q = torch.softmax(scores + chunk.log_counts, dim=1)
+        pooled = functional.embedding_bag(chunk.positions, E, mode="sum", per_sample_weights=q)
         return torch.relu(pooled @ parameters["W"].T) @ parameters["v"]
-    read = functional.embedding(
-        ids, torch.cat([score, E @ parameters["v"]], dim=1)
-    )  # (B, m, 1 + H)
-    if kind in ("two-layer", "key-query"):
-        X = functional.embedding(ids, E)  # (B, m, d)
-        left = functional.embedding(ids, E @ parameters["W1"]) if kind == "key-query" else X
-        shrink = 1 / math.sqrt(settings.d) if settings.scaled else 1.0
-        A = torch.softmax(
-            torch.baddbmm(log_counts[:, None, :], left, X.transpose(1, 2), alpha=shrink), dim=2
-        )
-        read = read + A @ read if settings.residual else A @ read
-    q = torch.softmax(read[..., 0] + log_counts, dim=1)
+
+    score_and_value = torch.cat([score, E @ parameters["v"]], dim=1)
+    read = functional.embedding(chunk.positions, score_and_value)  # (B, m, 1 + H)
+    if settings.kind in TWO_LAYERS:
+        smoothed = _first_layer(settings, parameters, chunk) @ read
+        read = read + smoothed if settings.residual else smoothed
+    q = torch.softmax(read[..., 0] + chunk.log_counts, dim=1)
     return torch.einsum("bm,bmh->bh", q, read[..., 1:])
 
 
-def _tables(kind: str, parameters: _Parameters) -> tuple[Floats, Floats]:
-    """Score E p, or E W₂ᵀp, shape (|S|,), and value E v, shape (|S|, H); in float64."""
+def _first_layer(settings: DeepSettings, parameters: Parameters, chunk: Chunk) -> torch.Tensor:
+    """A, the attention of the first layer, shape (B, m, m)."""
+    E = parameters["E"]
+    X = functional.embedding(chunk.positions, E)  # (B, m, d)
+    queries = X
+    if settings.kind == "key-query":
+        queries = functional.embedding(chunk.positions, E @ parameters["W1"])
+    scale = 1 / math.sqrt(settings.d) if settings.scaled else 1.0
+    attention = torch.baddbmm(chunk.log_counts[:, None, :], queries, X.transpose(1, 2), alpha=scale)
+    return torch.softmax(attention, dim=2)
+
+
+class ScoresAndValues(NamedTuple):
+    """Score E p, or E W₂ᵀp, shape (|S|,), and value E v, shape (|S|, H), in float64."""
+
+    score: Floats
+    value: Floats
+
+
+def scores_and_values(kind: str, parameters: Parameters) -> ScoresAndValues:
+    """The score and the value of each token type."""
     E = parameters["E"].detach().double()
     score = E @ _score_vector(kind, parameters).detach().double()
-    return score.cpu().numpy(), (E @ parameters["v"].detach().double()).cpu().numpy()
+    value = E @ parameters["v"].detach().double()
+    return ScoresAndValues(score.cpu().numpy(), value.cpu().numpy())
 
 
-def _score_vector(kind: str, parameters: _Parameters) -> torch.Tensor:
+def _score_vector(kind: str, parameters: Parameters) -> torch.Tensor:
     """The vector that gives an embedding its score: p, or W₂ᵀp for key-query; shape (d,)."""
-    p = parameters["p"]
-    return parameters["W2"].T @ p if kind == "key-query" else p
+    if kind == "key-query":
+        return parameters["W2"].T @ parameters["p"]
+    return parameters["p"]

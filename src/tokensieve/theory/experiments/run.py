@@ -1,4 +1,4 @@
-"""Run experiments over readings and seeds in parallel, store each run as soon as it ends, and reuse finished runs."""
+"""Run experiments over readings and seeds, in parallel, and reuse the runs that are finished."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import polars as pl
@@ -23,95 +24,138 @@ from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
 from tokensieve.files import Content, check_sums, csv_table, parsed, read_regular, write_all
 from tokensieve.progress import Progress, silent
-from tokensieve.theory.experiments.bench import Bench, Data
-from tokensieve.theory.experiments.experiment import DEFAULT, Experiment, ReproduceSettings
-from tokensieve.theory.experiments.result import ExperimentResult, Reproduction, SeedRun
+from tokensieve.theory.experiments.bench import Bench
+from tokensieve.theory.experiments.data import Data
+from tokensieve.theory.experiments.experiment import (
+    DEFAULT,
+    Experiment,
+    SeedRun,
+)
+from tokensieve.theory.experiments.measures import Measurement
+from tokensieve.theory.experiments.reproduction import Reproduction
+from tokensieve.theory.experiments.result import ExperimentResult
+from tokensieve.theory.experiments.settings import ReproduceSettings
+
+MAX_TABLE_BYTES = 2**31
+SECONDS_SHOWN = 90  # longer times are given in minutes
+MIN_FRACTION_TIMED = (
+    0.05  # of the work; before it, the expected time is shown, not the measured pace
+)
+RunEnded = Callable[[str, str, SeedRun, bool], None]
+
+
+class _KeptRun(msgspec.Struct):
+    """finding.json of a finished run: its figures; its tables are files beside it."""
+
+    mark: str
+    seconds: float
+    megabytes: float
+    measurements: tuple[Measurement, ...]
+    accuracy: tuple[Measurement, ...]
+    tables: list[str]
 
 
 class _Task:
-    """One run: what, how, where its result is kept, and the fingerprint of everything that decides it."""
+    """One run: what, how, and where its result is kept.
+
+    Attributes:
+        mark: fingerprint of everything that decides the result.
+        place: folder of the finished run.
+        states: folder of its intermediate states.
+    """
 
     def __init__(
         self, experiment: Experiment, reading: str, seed: int, options: ReproduceSettings, out: Path
     ) -> None:
-        self.experiment, self.reading, self.seed, self.options = experiment, reading, seed, options
-        changes = {one["name"]: one["settings"] for one in experiment.readings}.get(reading, {})
+        self.experiment = experiment
+        self.reading = reading
+        self.seed = seed
+        self.options = options
         self.settings = {
             "scale": options.scale,
             "seed": seed,
-            **experiment.settings[options.scale],
-            **changes,
+            **experiment.settings_of(options.scale, reading),
         }
         if options.documents is not None:
             self.settings["documents_at_most"] = options.documents
-        data = [_data(options).digest(name) for name in experiment.needs]
-        said = json.dumps(self.settings, sort_keys=True)
-        self.mark = fingerprint(experiment.id, reading, __version__, said, *data)
+        digests = [_data(options).digest(name) for name in experiment.needs]
+        settings = json.dumps(self.settings, sort_keys=True)
+        self.mark = fingerprint(experiment.id, reading, __version__, settings, *digests)
         self.place = out / "runs" / experiment.id / reading.replace("/", "-") / str(seed)
         self.states = out / "unfinished" / f"{experiment.id}-{self.mark[:12]}"
 
-    def run(self, progress: Progress, threads: int = 0) -> tuple[_Task, SeedRun]:
-        """Run and keep; PyTorch uses `threads`, if any are given."""
+    def run(self, progress: Progress, threads: int = 0) -> _TaskDone:
+        """Run and keep the result; PyTorch uses `threads`, if any are given."""
         if threads and self.experiment.torch:
             import torch
 
             torch.set_num_threads(threads)
         start = time.perf_counter()
         self.states.mkdir(parents=True, exist_ok=True)
+        bench = Bench(_data(self.options), self.settings, self.seed, progress, self.states)
         try:
-            found = self.experiment.run(
-                Bench(_data(self.options), self.settings, self.seed, progress, self.states)
-            )
-        except (
-            InputError
-        ) as error:  # of one data set, one setting or one seed: the other runs go on
-            found = SeedRun((), problem=str(error))
+            measured = self.experiment.run(bench)
+        except InputError as error:  # of this data set, setting or seed: the other runs go on
+            measured = SeedRun((), problem=str(error))
         shutil.rmtree(self.states)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-            2**20 if sys.platform == "darwin" else 2**10
+        result = replace(
+            measured,
+            seed=self.seed,
+            settings=self.settings,
+            seconds=time.perf_counter() - start,
+            megabytes=_peak_megabytes(),
         )
-        seconds = time.perf_counter() - start
-        found = replace(
-            found, seed=self.seed, settings=self.settings, seconds=seconds, megabytes=peak
-        )
-        if not found.problem:
-            kept = {
-                "mark": self.mark,
-                "seconds": seconds,
-                "megabytes": peak,
-                "measurements": found.measurements,
-            }
-            kept |= {"accuracy": found.accuracy, "tables": list(found.tables)}
-            files: dict[str, Content] = {
-                f"{name}.csv": csv_table(table) for name, table in found.tables.items()
-            }
-            files["finding.json"] = json.dumps(kept, ensure_ascii=False, indent=1)
-            self.place.mkdir(parents=True, exist_ok=True)
-            write_all(self.place, files, sums=True)
-        return self, found
+        if not result.problem:
+            self._keep(result)
+        return _TaskDone(self, result)
+
+    def _keep(self, result: SeedRun) -> None:
+        kept = {
+            "mark": self.mark,
+            "seconds": result.seconds,
+            "megabytes": result.megabytes,
+            "measurements": result.measurements,
+            "accuracy": result.accuracy,
+            "tables": list(result.tables),
+        }
+        files: dict[str, Content] = {
+            f"{name}.csv": csv_table(table) for name, table in result.tables.items()
+        }
+        files["finding.json"] = json.dumps(kept, ensure_ascii=False, indent=1)
+        self.place.mkdir(parents=True, exist_ok=True)
+        write_all(self.place, files, sums=True)
 
     def kept(self) -> SeedRun | None:
-        """An earlier run, if it has the same experiment, settings and data."""
+        """An earlier run of the same experiment, settings and data; None if it is damaged."""
         try:
-            kept = parsed(read_regular(self.place / "finding.json"))
-            if kept["mark"] != self.mark:
+            kept = msgspec.convert(parsed(read_regular(self.place / "finding.json")), _KeptRun)
+            if kept.mark != self.mark:
                 return None
             check_sums(self.place)
-            tables = {name: _table(self.place / f"{name}.csv") for name in kept["tables"]}
-            names = ("measurements", "accuracy", "seconds", "megabytes")
-            found = msgspec.convert(
-                {"tables": tables} | {name: kept[name] for name in names}, SeedRun
-            )
-            return replace(found, tables=tables, seed=self.seed, settings=self.settings)
-        except (
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-            msgspec.MsgspecError,
-            pl.exceptions.PolarsError,
-        ):
-            return None  # damaged: run again
+            tables = {name: _read_table(self.place / f"{name}.csv") for name in kept.tables}
+        except (OSError, ValueError, msgspec.MsgspecError, pl.exceptions.PolarsError):
+            return None
+        return SeedRun(
+            kept.measurements,
+            tables,
+            kept.accuracy,
+            self.seed,
+            self.settings,
+            kept.seconds,
+            kept.megabytes,
+        )
+
+
+class _TaskDone(NamedTuple):
+    task: _Task
+    result: SeedRun
+
+
+def _peak_megabytes() -> float:
+    """The largest memory that this process has held so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    units_per_megabyte = 2**20 if sys.platform == "darwin" else 2**10
+    return peak / units_per_megabyte
 
 
 def reproduce(
@@ -119,69 +163,109 @@ def reproduce(
     settings: ReproduceSettings,
     out: Path,
     progress: Progress = silent,
-    done: Callable[[str, str, SeedRun, bool], None] = lambda id, reading, run, taken_over: None,
+    ended: RunEnded | None = None,
 ) -> Reproduction:
-    """Run experiments over seeds and readings; each run is written to `out` when it ends. A run found there with the same settings,
-    data and version is reused; any other is replaced. Intermediate states are kept in out/unfinished until their run is done.
-    `done` is called with each experiment's name and reading, its run, and whether that was reused."""
+    """Run experiments over seeds and readings.
+
+    Each run is written to `out` when it ends. A run found there with the same settings, data and
+    version is reused; any other is replaced. Intermediate states are kept in out/unfinished until
+    their run is done.
+
+    Args:
+        experiments: in the order of the report.
+        settings: scale, seeds, readings and data.
+        out: folder of the runs.
+        progress: receives what is being done.
+        ended: called with each experiment's name and reading, its run, and whether that was reused.
+    """
     began = time.perf_counter()
-    # why an experiment cannot be run, and what to do; empty where it can
-    problems = {
-        e.id: "; ".join(filter(None, map(_data(settings).missing, e.needs))) for e in experiments
-    }
-    if importlib.util.find_spec("torch") is None:
-        problems |= {
-            e.id: "needs PyTorch: pip install 'tokensieve[torch]'" for e in experiments if e.torch
-        }
-    tasks = []
-    for e in (e for e in experiments if not problems[e.id]):
-        names = [one["name"] for one in e.readings if {one["name"], "all"} & set(settings.readings)]
-        tasks += [
-            _Task(e, name, seed, settings, out)
-            for name in (DEFAULT, *names)
-            for seed in settings.all_seeds
-        ]
+    problems = {experiment.id: _problem(experiment, settings) for experiment in experiments}
+    runnable = [experiment for experiment in experiments if not problems[experiment.id]]
+    tasks = _tasks(runnable, settings, out)
+
     runs: dict[str, SeedRun] = {}
+
+    def take(task: _Task, run: SeedRun, *, reused: bool) -> None:
+        runs[task.mark] = run
+        if ended is not None:
+            ended(task.experiment.id, task.reading, run, reused)
+
     for task in tasks:
-        if (earlier := task.kept()) is not None:
-            runs[task.mark] = earlier
-            done(task.experiment.id, task.reading, earlier, True)
+        earlier = task.kept()
+        if earlier is not None:
+            take(task, earlier, reused=True)
     missing = [task for task in tasks if task.mark not in runs]
     clock = _SeedClock(missing, settings.scale, progress)
-    for task, run in _work_through(missing, settings, clock):
-        runs[task.mark] = run
+    for done in _work_through(missing, settings, clock):
         clock.finished()
-        done(task.experiment.id, task.reading, run, False)
-    unfinished = out / "unfinished"
-    if unfinished.is_dir() and not any(unfinished.iterdir()):
-        unfinished.rmdir()
+        take(done.task, done.result, reused=False)
+    _remove_if_empty(out / "unfinished")
+
     results = []
-    for e in experiments:
-        found: dict[str, tuple[SeedRun, ...]] = {}
-        for task in (task for task in tasks if task.experiment is e):
-            found[task.reading] = (*found.get(task.reading, ()), runs[task.mark])
-        results.append(ExperimentResult(e, found, problems[e.id] or found[DEFAULT][0].problem))
+    for experiment in experiments:
+        own_runs: dict[str, tuple[SeedRun, ...]] = {}
+        for task in tasks:
+            if task.experiment is experiment:
+                own_runs[task.reading] = (*own_runs.get(task.reading, ()), runs[task.mark])
+        problem = problems[experiment.id] or own_runs[DEFAULT][0].problem
+        results.append(ExperimentResult(experiment, own_runs, problem))
+    return Reproduction(
+        results=tuple(results),
+        settings=_settings_said(experiments, settings, time.perf_counter() - began),
+        version=__version__,
+        date=time.strftime("%Y-%m-%d %H:%M"),
+        seconds={"experiments": sum(result.seconds for result in results)},
+    )
+
+
+def _problem(experiment: Experiment, settings: ReproduceSettings) -> str:
+    """Why an experiment cannot be run, and what to do; empty if it can."""
+    if experiment.torch and importlib.util.find_spec("torch") is None:
+        return "needs PyTorch: pip install 'tokensieve[torch]'"
+    return "; ".join(filter(None, map(_data(settings).missing, experiment.needs)))
+
+
+def _tasks(
+    experiments: Sequence[Experiment], settings: ReproduceSettings, out: Path
+) -> list[_Task]:
+    """One task per experiment, reading and seed."""
+    tasks = []
+    for experiment in experiments:
+        wants_all = "all" in settings.readings
+        readings = [reading.name for reading in experiment.readings]
+        wanted = [name for name in readings if wants_all or name in settings.readings]
+        for name in (DEFAULT, *wanted):
+            tasks += [_Task(experiment, name, seed, settings, out) for seed in settings.all_seeds]
+    return tasks
+
+
+def _settings_said(
+    experiments: Sequence[Experiment], settings: ReproduceSettings, seconds: float
+) -> dict[str, object]:
+    """Everything that decides the results, for the report; options not given are left out."""
     said: dict[str, object] = {
         "scale": settings.scale,
-        "experiments": " ".join(e.id for e in experiments),
-    }
-    said |= {
+        "experiments": " ".join(experiment.id for experiment in experiments),
         "data": str(settings.data_folder or "none"),
         "seeds": " ".join(map(str, settings.all_seeds)),
     }
-    optional = {
-        "readings": " ".join(settings.readings),
-        "documents_at_most": str(settings.documents or ""),
-    }
-    said |= {name: value for name, value in optional.items() if value}
-    said |= {"seed": settings.seed, "this_run_seconds": f"{time.perf_counter() - began:.0f}"}
-    seconds = {"experiments": sum(result.seconds for result in results)}
-    return Reproduction(tuple(results), said, __version__, time.strftime("%Y-%m-%d %H:%M"), seconds)
+    if settings.readings:
+        said["readings"] = " ".join(settings.readings)
+    if settings.documents:
+        said["documents_at_most"] = str(settings.documents)
+    said["seed"] = settings.seed
+    said["this_run_seconds"] = f"{seconds:.0f}"
+    return said
+
+
+def _remove_if_empty(folder: Path) -> None:
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _work_through(
     missing: list[_Task], settings: ReproduceSettings, clock: _SeedClock
-) -> Iterator[tuple[_Task, SeedRun]]:
+) -> Iterator[_TaskDone]:
     """Each missing run as it ends; in this process, with progress, where one runs at a time."""
     cores = os.cpu_count() or 1
     jobs = min(settings.jobs or cores, len(missing))
@@ -197,31 +281,40 @@ def _work_through(
 
 
 class _SeedClock:
-    """The time left and the fraction that is done of all runs, by what each is expected to take."""
+    """The time left and the fraction done of all runs, by what each is expected to take."""
 
     def __init__(self, missing: list[_Task], scale: str, progress: Progress) -> None:
-        self.missing, self.expected = missing, [task.experiment.seconds[scale] for task in missing]
-        self.progress, self.start, self.done = progress, time.perf_counter(), 0
+        self.missing = missing
+        self.expected = [task.experiment.seconds[scale] for task in missing]
+        self.progress = progress
+        self.start = time.perf_counter()
+        self.n_done = 0
 
-    def __call__(self, stage: str, share: float) -> None:
-        task = self.missing[self.done]
-        self._show(
-            f"{self.done + 1} of {len(self.missing)} {task.experiment.id}, seed {task.seed}: {stage}",
-            share,
-        )
+    def __call__(self, stage: str, fraction: float) -> None:
+        task = self.missing[self.n_done]
+        place = f"{self.n_done + 1} of {len(self.missing)}"
+        self._show(f"{place} {task.experiment.id}, seed {task.seed}: {stage}", fraction)
 
     def finished(self) -> None:
-        self.done += 1
-        self._show(f"{self.done} of {len(self.missing)} runs done", 0.0)
+        self.n_done += 1
+        self._show(f"{self.n_done} of {len(self.missing)} runs done", 0.0)
 
-    def _show(self, stage: str, share: float) -> None:
-        spent, total = time.perf_counter() - self.start, sum(self.expected)
-        worked = sum(self.expected[: self.done]) + (share and share * self.expected[self.done])
-        left = (
-            spent * (total - worked) / worked if worked > 0.05 * total else max(0.0, total - spent)
-        )
-        shown = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
-        self.progress(f"{stage}, about {shown} left", worked / total)
+    def _show(self, stage: str, fraction: float) -> None:
+        """Report the stage, with the fraction of the current run that is done."""
+        total = sum(self.expected)
+        worked = sum(self.expected[: self.n_done])
+        if fraction:
+            worked += fraction * self.expected[self.n_done]
+        spent = time.perf_counter() - self.start
+        if worked > MIN_FRACTION_TIMED * total:
+            left = spent * (total - worked) / worked
+        else:
+            left = max(0.0, total - spent)
+        if left >= SECONDS_SHOWN:
+            time_left = f"{left / 60:.0f} min"
+        else:
+            time_left = f"{left:.0f} s"
+        self.progress(f"{stage}, about {time_left} left", worked / total)
 
 
 @lru_cache(maxsize=1)
@@ -230,10 +323,10 @@ def _data(settings: ReproduceSettings) -> Data:
     return Data(settings.data_folder, settings.documents)
 
 
-def _table(path: Path) -> pl.DataFrame:
+def _read_table(path: Path) -> pl.DataFrame:
     """A table that `csv_table` wrote."""
     frame = pl.read_csv(
-        read_regular(path, limit=2**31),
+        read_regular(path, limit=MAX_TABLE_BYTES),
         schema_overrides={"token": pl.String},
         infer_schema_length=None,
     )

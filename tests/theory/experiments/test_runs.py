@@ -19,15 +19,17 @@ from tokensieve.errors import InputError
 from tokensieve.report.blocks import Table, Text
 from tokensieve.report.pictures import draw
 from tokensieve.theory.experiments.bench import Bench
-from tokensieve.theory.experiments.experiment import Experiment, ReproduceSettings
+from tokensieve.theory.experiments.catalogue import select_experiments
+from tokensieve.theory.experiments.experiment import Experiment, Reading, SeedRun
 from tokensieve.theory.experiments.measures import PAPER, Measurement
+from tokensieve.theory.experiments.reproduction import Reproduction
 from tokensieve.theory.experiments.result import (
     ExperimentResult,
-    Reproduction,
-    SeedRun,
-    _join_seeds,
+    join_seeds,
 )
 from tokensieve.theory.experiments.run import reproduce
+from tokensieve.theory.experiments.section import experiment_section, pictures
+from tokensieve.theory.experiments.settings import ReproduceSettings
 
 
 def experiment(
@@ -136,8 +138,8 @@ def test_verdicts_are_shares_of_seeds_with_wilsons_interval(tmp_path: Path) -> N
     row = result.to_dict()
     assert row["readings"][0]["interval"] == pytest.approx((centre - half, centre + half), abs=1e-6)
     assert result.verdict_in_words == "reproduced in 3 of 5 seeds (95% CI 23% to 88%)"
-    (_, values, passed), (_, _, all_of_them) = result.over_seeds()
-    assert (passed, all_of_them, values) == (3, 5, [0, 1, 2, 3, 4])
+    one, two = result.over_seeds()
+    assert (one.n_passed, two.n_passed, one.values) == (3, 5, (0, 1, 2, 3, 4))
     assert {
         "id",
         "claim",
@@ -166,8 +168,8 @@ def test_verdicts_are_shares_of_seeds_with_wilsons_interval(tmp_path: Path) -> N
 def test_another_reading_explains_and_never_reproduces(tmp_path: Path) -> None:
     calls: list[Any] = []
     readings = (
-        {"name": "worse", "why": "why", "settings": {"more": -1.0}},
-        {"name": "better", "why": "why", "settings": {"more": 1.0, "d": 9}},
+        Reading("worse", "why", {"more": -1.0}),
+        Reading("better", "why", {"more": 1.0, "d": 9}),
     )
     made = experiment(calls, value=0.0, readings=readings)
     [plain] = go(tmp_path, made)
@@ -187,36 +189,31 @@ def test_another_reading_explains_and_never_reproduces(tmp_path: Path) -> None:
         InputError,
         match=r"no interpretation 'best' of these experiments .available: all, longer, narrow, wide",
     ):
-        Experiment.select(["mlp"], ["best"])
+        select_experiments(["mlp"], ["best"])
 
 
 @pytest.mark.slow
 @given(st.lists(st.lists(st.floats(-9, 9), min_size=4, max_size=4), min_size=1, max_size=4))
 @settings(deadline=None, derandomize=True)
 def test_tables_over_seeds_have_bands(rows: list[list[float]]) -> None:
-    tables = [
-        (
-            seed,
-            pl.DataFrame(
-                {
-                    "x": [0.1, 0.2, 0.3, 0.4],
-                    "types": [seed, 2, 3, 4],
-                    "few": [seed < 3] * 4,
-                    "value_mean": row,
-                }
-            ),
+    tables = {
+        seed: pl.DataFrame(
+            {
+                "x": [0.1, 0.2, 0.3, 0.4],
+                "types": [seed, 2, 3, 4],
+                "few": [seed < 3] * 4,
+                "value_mean": row,
+            }
         )
         for seed, row in enumerate(rows)
-    ]
-    found = _join_seeds(tables, "bins-imdb")
+    }
+    found = join_seeds(tables, "bins-imdb")
     assert found["x"].to_list() == [0.1, 0.2, 0.3, 0.4] and set(found["seeds"]) == {len(rows)}
     np.testing.assert_allclose(found["value_mean"], np.mean(rows, axis=0), atol=1e-12)
     assert found["value_low"].to_list() == np.min(rows, axis=0).tolist()
     assert found["value_high"].to_list() == np.max(rows, axis=0).tolist()
-    assert (
-        _join_seeds(tables, "curves")["seed"].to_list() == np.repeat(range(len(rows)), 4).tolist()
-    )
-    assert _join_seeds([(0, tables[0][1][:2]), (1, tables[0][1])], "bins")["seeds"].to_list() == [
+    assert join_seeds(tables, "curves")["seed"].to_list() == np.repeat(range(len(rows)), 4).tolist()
+    assert join_seeds({0: tables[0][:2], 1: tables[0]}, "bins")["seeds"].to_list() == [
         2,
         2,
         1,
@@ -307,7 +304,7 @@ def test_several_at_a_time_give_what_one_at_a_time_gives(tmp_path: Path) -> None
         "length": 20,
         "n_irrelevant": 10,
     }
-    made = replace(Experiment.select(["synthetic"])[0], settings={"quick": small, "paper": small})
+    made = replace(select_experiments(["synthetic"])[0], settings={"quick": small, "paper": small})
     one, other = (
         reproduce([made], ReproduceSettings(seeds=2, jobs=jobs), tmp_path / str(jobs)).results[0]
         for jobs in (1, 2)
@@ -334,7 +331,7 @@ def bins_and_lines(bench: Bench) -> SeedRun:
 
 def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
     [result] = go(tmp_path, experiment([], "one-layer", run=bins_and_lines), seeds=3)
-    [picture] = result.pictures()
+    [picture] = pictures(result)
     [[score, value]] = picture.data["rows"]
     assert score["title"] == value["title"] == "IMDB" and value["y"] == "E_sᵀv"
     assert [row["y"] for row in value["paper"]] == pytest.approx(
@@ -350,7 +347,7 @@ def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
         "range of the means over 3 seeds" in picture.caption
         and "the paper's means" in picture.caption
     )
-    [lines] = go(tmp_path / "lines", experiment([]), seeds=2)[0].pictures()
+    [lines] = pictures(go(tmp_path / "lines", experiment([]), seeds=2)[0])
     [[panel]] = lines.data["rows"]
     assert panel["lines"][0] == pytest.approx(
         {"mean": 0.05, "least": 0.0, "most": 0.1, "x": 1, "by": "=a"}
@@ -361,12 +358,12 @@ def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
 
 
 def test_a_section_of_the_real_experiments_has_at_most_200_words(tmp_path: Path) -> None:
-    for real in Experiment.select():
+    for real in select_experiments():
         run = experiment([], value=0.0).run
         [result] = go(
             tmp_path / real.id, replace(real, run=run, needs=(), torch=False), readings=("all",)
         )
-        section = result.section()
+        section = experiment_section(result)
         texts = [block for block in section.blocks if isinstance(block, Text)]
         assert sum(len(block.text.split()) for block in texts) <= 200, real.id
         assert section.anchor == real.id and "not reproduced" in texts[1].text.lower()
@@ -375,7 +372,7 @@ def test_a_section_of_the_real_experiments_has_at_most_200_words(tmp_path: Path)
 def test_every_question_of_the_reviewers_is_answered(tmp_path: Path) -> None:
     results = [
         go(tmp_path / e.id, replace(e, run=experiment([]).run, needs=(), torch=False))[0]
-        for e in Experiment.select()
+        for e in select_experiments()
     ]
     section = Reproduction(tuple(results), {}, "0", "", {}).reviewers()
     [table] = section.blocks

@@ -11,12 +11,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tokensieve.theory.experiments.bench import Bench, Data
-from tokensieve.theory.experiments.experiment import Experiment
+from tokensieve.theory.experiments.bench import Bench
+from tokensieve.theory.experiments.catalogue import select_experiments
+from tokensieve.theory.experiments.data import Data
+from tokensieve.theory.experiments.experiment import SeedRun
 from tokensieve.theory.experiments.measures import SYMBOLS, spread_and_range
-from tokensieve.theory.experiments.result import SeedRun
 
-EXPERIMENTS = {one.id: one for one in Experiment.select()}
+EXPERIMENTS = {one.id: one for one in select_experiments()}
 
 D = {"d": 8, "steps": 30, "learning_rate": 0.05}
 IMDB, YELP = {"imdb": {"types": 18}}, {"yelp": {"types": 18}}

@@ -58,7 +58,7 @@ def planted(seed: int, classes: int = 2) -> Counts:
 
 def random_parameters(kind: str, counts: Counts, d: int, seed: int) -> dict[str, Any]:
     """Every entry random and not small, so that no term of a formula is hidden."""
-    found = deep._start(
+    found = deep.initial_parameters(
         counts.n_types,
         1 if counts.n_classes == 2 else counts.n_classes,
         deep.DeepSettings(kind, d=d),
@@ -112,7 +112,7 @@ def mean_loss(how: DeepSettings, parameters: dict[str, Any], counts: Counts) -> 
     """The loss of all documents; each parameter's `.grad` is set to its gradient."""
     for x in parameters.values():
         x.grad = torch.zeros_like(x)
-    return deep._run_batch(how, parameters, counts, np.arange(counts.n_documents), True)[0]
+    return deep.run_batch(how, parameters, counts, np.arange(counts.n_documents), learn=True)[0]
 
 
 def our_gradient(
@@ -124,9 +124,9 @@ def our_gradient(
 
 def one_chunk(how: DeepSettings, P: dict[str, Any], counts: Counts) -> np.ndarray:
     """f of documents that all have a type, in their order."""
-    chunk = deep._pad(counts, np.arange(counts.n_documents), P["E"])
+    chunk = deep.pad(counts, np.arange(counts.n_documents), P["E"])
     own = {name: x.detach() for name, x in P.items()}
-    return deep._logits(how, own | {"E": own["E"][chunk[0]]}, chunk).numpy()
+    return deep.forward(how, own | {"E": own["E"][chunk[0]]}, chunk).numpy()
 
 
 def in_turn(*values: Any) -> list[Any]:
@@ -210,20 +210,22 @@ def test_the_start_has_the_stated_spread() -> None:
         ("key-query", ("E", "p", "W1", "W2"), 1),
         ("mlp", ("E", "p", "W"), 2),
     ):
-        P = deep._start(500, 1, deep.DeepSettings(kind, d=400, dtype="float64"))
+        P = deep.initial_parameters(500, 1, deep.DeepSettings(kind, d=400, dtype="float64"))
         for name in names:
             spread = (variance if name == "W" else 1) / 400
             error = 4 * np.sqrt(2 / P[name].numel())
             assert float(P[name].square().mean()) == pytest.approx(spread, rel=error)
         assert float(P["v"].norm()) == pytest.approx(1.0)
-        larger = deep._start(500, 1, deep.DeepSettings(kind, d=400, dtype="float64", start_std=1.0))
+        larger = deep.initial_parameters(
+            500, 1, deep.DeepSettings(kind, d=400, dtype="float64", start_std=1.0)
+        )
         assert torch.allclose(larger["E"], 20 * P["E"]) and torch.equal(larger["p"], P["p"])
 
 
 def test_score_of_key_query_is_read_through_its_second_matrix() -> None:
     counts = documents(9, classes=3)
     P = random_parameters("key-query", counts, d=4, seed=10)
-    score, value = deep._tables("key-query", P)
+    score, value = deep.scores_and_values("key-query", P)
     E, p, W2, V = (P[name].detach().numpy() for name in ("E", "p", "W2", "v"))
     np.testing.assert_allclose(score, [p @ W2 @ e for e in E], atol=1e-14)
     np.testing.assert_allclose(value, [[e @ v for v in V.T] for e in E], atol=1e-14)
@@ -247,12 +249,12 @@ def test_padding_mates_and_order_change_nothing(
     chosen = np.array([k for k in mates if k < counts.n_documents])[:cut]
 
     def values_and_gradients(group: np.ndarray, padding: int) -> tuple[Any, list[Any]]:
-        types, ids, log_counts = deep._pad(counts, group, P["E"])
+        types, ids, log_counts = deep.pad(counts, group, P["E"])
         more = torch.zeros(len(group), padding)
         ids = torch.cat([ids, more.long()], dim=1)
         chunk = types, ids, torch.cat([log_counts, more.double() - torch.inf], dim=1)
         E = P["E"].detach()[types].requires_grad_()
-        f = deep._logits(deep.DeepSettings(kind, d=5), P | {"E": E}, chunk)
+        f = deep.forward(deep.DeepSettings(kind, d=5), P | {"E": E}, chunk)
         return f, [f, *torch.autograd.grad(f.sum(), [E, P["p"], P["v"]])]
 
     together, first = values_and_gradients(chosen, extra)
@@ -272,7 +274,7 @@ def test_chunks_hold_each_document_once_within_the_budget(
     sizes = np.diff(counts.matrix.indptr)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tokensieve.theory.experiments.deep.CPU_BUDGET", 2**exponent)
-        found = deep._chunks(counts, batch, deep.DeepSettings(kind, d=4, device="cpu"))
+        found = deep.chunks(counts, batch, deep.DeepSettings(kind, d=4, device="cpu"))
     assert sorted(np.concatenate(found)) == sorted(k for k in batch if sizes[k])
     for chunk in found:
         longest = sizes[chunk].max()
@@ -309,7 +311,10 @@ def test_full_batch_training_is_that_of_pytorch_on_token_sequences(
         seed=3,
     )
     result = deep.DeepTraining.fit(counts, given)
-    P = {name: x.requires_grad_() for name, x in deep._start(counts.n_types, 1, given).items()}
+    P = {
+        name: x.requires_grad_()
+        for name, x in deep.initial_parameters(counts.n_types, 1, given).items()
+    }
     make = torch.optim.Adam if optimizer == "adam" else torch.optim.SGD
     steps = make(list(P.values()), lr=0.05)
     losses = []
@@ -319,7 +324,7 @@ def test_full_batch_training_is_that_of_pytorch_on_token_sequences(
         loss.backward()
         losses.append(loss.item())
         steps.step()
-    score, value = deep._tables(kind, P)
+    score, value = deep.scores_and_values(kind, P)
     assert result.trajectory["train_loss"].to_list()[1:] == pytest.approx(losses, rel=1e-10)
     np.testing.assert_allclose(result.scores[-1], score, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(result.values[-1], value, rtol=1e-8, atol=1e-10)
@@ -336,7 +341,7 @@ def test_minibatches_are_stepped_one_after_the_other() -> None:
         optimizer="sgd",
         dtype="float64",
     )
-    P = deep._start(counts.n_types, 1, given)
+    P = deep.initial_parameters(counts.n_types, 1, given)
     for epoch in range(2):
         order = np.random.default_rng([0, epoch]).permutation(12)
         for batch in (order[:5], order[5:10], order[10:]):
@@ -350,7 +355,7 @@ def test_minibatches_are_stepped_one_after_the_other() -> None:
             }
     np.testing.assert_allclose(
         deep.DeepTraining.fit(counts, given).scores[-1],
-        deep._tables("two-layer", P)[0],
+        deep.scores_and_values("two-layer", P)[0],
         rtol=1e-9,
         atol=1e-12,
     )

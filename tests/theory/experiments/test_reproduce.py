@@ -15,10 +15,11 @@ from scipy import stats
 
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts
-from tokensieve.theory.experiments import experiments, measures
-from tokensieve.theory.experiments.bench import Data
-from tokensieve.theory.experiments.experiment import Experiment, ReproduceSettings
+from tokensieve.theory.experiments import asked, measures, paper
+from tokensieve.theory.experiments.catalogue import select_experiments
+from tokensieve.theory.experiments.data import Data
 from tokensieve.theory.experiments.measures import PAPER, Measurement
+from tokensieve.theory.experiments.settings import ReproduceSettings
 
 WORDS = {"positive": ["good", "fine", "superb"], "negative": ["bad", "poor", "awful"]}
 PLAIN = [f"word{k}" for k in range(12)]
@@ -104,7 +105,7 @@ def test_the_papers_bins_are_twenty_of_its_own_range() -> None:
     tokens = pl.DataFrame({"x": [-1.02, -0.98, 0.92, 0.96], "value": [1.0] * 4})
     for beyond in (True, False):  # the outer edges are at -1 and 0.94
         assert (
-            measures.bins(tokens, "x", PAPER["key-query"], beyond)["types"].to_list()
+            measures.bins(tokens, "x", PAPER["key-query"], beyond=beyond)["types"].to_list()
             == [1 + beyond] * 2
         )
 
@@ -129,28 +130,25 @@ def table_of(
 
 
 def test_shape_criteria_tell_the_shapes_apart() -> None:
-    good = measures.Measurement.shapes(table_of(np.tanh, np.abs), "here")
+    good = measures.shapes(table_of(np.tanh, np.abs), "here")
     assert [check.passed for check in good] == [True, True]
-    assert [
-        check.passed for check in measures.Measurement.shapes(table_of(np.abs, np.tanh), "here")
-    ] == [False, False]
+    assert [check.passed for check in measures.shapes(table_of(np.abs, np.tanh), "here")] == [
+        False,
+        False,
+    ]
     assert not any(
         check.passed
-        for check in measures.Measurement.shapes(
-            table_of(np.tanh, np.abs, types=2), "too few types"
-        )
+        for check in measures.shapes(table_of(np.tanh, np.abs, types=2), "too few types")
     )
     assert not any(
         check.has_bounds
-        for check in measures.Measurement.shapes(table_of(np.abs, np.tanh), "here", judged=False)
+        for check in measures.shapes(table_of(np.abs, np.tanh), "here", judged=False)
     )
-    assert measures.spread_and_range(table_of(np.tanh, np.abs), "score")[0] == 2.0
+    assert measures.spread_and_range(table_of(np.tanh, np.abs), "score").within_bins == 2.0
     assert measures.spread_and_range(table_of(np.tanh, np.abs), "value")[1] == pytest.approx(
         2 * np.tanh(0.95)
     )
-    spreads = [
-        check.value for check in measures.Measurement.spreads(table_of(np.tanh, np.abs), "here")
-    ]
+    spreads = [check.value for check in measures.spreads(table_of(np.tanh, np.abs), "here")]
     assert spreads == pytest.approx([1.0, 1 / (2 * np.tanh(0.95)), 2.0, 2 / 0.9])
 
 
@@ -165,13 +163,13 @@ def test_papers_tables_pass_their_own_criteria() -> None:
         ours = table_of(np.tanh, np.abs, theirs=table).with_columns(
             (-3 * table[of]).alias(f"{of}_mean")
         )
-        beside, scale = measures.Measurement.beside_the_paper(ours, of, "row")
+        beside, scale = measures.beside_the_paper(ours, of, "row")
         assert beside.value == pytest.approx(-1) and not beside.passed
         assert scale.value == pytest.approx(3) and scale.paper == 1 and not scale.has_bounds
         assert beside.low == pytest.approx(0.9 * (beside.ceiling or 0))
     a, b = PAPER["key-query"], PAPER["mlp"]
-    assert measures.spearman(a["x"].abs(), a["score"]) > measures.V_SHAPED
-    assert measures.spearman(b["x"].abs(), b["score"]) > measures.V_SHAPED
+    assert measures.spearman(a["x"].abs(), a["score"]) > measures.MIN_SCORE_SPEARMAN
+    assert measures.spearman(b["x"].abs(), b["score"]) > measures.MIN_SCORE_SPEARMAN
     assert measures.spearman(b["x"], b["value"]) < measures.spearman(a["x"], a["value"]), (
         "less monotone with an MLP layer"
     )
@@ -186,7 +184,7 @@ def test_papers_tables_pass_their_own_criteria() -> None:
 def test_ceilings_are_what_smooth_curves_reach() -> None:
     theirs = PAPER["multi-class-2"]
     x, y = theirs["x"].to_numpy(), theirs["value"].to_numpy()
-    found = measures._attainable_correlations(x, y, "value")
+    found = measures.attainable_correlations(x, y, "value")
     assert (
         found["line"]
         == pytest.approx(stats.pearsonr(x, y).statistic)
@@ -201,9 +199,9 @@ def test_ceilings_are_what_smooth_curves_reach() -> None:
     assert steepest - 1e-3 < found["tanh"] <= steepest + 1e-3 < 0.96
     grid = np.linspace(-1, 1, 21)
     assert (
-        measures._attainable_correlations(grid, 7 - 2 * np.abs(grid) ** 2, "score")["|x − c|^γ"] < 0
+        measures.attainable_correlations(grid, 7 - 2 * np.abs(grid) ** 2, "score")["|x − c|^γ"] < 0
     ), "an inverted V has no ceiling above"
-    assert measures._attainable_correlations(grid, 3 * np.abs(grid) ** 2 - 1, "score")[
+    assert measures.attainable_correlations(grid, 3 * np.abs(grid) ** 2 - 1, "score")[
         "|x − c|^γ"
     ] == pytest.approx(1, abs=1e-3)
 
@@ -214,8 +212,8 @@ def test_rank_under_noise_is_one_without_noise_and_falls_with_it() -> None:
     quiet = quiet.with_columns(
         types=pl.when(pl.col("x").abs() < 0.1).then(60).otherwise(pl.col("types"))
     )
-    assert experiments._rank_under_noise(quiet) == (pytest.approx(1), pytest.approx(1))
-    low, middle = experiments._rank_under_noise(quiet.with_columns(value_sd=pl.lit(3.0)))
+    assert paper.rank_under_noise(quiet) == (pytest.approx(1), pytest.approx(1))
+    low, middle = paper.rank_under_noise(quiet.with_columns(value_sd=pl.lit(3.0)))
     assert 0.5 < low < middle < 0.98
     rng, x = np.random.default_rng(9), quiet["x"].to_numpy()
     error = (
@@ -224,18 +222,17 @@ def test_rank_under_noise_is_one_without_noise_and_falls_with_it() -> None:
     assert np.median(
         [stats.spearmanr(x, np.tanh(x) + e).statistic for e in error]
     ) == pytest.approx(middle, abs=0.02)
-    assert np.isnan(experiments._rank_under_noise(table_of(np.tanh, np.abs, types=2))[0])
+    assert np.isnan(paper.rank_under_noise(table_of(np.tanh, np.abs, types=2))[0])
 
 
 def test_multi_class_bins_are_relative_to_the_largest_importance() -> None:
-    relative = experiments._relative_importance(np.array([-0.5, 0.0, 2.0, 4.0]))
+    relative = paper.relative_importance(np.array([-0.5, 0.0, 2.0, 4.0]))
     assert relative.tolist() == [-1.0, 0.0, 0.5, 1.0]
     counts = Counts.from_matrix(
         np.eye(4)[[0, 1, 2, 3, 0, 1, 2, 3]], [0, 1, 2, 3, 0, 1, 2, 2], classes=list("abcd")
     )
-    tokens, table = experiments._by_importance(
-        counts, 2, np.arange(4.0), PAPER["multi-class-2"], "relative"
-    )
+    tokens = paper.importance_table(counts, 2, np.arange(4.0), "relative")
+    table = paper.importance_bins(tokens, PAPER["multi-class-2"], "relative")
     assert tokens["importance"].max() == 1 and table["x"].max() == pytest.approx(1)
     assert table["paper_value"][-1] == PAPER["multi-class-2"]["value"][-1]
     assert table.row(-1, named=True)["value_mean"] == 1.0, (
@@ -245,23 +242,15 @@ def test_multi_class_bins_are_relative_to_the_largest_importance() -> None:
 
 def test_the_sign_of_mlp_values_follows_our_own_types() -> None:
     tokens = pl.DataFrame({"posterior_difference": [-1.0, 0.0, 1.0], "value": [3.0, 1.0, 0.0]})
-    assert experiments._with_sign(tokens)["value"].to_list() == [-3.0, -1.0, 0.0]
-    assert experiments._with_sign(experiments._with_sign(tokens)).equals(
-        experiments._with_sign(tokens)
-    )
+    assert paper.with_sign(tokens)["value"].to_list() == [-3.0, -1.0, 0.0]
+    assert paper.with_sign(paper.with_sign(tokens)).equals(paper.with_sign(tokens))
 
 
 def test_an_equal_correlation_is_not_a_lower_one() -> None:
     order = np.arange(20.0)
     swapped = measures.spearman(order, np.r_[1.0, 0.0, order[2:]])
-    assert (
-        experiments._less_monotone(-swapped, 1.0).passed
-        and experiments._less_monotone(0.5, -0.6).passed
-    )
-    assert (
-        not experiments._less_monotone(1.0, 1.0).passed
-        and not experiments._less_monotone(-0.7, 0.6).passed
-    )
+    assert paper.less_monotone(-swapped, 1.0).passed and paper.less_monotone(0.5, -0.6).passed
+    assert not paper.less_monotone(1.0, 1.0).passed and not paper.less_monotone(-0.7, 0.6).passed
 
 
 def test_spearman_against_ranks_by_hand() -> None:
@@ -336,37 +325,37 @@ def test_missing_data_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_registry_is_the_designs_table() -> None:
     ids = "two-layer synthetic one-layer key-query mlp multi-class frozen one-step-only diagnosis dimension beyond"
-    assert [experiment.id for experiment in Experiment.select()] == ids.split()
+    assert [experiment.id for experiment in select_experiments()] == ids.split()
     deep_names = {"optimizer", "scaled", "residual", "start_std", "start_seed", "data_seed"}
-    for experiment in Experiment.select():
+    for experiment in select_experiments():
         assert experiment.claim and experiment.paper and experiment.criterion
         assert set(experiment.settings) == set(experiment.seconds) == {"quick", "paper"}
         json.dumps(experiment.settings)
         assert experiment.sees and all(len(note) < 500 for note in experiment.notes)
-        names = [reading["name"] for reading in experiment.readings]
+        names = [reading.name for reading in experiment.readings]
         assert len(set(names)) == len(names) and not {"all", "default"} & set(names)
         for reading in experiment.readings:
-            assert reading["why"] and (deep_names | set(experiment.settings["quick"])) >= set(
-                reading["settings"]
+            assert reading.why and (deep_names | set(experiment.settings["quick"])) >= set(
+                reading.settings
             )
-    assert sum(experiment.seconds["quick"] for experiment in Experiment.select()) <= 300
-    assert sum(experiment.seconds["paper"] for experiment in Experiment.select()) <= 7200
+    assert sum(experiment.seconds["quick"] for experiment in select_experiments()) <= 300
+    assert sum(experiment.seconds["paper"] for experiment in select_experiments()) <= 7200
 
 
 def test_names_are_chosen_in_order_or_refused() -> None:
-    assert [e.id for e in Experiment.select(["mlp", "synthetic"])] == ["synthetic", "mlp"]
-    assert len(Experiment.select([])) == 11
+    assert [e.id for e in select_experiments(["mlp", "synthetic"])] == ["synthetic", "mlp"]
+    assert len(select_experiments([])) == 11
     with pytest.raises(InputError, match="'one-leyer'; did you mean 'one-layer'"):
-        Experiment.select(["one-leyer"])
+        select_experiments(["one-leyer"])
     with pytest.raises(InputError, match="available: two-layer, synthetic"):
-        Experiment.select(["zzz"])
+        select_experiments(["zzz"])
 
 
 def test_pairs_are_products_of_counts() -> None:
     rng = np.random.default_rng(0)
     dense = rng.integers(0, 3, (7, 4))
     counts = Counts.from_matrix(dense, [0, 1] * 3 + [0], tokens=["a", "b", "c", "d"])
-    paired = experiments._with_pairs(counts)
+    paired = asked.with_pairs(counts)
     assert paired.n_types == 4 + 6 and np.array_equal(paired.matrix.toarray()[:, :4], dense)
     names = paired.tokens.tolist()
     for i in range(4):
@@ -389,8 +378,8 @@ def test_no_linear_sign_gets_four_combinations() -> None:
     share = np.array([3, 3, 1, 1]) / 8
     right = (negated @ weights[:, :3].T > 0) == (np.array([1, 0, 0, 1])[:, None] > 0)
     assert (
-        xor == experiments._CEILING["xor"]
-        and (share @ right).max() == experiments._CEILING["negation"]
+        xor == asked.LINEAR_CEILING["xor"]
+        and (share @ right).max() == asked.LINEAR_CEILING["negation"]
     )
 
 
@@ -404,10 +393,10 @@ def test_frozen_takes_the_nearer_data_set() -> None:
             ("A", "frozen", "test loss nearest to 0.6", 0.6, 0.65), ("B", "frozen", "test loss nearest to 0.6", 0.73, 0.61),
         )
     ]  # fmt: skip
-    test = experiments._nearer_data_set(pl.DataFrame(rows), "test")
+    test = asked.nearer_data_set(pl.DataFrame(rows), "test")
     assert [check.value for check in test[:4]] == [0.77, 0.58, 0.87, 0.22]
     assert test[4].value == pytest.approx(0.1) and not test[0].passed
-    training = experiments._nearer_data_set(pl.DataFrame(rows), "training")
+    training = asked.nearer_data_set(pl.DataFrame(rows), "training")
     assert [check.value for check in training[:4]] == [0.73, 0.61, 0.97, 0.11]
     assert training[4].value == pytest.approx(0.14) and all(check.passed for check in training)
     stopped = pl.DataFrame(
@@ -417,14 +406,14 @@ def test_frozen_takes_the_nearer_data_set() -> None:
             for row in rows
         ]
     )
-    assert experiments._nearer_data_set(stopped, "training, stopped") == training
+    assert asked.nearer_data_set(stopped, "training, stopped") == training
     both = [
         row | {"when": row["when"].replace("best", "training nearest to 95% and 0.1")}
         for row in stopped.to_dicts()
         if row["embeddings"] == "trained"
     ]
     assert (
-        experiments._nearer_data_set(
+        asked.nearer_data_set(
             pl.concat([stopped.filter(embeddings="frozen"), pl.DataFrame(both)]),
             "training, both stopped",
         )
@@ -435,7 +424,7 @@ def test_frozen_takes_the_nearer_data_set() -> None:
     )
     assert (
         near.select(
-            experiments._distance_from_paper("test", experiments._THEIRS["frozen"]).arg_min()
+            asked.distance_from_paper("test", asked.PAPER_FIGURES["frozen"]).arg_min()
         ).item()
         == 2
     )

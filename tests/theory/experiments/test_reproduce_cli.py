@@ -15,9 +15,12 @@ from calls import Run as Call
 from pages import violations
 from tokensieve.report.blocks import Picture
 from tokensieve.report.html import page
-from tokensieve.theory.experiments.experiment import Experiment
+from tokensieve.theory.experiments import catalogue
+from tokensieve.theory.experiments.catalogue import select_experiments
+from tokensieve.theory.experiments.experiment import Experiment, SeedRun
 from tokensieve.theory.experiments.measures import Measurement
-from tokensieve.theory.experiments.result import ExperimentResult, Reproduction, SeedRun
+from tokensieve.theory.experiments.reproduction import Reproduction
+from tokensieve.theory.experiments.result import ExperimentResult
 
 TINY = {
     "d": 8,
@@ -33,7 +36,7 @@ TINY = {
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """The synthetic experiment at toy size."""
-    real, settings = Experiment.select, {"quick": TINY, "paper": TINY}
+    real, settings = select_experiments, {"quick": TINY, "paper": TINY}
 
     def select(*chosen: Any) -> list[Experiment]:
         return [
@@ -41,7 +44,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
             for one in real(*chosen)
         ]
 
-    monkeypatch.setattr(Experiment, "select", select)
+    monkeypatch.setattr(catalogue, "select_experiments", select)
     monkeypatch.delenv("TOKENSIEVE_DATA", raising=False)
     monkeypatch.setenv("COLUMNS", "500")  # no line of the terminal's table is broken
 
@@ -50,7 +53,7 @@ def test_list_describes_every_experiment(run: Call, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("COLUMNS", "500")
     status, out, _ = run("reproduce", "--list")
     assert status == 0
-    for one in Experiment.select():
+    for one in select_experiments():
         assert re.search(rf"^{one.id}: ", out, re.MULTILINE), one.id
     assert "Needs imdb, yelp, PyTorch" in out
     assert run("reproduce", "mlp", "--list")[1].count("Criterion, fixed on") == 1
@@ -174,7 +177,7 @@ def test_bad_input_in_one_line(run: Call, arguments: list[str], said: str) -> No
 
 
 def study() -> Reproduction:
-    two_layer, mlp = Experiment.select(["two-layer", "mlp"])
+    two_layer, mlp = select_experiments(["two-layer", "mlp"])
     table = pl.DataFrame({"x": [0.5, None], "name": ["a", "b"]})
     measured = (
         Measurement("first", 1.0, 0.5, paper=2.0, ceiling=0.95),
