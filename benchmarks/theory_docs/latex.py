@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tokensieve import __version__
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.theory.verify import Verification
 
 SPECIAL = {
@@ -37,8 +37,8 @@ def verdicts(found: Verification) -> str:
     """A table: claim, outcome, figures; and what becomes of p."""
     rows = [(claim.name, claim.outcome.value, claim.verdict) for claim in found.claims]
     rows.append(("what becomes of p", found.limit.fate.value, found.limit.reason))
-    body = [" & ".join(escaped(shown(cell, 600)) for cell in row) + r" \\" for row in rows]
-    name = escaped(shown(found.name, 100))
+    body = [" & ".join(escaped(for_display(cell, 600)) for cell in row) + r" \\" for row in rows]
+    name = escaped(for_display(found.name, 100))
     return "\n".join(
         [
             r"% needs \usepackage{array,booktabs}; made by tokensieve " + escaped(__version__),

@@ -17,7 +17,7 @@ _HARMFUL = re.compile(
 )
 
 
-def named(text: str) -> str:
+def visible(text: str) -> str:
     """The text with each control character as its picture (NUL → ␀), each non-character as U+FFFD, and each mark that turns the
     writing direction as its code."""
 
@@ -30,7 +30,7 @@ def named(text: str) -> str:
     return _UNSEEN.sub(picture, text)
 
 
-def shown(text: str, limit: int = 80, path: bool = False) -> str:
+def for_display(text: str, limit: int = 80, path: bool = False) -> str:
     """A token or label as people can read it: nothing invisible or turning; beyond `limit` characters, its full length instead
     (unless that is longer than what is left out).
 
@@ -40,11 +40,11 @@ def shown(text: str, limit: int = 80, path: bool = False) -> str:
         text = PurePath(text).name
     if len(text) > limit:
         length = f" ({len(text):,} characters)"
-        return f"{named(text[:limit])}…{length if len(text) - limit > len(length) else ''}"
+        return f"{visible(text[:limit])}…{length if len(text) - limit > len(length) else ''}"
     if all(c.isspace() or unicodedata.category(c) == "Cf" for c in text):
         codes = " ".join(f"U+{ord(c):04X}" for c in text[:4]) or "(empty)"
         return codes if len(text) <= 4 else f"{codes}… ({len(text):,} characters)"
-    return named(text)
+    return visible(text)
 
 
 def printable(text: str) -> str:
@@ -77,7 +77,9 @@ def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object
     def cell(value: object) -> str:
         if isinstance(value, float):
             return f"{value:.3g}"
-        return html.escape(shown(value)) if isinstance(value, str) else html.escape(str(value))
+        return (
+            html.escape(for_display(value)) if isinstance(value, str) else html.escape(str(value))
+        )
 
     lines = ("".join(f"<td><bdi>{cell(value)}</bdi></td>" for value in row) for row in rows)
     names = "".join(f"<th>{html.escape(name)}</th>" for name in head)

@@ -25,12 +25,12 @@ def silent(stage: str, share: float) -> None:
     """Shows nothing."""
 
 
-def part(tell: Progress, low: float, high: float) -> Progress:
+def part(progress: Progress, low: float, high: float) -> Progress:
     """A receiver for one part of the work: its 0 … 1 is shown as low … high."""
-    return lambda stage, share: tell(stage, low + (high - low) * share)
+    return lambda stage, share: progress(stage, low + (high - low) * share)
 
 
-def beside(work: Callable[[], _T]) -> Future[_T]:
+def in_background(work: Callable[[], _T]) -> Future[_T]:
     """Does the work in a thread of its own, which no interrupt and no end of the program waits for."""
     future: Future[_T] = Future()
 
@@ -44,12 +44,12 @@ def beside(work: Callable[[], _T]) -> Future[_T]:
     return future
 
 
-def ahead(items: Iterable[_T]) -> Iterator[_T]:
+def prefetch(items: Iterable[_T]) -> Iterator[_T]:
     """The items, each made in a thread while the one before it is used."""
     remaining, end = iter(items), object()
-    following = beside(lambda: next(remaining, end))
+    following = in_background(lambda: next(remaining, end))
     while (item := following.result()) is not end:
-        following = beside(lambda: next(remaining, end))
+        following = in_background(lambda: next(remaining, end))
         yield cast(_T, item)
 
 

@@ -47,9 +47,24 @@ def percent(x: float | None, digits: int = 1) -> str:
     return f"{text}%"
 
 
-def count(x: float, one: str = "", many: str = "") -> str:
-    """12211 → 12,211; with a noun, 1 token and 1,200 tokens."""
-    return f"{x:,.0f}" + (f" {one if x == 1 else many or one + 's'}" if one else "")
+def count(x: float) -> str:
+    """12211 → 12,211."""
+    return f"{x:,.0f}"
+
+
+def plural(n: float, one: str, many: str = "") -> str:
+    """A number with its noun: 1 token, 1,200 tokens; `many` where the plural is not `one` + s."""
+    return f"{n:,.0f} {noun(n, one, many)}"
+
+
+def noun(n: float, one: str, many: str = "") -> str:
+    """The noun for a number that stands elsewhere, or none at all: token, tokens."""
+    return one if n == 1 else many or f"{one}s"
+
+
+def verb(n: float, plain: str, singular: str = "") -> str:
+    """The verb for a subject of n things: verb(1, "contain") is contains, verb(2, "have", "has") is have."""
+    return plain if n != 1 else singular or f"{plain}s"
 
 
 def chance(x: float | None) -> str:

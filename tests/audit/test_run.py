@@ -103,7 +103,7 @@ def test_every_part_reads_from_the_one_table(audited: Audit) -> None:
 
 def test_attention_and_quadrants_against_a_loop() -> None:
     data = corpus(200)
-    found = audit(data, Settings(baseline=False, test_share=0.25), WordTokenizer())
+    found = audit(data, Settings(baseline=False, test_share=0.25), tokenizer=WordTokenizer())
     assert found.baseline_accuracy is None and "baseline" not in found.seconds
     assert found.documents == {"train": 150, "test": 50}
     vocabulary = found.model.vocabulary_

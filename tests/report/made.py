@@ -15,7 +15,7 @@ from tokensieve.auditing.findings import Excerpt, Finding
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import Share
 from tokensieve.model.attention import Model
 from tokensieve.read.corpus import read_corpus
@@ -69,9 +69,9 @@ def passage(names: list[str], predicted: str, label: str, repeats: int = 1) -> P
     spaced = tuple(piece for pair in ((p, (" ", 0.0)) for p in pieces) for piece in pair) * repeats
     return Passage(
         spaced,
-        shown(label, 30),
+        for_display(label, 30),
         7,
-        f"predicted {shown(predicted, 30)} with probability 75.0%",
+        f"predicted {for_display(predicted, 30)} with probability 75.0%",
         "bad",
     )
 

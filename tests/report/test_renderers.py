@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from pages import HOSTILE, Page
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
     Block,
     Column,
@@ -37,7 +37,7 @@ TURNS = "".join(chr(code) for code in [*range(0x202A, 0x202F), *range(0x2066, 0x
 
 
 def blocks_with(text: str) -> tuple[Block, ...]:
-    named = shown(text)
+    named = for_display(text)
     columns = (
         Column("Token", "token"),
         Column(named, "interval", unit=named, bar=True),
@@ -65,7 +65,7 @@ def blocks_with(text: str) -> tuple[Block, ...]:
 
 
 def report_with(text: str) -> Report:
-    named = shown(text)
+    named = for_display(text)
     return Report(
         "audit",
         named,
@@ -84,7 +84,7 @@ def test_hostile_text_stays_text_on_the_page(text: str) -> None:
     scripts = [attributes for tag, attributes in read.elements if tag == "script"]
     assert scripts == [{}]
     assert not any(name.startswith("on") for _, attributes in read.elements for name in attributes)
-    assert shown(text) in read.text
+    assert for_display(text) in read.text
     assert not set(TURNS) & set(html)
     assert "\x00" not in html
     places = [attributes["id"] for _, attributes in read.elements if attributes.get("id")]

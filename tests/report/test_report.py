@@ -17,8 +17,8 @@ from made import changed, make_audit
 
 from pages import Page, pictures_in
 from tokensieve import render
-from tokensieve.auditing.result import Audit
-from tokensieve.escape import named, shown
+from tokensieve.auditing.result import Audit, Invocation
+from tokensieve.escape import for_display, visible
 from tokensieve.report.blocks import Command, Picture, Report, Section, Text
 from tokensieve.report.html import SCRIPTS, page
 from tokensieve.report.live import FOLDER
@@ -94,7 +94,9 @@ def plain_page() -> tuple[Audit, VisiblePage]:
 @pytest.fixture(scope="module")
 def hostile() -> tuple[Audit, str]:
     audit = make_audit(HOSTILE, (HOSTILE[0], HOSTILE[12]))
-    audit = changed(audit, name=HOSTILE[1], notes=HOSTILE, more=dict.fromkeys(HOSTILE, HOSTILE[9]))
+    audit = changed(
+        audit, name=HOSTILE[1], notes=HOSTILE, invocation=Invocation(HOSTILE, HOSTILE[9])
+    )
     audit = changed(audit, suspicious=[(token, HOSTILE[0], token) for token in HOSTILE])
     return audit, render(audit)
 
@@ -103,7 +105,7 @@ def test_hostile_text_is_there_as_text(hostile: tuple[Audit, str]) -> None:
     page = VisiblePage(hostile[1])
     assert not page.open
     for token in HOSTILE:
-        assert any(shown(token) in text for text in page.tokens)
+        assert any(for_display(token) in text for text in page.tokens)
     assert "49" not in page.tokens
     assert not {"iframe", "object", "link", "base"} & {tag for tag, _ in page.elements}
     scripts = re.findall("<script([^>]*)>(.*?)</script>", hostile[1], re.DOTALL)
@@ -241,21 +243,21 @@ def test_a_token_of_a_megabyte_is_shortened_with_its_length_stated() -> None:
 @settings(deadline=None, derandomize=True)
 @given(st.text(max_size=100))
 def test_shown_text_is_short_visible_and_keeps_what_can_be_kept(text: str) -> None:
-    result = shown(text, 40)
+    result = for_display(text, 40)
     assert result.strip()
     assert len(result) <= 40 + len("… (100 characters)")
     assert not re.search("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", result)
-    assert named(named(text)) == named(text)
+    assert visible(visible(text)) == visible(text)
     if len(text) <= 40 and text.isprintable() and text.strip():
         assert result == text
 
 
 def test_invisible_tokens_are_named() -> None:
-    assert shown("") == "(empty)"
-    assert shown(" ") == "U+0020"
-    assert shown("\u200b\u200e") == "U+200B U+200E"
-    assert shown(" " * 60) == "U+0020 U+0020 U+0020 U+0020… (60 characters)"
-    assert shown("a\x00b\x7f") == "a␀b␡"
+    assert for_display("") == "(empty)"
+    assert for_display(" ") == "U+0020"
+    assert for_display("\u200b\u200e") == "U+200B U+200E"
+    assert for_display(" " * 60) == "U+0020 U+0020 U+0020 U+0020… (60 characters)"
+    assert for_display("a\x00b\x7f") == "a␀b␡"
 
 
 @pytest.mark.slow

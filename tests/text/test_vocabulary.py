@@ -21,7 +21,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 import tokensieve.text.vocabulary
 from tokensieve.diagnose.subjects.windows import SPLITTER
 from tokensieve.errors import InputError
-from tokensieve.progress import ahead
+from tokensieve.progress import prefetch
 from tokensieve.read.values import text_series
 from tokensieve.text.tokenizers import (
     PieceTokenizer,
@@ -515,7 +515,7 @@ def test_what_is_made_ahead_comes_in_order_and_so_does_its_error() -> None:
         yield from range(5)
         raise InputError("no more")
 
-    coming = ahead(items())
-    assert [next(coming) for _ in range(5)] == list(range(5)) and list(ahead([])) == []
+    coming = prefetch(items())
+    assert [next(coming) for _ in range(5)] == list(range(5)) and list(prefetch([])) == []
     with pytest.raises(InputError, match="no more"):
         next(coming)

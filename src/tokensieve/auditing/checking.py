@@ -10,7 +10,7 @@ import polars as pl
 
 from tokensieve.auditing.checks.api import AuditContext, Check
 from tokensieve.auditing.findings import LEVELS, Finding
-from tokensieve.progress import beside
+from tokensieve.progress import in_background
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def _run(checks: Sequence[Check], audit: AuditContext) -> list[_Reported]:
                 raise
         return findings
 
-    second_thread = beside(run_remaining)
+    second_thread = in_background(run_remaining)
     findings = run_remaining() | second_thread.result()
     return [
         _Reported(check, finding)

@@ -37,12 +37,12 @@ from tokensieve.auditing.phrases import quoted
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.settings import CHANGES, CompareSettings
 from tokensieve.errors import InputError
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import LEVEL, Z95, Share, combined, false_discovery
 from tokensieve.files import Content, check_sums, csv_table, parsed, read_regular
 from tokensieve.report.blocks import Block, Column, Facts, Picture, Report, Section, Table, Text
 from tokensieve.task.tasks import Labels, Preferences
-from tokensieve.wording import count, percent, signed
+from tokensieve.wording import count, noun, percent, plural, signed
 
 NUMBERS = "posterior_difference effect effect_low effect_high q_value value".split()
 MOST_DOCUMENTS = 2**53
@@ -140,7 +140,7 @@ class _Saved:
         check_sums(path)
         page = path.resolve() / "report.html"
         return (
-            replace(found, page=f"{shown(page.parent.name, 60)}/{page.name}")
+            replace(found, page=f"{for_display(page.parent.name, 60)}/{page.name}")
             if page.exists()
             else found
         )
@@ -423,7 +423,7 @@ class AuditComparison:
             next_step = "The later audit has no findings, so nothing is left to act on."
         blocks.append(Text(next_step, only=("html",)))
         blocks += [
-            Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning")
+            Text(f"{for_display(note[:1].upper() + note[1:], 400)}.", style="warning")
             for note in self.notes
         ]
         blocks.append(Section("Tokens that changed", tuple(_changes(self)), anchor="changed"))
@@ -433,7 +433,7 @@ class AuditComparison:
                 "Findings before and after", findings, anchor="found", only=("html", "markdown")
             )
         )
-        names = [shown(one.name, 40, path=True) for _, one in sides]
+        names = [for_display(one.name, 40, path=True) for _, one in sides]
         sizes = [f"{one.train:,} training, {one.test:,} test" for _, one in sides]
         about = {
             "version": self.version,
@@ -494,8 +494,8 @@ def compare_audits(
             f"{name}: {', '.join(one.classes[:5])}" for name, one in (("before", a), ("after", b))
         )
         raise InputError(
-            f"the audits share {len(shared) or 'no'} class{'es' * (len(shared) != 1)} ({sides}), but a comparison needs two; audit "
-            "both with the same --group and --drop"
+            f"the audits share {len(shared) or 'no'} {noun(len(shared), 'class', 'classes')} "
+            f"({sides}), but a comparison needs two; audit both with the same --group and --drop"
         )
     classes = tuple(shared[1:] if len(a.classes) == len(b.classes) == len(shared) == 2 else shared)
     sizes = f"{len(shared)} of {len(a.classes)} and {len(b.classes)}"
@@ -544,9 +544,9 @@ def _picture(found: AuditComparison) -> list[Block]:
         after=pl.col("effect_after").fill_null(0.0) * 1000,
         kind=pl.col("change").replace_strict(CHANGES | {"": "no significant change"}),
     )
-    names = tuple(shown(one.name, 24, path=True) for one in (found.before, found.after))
+    names = tuple(for_display(one.name, 24, path=True) for one in (found.before, found.after))
     names = names if names[0] != names[1] else ("before", "after")
-    listing = ", ".join(shown(token, 24) for token in drawn["token"].head(10))
+    listing = ", ".join(for_display(token, 24) for token in drawn["token"].head(10))
     data = {"changes": drawn, "names": names, "axis": "effect per 1,000 tokens"}
     return [
         Picture(
@@ -582,7 +582,7 @@ def _verdict(found: AuditComparison) -> str:
             .to_list()
         )
         if tokens:
-            who = quoted(tokens) if len(tokens) < 4 else count(len(tokens), "token")
+            who = quoted(tokens) if len(tokens) < 4 else plural(len(tokens), "token")
             parts.append(f"{who} {what.format(s='s' * (len(tokens) == 1))}")
     # masking a word can leave the rest of its phrase, which gives the label away as well
     remaining = next(
@@ -613,7 +613,7 @@ def _changes(found: AuditComparison) -> list[Block]:
     per_1000 = pl.selectors.starts_with("effect", "difference") * 1000
     for row in changed.head(most).with_columns(per_1000).iter_rows(named=True):
         label, difference = (
-            [shown(row["class"], 30)] * several,
+            [for_display(row["class"], 30)] * several,
             ("difference", "difference_low", "difference_high"),
         )
         effects = row["effect_before"], row["effect_after"], tuple(map(row.get, difference))

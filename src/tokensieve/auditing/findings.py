@@ -8,7 +8,7 @@ from typing import Literal
 
 import polars as pl
 
-from tokensieve.escape import html_table, shown
+from tokensieve.escape import for_display, html_table
 from tokensieve.evidence.intervals import Share
 from tokensieve.read.corpus import Corpus
 from tokensieve.text.formatting import find_feature, is_formatting
@@ -113,7 +113,7 @@ class Finding:
         return "high" if self.severity >= 0.05 else "medium" if self.severity >= 0.01 else "low"
 
     def __repr__(self) -> str:
-        about = ", ".join(shown(token, 40) for token in self.tokens[:3]) or shown(
+        about = ", ".join(for_display(token, 40) for token in self.tokens[:3]) or for_display(
             self.label, 40
         ) * bool(self.label)
         return f"Finding({self.kind}{f': {about}' if about else ''}; {self.level}, {self.documents:,} documents)"

@@ -15,7 +15,7 @@ import polars as pl
 
 from tokensieve.arrays import Ints
 from tokensieve.errors import InputError
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.files import parsed, read_regular
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
@@ -282,8 +282,8 @@ def _remnants(texts: pl.Series, changed: Ints) -> list[str]:
             if end and n >= 0.5 * len(changed) and n >= 0.9 * every:
                 number = " (0 stands for any number)" if any("0" in piece for piece in end) else ""
                 out.append(
-                    f"masking leaves a trace: {n:,} of the {every:,} texts that {verb} {shown(' '.join(end), 60)!r}{number} were "
-                    "changed, so the rest of the phrase still reveals them; remove the whole phrase, in all its variants"
+                    f"masking leaves a trace: {n:,} of the {every:,} texts that {verb} {for_display(' '.join(end), 60)!r}{number} "
+                    "were changed, so the rest of the phrase still reveals them; remove the whole phrase, in all its variants"
                 )
                 break
     return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.text.formatting import is_formatting
 
 
@@ -14,7 +14,7 @@ def of_class(label: str, noun: str = "") -> str:
 
     A class whose name is not a word is "labelled 5", or "documents labelled 5".
     """
-    name = shown(label, 40)
+    name = for_display(label, 40)
     is_word = re.fullmatch(r"[^\W\d_]{2,}", label) is not None
     phrase = f"{name} {noun}" if is_word else f"{noun} labelled {name}"
     return phrase.strip()
@@ -36,7 +36,7 @@ def form_clause(token: str) -> str:
         clause = f"contain {'an' if name[0] in 'aei@' else 'a'} {name}"
     else:
         clause = _CLAUSES.get(name, f"contain “{name}”")
-    return f"{clause} in {shown(field, 30)}" if field else clause
+    return f"{clause} in {for_display(field, 30)}" if field else clause
 
 
 _WITH_ARTICLE = (
@@ -83,7 +83,7 @@ _CLAUSES = {
 def quoted(tokens: Sequence[str], most: int = 5) -> str:
     """“a”, “b” and 3 more; formatting keeps its brackets."""
     names = [
-        shown(token, 40) if is_formatting(token) else f"“{shown(token, 40)}”"
+        for_display(token, 40) if is_formatting(token) else f"“{for_display(token, 40)}”"
         for token in tokens[:most]
     ]
     if len(tokens) > most:

@@ -15,7 +15,7 @@ from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.phrases import quoted
 from tokensieve.auditing.preferences import ALIKE
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
     Block,
     Column,
@@ -35,7 +35,7 @@ from tokensieve.report.blocks import (
     Tokens,
 )
 from tokensieve.task.tasks import Preferences, Task
-from tokensieve.wording import count, percent, plain, signed
+from tokensieve.wording import count, noun, percent, plain, plural, signed, verb
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
@@ -91,7 +91,7 @@ def audit_report(audit: Audit) -> Report:
     interval = f"95% CI {percent(audit.accuracy.low)} to {percent(audit.accuracy.high)}"
     facts = [(figures[0], percent(audit.accuracy.value), interval)]
     facts += [(name, percent(value), "") for name, value in [*values, *figures[1]]]
-    lead = f"{lead}, {count(audit.token_types, 'token type')} (distinct words and formatting)."
+    lead = f"{lead}, {plural(audit.token_types, 'token type')} (distinct words and formatting)."
     marked = audit.findings[0].tokens if audit.findings else ()
     first = _token_map(audit, first_class(audit), "value", "alarm", marked)
     screen: list[Block] = [Text(lead, style="lead"), first, Facts(tuple(facts))]
@@ -129,7 +129,7 @@ def audit_report(audit: Audit) -> Report:
     elif gone:
         words = [token for finding in shortcuts for token in audit.maskable(finding)]
         named = f"all {len(gone)} shortcut tokens"
-        named = f"the shortcut{'s' * (len(gone) > 1)} {quoted(gone)}" if len(gone) < 4 else named
+        named = f"the {noun(len(gone), 'shortcut')} {quoted(gone)}" if len(gone) < 4 else named
         if len(gone) > len(words) and all("/" in word for word in words):
             named = f"all ratings such as {quoted(words, 2)}"
         elif not set(gone) & set(words):
@@ -148,13 +148,15 @@ def audit_report(audit: Audit) -> Report:
     documents: Block = Text("There are no test documents to show.")
     documents = Passages("", tuple(audit.examples), short=False) if audit.examples else documents
     predictive = Text(
-        f"{count(both + ignored)} of {count(audit.token_types, 'token type')} predict the label (q < 0.05). {count(both)} of "
+        f"{count(both + ignored)} of {plural(audit.token_types, 'token type')} predict the label (q < 0.05). {count(both)} of "
         f"them receive above-average attention from the model; {count(ignored)} do not."
     )
     labels = _largest(audit, 50)
     rows, name = min(25, max(10, 300 // len(labels))), "Strongest predictors of "
     tables = (
-        Table(name + shown(x, 40), _COLUMNS, _token_rows(audit.top(x, rows)), first=6, only=PAGE)
+        Table(
+            name + for_display(x, 40), _COLUMNS, _token_rows(audit.top(x, rows)), first=6, only=PAGE
+        )
         for x in labels
     )
     instead = (
@@ -168,7 +170,7 @@ def audit_report(audit: Audit) -> Report:
     )
     return Report(
         "audit",
-        f"Audit of {shown(audit.name, 60, path=True)}",
+        f"Audit of {for_display(audit.name, 60, path=True)}",
         verdict,
         (
             *screen,
@@ -203,7 +205,7 @@ def exceeded_report(audit: Audit, out: Path) -> Report:
             )["row"]
             listed = ", ".join(map(str, where.head(5))) + (", …" if len(where) > 5 else "")
             cells = row["posterior_difference"], row["documents"], row["documents"] / n, listed
-            rows.append((row["token"], shown(row["class"], 30), *cells))
+            rows.append((row["token"], for_display(row["class"], 30), *cells))
         columns: tuple[Column, ...] = (Column("Token", "token"), Column("Class"))
         columns += (
             Column("Posterior difference", "signed", digits=3),
@@ -218,10 +220,12 @@ def exceeded_report(audit: Audit, out: Path) -> Report:
             Command(command, "Copy the data without these tokens:"),
         ]
     tokens, kinds = over["token"].n_unique(), len(audit.exceeded)
-    what = [count(tokens, "token")] * bool(tokens) + [
-        f"{kinds} kind{'s' * (kinds > 1)} of finding"
+    what = [plural(tokens, "token")] * bool(tokens) + [
+        f"{plural(kinds, 'kind')} of finding"
     ] * bool(kinds)
-    verdict = f"{' and '.join(what)} exceed{'s' * (tokens + kinds == 1)} the limit {audit.settings.budget}."
+    verdict = (
+        f"{' and '.join(what)} {verb(tokens + kinds, 'exceed')} the limit {audit.settings.budget}."
+    )
     return Report("audit", "--fail-on", verdict, tuple(blocks))
 
 
@@ -233,7 +237,7 @@ def _of_task(task: Task, audit: Audit) -> OfTask:
     """The parts of the report that depend on the task: what was read, the name of the accuracy with other accuracies, further
     sentences of the first screen (what few words predict), what is rewarded (nothing), warnings, and where a mask applies."""
     n = audit.documents
-    train, test = count(n["train"], "training document"), count(n["test"], "test document")
+    train, test = plural(n["train"], "training document"), plural(n["test"], "test document")
     warnings: list[Block] = []
     if audit.accuracy.low <= audit.majority_accuracy:
         text = (
@@ -267,16 +271,16 @@ def _of_pairs(task: Preferences, audit: Audit) -> OfTask:
     """The same for preference pairs, with the tokens that win and lose at equal length."""
     facts = audit.pairs
     assert facts is not None
-    by = facts.by and shown(facts.by, 40)
+    by = facts.by and for_display(facts.by, 40)
     sides = []
     for side, name in (("train", "training pair"), ("test", "test pair")):
-        groups = f" in {count(facts.units[side], 'group')} ({by})" if by else ""
-        groups = f" in {count(facts.units[side], 'prompt')}" if by == "prompt" else groups
-        sides.append(f"{count(facts.pairs[side], name)}{groups}")
+        groups = f" in {plural(facts.units[side], 'group')} ({by})" if by else ""
+        groups = f" in {plural(facts.units[side], 'prompt')}" if by == "prompt" else groups
+        sides.append(f"{plural(facts.pairs[side], name)}{groups}")
     lead = " and ".join(sides)
     like, longer = facts.like_length
     sentence = (
-        f"In the {count(like.of, 'test pair')} of similar length (within {round(100 * (ALIKE - 1))}%), the model picks the "
+        f"In the {plural(like.of, 'test pair')} of similar length (within {round(100 * (ALIKE - 1))}%), the model picks the "
         f"preferred answer {like} of the time. The longer one wins {longer} of those that differ in length."
         if longer.of
         else f"There are too few test pairs of similar length (within {round(100 * (ALIKE - 1))}%) to compare."
@@ -323,14 +327,14 @@ def _verdict(audit: Audit, none: str) -> str:
         return f"{first}."
     if not audit.over_budget.is_empty():
         n = audit.over_budget["token"].n_unique()
-        return f"{count(n, 'token')} exceed{'s' * (n == 1)} the limit {audit.settings.budget}."
-    where = shown(audit.name, 60, path=True)
+        return f"{plural(n, 'token')} {verb(n, 'exceed')} the limit {audit.settings.budget}."
+    where = for_display(audit.name, 60, path=True)
     if (
         audit.quadrants[Quadrant.BOTH] + audit.quadrants[Quadrant.DATA] == 0
     ):  # then none could have been found
         units, of = audit.learned.train.corpus.units, ""
         if units is not None:
-            of = f" (the training documents form {count(np.unique(units).size, 'group')}, and each counts once)"
+            of = f" (the training documents form {plural(np.unique(units).size, 'group')}, and each counts once)"
         return f"No token in {where} predicts the label better than chance{of}, so this audit cannot assess shortcuts."
     nothing = f"No shortcut, leak or label problem found in {where}"
     if audit.accuracy.low < max(0.95, audit.majority_accuracy):
@@ -343,7 +347,7 @@ def _findings(audit: Audit) -> Section:
     blocks: list[Block] = []
     if audit.fails:
         over = audit.over_budget["token"].unique(maintain_order=True).to_list()
-        what = [shown(token, 40) for token in over[:12]] + list(audit.exceeded)
+        what = [for_display(token, 40) for token in over[:12]] + list(audit.exceeded)
         rows = " Every row to review is in over-budget.csv." if over else ""
         text = f"This audit exceeds the limit {audit.settings.budget}: {', '.join(what)}.{rows}"
         blocks.append(Text(text, style="bad"))
@@ -353,7 +357,7 @@ def _findings(audit: Audit) -> Section:
     blocks += [_finding_card(audit, finding, i) for i, finding in enumerate(found[:ON_PAGE])]
     in_terminal: tuple[Medium, ...] = ("terminal",)
     for more, only in ((len(found) - IN_TERMINAL, in_terminal), (len(found) - ON_PAGE, PAGE)):
-        text = f"{count(more, 'more finding')} {'is' if more == 1 else 'are'} in findings.json."
+        text = f"{plural(more, 'more finding')} {verb(more, 'are', 'is')} in findings.json."
         blocks += [Text(text, style="note", only=only)] * (more > 0)
     text = (
         "None of the checks found anything to act on. That does not prove that there is nothing: read the strongest predictors "
@@ -389,13 +393,15 @@ def _finding_card(audit: Audit, finding: Finding, i: int) -> Section:
         ):
             pieces = ((one.before[-400:], 0.0), (one.token, 1.0), (one.after[:400], 0.0))
             note = (
-                f"looks like {shown(one.looks_like, 30)}"
+                f"looks like {for_display(one.looks_like, 30)}"
                 if one.looks_like
                 else twins[place % len(twins)]
             )
             kept = tuple(piece for piece in pieces if piece[0])
             passages.append(
-                Passage(kept, shown(one.label, 30), one.row, note, part="train" if labels else "")
+                Passage(
+                    kept, for_display(one.label, 30), one.row, note, part="train" if labels else ""
+                )
             )
         blocks.append(Passages("", tuple(passages), only=PAGE))
     maskable = audit.to_mask(finding)
@@ -404,7 +410,9 @@ def _finding_card(audit: Audit, finding: Finding, i: int) -> Section:
     # of pairs, the first screen prints no commands where length or formatting comes first
     others = (one for one in audit.findings if one.kind == "shortcut" and one is not finding)
     whole = (
-        not audit.learned.task.classifies and "out" in audit.more and audit.over_budget.is_empty()
+        not audit.learned.task.classifies
+        and audit.invocation is not None
+        and audit.over_budget.is_empty()
     )
     whole = whole and not any(map(audit.maskable, others))
     if (
@@ -439,13 +447,17 @@ def _predictors(audit: Audit) -> Section:
         ]
         if tokens:
             blocks.append(
-                Tokens(shown(label, 40), tokens, only=PAGE if i >= CLASSES else ("terminal", *PAGE))
+                Tokens(
+                    for_display(label, 40),
+                    tokens,
+                    only=PAGE if i >= CLASSES else ("terminal", *PAGE),
+                )
             )
     more = len(audit.classes) - CLASSES * 5
     if more > 0:
         blocks.append(
             Text(
-                f"{count(more, 'more class', 'more classes')} in tokens.csv.",
+                f"{plural(more, 'more class', 'more classes')} in tokens.csv.",
                 style="note",
                 only=PAGE,
             )
@@ -505,9 +517,9 @@ def _pictures(audit: Audit) -> list[Block]:
             "top": top,
             "other": audit.top(audit.classes[0], 15).select(columns) if two else None,
             "neutral": audit.neutral[label],
-            "subtitle": "both classes" if two else f"class {shown(label, 40)}",
+            "subtitle": "both classes" if two else f"class {for_display(label, 40)}",
         }
-        listing = ", ".join(shown(token, 24) for token in top["token"].head(8))
+        listing = ", ".join(for_display(token, 24) for token in top["token"].head(8))
         text = f"Strongest predictors: {listing}."
         out += [_token_map(audit, label, of, f"{of}{suffix}") for of in ("value", "score")]
         out.append(
@@ -530,7 +542,7 @@ def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[st
         // (1 + 2 * (1 if len(audit.classes) == 2 else min(PICTURED, len(audit.classes)))),
         "marked": tuple(marked),
     }
-    own = shown(label, 40)
+    own = for_display(label, 40)
     up = (
         f"count as evidence for {own} in the model"
         if of == "value"
@@ -547,7 +559,7 @@ def _token_map(audit: Audit, label: str, of: str, name: str, marked: Sequence[st
             f"{which}; to see another, choose it under “Class” and go to the map below. {caption}"
         )
     listing = ", ".join(
-        shown(token, 24) for token in (marked or audit.top(label, 5)["token"].to_list())[:8]
+        for_display(token, 24) for token in (marked or audit.top(label, 5)["token"].to_list())[:8]
     )
     description = f"Map of token types for {own}; named: {listing}."
     return Picture(name, "audit-map", data, title, caption, description)
@@ -595,7 +607,7 @@ def _reading_notes(audit: Audit) -> Section:
     for i, note in enumerate(audit.notes[:100]):
         notes.append(
             Text(
-                _sentence(shown(note, 400)),
+                _sentence(for_display(note, 400)),
                 style="warning",
                 only=("terminal", *PAGE) if i < 3 else PAGE,
             )
@@ -607,7 +619,7 @@ def _reading_notes(audit: Audit) -> Section:
         Column("Uninformative token", "signed"),
     )
     rows = [
-        (shown(label, 60), audit.class_documents[label], audit.neutral[label])
+        (for_display(label, 60), audit.class_documents[label], audit.neutral[label])
         for label in audit.classes[:100]
     ]
     note_of = "Uninformative token: the posterior difference of a token unrelated to the class."

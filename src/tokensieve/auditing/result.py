@@ -27,7 +27,7 @@ from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
-from tokensieve.escape import printable, shown
+from tokensieve.escape import for_display, printable
 from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import decide, probabilities
@@ -35,12 +35,24 @@ from tokensieve.model.storage import model_files
 from tokensieve.report.blocks import Passage
 from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.formatting import is_formatting
+from tokensieve.text.settings import TokenSettings
 from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import percent
 
 if TYPE_CHECKING:
     from tokensieve.model.classifier import AttentionClassifier
     from tokensieve.report.blocks import Report
+
+
+TOKEN_FIELDS = {field.name for field in fields(TokenSettings)}
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """The source that a command audited, one or several, and the folder of the results, as they were written."""
+
+    source: str | list[str]
+    out: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +78,7 @@ class Audit:
         curve: test accuracy by number of training documents; empty if it was not measured.
         pairs: further results for preference pairs; None for labels.
         seconds: reading, tokenizing, training, baseline, …, total.
-        more: other command-line arguments, for summary.json.
+        invocation: what the command read and wrote; None for an audit in Python.
     """
 
     learned: CorpusModel
@@ -83,7 +95,7 @@ class Audit:
     curve: pl.DataFrame = field(default_factory=pl.DataFrame)
     pairs: PreferenceFacts | None = None
     seconds: dict[str, float] = field(default_factory=dict)
-    more: dict[str, Any] = field(default_factory=dict)
+    invocation: Invocation | None = None
 
     most_named = 8  # tokens in a command
     own_files = (  # of an earlier audit; others in the folder are the user's
@@ -230,9 +242,9 @@ class Audit:
             k, label = int(predicted[i]), int(test.counts.labels[i])
             output = 1 if f.shape[1] == 1 else k
             cut = self.learned.model.pieces(test.corpus.texts[i], output, test.counts.matrix[[i]])
-            note = f"predicted {shown(self.classes[k], 30)} with probability {percent(float(chances[k]))}"
+            note = f"predicted {for_display(self.classes[k], 30)} with probability {percent(float(chances[k]))}"
             parts = tuple((piece[0], piece[1]) for piece in cut)
-            row, name = int(test.corpus.rows[i]), shown(self.classes[label], 30)
+            row, name = int(test.corpus.rows[i]), for_display(self.classes[label], 30)
             out.append(Passage(parts, name, row, note, "good" if k == label else "bad"))
         return out
 
@@ -290,7 +302,7 @@ class Audit:
     @property
     def mask_paths(self) -> tuple[list[str], str]:
         """The sources as `mask` takes them, and a file for the copy: masked.csv, or masked-2.csv if it is the source."""
-        given = self.more.get("source", "SOURCE")
+        given = "SOURCE" if self.invocation is None else self.invocation.source
         paths = [
             f"./{one}" if one[:1] == "-" != one else one
             for one in ([given] if isinstance(given, str) else given)
@@ -305,14 +317,15 @@ class Audit:
         """The command that removes tokens (the `whole` of those in the audit's folder) from the source, read and split as it
         was; the one that audits the copy in the same way, empty if a CSV file with the source's columns cannot take its place; and
         the one that compares the two audits, empty with it."""
-        corpus, settings, more = self.learned.train.corpus, self.settings, self.more
-        known, (sources, copy) = "source" in more, self.mask_paths
+        corpus, settings = self.learned.train.corpus, self.settings
+        known, (sources, copy) = self.invocation is not None, self.mask_paths
+        out = "" if self.invocation is None else self.invocation.out
         named = self.learned.task.text_options(corpus, known)
         # how the source is written; the copy is UTF-8 with commas, or JSON lines
         file = {"encoding", "separator", "header", "role"}
-        words = ["mask", *sources, *named, *_options(self, file)]
-        if whole and len(tokens) > self.most_named and "out" in more:
-            words += ["--audit", more["out"]]
+        words = ["mask", *sources, *named, *_options(self, file | TOKEN_FIELDS)]
+        if whole and len(tokens) > self.most_named and known:
+            words += ["--audit", out]
         else:
             words += [part for token in tokens for part in ("--token", token)]
         mask, weights = _command(*words, "--out", copy), settings.sample_weight
@@ -325,20 +338,14 @@ class Audit:
         ]
         elsewhere = any(one is not None for one in (settings.test, settings.having, settings.role))
         nested = any("." in str(name or "") for name in columns)
-        if (
-            not known
-            or "out" not in more
-            or elsewhere
-            or nested
-            or not isinstance(weights, str | None)
-        ):
+        if not known or elsewhere or nested or not isinstance(weights, str | None):
             return mask, "", ""
         others = (
             {one.name for one in fields(settings)} - file - {"limits", "text", "pairs", "budget"}
         )
         own = _options(self, others)
-        again = _command("audit", copy, *named, *own, "--out", f"{more['out']}-masked")
-        folder = f"./{more['out']}" if str(more["out"]).startswith("-") else more["out"]
+        again = _command("audit", copy, *named, *own, "--out", f"{out}-masked")
+        folder = f"./{out}" if out.startswith("-") else out
         return mask, again, _command("compare", folder, f"{folder}-masked")
 
     def to_mask(self, finding: Finding) -> list[str]:
@@ -395,7 +402,7 @@ class Audit:
                     row["documents"] / self.documents["train"],
                     row["class_documents"] / row["documents"],
                 )
-                label = shown(row["class"], 40)
+                label = for_display(row["class"], 40)
                 reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them labelled {label}"
                 out.append({"token": row["token"], "class": row["class"], "reason": reason})
         return out
@@ -478,10 +485,11 @@ class Audit:
         )
         summary: dict[str, Any] = {name: getattr(self, name) for name in names.split()}
         columns = list(self.learned.train.corpus.intake.columns)
-        summary["settings"] = self.settings.to_dict() | {"columns": columns} | self.more
-        summary["settings"].pop(
-            "out", None
-        )  # the same data gives the same file, wherever it is written
+        settings = self.settings.to_dict() | {"columns": columns} | self.settings.source_options()
+        if self.invocation is not None:
+            # not where it is written: the same data gives the same file everywhere
+            settings["source"] = self.invocation.source
+        summary["settings"] = settings
         summary["accuracy_interval"] = [self.accuracy.low, self.accuracy.high]
         summary["suspicious"] = self.suspicious
         over = (
@@ -541,12 +549,14 @@ class Audit:
 
 
 def _options(audit: Audit, names: Collection[str]) -> list[str]:
-    """Those of the audit's options among some settings, and how it split texts into tokens, where they are not the defaults."""
+    """Those of the audit's options among some settings that are not the defaults."""
     words = list[str]()
     for one in fields(audit.settings):
         value, notes = getattr(audit.settings, one.name), one.metadata.get("option", {})
         if one.name not in names or value == one.default or notes.get("flag") == "":
             continue
+        if one.name == "tokenizer" and not isinstance(value, str | Path):
+            continue  # an object: no command can name it
         flag = notes["flag"] or f"--{one.name.replace('_', '-')}"
         if isinstance(value, bool):
             words.append(flag if value else flag.replace("--", "--no-", 1))
@@ -556,15 +566,6 @@ def _options(audit: Audit, names: Collection[str]) -> list[str]:
             ]
         else:
             words += [flag, ",".join(value) if isinstance(value, list | tuple) else str(value)]
-    words += ["--keep-case"] * bool(audit.more.get("keep_case"))
-    for name, default in (
-        ("pattern", None),
-        ("stop_words", None),
-        ("tokenizer", "words"),
-        ("html", "skip"),
-    ):
-        if audit.more.get(name, default) != default:
-            words += [f"--{name.replace('_', '-')}", str(audit.more[name])]
     return words
 
 

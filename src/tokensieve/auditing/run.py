@@ -22,26 +22,25 @@ from tokensieve.auditing.result import Audit
 from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.settings import FEW
-from tokensieve.progress import Clock, Progress, beside, silent
+from tokensieve.progress import Clock, Progress, in_background, silent
 from tokensieve.read.corpus import Corpus, read_corpus
 from tokensieve.read.settings import ReadSettings
 from tokensieve.read.sources import Source
 from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.report.blocks import Block, Column, Report, Table, Text
 from tokensieve.task.tasks import CorpusModel, Task, train_corpus
-from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import CountedCorpus
-from tokensieve.wording import count
+from tokensieve.wording import plural, verb
 
 
 def audit(
     corpus: Corpus | Source,
     settings: Settings | None = None,
-    tokenizer: Tokenizer | None = None,
+    *,
     progress: Progress | None = None,
     seconds: dict[str, float] | None = None,
     client: Any = None,
@@ -56,7 +55,7 @@ def audit(
         seconds: times of earlier stages, reported with the others.
         client: a `dask.distributed.Client`, whose workers read the source (`learn_on`); for a Dask bag or data frame the default
             one if None. Texts and counts stay there: save the result before the client is closed.
-        options: fields of `Settings` by name, such as text, label, pairs or ngrams, in place of those in `settings`.
+        options: fields of `Settings` by name, such as text, label, pairs, ngrams or tokenizer, in place of those in `settings`.
 
     Raises:
         InputError: the source cannot be read, the corpus cannot be split, or no token is frequent enough."""
@@ -74,7 +73,7 @@ def audit(
     if client is not None or hasattr(corpus, "to_delayed"):
         from tokensieve.task.cluster import train_remote
 
-        learned = train_remote(client, corpus, settings, tokenizer, progress, clock)
+        learned = train_remote(client, corpus, settings, progress, clock)
         given = settings.test is not None or settings.split is not None
         return _audited(learned, settings, progress, clock, given)
     if not isinstance(corpus, Corpus):
@@ -89,12 +88,10 @@ def audit(
     def start_baseline(task: Task, train: CountedCorpus, test: CountedCorpus) -> None:
         """TF-IDF + logistic regression keep one core; the rest of the audit has the others."""
         if settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
-            baselines.append(beside(lambda: task.baseline(train, test, settings.seed)))
+            baselines.append(in_background(lambda: task.baseline(train, test, settings.seed)))
 
     few = len(corpus.texts) <= FEW  # training on them takes all cores
-    learned = train_corpus(
-        corpus, settings, tokenizer, progress, clock, None if few else start_baseline
-    )
+    learned = train_corpus(corpus, settings, progress, clock, None if few else start_baseline)
     if few:
         start_baseline(learned.task, learned.train, learned.test)
     return _audited(learned, settings, progress, clock, corpus.test is not None, *baselines)
@@ -135,7 +132,7 @@ def _audited(
     progress("agreement and findings", 0.0)
     curve = None
     if settings.thorough and task.classifies and "curve" not in task.left_out:
-        curve = beside(
+        curve = in_background(
             lambda: ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
         )
     findings = find_all(data, all_checks())
@@ -241,7 +238,8 @@ class LabelAudits:
         rows = []
         for row in self.rows:
             headline = (
-                shown(row["headline"], 200) + " (exceeds the --fail-on limit)" * row["exceeded"]
+                for_display(row["headline"], 200)
+                + " (exceeds the --fail-on limit)" * row["exceeded"]
             )
             numbers = (
                 row["base_rate"],
@@ -250,7 +248,7 @@ class LabelAudits:
                 row["findings"],
             )
             rows.append(
-                (shown(row["label"], 40), *numbers, headline, f"{row['folder']}/report.html")
+                (for_display(row["label"], 40), *numbers, headline, f"{row['folder']}/report.html")
             )
         blocks: list[Block] = [
             Text("The last column has the path of each report."),
@@ -258,13 +256,11 @@ class LabelAudits:
         ]
         if self.left_out:
             names = ", ".join(
-                f"{shown(name, 20)} ({n:,})" for name, n in list(self.left_out.items())[:20]
+                f"{for_display(name, 20)} ({n:,})" for name, n in list(self.left_out.items())[:20]
             )
             text = f"Not audited, because too few documents have them or lack them: {names}."
             blocks.append(Text(text, style="warning"))
         n = sum(row["findings"] > 0 for row in self.rows)
-        verdict = (
-            f"{n:,} of {count(len(self.rows), 'label')} {'has' if n == 1 else 'have'} findings."
-        )
-        title = f"Audits of {shown(self.name, 60, path=True)}"
+        verdict = f"{n:,} of {plural(len(self.rows), 'label')} {verb(n, 'have', 'has')} findings."
+        title = f"Audits of {for_display(self.name, 60, path=True)}"
         return Report("audit", title, verdict, tuple(blocks), {"version": self.version})

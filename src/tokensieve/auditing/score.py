@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import Share
 from tokensieve.model.attention import Model, decide, loss_and_slope, probabilities
 from tokensieve.model.fit import refit
@@ -188,7 +188,7 @@ class ModelCard:
                 (s.value, s.low, s.high) if s.of else None
                 for s in (self.recall[k], self.precision[k])
             ]
-            cells.append((shown(names[k], 40), *both, self.recall[k].of))
+            cells.append((for_display(names[k], 40), *both, self.recall[k].of))
         out: list[Block] = [Table("By class, lowest recall first", columns, cells)]
         wrong = [
             (int(self.confusion[i, j]), i, j)
@@ -201,7 +201,7 @@ class ModelCard:
             Column("Predicted", "text"),
             Column("Test documents", "count"),
         )
-        rows = [(shown(names[i], 40), shown(names[j], 40), n) for n, i, j in most]
+        rows = [(for_display(names[i], 40), for_display(names[j], 40), n) for n, i, j in most]
         loss = f"Log loss {plain(self.log_loss, 3)} ({plain(self.base_log_loss, 3)} from class frequencies alone)"
         details: list[Block] = [
             Table("Most frequent confusions", columns, rows),

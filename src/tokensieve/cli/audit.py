@@ -20,7 +20,6 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.cli.command import (
     QUIET,
     SOURCES,
-    TokenOptions,
     checked_source,
     command,
     out_option,
@@ -33,14 +32,12 @@ from tokensieve.progress import BASELINE, DRAWING
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
-    from tokensieve.read.sources import Source
 
 
 @command(source=SOURCES)
 def _audit(
     source: list[str],
     settings: Settings,
-    tokenizing: TokenOptions,
     pictures: bool = option(True, "Write every picture as SVG and PNG."),
     cluster: str | None = option(
         None,
@@ -66,7 +63,7 @@ def _audit(
     given, named = checked_source(source, settings, quiet or cluster is not None), " ".join(source)
     several, too_few = _several_labels(given, settings) if cluster is None else ([], {})
     if not several:
-        found = run_audit(given, settings, tokenizing, out, quiet, pictures, card, cluster=cluster)
+        found = run_audit(given, settings, out, quiet, pictures, card, cluster=cluster)
         if not quiet:
             show(found.report(), out, found.seconds["total"])
             if found.fails:
@@ -83,9 +80,7 @@ def _audit(
         folder = f"{folder}-{number}" if folder.lower() in taken else folder
         taken.add(folder.lower())
         say(quiet, f"label {number} of {len(several)}: {label}")
-        found = run_audit(
-            given, own, tokenizing, out / folder, quiet, pictures, card, f"{named}: {label}"
-        )
+        found = run_audit(given, own, out / folder, quiet, pictures, card, f"{named}: {label}")
         rows.append(LabelAudits.label_row(label, folder, found))
     from tokensieve.report.writer import save
 
@@ -101,9 +96,8 @@ def _audit(
 
 
 def run_audit(
-    source: Source,
+    source: str | list[str] | tuple[list[str], list[str]],
     settings: Settings,
-    tokenizing: TokenOptions,
     out: Path,
     quiet: bool,
     pictures: bool = True,
@@ -113,13 +107,13 @@ def run_audit(
 ) -> Audit:
     """Read, audit, and write everything or nothing; of texts in memory also reviews.csv. `name` is that of the corpus, if it is not
     that of its source, and `cluster` the address of a Dask cluster to do it on."""
+    from tokensieve.auditing.result import Invocation
     from tokensieve.auditing.run import audit
     from tokensieve.cli.cluster import connected
     from tokensieve.files import check_writable, csv_table
     from tokensieve.read.corpus import read_corpus
 
     start = time.perf_counter()
-    tokenizer = tokenizing.build()
     check_writable(out, audit=True)
     with (
         nullcontext() if cluster is None else connected(cluster, quiet, settings) as client,
@@ -131,13 +125,16 @@ def run_audit(
             corpus = replace(corpus, name=name) if name else corpus
             DRAWING.start()  # now that all is imported: it loads Vega for half a second
             result = audit(
-                corpus, settings, tokenizer, progress, {"reading": time.perf_counter() - start}
+                corpus,
+                settings,
+                progress=progress,
+                seconds={"reading": time.perf_counter() - start},
             )
         else:
-            result = audit(source, settings, tokenizer, progress, client=client)
-        result.more.update(tokenizing.summary(settings))
-        result.more["out"] = str(out)
-        result.more["source"] = str(out / "reviews.csv") if isinstance(source, tuple) else source
+            result = audit(source, settings, progress=progress, client=client)
+        # the commands on the page need a file
+        read_from = str(out / "reviews.csv") if isinstance(source, tuple) else source
+        result = replace(result, invocation=Invocation(read_from, str(out)))
         progress("writing", 0.0)
         from tokensieve.report.markdown import dataset_card
         from tokensieve.report.writer import save

@@ -14,7 +14,7 @@ import polars
 from tokensieve import __version__
 from tokensieve.cli.command import say
 from tokensieve.errors import InputError
-from tokensieve.progress import beside
+from tokensieve.progress import in_background
 from tokensieve.read.settings import ReadSettings
 
 SECONDS = 10  # that a scheduler, and its first worker, may take to answer
@@ -56,7 +56,7 @@ def connected(address: str, quiet: bool, settings: ReadSettings) -> Iterator[Any
             _check_workers(client, address)
             if client.dashboard_link:
                 say(quiet, f"dashboard: {client.dashboard_link}")
-            beside(lambda: _watch(client, done, starved))
+            in_background(lambda: _watch(client, done, starved))
             yield client
     except (CancelledError, ClosedClientError, CommClosedError, KilledWorker) as problem:
         if not isinstance(problem, KilledWorker) and not starved.is_set():

@@ -13,11 +13,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import click
 
@@ -27,9 +27,6 @@ from tokensieve.escape import line
 from tokensieve.options import option
 from tokensieve.progress import Progress, silent
 from tokensieve.read.settings import ReadSettings
-
-if TYPE_CHECKING:
-    from tokensieve.text.tokenizers import Tokenizer, read_stop_words
 
 SOURCE = "A file, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
 SOURCES = "Files, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
@@ -332,68 +329,6 @@ def say(quiet: bool, message: str) -> None:
     """One line on standard error."""
     if not quiet:
         print(line(message), file=sys.stderr)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenOptions:
-    """Tokens."""
-
-    tokenizer: str | None = option(
-        None, "Split texts by this Hugging Face tokenizer.json.", metavar="FILE"
-    )
-    keep_case: bool = option(False, "Distinguish upper and lower case.")
-    pattern: str | None = option(
-        None, "Regular expression (Rust syntax) that matches one token.", metavar="REGEX"
-    )
-    stop_words: Path | None = option(None, "File of words to ignore, one per line.")
-    html: Literal["skip", "strip", "keep"] = option(
-        "skip", "Skip tags and entities, strip them, or keep them."
-    )
-
-    def build(self) -> Tokenizer:
-        """The tokenizer for the options; an `InputError` if they contradict each other or a file or pattern cannot be used."""
-        from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer
-
-        if self.tokenizer:
-            for name in ("keep_case", "pattern", "stop_words", "html"):
-                if getattr(self, name) != getattr(TokenOptions(), name):
-                    flag = "--" + name.replace("_", "-")
-                    raise InputError(
-                        f"{flag} cannot be combined with --tokenizer; leave one of them out"
-                    )
-            return PieceTokenizer(self.tokenizer)
-        ignored = (
-            () if self.stop_words is None else read_stop_words(self.stop_words, not self.keep_case)
-        )
-        return WordTokenizer(
-            lowercase=not self.keep_case,
-            pattern=self.pattern or WORD,
-            html=self.html,
-            stop_words=ignored,
-        )
-
-    def summary(self, settings: ReadSettings) -> dict[str, object]:
-        """The options that decide which documents are read and what a token is, for summary.json, as they are written."""
-        names = [
-            [one] if isinstance(one, str) else list(one or [])
-            for one in (settings.text, settings.label)
-        ]
-        text, label = (given[0] if len(given) == 1 else given or None for given in names)
-        given = {name: getattr(settings, name) for name in ("test", "split", "by", "environments")}
-        return given | {
-            "text": text,
-            "label": label,
-            "group": [f"{new}={','.join(old)}" for new, old in (settings.group or {}).items()]
-            or None,
-            "drop": list(settings.drop) or None,
-            "weight": settings.sample_weight,
-            "pairs": ",".join(settings.columns_of_pairs) or None,
-            "tokenizer": self.tokenizer or "words",
-            "keep_case": self.keep_case,
-            "pattern": self.pattern,
-            "stop_words": None if self.stop_words is None else str(self.stop_words),
-            "html": self.html,
-        }
 
 
 def pair_columns(given: str | None, model: Path | None) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tokensieve.auditing.settings import Settings
 from tokensieve.cli.audit import run_audit
-from tokensieve.cli.command import QUIET, TokenOptions, command, out_option
+from tokensieve.cli.command import QUIET, command, out_option
 from tokensieve.options import option
 from tokensieve.progress import BASELINE, DRAWING
 
@@ -29,7 +29,7 @@ def _demo(
         reviews.texts.to_list(),
         ["negative" if label == 0 else "positive" for label in reviews.labels],
     )
-    result = run_audit(source, settings, TokenOptions(), out, quiet, name="2,000 generated reviews")
+    result = run_audit(source, settings, out, quiet, name="2,000 generated reviews")
     if not quiet:
         show(result.report())
         show(reviews.found_by(result), out, result.seconds["total"])

@@ -16,7 +16,7 @@ from pathlib import Path
 from tokensieve.cli.command import QUIET, SOURCE, command, out_option, progress_bar, say
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.errors import InputError
-from tokensieve.escape import printable, shown
+from tokensieve.escape import for_display, printable
 from tokensieve.options import option
 
 
@@ -115,7 +115,7 @@ def _diagnose(
         print(f"{', '.join(names_of_files)} are in {printable(str(out))}")
     over = judged.exceeded(limits)
     for line in over:
-        say(quiet, f"{shown(names[-1], 60)}: {line}" if len(names) > 1 else line)
+        say(quiet, f"{for_display(names[-1], 60)}: {line}" if len(names) > 1 else line)
     return 3 if over else 0
 
 

@@ -18,7 +18,6 @@ from tokensieve.cli.command import (
     IGNORED,
     QUIET,
     SOURCES,
-    TokenOptions,
     command,
     out_option,
     pair_columns,
@@ -27,7 +26,8 @@ from tokensieve.cli.command import (
 from tokensieve.errors import InputError
 from tokensieve.options import option
 from tokensieve.read.settings import SourceSettings
-from tokensieve.wording import count
+from tokensieve.text.settings import TokenSettings
+from tokensieve.wording import plural, verb
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +41,7 @@ Row = dict[str, Any]
 def _mask(
     source: list[str],
     reading: SourceSettings,
-    tokenizing: TokenOptions,
+    token_settings: TokenSettings,
     token: list[str] | None = option(
         None, "Token to remove (repeatable).", metavar="TOKEN", parse=list
     ),
@@ -70,14 +70,14 @@ def _mask(
     folder, name, review = _target(out, source[0])
     check_writable(folder, audit=folder != out)
     to_mask, to_keep, mislabelled = ([], [], {}) if decisions is None else read_decisions(decisions)
-    asked, tokenizer = [*(token or []), *to_mask], tokenizing.build()
+    asked, tokenizer = [*(token or []), *to_mask], token_settings.make_tokenizer()
     tokens, named, likely, sides = asked, list[str](), list[str](), pair_columns(pairs, None)
     if audit is not None:
         over, named, likely = _exceeding(audit, must=decisions is None)
         tokens = [*asked, *(one for one in over if one not in to_keep)]
         model = read_model(audit)
         sides = pair_columns(pairs, audit if model.pairs else None)
-        if model.vocabulary is not None and tokenizing == TokenOptions():
+        if model.vocabulary is not None and token_settings == TokenSettings():
             tokenizer = model.vocabulary.tokenizer
     fields = list[str]()
     if isinstance(tokenizer, FieldTokenizer):
@@ -142,8 +142,8 @@ def _mask(
     if removed:
         files[review] = _written(removed, review, given)
     write_all(folder, files, ours=ours)
-    left = f", {count(len(removed), 'mislabelled row')} left out" if removed else ""
-    cut = f", {count(len(gone), 'token')} removed" if gone else ""
+    left = f", {plural(len(removed), 'mislabelled row')} left out" if removed else ""
+    cut = f", {plural(len(gone), 'token')} removed" if gone else ""
     for line in (
         *said,
         f"{changed:,} of {len(rows):,} documents changed{cut}{left}: {folder / name}",
@@ -162,7 +162,7 @@ def _absent(tokens: Mapping[str, str]) -> list[str]:
         else "check the spelling, the file and the column (--text)"
     )
     return (
-        [f"{quoted(list(tokens))} occur{'s' * (len(tokens) == 1)} in no text; {meant}"]
+        [f"{quoted(list(tokens))} {verb(len(tokens), 'occur')} in no text; {meant}"]
         if tokens
         else []
     )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from tokensieve.cli.command import IGNORED, QUIET, command, pair_columns, say
 from tokensieve.errors import InputError
-from tokensieve.escape import printable, shown
+from tokensieve.escape import for_display, printable
 from tokensieve.options import option
 from tokensieve.read.settings import SourceSettings
-from tokensieve.wording import count, percent
+from tokensieve.wording import percent, plural
 
 if TYPE_CHECKING:
     import polars as pl
@@ -126,7 +126,7 @@ def _predict(
                 "summary.json": json.dumps(summary, ensure_ascii=False, indent=1),
             },
         )
-        say(quiet, f"{count(len(frame), 'prediction')} in {out / 'predictions.csv'}")
+        say(quiet, f"{plural(len(frame), 'prediction')} in {out / 'predictions.csv'}")
     if found and not quiet:
         show_score(found, brief=out is None)
     for line in [*lines, *_unknown(classifier, frame, texts)]:
@@ -159,12 +159,12 @@ def _preferred(
     share = Share.over((known > 0) + 0.5 * (known == 0), np.arange(len(known)))
     loss = float(np.mean(np.logaddexp(0.0, -known))) if len(known) else None
     left = len(frame) - len(known)
-    lines = [f"no prediction for {count(left, 'pair')} with a missing answer"] if left else []
+    lines = [f"no prediction for {plural(left, 'pair')} with a missing answer"] if left else []
     if loss is not None:
         rate = f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
         lines.append(
-            f"{shown(columns[0], 40)} is predicted to win {rate} of {count(len(known), 'pair')}; log loss {loss:.4f}. If that "
-            "column contains the preferred answers, the percentage is the accuracy"
+            f"{for_display(columns[0], 40)} is predicted to win {rate} of {plural(len(known), 'pair')}; "
+            f"log loss {loss:.4f}. If that column contains the preferred answers, the percentage is the accuracy"
         )
     return lines, {
         "first_preferred": share.to_dict(),

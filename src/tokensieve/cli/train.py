@@ -11,7 +11,6 @@ from typing import Any
 from tokensieve.cli.command import (
     QUIET,
     SOURCES,
-    TokenOptions,
     checked_source,
     command,
     out_option,
@@ -27,7 +26,6 @@ from tokensieve.progress import Clock
 def _train(
     source: list[str],
     settings: TrainSettings,
-    tokenizing: TokenOptions,
     formatting: bool | None = option(
         None, "Treat formatting and length as tokens.", default_text="for --pairs only"
     ),
@@ -54,7 +52,8 @@ def _train(
         settings, formatting=bool(settings.pairs) if formatting is None else formatting
     )
     given = checked_source(source, settings, quiet)
-    tokenizer, clock = tokenizing.build(), Clock()
+    settings.make_tokenizer()  # what is wrong with it is said before the work
+    clock = Clock()
     check_writable(out, model=True)
     with (
         nullcontext() if cluster is None else connected(cluster, quiet, settings) as client,
@@ -66,7 +65,7 @@ def _train(
                 learn_on,  # scikit-learn takes over a second to import
             )
 
-            found = learn_on(client, given, settings, tokenizer, progress)
+            found = learn_on(client, given, settings, progress)
             importance, model, attended = found.importance, found.model.trained_, found.attention
             summary = {"name": str(given)} | found.to_dict() | {"seed": settings.seed}
             summary["settings"] = settings.to_dict() | {"columns": list(found.intake.columns)}
@@ -74,9 +73,9 @@ def _train(
         else:
             corpus = read_corpus(given, settings)
             clock.lap("reading")
-            learned = train_corpus(corpus, settings, tokenizer, progress, clock)
+            learned = train_corpus(corpus, settings, progress, clock)
             model, summary = learned.model, learned.to_dict()
-            summary["settings"] |= tokenizing.summary(settings)
+            summary["settings"] |= settings.source_options()
             if table:
                 importance = learned.task.importance(learned.train)
                 sums = attention_sums(learned.train.counts.matrix, model.scores)[2]

@@ -32,7 +32,7 @@ from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.run import OpenModel, diagnose_corpus
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.errors import InputError
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.files import Content, csv_table
 from tokensieve.progress import Progress, part, silent
@@ -149,13 +149,14 @@ class Comparison:
                 )
                 if (before, after) == ends:
                     most = quoted(some["token"].head(3).to_list())
-                    verdict = f"{shown(short[last.model], 40)} uses {most} {how} than {shown(short[first.model], 40)} does."
+                    ends_named = [for_display(short[one.model], 40) for one in (last, first)]
+                    verdict = f"{ends_named[0]} uses {most} {how} than {ends_named[1]} does."
             title = f"{short[str(before)]} → {short[str(after)]}"
             blocks.append(Section(title, tuple(tables), folded=(before, after) != ends))
-        notes = tuple(Text(shown(note, 400), "note") for note in self.notes)
+        notes = tuple(Text(for_display(note, 400), "note") for note in self.notes)
         blocks.append(Section("How it was measured", notes, only=("html", "markdown")))
         about = {"settings": first.settings, "seconds": self.seconds, "version": __version__}
-        title = f"{len(self.diagnoses)} models compared on {shown(first.name)}"
+        title = f"{len(self.diagnoses)} models compared on {for_display(first.name)}"
         return Report("diagnose", title, verdict, tuple(blocks), about)
 
     def _curve(self, short: Mapping[str, str]) -> Picture:
@@ -208,8 +209,8 @@ def compare(
     )
     for i, (name, one) in enumerate(models.items()):
         given = one() if callable(one) else one
-        tell = lambda stage, share, name=name: progress(f"{name}: {stage}", share)  # noqa: E731
-        of_model = part(tell, 0.8 * i / n, 0.8 * (i + 1) / n)
+        named = lambda stage, share, name=name: progress(f"{name}: {stage}", share)  # noqa: E731
+        of_model = part(named, 0.8 * i / n, 0.8 * (i + 1) / n)
         try:
             found.append(diagnosed(*given, model_name=name, progress=of_model))
         except InputError as error:

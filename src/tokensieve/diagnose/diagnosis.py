@@ -15,7 +15,7 @@ from tokensieve.diagnose.judgement.agreement import Correlation, Learning, Skill
 from tokensieve.diagnose.judgement.status import Status
 from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.errors import InputError
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.files import Content, csv_table
 from tokensieve.report.blocks import Passage, Report, Section
 
@@ -150,14 +150,14 @@ class Diagnosis:
                 "share", descending=True
             )
             rows = over.select("token", "share").iter_rows()
-            names = ", ".join(f"{shown(token, 30)} {share:.1%}" for token, share in rows)
+            names = ", ".join(f"{for_display(token, 30)} {share:.1%}" for token, share in rows)
             lines += (
                 [f"words that account for more than {limits['share']:.1%} of all use: {names}"]
                 if over.height
                 else []
             )
         if self.leaning.height > limits.get("unsupported", np.inf):
-            names = ", ".join(shown(token, 30) for token in self.leaning["token"])
+            names = ", ".join(for_display(token, 30) for token in self.leaning["token"])
             lines.append(
                 f"more than {limits['unsupported']:.0f} words used without support: {names}"
             )

@@ -12,7 +12,7 @@ from tokensieve import __version__
 from tokensieve.auditing.phrases import quoted
 from tokensieve.diagnose.judgement.agreement import Learning
 from tokensieve.diagnose.judgement.status import Status, dominating_words
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
     Block,
     Column,
@@ -27,7 +27,7 @@ from tokensieve.report.blocks import (
     Terms,
     Text,
 )
-from tokensieve.wording import count, interval, percent, plain, signed
+from tokensieve.wording import count, interval, percent, plain, plural, signed
 
 if TYPE_CHECKING:
     from tokensieve.diagnose.diagnosis import Diagnosis
@@ -133,7 +133,7 @@ class DiagnosisReport:
         if reads:
             where = {"mean": "the mean over all positions"}.get(reads, f"the {reads} position")
             lines.append(f"The model predicts from {where}.")
-        notes = [Text(shown(note, 400), "note") for note in self.found.notes]
+        notes = [Text(for_display(note, 400), "note") for note in self.found.notes]
         how: tuple[Block, ...] = (*map(Text, lines), *notes, Terms(tuple(_TERMS.items())))
         blocks.append(Section("How it was measured", how, only=_PAGE))
         settings = self.found.settings
@@ -144,7 +144,7 @@ class DiagnosisReport:
             "seed": settings["seed"],
         }
         model, family = self.found.model, self.found.reading["family"]
-        title = f"Diagnosis of {shown(model)}{f' ({family})' * (family != model)} on {shown(self.found.name)}"
+        title = f"Diagnosis of {for_display(model)}{f' ({family})' * (family != model)} on {for_display(self.found.name)}"
         return Report("diagnose", title, self.headline(), tuple(blocks), about)
 
     def headline(self) -> str:
@@ -157,7 +157,7 @@ class DiagnosisReport:
         top = dominating_words(used)
         form, follows, also = self._followed_form(), "", ""
         if form is not None:
-            many = f"{percent(form['after'], 0)} of documents {form['form']} are predicted {shown(form['class'], 40)}"
+            many = f"{percent(form['after'], 0)} of documents {form['form']} are predicted {for_display(form['class'], 40)}"
             originals = percent(form["before"], 0)
             follows = f"follows the formatting of documents: {many}, but only {originals} of the originals."
             also = f" It {follows}"
@@ -192,7 +192,7 @@ class DiagnosisReport:
             expected = f"Would you expect {it} to matter that much?"
             statuses = set(rows["status"])
             if statuses == {str(Status.RARE)}:
-                n = count(max(rows["documents"].to_list()), "document")
+                n = plural(max(rows["documents"].to_list()), "document")
                 only = f"{'they occur' if len(top) > 1 else 'it occurs'} in only {n} of this file"
                 return f"{start}, but {only}, too few to tell whether the data supports that. {expected}{also}"
             goes = "They also predict" if len(top) > 1 else "It also predicts"
@@ -232,7 +232,7 @@ class DiagnosisReport:
                 "Verdict: this file cannot tell whether what the model relies on is a shortcut.",
                 "warning",
             )
-        n, forms = count(self.found.reading["coverage"]["words"], "word"), self.found.forms.height
+        n, forms = plural(self.found.reading["coverage"]["words"], "word"), self.found.forms.height
         return Text(
             f"Verdict: no shortcut was found among {n} and {forms} changes of formatting.", "good"
         )
@@ -265,15 +265,15 @@ class DiagnosisReport:
             self.found.documents["all"],
         )
         of_all = f" ({count(every)} in the file)" if every > read else ""
-        words, n = count(seen["words"], "word"), len(seen["rescued"])
+        words, n = plural(seen["words"], "word"), len(seen["rescued"])
         line = f"Examined {words} found in at least {seen['min_documents']} of {count(read)} documents{of_all}"
         if n:
-            line += f", and {count(n, 'rarer one')} that stood out"
+            line += f", and {plural(n, 'rarer one')} that stood out"
         left = max(seen["distinct"] - seen["words"] - n, 0)
         alone = (
             f" ({count(seen['rare'])} of them were screened individually)" if seen["rare"] else ""
         )
-        rest = f" {count(left, 'rarer word was', 'rarer words were')} not examined closely{alone}."
+        rest = f" {plural(left, 'rarer word was', 'rarer words were')} not examined closely{alone}."
         return f"{line}.{rest * (left > 0)}"
 
     def sentences(self) -> list[str]:
@@ -312,7 +312,9 @@ class DiagnosisReport:
                 (token, max(use, inserted), " when inserted" * (inserted > use))
                 for token, use, inserted in rows
             )
-            names = ", ".join(f"“{shown(token, 30)}” ({plain(x)}{how})" for token, x, how in put)
+            names = ", ".join(
+                f"“{for_display(token, 30)}” ({plain(x)}{how})" for token, x, how in put
+            )
             out.append(f"The words that it relies on most, with their use in log-odds: {names}.")
         rescued = self.found.reading["coverage"]["rescued"]
         rare = used.filter(pl.col("token").is_in(rescued), pl.col("inserted").is_finite())
@@ -324,7 +326,7 @@ class DiagnosisReport:
                 .iter_rows()
             )
             names = ", ".join(
-                f"“{shown(token, 30)}” ({plain(x)}; in {count(n)} documents)"
+                f"“{for_display(token, 30)}” ({plain(x)}; in {count(n)} documents)"
                 for token, x, n in rows
             )
             out.append(
@@ -347,7 +349,7 @@ class DiagnosisReport:
             out.append(f"{sure} {shared}")
         far = self.found.forms.filter("followed", (pl.col("after") - pl.col("before")).abs() > 0.25)
         for form in far.sort("mean", descending=True).head(1).iter_rows(named=True):
-            moved = f"{percent(form['after'], 0)} are predicted {shown(form['class'], 40)}"
+            moved = f"{percent(form['after'], 0)} are predicted {for_display(form['class'], 40)}"
             line = (
                 f"Of documents {form['form']}, {moved} (originals: {percent(form['before'], 0)})."
             )
@@ -365,7 +367,7 @@ class DiagnosisReport:
                 if n is None
                 else " No document of this file is like that, so the model may never have seen one."
             )
-        are = f"{count(n, 'document')} of this file {'is' if n == 1 else 'are'} like that"
+        are = f"{plural(n, 'document')} of this file {'is' if n == 1 else 'are'} like that"
         if low is None or n < self.found.settings["min_documents"]:
             return f" Only {are}, too few to tell whether the data supports it."
         return f" {are}, and the data {'supports' if low > neutral else 'does not support'} it."
@@ -392,7 +394,7 @@ class DiagnosisReport:
         rows = [
             {
                 "rank": rank,
-                "text": shown(token, 24),
+                "text": for_display(token, 24),
                 "x": use,
                 "low": low,
                 "high": high,
@@ -462,7 +464,7 @@ class DiagnosisReport:
         for row in forms.filter("followed").iter_rows(named=True):
             moved = f"{percent(row['before'], 0)} → {percent(row['after'], 0)}"
             line = f"Predictions for documents {row['form']} move by {signed(row['mean'])} log-odds towards "
-            line += shown(row["class"], 40)
+            line += for_display(row["class"], 40)
             data = self._having(row["documents_having"], row["data_low"], row["data_neutral"])
             blocks.append(Text(f"{line} ({moved} of predictions).{data}", "warning"))
         if not blocks:
@@ -501,7 +503,7 @@ class DiagnosisReport:
         ]
         columns = (
             Column("label", "token"),
-            *(Column(shown(label, 24), "cell") for label in labels),
+            *(Column(for_display(label, 24), "cell") for label in labels),
         )
         pieces, windows = reading["all_pieces"], self.found.settings["long"] == "windows"
         long = reading["long_documents" if windows else "truncated_documents"]
@@ -541,11 +543,11 @@ class DiagnosisReport:
         cells = self.cells(
             rows, "token documents posterior_difference/posterior_low/posterior_high use value"
         )
-        return Table(f"Words that predict {shown(label, 40)}", columns, cells)
+        return Table(f"Words that predict {for_display(label, 40)}", columns, cells)
 
     def model_card(self) -> Section:
         """A section for a model card: what the model uses, with the evidence."""
-        measured = f"Measured with tokensieve {__version__} on {shown(self.found.name)}. {self._coverage_line()}"
+        measured = f"Measured with tokensieve {__version__} on {for_display(self.found.name)}. {self._coverage_line()}"
         said = map(Text, (self.headline(), self.verdict().text, measured, *self.sentences()))
         _, words = self._words(self.found.used.head(12), "")
         table = Table("", words.columns[:9], [row[:9] for row in words.rows])

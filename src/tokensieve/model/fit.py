@@ -89,10 +89,8 @@ def fit(
         units: the group of each document (or pair), shape (n,); no group is both trained on and held out.
         pairs: rows 2i (preferred) and 2i + 1 are a pair (`tokensieve.model.attention`).
     """
-    settings, tell = (
-        (settings or TrainSettings()).of_documents(counts.n_documents),
-        progress or silent,
-    )
+    settings = (settings or TrainSettings()).of_documents(counts.n_documents)
+    progress = progress or silent
     if units is not None and units.shape != (counts.n_documents // (1 + pairs),):
         raise InputError(
             f"{counts.n_documents} documents, but {units.size} groups: one is needed for each document"
@@ -112,8 +110,8 @@ def fit(
     held_out = (
         _held_out_pairs(counts, settings, units) if pairs else _held_out(counts, settings, units)
     )
-    best = _choose(counts, prior, schedule, settings, held_out, tell)
-    tell("training", 0.0)
+    best = _choose(counts, prior, schedule, settings, held_out, progress)
+    progress("training", 0.0)
     table = best.table
     if table is None:
         rated = replace(schedule, score_rate=best.score_rate)
@@ -309,7 +307,7 @@ def _choose(
     schedule: Schedule,
     settings: TrainSettings,
     parts: list[tuple[Ints, Ints]],
-    tell: Progress,
+    progress: Progress,
 ) -> _Trial:
     """The length, strength, rate and scale with the smallest loss on held-out documents or pairs. A training run is stopped after
     three checks without improvement. With many documents, held out in one part, only the full strength is tried."""
@@ -359,7 +357,7 @@ def _choose(
         for first, check in product(
             range(0, len(trials), together), range(0, schedule.steps, pause)
         ):
-            tell(
+            progress(
                 "choosing the length of training",
                 (first + together * check / schedule.steps) / len(trials),
             )

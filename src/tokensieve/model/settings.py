@@ -8,12 +8,13 @@ from typing import Any, Self
 from tokensieve.errors import InputError
 from tokensieve.options import option
 from tokensieve.read.settings import ReadSettings
+from tokensieve.text.settings import TokenSettings
 
 FEW = 2_000  # documents (or pairs): up to so many are each held out once, and rare types count
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainSettings(ReadSettings):
+class TrainSettings(TokenSettings, ReadSettings):
     """Tokens and training.
 
     Settings not listed here have the same meaning as in `AttentionClassifier`.
@@ -67,16 +68,21 @@ class TrainSettings(ReadSettings):
         return replace(self, min_documents=1 if documents <= FEW else 3)
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings reported in a summary: all except those for reading the source, and those without an option that have their
-        default value."""
-        inherited, found = {field.name for field in fields(ReadSettings)}, {}
+        """The settings of training for a summary; of those without an option, only changed ones."""
+        inherited = {field.name for field in (*fields(ReadSettings), *fields(TokenSettings))}
+        reported: dict[str, Any] = {}
         for field in fields(self):
-            value, flag = getattr(self, field.name), field.metadata.get("option", {}).get("flag")
-            if field.name not in inherited and (
-                field.name == "test_share" or flag != "" or value != field.default
-            ):
-                found[field.name] = value
-        return found
+            if field.name in inherited:
+                continue
+            value = getattr(self, field.name)
+            has_option = field.metadata.get("option", {}).get("flag") != ""
+            if has_option or field.name == "test_share" or value != field.default:
+                reported[field.name] = value
+        return reported
+
+    def source_options(self) -> dict[str, Any]:
+        """The settings that decide which documents are read and what a token is, for a summary."""
+        return self.read_options() | self.token_options()
 
     def parameters(self) -> dict[str, Any]:
         """The same as parameters of `AttentionClassifier`, for model.json."""

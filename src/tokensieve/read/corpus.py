@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
-from tokensieve.escape import option, shown
+from tokensieve.escape import for_display, option
 from tokensieve.read.documents import Collected, ColumnTokens, Grouping, Usable, collect
 from tokensieve.read.fields import ColumnKind
 from tokensieve.read.settings import ReadSettings
@@ -374,7 +374,7 @@ class Corpus:
 
     def __repr__(self) -> str:
         test = "" if self.test is None else f" and {self.test.frame.height:,} for testing"
-        return f"Corpus({shown(self.name)!r}: {self.frame.height:,} documents{test}, {len(self.classes)} classes)"
+        return f"Corpus({for_display(self.name)!r}: {self.frame.height:,} documents{test}, {len(self.classes)} classes)"
 
 
 def read_corpus(source: Source, settings: ReadSettings | None = None, **options: Any) -> Corpus:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from tokensieve.errors import InputError
@@ -35,6 +36,25 @@ def _columns_from(given: str | Sequence[str]) -> str | tuple[str, ...]:
     """Column names, which may contain commas: one as text, several as a tuple."""
     names = (given,) if isinstance(given, str) else tuple(given)
     return names[0] if len(names) == 1 else names
+
+
+def _written(given: object) -> str | None:
+    """A source or a column as summary.json names it; of an object that only Python can pass, its kind."""
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, Path):
+        return str(given)
+    return f"({type(given).__name__})"
+
+
+def _written_names(given: str | Sequence[str] | None) -> str | list[str] | None:
+    """One column by its name, several as a list, and none as None."""
+    if given is None or isinstance(given, str):
+        return given
+    names = list(given)
+    if len(names) == 1:
+        return names[0]
+    return names or None
 
 
 _column = partial(option, metavar="COLUMN")
@@ -295,6 +315,22 @@ class ReadSettings(SourceSettings):
         return any(
             name == role or (isinstance(role, list | tuple) and name in role) for role in roles
         )
+
+    def read_options(self) -> dict[str, Any]:
+        """The settings that decide which documents are read, as JSON values, for summary.json."""
+        groups = [f"{new}={','.join(old)}" for new, old in (self.group or {}).items()]
+        return {
+            "test": _written(self.test),
+            "split": self.split,
+            "by": self.by,
+            "environments": self.environments,
+            "text": _written_names(self.text),
+            "label": _written_names(self.label),
+            "group": groups or None,
+            "drop": list(self.drop) or None,
+            "weight": _written(self.sample_weight),
+            "pairs": ",".join(self.columns_of_pairs) or None,
+        }
 
     @property
     def columns_of_pairs(self) -> tuple[str, ...]:

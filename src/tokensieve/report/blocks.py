@@ -1,7 +1,7 @@
 """A report is data: every result returns a `Report`, and one renderer each turns it into terminal text, HTML or Markdown.
 
 Strings in blocks are plain text. Renderers escape them for their medium; nobody else does. Text that comes from data (tokens,
-labels, file names) goes through `tokensieve.escape.shown` first, so that it is short and nothing in it is invisible.
+labels, file names) goes through `tokensieve.escape.for_display` first, so that it is short and nothing in it is invisible.
 `only` names the media that show a block.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tokensieve import wording
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 
 Style = Literal["plain", "lead", "next", "note", "good", "warning", "bad"]
 Format = Literal[
@@ -52,7 +52,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A row of tokens as they are (renderers call `shown`) and how many more there are; on the audit's page a click opens one."""
+    """A row of tokens as they are, and how many more there are; on the audit's page a click opens one.
+
+    Renderers call `for_display`.
+    """
 
     title: str
     tokens: tuple[str, ...]
@@ -235,7 +238,7 @@ def cell_text(column: Column, value: Any) -> tuple[str, str]:
         case "text" | "link":
             return str(value), ""
         case "token":
-            return shown(str(value)), ""
+            return for_display(str(value)), ""
         case "count":
             return wording.count(value), ""
         case "chance":

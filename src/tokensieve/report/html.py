@@ -22,8 +22,8 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from tokensieve import __version__, wording
-from tokensieve.escape import named, shown
-from tokensieve.progress import beside
+from tokensieve.escape import for_display, visible
+from tokensieve.progress import in_background
 from tokensieve.report import blocks, live
 from tokensieve.report.blocks import (
     Block,
@@ -68,7 +68,7 @@ def render(result: Any, notebook: bool = False) -> str:
 
 def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) -> str:
     """The report as one page of less than 5 MB: a function of the report alone, and of its pictures, if drawn elsewhere."""
-    drawings = beside(lambda: draw(report.blocks)) if drawings is None else drawings
+    drawings = in_background(lambda: draw(report.blocks)) if drawings is None else drawings
     interactive = next((block for block in walk(report.blocks) if isinstance(block, Live)), None)
     code, style = _read("page.js"), _read("page.css")
     if interactive:
@@ -222,9 +222,9 @@ def _environment() -> jinja2.Environment:
         # line breaks and tabs stay, other control characters are made visible
         "address": quote,
         "piece": lambda text: re.sub(
-            r"[^\n\t]+", lambda part: named(part[0]), text.replace("\r\n", "\n")
+            r"[^\n\t]+", lambda part: visible(part[0]), text.replace("\r\n", "\n")
         ),
-        "shown": shown,
+        "shown": for_display,
         "setting": _setting_text,
         "count": wording.count,
         "signed": wording.signed,
@@ -245,12 +245,14 @@ def _setting_text(value: object) -> str:
         return wording.plain(value, 2)
     if isinstance(value, int):
         return wording.count(value)
-    return shown(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value), 200)
+    return for_display(
+        ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value), 200
+    )
 
 
 def _on_one_line(text: str) -> str:
     """Text of a document on one line, with nothing in it that turns the writing direction or cannot be seen."""
-    words = named(" ".join(text.split()))
+    words = visible(" ".join(text.split()))
     return (
         f"{' ' * text[:1].isspace()}{words}{' ' * text[-1:].isspace()}" if words else text and " "
     )

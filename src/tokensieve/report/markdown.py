@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tokensieve.escape import named, shown
+from tokensieve.escape import for_display, visible
 from tokensieve.report import blocks
 from tokensieve.report.blocks import (
     Block,
@@ -72,7 +72,7 @@ def dataset_card(audit: Audit) -> str:
         for row in audit.top(label, 8).iter_rows(named=True)
     ]
     more = f"and {len(audit.classes) - 12} more classes" if len(audit.classes) > 12 else ""
-    source = shown(audit.name, 300, path=True)
+    source = for_display(audit.name, 300, path=True)
     inside: list[Block] = [
         Text(
             f"Audited with tokensieve {audit.version}: {source}, {train} training and {test} test documents, "
@@ -95,7 +95,7 @@ def dataset_card(audit: Audit) -> str:
 
 def _safe(text: str) -> str:
     """Text as Markdown that shows it as it is, on one line."""
-    escaped = re.sub(r"([\\`*_{}\[\]()#+!|~$^=-])", r"\\\1", named(" ".join(text.split())))
+    escaped = re.sub(r"([\\`*_{}\[\]()#+!|~$^=-])", r"\\\1", visible(" ".join(text.split())))
     escaped = re.sub("[&<>@]", lambda found: _ENTITIES[found[0]], escaped)
     # the last sign of what would make a bare address a link, or a number a list, as an entity
     return _LINK.sub(lambda found: f"{found[0][:-1]}&#{ord(found[0][-1])};", escaped)
@@ -115,7 +115,7 @@ def _parts(these: Sequence[Block], depth: int) -> list[str]:
                 ]
                 out.append("\n".join(lines))
             case blocks.Tokens():
-                listed = ", ".join(_safe(shown(token, 40)) for token in block.tokens)
+                listed = ", ".join(_safe(for_display(token, 40)) for token in block.tokens)
                 title = f"{_safe(block.title)}: " if block.title else ""
                 out.append(title + listed + (f" and {block.more:,} more" if block.more else ""))
             case blocks.Terms():
@@ -139,7 +139,7 @@ def _parts(these: Sequence[Block], depth: int) -> list[str]:
                 fence = "`" * max(
                     3, 1 + max((len(run) for run in re.findall("`+", line)), default=0)
                 )
-                out += [_safe(block.purpose), f"{fence}sh\n{named(line)}\n{fence}"]
+                out += [_safe(block.purpose), f"{fence}sh\n{visible(line)}\n{fence}"]
             case blocks.Section():
                 level = f" ({block.level})" if block.level else ""
                 out += [

@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.table import Table as Grid
 from rich.text import Text as Line
 
-from tokensieve.escape import printable, shown
+from tokensieve.escape import for_display, printable
 from tokensieve.report import blocks
 from tokensieve.report.blocks import (
     Block,
@@ -91,14 +91,14 @@ def show_score(score: Score, brief: bool = False) -> None:
         Text(f"always predicting the largest class {percent(score.majority_accuracy)}; {loss}")
     ]
     for name, n in list(score.unknown_labels.items())[:3]:
-        these.append(Text(f"{n:,} left out: the model has no label {shown(name, 30)!r}"))
+        these.append(Text(f"{n:,} left out: the model has no label {for_display(name, 30)!r}"))
     these += [Text(f"{score.unlabelled:,} left out: no label")] * bool(score.unlabelled)
     heads = (
         Column("label ↓ prediction →"),
-        *(Column(shown(name, 14), "count") for name in score.classes),
+        *(Column(for_display(name, 14), "count") for name in score.classes),
     )
     rows = [
-        (shown(name, 24), *row)
+        (for_display(name, 24), *row)
         for name, row in zip(score.classes, score.confusion.tolist(), strict=True)
     ]
     if len(rows) > 8:
@@ -133,7 +133,7 @@ def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> No
     line = Line()
     for piece, contribution, _, _ in shares:
         style = _style(contribution) if abs(contribution) > 0.15 * largest else ""
-        line.append(shown(piece, 10_000) if piece.strip() else piece, style=style)
+        line.append(for_display(piece, 10_000) if piece.strip() else piece, style=style)
     console.print(line)
     answer = f"logit {signed(found.logit, 6)}"
     if name:
@@ -142,8 +142,8 @@ def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> No
         advice = "compare it with another answer: --against TEXT"
         console.print(Line(f"{answer}, unknown words: {found.unknown}; {advice}"))
     else:
-        numbers = f"P({shown(str(found.explained))}) = {found.probability:.4f}, {answer}, unknown words: {found.unknown}"
-        console.print(Line(f"{shown(str(found.predicted))}  ", style="bold") + Line(numbers))
+        numbers = f"P({for_display(str(found.explained))}) = {found.probability:.4f}, {answer}, unknown words: {found.unknown}"
+        console.print(Line(f"{for_display(str(found.predicted))}  ", style="bold") + Line(numbers))
     if found.table.is_empty():
         console.print("no known token: the prediction follows the class frequencies")
         return
@@ -153,7 +153,7 @@ def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> No
     for row in found.table.iter_rows(named=True):
         added = Line(signed(row["contribution"], 6), style=_style(row["contribution"]))
         cells = f"{row['count']:g}", f"{row['attention']:.4f}", signed(row["value"], 3)
-        table.add_row(Line(shown(row["token"], 40)), *cells, added)
+        table.add_row(Line(for_display(row["token"], 40)), *cells, added)
     sums = (
         f"{found.table['attention'].sum():.4f}",
         "",
@@ -181,7 +181,7 @@ def _show(these: Iterable[Block], console: _Console) -> None:
                     )
             case blocks.Tokens():
                 more = f" and {block.more:,} more" if block.more else ""
-                listed = ", ".join(shown(token, 40) for token in block.tokens)
+                listed = ", ".join(for_display(token, 40) for token in block.tokens)
                 console.print(
                     Line(f"{block.title}: " if block.title else "", style="dim")
                     + Line(listed + more)

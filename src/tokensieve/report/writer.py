@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tokensieve.files import Content, write_all
-from tokensieve.progress import beside
+from tokensieve.progress import in_background
 from tokensieve.report.blocks import Report, Section
 from tokensieve.report.html import page
 from tokensieve.report.markdown import markdown
@@ -54,7 +54,7 @@ def save(
     lap = time.perf_counter()
     report = result.report()
     endings = ("png", "pdf", "csv") if for_print else ("png",) if pictures else ()
-    drawings = beside(lambda: draw(report.blocks, *endings))
+    drawings = in_background(lambda: draw(report.blocks, *endings))
     files: dict[str, Content] = {"report.html": page(report, drawings)}
     for name, drawn in drawings.result().items() if pictures else ():
         files |= {f"pictures/{name}.{ending}": content for ending, content in drawn.items()}

@@ -48,9 +48,9 @@ from tokensieve.progress import Clock, Progress, silent
 from tokensieve.read.corpus import Corpus, Intake
 from tokensieve.task.tasks import CorpusModel, Labels
 from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
+from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.text.vocabulary import CountedCorpus, Vocabulary, count_corpus, learn_vocabulary
-from tokensieve.wording import count
+from tokensieve.wording import plural
 
 ROUNDS, PATIENCE, STEPS = 8, 2, 800  # steps: most of a partition and round of several passes
 Some = tuple[
@@ -80,18 +80,18 @@ class Learned:
         client: Any,
         source: Any,
         how: TrainSettings,
-        tokenizer: Tokenizer,
-        tell: Progress,
+        progress: Progress,
         near: bool | None = None,
     ) -> None:
         how.check_for_cluster()
-        tell("reading", 0.0)
+        tokenizer = how.make_tokenizer()
+        progress("reading", 0.0)
         found = Partitions.read(client, source, how, tokenizer, near)
         inside, outside, self.sample, tokenizer, self.classes, self.sizes, self.intake = found
         del found
         n, self.partitions = int(self.sizes[0].sum()), len(inside.parts)
         self.settings = how.of_documents(n)
-        tell("vocabulary", 0.0)
+        progress("vocabulary", 0.0)
         least = self.settings.min_documents or 1
         self.vocabulary = learn_vocabulary(inside.each(itemgetter(0)), tokenizer, how.ngrams, least)
         if how.formatting:  # documents with each feature
@@ -99,10 +99,10 @@ class Learned:
                 lambda side: np.unpackbits(side[1].value[0], axis=1).sum(axis=0, dtype=np.int64)
             )
             self.vocabulary = self.vocabulary.with_formatting(with_it, n, least)
-        tell("copies", 0.0)  # before documents are counted, which takes most memory
+        progress("copies", 0.0)  # before documents are counted, which takes most memory
         self.copies = inside.copies(outside, self.classes, bool(near))
         self.intake.counts.update({name: self.copies.pop(name, 0) for name in Partitions.REPEATS})
-        tell("importance", 0.0)
+        progress("importance", 0.0)
         self.train = inside.each(_counted, self.vocabulary, self.classes, store=True)
         self.test = (
             None
@@ -124,18 +124,20 @@ class Learned:
         )
         self.rounds, self.validation = ROUNDS, list[float]()
         if self.sizes[0].min() >= 10:
-            self._choose(tell)
+            self._choose(progress)
         model = replace(
-            self.trained(tell=tell), vocabulary=self.vocabulary, tokens=self.vocabulary.tokens
+            self.trained(progress=progress),
+            vocabulary=self.vocabulary,
+            tokens=self.vocabulary.tokens,
         )
         self.model = AttentionClassifier.of(model, tokenizer=tokenizer)
-        tell("attention", 0.0)
+        progress("attention", 0.0)
         attended = self.train.total(
             lambda part, u: attention_sums(part.counts.matrix, u), model.scores
         )
         self.attention_sums: Floats = attended
         self.attention = self.attention_sums[2] / np.maximum(self.importance.documents, 1)
-        tell("testing", 0.0)
+        progress("testing", 0.0)
         self.tested: tuple[Ints, int, int] = np.zeros(len(self.classes), np.int64), 0, 0
         if self.test is not None:
             self.tested = tuple(
@@ -163,7 +165,7 @@ class Learned:
         }
 
     def trained(
-        self, types: Ints | None = None, some: Some | None = None, tell: Progress = silent
+        self, types: Ints | None = None, some: Some | None = None, progress: Progress = silent
     ) -> Model:
         """A model trained in all rounds on all or some of the training documents, with all or some of the token types."""
         parts = self.train
@@ -179,7 +181,7 @@ class Learned:
         for number, state in zip(
             range(self.rounds), self._averaged(parts, prior, some), strict=False
         ):
-            tell("training", number / self.rounds)
+            progress("training", number / self.rounds)
             u, w, taken = state.result()
             steps += taken
         return Model(
@@ -192,12 +194,12 @@ class Learned:
             settings=self.settings.parameters(),
         )
 
-    def _choose(self, tell: Progress) -> None:
+    def _choose(self, progress: Progress) -> None:
         """The number of rounds, chosen on held-out documents."""
         how, prior = self.settings, prior_of(self.sizes[0])
         share, salt = how.validation_share, f"validation {how.seed}"
         for number, state in enumerate(self._averaged(self.train, prior, (share, salt, False))):
-            tell("choosing the number of rounds", number / ROUNDS)
+            progress("choosing the number of rounds", number / ROUNDS)
             loss, n, *_ = self.train.total(_tested, state, prior, (share, salt, True))
             self.validation.append(float(loss / max(n, 1)))
             if number - int(np.argmin(self.validation)) >= PATIENCE:
@@ -224,7 +226,6 @@ def learn_on(
     client: Any,
     source: Any,
     settings: TrainSettings | None = None,
-    tokenizer: Tokenizer | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Learned:
@@ -239,7 +240,7 @@ def learn_on(
         options: fields of the settings by name, in place of those in `settings`.
     """
     how = (settings or TrainSettings(test_share=0.0)).with_options(options)
-    return Learned(client, source, how, tokenizer or WordTokenizer(), progress or silent)
+    return Learned(client, source, how, progress or silent)
 
 
 def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> CountedCorpus:
@@ -359,7 +360,6 @@ def train_remote(
     client: Any,
     source: Any,
     settings: TrainSettings,
-    tokenizer: Tokenizer | None,
     progress: Progress,
     clock: Clock,
 ) -> CorpusModel:
@@ -378,9 +378,7 @@ def train_remote(
         progress(stage, share)
 
     near = getattr(settings, "thorough", True)
-    found = Learned(
-        client or get_client(), source, settings, tokenizer or WordTokenizer(), timed, near
-    )
+    found = Learned(client or get_client(), source, settings, timed, near)
     timed("sample", 0.0)
     name = ", ".join(PurePath(path).name for path in Piece.paths(source)[:3]) or "the partitions"
     index = {label: k for k, label in enumerate(found.classes)}
@@ -398,7 +396,7 @@ def train_remote(
     notes = [
         *found.intake.lines(),
         *train.group_notes(held),
-        f"trained on a cluster: the model is an average over {count(found.partitions, 'partition')} of the documents, so its "
+        f"trained on a cluster: the model is an average over {plural(found.partitions, 'partition')} of the documents, so its "
         "accuracy is similar to that of training on one machine, but not the same",
     ]
     if task.known_totals:

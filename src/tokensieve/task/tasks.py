@@ -34,7 +34,6 @@ from tokensieve.progress import BASELINE, Clock, Progress, silent
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.split import draw_units, folds, split_corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
 S = TypeVar("S")
@@ -419,7 +418,6 @@ class CorpusModel:
 def train_corpus(
     corpus: Corpus,
     settings: TrainSettings | None = None,
-    tokenizer: Tokenizer | None = None,
     progress: Progress = silent,
     clock: Clock | None = None,
     when_counted: Callable[[Task, CountedCorpus, CountedCorpus], None] | None = None,
@@ -448,7 +446,7 @@ def train_corpus(
     settings = settings.of_documents(done)
     train = count_corpus(
         corpus,
-        tokenizer=tokenizer,
+        tokenizer=settings.make_tokenizer(),
         ngrams=settings.ngrams,
         min_documents=settings.min_documents or 1,
         formatting=settings.formatting,

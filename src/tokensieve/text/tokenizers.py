@@ -20,7 +20,7 @@ import polars as pl
 
 from tokensieve.errors import InputError, one_line
 from tokensieve.files import read_regular
-from tokensieve.progress import beside
+from tokensieve.progress import in_background
 from tokensieve.read.fields import ColumnKind, split_fields
 from tokensieve.read.plain import PlainText
 from tokensieve.read.settings import SourceSettings
@@ -462,7 +462,9 @@ class PieceTokenizer:
         """The library's encodings, made in a thread: a pattern may backtrack for hours, and an interrupt would wait for it."""
         seconds += sum(map(len, texts)) / 10_000  # tokenizers read a hundred times as fast
         with one_line(what):
-            encoded = beside(lambda: self._pieces.encode_batch(texts, add_special_tokens=False))
+            encoded = in_background(
+                lambda: self._pieces.encode_batch(texts, add_special_tokens=False)
+            )
             if not wait([encoded], seconds).done:
                 raise ValueError(
                     f"it needs more than {seconds:,.0f} seconds for {len(texts):,} texts"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tokensieve.arrays import Ints, in_threads, select
 from tokensieve.errors import InputError
 from tokensieve.files import Folder
-from tokensieve.progress import ahead
+from tokensieve.progress import prefetch
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.read.values import text_series
@@ -75,7 +75,7 @@ class TokenStream(Chunks):
         chunks = (
             tokenizer.split(texts[start : start + CHUNK]) for start in range(0, len(texts), CHUNK)
         )
-        for done, lists in enumerate(ahead(chunks), start=1):
+        for done, lists in enumerate(prefetch(chunks), start=1):
             lengths.append(lists.list.len().to_numpy().astype(np.int64))
             flat = lists.explode().drop_nulls().cast(category)
             codes = flat.to_physical().to_numpy()
@@ -286,8 +286,7 @@ def learn_vocabulary(
     """All n-grams of up to `ngrams` words that occur in at least `min_documents` documents.
 
     An n-gram is at most as frequent as the words in it, so rare words are left out before n-grams are formed. Document
-    frequencies that do not fit into memory are added up in files (`Frequencies`). An `InputError` if nothing
-    is frequent enough.
+    frequencies that do not fit into memory are added up in files. An `InputError` if nothing is frequent enough.
     """
     if not all(
         isinstance(number, int | np.integer) and number >= 1 for number in (ngrams, min_documents)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tokensieve import __version__
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
     Block,
     Column,
@@ -23,6 +23,7 @@ from tokensieve.report.blocks import (
 )
 from tokensieve.theory.claims import Outcome
 from tokensieve.theory.generators import GENERATED
+from tokensieve.wording import noun, verb
 
 if TYPE_CHECKING:
     from tokensieve.theory.verify import Verification
@@ -107,7 +108,7 @@ def report_of(found: Verification) -> Report:
     parts += [f"{n} {_OUTCOMES[one][1 if n == 1 else 2]}" for one, n in sizes.items() if n]
     status = " (computed, not proved)" if limit.unproved else " (proved)"
     status = status if limit.fate != "not settled" else ""
-    first, second = (shown(name, 40) for name in counts.classes)
+    first, second = (for_display(name, 40) for name in counts.classes)
     lead = (
         "The claims are those of “Attention with Trained Embeddings Provably Selects Important Tokens” (2025). One training "
         "step was taken on random embeddings; then a vector p was trained for as long as it takes to see where attention ends "
@@ -129,11 +130,13 @@ def report_of(found: Verification) -> Report:
     words = "Next: read where attention ends up. docs/theory.md has a script that checks the certificate: python "
     words += "check_certificate.py certificate.npz."
     start += [Text(words, only=("html",))] * (limit.fate != "not settled")
-    start += [Text(f"{shown(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes]
+    start += [
+        Text(f"{for_display(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes
+    ]
     ends: list[Block] = [
         Text(f"{' '.join(_MEANS[limit.fate])} The evidence follows.", "lead", only=_PAGE)
     ]
-    ends += [Text(shown(line, 600)) for line in _limit_lines(found)]
+    ends += [Text(for_display(line, 600)) for line in _limit_lines(found)]
     gaps = found.finite_gaps().head(20)
     if gaps.height:
         columns = (
@@ -154,7 +157,7 @@ def report_of(found: Verification) -> Report:
     used = {name: x for name, x in found.settings_used().items() if name not in idle}
     return Report(
         command="verify",
-        title=f"The theory's claims on {shown(found.name)}",
+        title=f"The theory's claims on {for_display(found.name)}",
         verdict=f"{_MEANS[limit.fate][0].removesuffix('.')}{status}. {', '.join(parts)}.",
         blocks=(
             *start,
@@ -190,7 +193,7 @@ def _claims(found: Verification) -> list[Block]:
     for claim in found.claims:
         out += [
             Text(f"{claim.outcome}: {claim.name}", _OUTCOMES[claim.outcome][0]),
-            Text(shown(claim.verdict, 600)),
+            Text(for_display(claim.verdict, 600)),
         ]
     return out
 
@@ -260,7 +263,7 @@ def _limit_lines(found: Verification) -> list[str]:
 def _hypotheses(found: Verification) -> list[Block]:
     """Which hypotheses hold here; the terminal shows those that fail."""
     total, failing = len(found.assumptions), sum(item.holds is False for item in found.assumptions)
-    head = f"{failing} of {total} hypotheses of the theory fail{'s' * (failing == 1)} on this data:"
+    head = f"{failing} of {total} hypotheses of the theory {verb(failing, 'fail')} on this data:"
     head = head if failing else f"All {total} hypotheses of the theory hold on this data."
     out: list[Block] = [Text(head, only=("terminal",))]
     head = "The paper proves its claims for data that meets these conditions. Where one fails, a model may still behave as "
@@ -270,10 +273,10 @@ def _hypotheses(found: Verification) -> list[Block]:
         examples = []
         if item.documents and not item.holds:
             rows = ", ".join(str(row) for row in found.rows[list(item.documents)])
-            examples.append(f"row{'s' * (len(item.documents) > 1)} {rows}")
+            examples.append(f"{noun(len(item.documents), 'row')} {rows}")
         if item.types and not item.holds:
-            examples.append(f"tokens {', '.join(shown(word, 30) for word in item.types)}")
-        reason = shown(item.verdict, 600) + (
+            examples.append(f"tokens {', '.join(for_display(word, 30) for word in item.types)}")
+        reason = for_display(item.verdict, 600) + (
             f"; for example {'; '.join(examples)}" if examples else ""
         )
         outcome = "not applicable" if item.holds is None else item.outcome
@@ -324,7 +327,9 @@ def _pictures(found: Verification) -> list[Picture]:
     if gaps.height:
         begun, _, error = found.limit.compared
         said = f"prediction (dashed) from log t = {begun:.3g}; distance to its path {error:.1e}"
-        pairs = ", ".join(shown(pair, 60) for pair in gaps["pair"].unique(maintain_order=True))
+        pairs = ", ".join(
+            for_display(pair, 60) for pair in gaps["pair"].unique(maintain_order=True)
+        )
         words = f"Score gaps against log t, {said}: {pairs}."
         title = (
             "Finite and growing score gaps" if "finite" in gaps["kind"] else "Growing score gaps"

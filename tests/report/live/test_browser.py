@@ -362,7 +362,8 @@ def hostile_audit(length: int) -> Audit:
     tokenizer = WordTokenizer(lowercase=False, line_breaks=False, html="keep", pattern=r"[^~]+")
     corpus = read_corpus((texts, [labels[y] for y in np.arange(60) % 2]))
     found = audit(
-        replace(corpus, name=HOSTILE[0]), Settings(baseline=False, thorough=False), tokenizer
+        replace(corpus, name=HOSTILE[0]),
+        Settings(baseline=False, thorough=False, tokenizer=tokenizer),
     )
     return found
 

@@ -8,8 +8,8 @@ from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
 from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.phrases import quoted
-from tokensieve.escape import shown
-from tokensieve.wording import count, percent
+from tokensieve.escape import for_display
+from tokensieve.wording import percent, plural
 
 
 class Alone(Check):
@@ -46,14 +46,16 @@ class Alone(Check):
             begin = tuple(prefixes[field] for field in fields)
             return [s for s, token in enumerate(names) if token.startswith(begin)]
 
-        parts += [(f"The column {shown(column, 40)}", own(column)) for column in corpus.columns]
+        parts += [
+            (f"The column {for_display(column, 40)}", own(column)) for column in corpus.columns
+        ]
         if len(corpus.columns) > 1:
-            listed = ", ".join(shown(column, 40) for column in corpus.columns)
+            listed = ", ".join(for_display(column, 40) for column in corpus.columns)
             parts.append((f"The metadata ({listed})", own(*corpus.columns)))
         fields_from = len(parts)
         texts = [field for field in corpus.fields if field not in corpus.columns]
         parts += [
-            (f"The field {shown(field, 40)}", own(field)) for field in texts if len(texts) > 1
+            (f"The field {for_display(field, 40)}", own(field)) for field in texts if len(texts) > 1
         ]
         bits, best = (
             Candidate.information(data.importance.class_documents, data.class_sizes),
@@ -75,7 +77,7 @@ class Alone(Check):
             types = types[np.argsort(-bits[types], kind="stable")][: self.named]
             tokens = tuple(names[s] for s in types)
             few = self._accuracy(types, data) if len(types) < len(columns) else None
-            details = [f"it reaches an accuracy of {found} on {count(found.of, 'test document')}"]
+            details = [f"it reaches an accuracy of {found} on {plural(found.of, 'test document')}"]
             most = f"its {len(types)} most informative features, {quoted(tokens)}"
             details.append(
                 f"{most}, alone reach {percent(few.value)}" if few else f"these are {most}"

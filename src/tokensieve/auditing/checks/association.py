@@ -9,7 +9,7 @@ from tokensieve.auditing.checks.shortcut import Shortcut
 from tokensieve.auditing.checks.signs import Sign, usual_signs
 from tokensieve.auditing.copies import without_copies
 from tokensieve.auditing.phrases import of_class, quoted
-from tokensieve.wording import count, percent
+from tokensieve.wording import percent, plural
 
 
 class Association(Check):
@@ -65,7 +65,7 @@ class Association(Check):
             train.classes[k],
         )
         more, value = len(kept) - 1, fields and fields.is_value(token)
-        others = f"; the same is true of {count(more, 'more token')}" if more else ""
+        others = f"; the same is true of {plural(more, 'more token')}" if more else ""
         rates = f"are {of_class(label)} ({percent(share[k], 0)} overall)"
         tokens = tuple(dict.fromkeys(one[0] for one in kept))
         yield self.finding(

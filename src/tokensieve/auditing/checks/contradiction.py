@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Preferences, Share
-from tokensieve.wording import count, percent
+from tokensieve.wording import percent, plural
 
 
 class Contradiction(Check):
@@ -34,7 +34,7 @@ class Contradiction(Check):
         yield self.finding(
             data,
             share.value,
-            f"{count(total, 'document')} ({percent(share.value)}) have the same text as a document with a different label",
+            f"{plural(total, 'document')} ({percent(share.value)}) have the same text as a document with a different label",
             evidence={"documents": share},
             n_documents=total,
             rows=pl.concat([train.rows_of(i[i < n]), test.rows_of(i[i >= n] - n, "test")]),
@@ -73,7 +73,7 @@ class OpposedPairs(Check):
         yield self.finding(
             data,
             share.value,
-            f"{count(len(turned), 'pair')} ({percent(share.value)}) also occur with the other answer preferred",
+            f"{plural(len(turned), 'pair')} ({percent(share.value)}) also occur with the other answer preferred",
             2 * turned.astype(np.int64),
             evidence={"pairs": share},
             details=(f"{share.as_counts} pairs have a copy with the other answer preferred",),

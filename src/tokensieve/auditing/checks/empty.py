@@ -15,7 +15,7 @@ from tokensieve.auditing.checks.api import (
     Share,
 )
 from tokensieve.text.vocabulary import CountedCorpus
-from tokensieve.wording import count, percent
+from tokensieve.wording import percent, plural, verb
 
 
 class Empty(Check):
@@ -41,7 +41,7 @@ class Empty(Check):
         yield self.finding(
             data,
             0.5 * share.value,
-            f"{count(n, 'document')} ({percent(share.value)}) contain{'s' * (n == 1)} no word that the model knows",
+            f"{plural(n, 'document')} ({percent(share.value)}) {verb(n, 'contain')} no word that the model knows",
             evidence={"documents": share},
             n_documents=n,
             rows=pl.concat(

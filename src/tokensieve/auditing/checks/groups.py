@@ -10,10 +10,10 @@ from scipy.special import expit, logit
 from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
 from tokensieve.auditing.phrases import quoted
-from tokensieve.escape import option, shown
+from tokensieve.escape import for_display, option
 from tokensieve.model.attention import probabilities
 from tokensieve.text.counts import Counts
-from tokensieve.wording import count, percent
+from tokensieve.wording import percent, plural
 
 
 class Groups(Check):
@@ -48,11 +48,11 @@ class Groups(Check):
             yield self.finding(
                 data,
                 0.5 * share.value * (agreement - expected),
-                f"Documents with the same value of the column “{shown(column, 40)}” share a label in "
+                f"Documents with the same value of the column “{for_display(column, 40)}” share a label in "
                 f"{percent(agreement, 0)} of pairs ({percent(expected, 0)} by chance)",
                 n_documents=documents,
                 evidence={"documents": share},
-                details=(f"{count(groups, 'value')} occur in two or more documents",),
+                details=(f"{plural(groups, 'value')} occur in two or more documents",),
                 action="If these documents belong together (one author, thread or source), a random split puts parts of a group on "
                 f"both sides and inflates the accuracy. Keep them whole: {option('--by', column)}",
             )
@@ -102,7 +102,7 @@ class Groups(Check):
             tokens=tokens,
             evidence={"documents": share},
             details=(
-                f"{count(len(i), 'pair')} of documents; in one of them, both contain {quoted(tokens)}",
+                f"{plural(len(i), 'pair')} of documents; in one of them, both contain {quoted(tokens)}",
             ),
         )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
-from tokensieve.escape import shown
-from tokensieve.wording import count, percent
+from tokensieve.escape import for_display
+from tokensieve.wording import percent, plural
 
 
 class Imbalance(Check):
@@ -32,9 +32,11 @@ class Imbalance(Check):
         if not tiny and sizes.max() < self.unequal * sizes[least]:
             return
         share, label = Share.count(int(sizes[least]), int(sizes.sum())), train.classes[least]
-        name = shown(label, 40) if label[:1].isalpha() else f"class “{shown(label, 40)}”"
-        size, small = count(int(sizes[least]), "training document"), int((sizes < self.few).sum())
-        headline = f"Class {shown(label, 40)} has only {size} ({percent(share.value)})"
+        name = (
+            for_display(label, 40) if label[:1].isalpha() else f"class “{for_display(label, 40)}”"
+        )
+        size, small = plural(int(sizes[least]), "training document"), int((sizes < self.few).sum())
+        headline = f"Class {for_display(label, 40)} has only {size} ({percent(share.value)})"
         if small > 1:
             which = (
                 f"{small} of {len(sizes)}"

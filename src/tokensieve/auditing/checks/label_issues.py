@@ -35,7 +35,7 @@ from tokensieve.model.attention import Model
 from tokensieve.read.corpus import Corpus
 from tokensieve.task.tasks import Task
 from tokensieve.text.vocabulary import CountedCorpus
-from tokensieve.wording import count, percent
+from tokensieve.wording import percent, plural
 
 LISTED = 1000  # rows of label-issues.csv
 Folds = Callable[[CountedCorpus], Floats]
@@ -90,7 +90,7 @@ class LabelIssues(Check):
         yield self.finding(
             data,
             self.weight * share.value,
-            f"{count(n, f'training {self.noun}')} ({percent(share.value)}) {self.problem}",
+            f"{plural(n, f'training {self.noun}')} ({percent(share.value)}) {self.problem}",
             documents,
             n_documents=n,
             evidence={f"{self.noun}s": share},

@@ -7,7 +7,7 @@ import polars as pl
 
 from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Preferences, Share
 from tokensieve.auditing.copies import near_duplicates, removal_advice
-from tokensieve.wording import count, percent
+from tokensieve.wording import percent, plural, verb
 
 
 class Leak(Check):
@@ -42,7 +42,7 @@ class Leak(Check):
         identical = Share.count(data.total("leaked_copies", int(same.sum())), total)
         verb = "duplicate or nearly duplicate" if identical.found < leaked else "duplicate"
         verb = verb if leaked > 1 else verb.replace("duplicate", "duplicates")
-        n_rows, copies = count(leaked, "test document"), identical.found
+        n_rows, copies = plural(leaked, "test document"), identical.found
         alike = f"at least 80% of {'their' if leaked > 1 else 'its'} three-word sequences with"
         said = f"it is not an exact copy; it shares {alike} a training document"
         if copies:
@@ -104,11 +104,11 @@ class PairLeak(Check):
         yield self.finding(
             data,
             share.value,
-            f"{count(shared, 'test pair')} ({percent(share.value)}) share{'s' * (shared == 1)} the prompt, or both answers, "
+            f"{plural(shared, 'test pair')} ({percent(share.value)}) {verb(shared, 'share')} the prompt, or both answers, "
             "with training pairs",
             evidence={"pairs": share, "identical": identical},
             n_documents=shared,
             details=(
-                f"{identical.found:,} of {count(shared, 'test pair')} share both answers with a training pair",
+                f"{identical.found:,} of {plural(shared, 'test pair')} share both answers with a training pair",
             ),
         )

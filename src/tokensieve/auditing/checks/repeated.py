@@ -13,7 +13,7 @@ from tokensieve.auditing.checks.api import (
     Share,
 )
 from tokensieve.auditing.copies import near_duplicates, removal_advice
-from tokensieve.wording import count, percent
+from tokensieve.wording import percent, plural, verb
 
 
 class Repeated(Check):
@@ -42,24 +42,24 @@ class Repeated(Check):
             return
         labels = data.train.corpus.labels
         differ = int(np.count_nonzero(labels[again] != labels[near[again]]))
-        opposed = f"; {differ:,} of them {'has' if differ == 1 else 'have'} a different label"
+        opposed = f"; {differ:,} of them {verb(differ, 'have', 'has')} a different label"
         exact = int((~data.train.corpus.keys.is_first_distinct()).sum())
         advice = removal_advice(data, exact, max(len(again) - exact, 0))
         both = list(
             dict.fromkeys(i for k in again[:MAX_EXAMPLES].tolist() for i in (int(near[k]), k))
         )
-        s = "s" * (share.found == 1)
+        repeat = verb(share.found, "repeat")
         yield self.finding(
             data,
             self.weight * share.value,
-            f"{count(share.found, 'training document')} ({percent(share.value)}) repeat{s} or nearly repeat{s} an earlier one"
+            f"{plural(share.found, 'training document')} ({percent(share.value)}) {repeat} or nearly {repeat} an earlier one"
             + opposed * (differ > 0 and not data.task.known_totals),
             again,
             n_documents=share.found,
             evidence={"documents": share},
             examples=tuple(data.excerpt(i) for i in both[:MAX_EXAMPLES]),
             details=(
-                f"{share.as_counts} training documents repeat{s} an earlier one, word for word or nearly",
+                f"{share.as_counts} training documents {repeat} an earlier one, word for word or nearly",
             ),
             action=f"Copies are not independent evidence. {advice}",
         )

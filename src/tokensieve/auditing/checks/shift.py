@@ -6,7 +6,7 @@ import numpy as np
 
 from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
 from tokensieve.auditing.phrases import form_clause, of_class
-from tokensieve.wording import count, percent
+from tokensieve.wording import percent, plural, verb
 
 
 class Shift(Check):
@@ -52,7 +52,7 @@ class Shift(Check):
             held = train.holders(types[rows[:1]])[0]
             more = len(rows) - 1
             others = (
-                f"; {count(more, 'other feature')} also differ{'s' * (more == 1)}" if more else ""
+                f"; {plural(more, 'other feature')} also {verb(more, 'differ')}" if more else ""
             )
             share = Share.count(int(inside[rows[0], k]), int(sizes[k]))
             yield self.finding(

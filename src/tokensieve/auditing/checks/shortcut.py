@@ -40,10 +40,10 @@ from tokensieve.auditing.checks.signs import CODE, MEANING, STRONG, Sign, usual_
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.findings import Excerpt
 from tokensieve.auditing.phrases import form_clause, of_class, quoted
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.vocabulary import CountedCorpus
-from tokensieve.wording import count, percent
+from tokensieve.wording import percent, plural, verb
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 # forms that vary with what is said and who says it; others, such as double spaces, no one chooses
@@ -280,7 +280,10 @@ class Shortcut(Check):
             or total[first] > self.elsewhere * total.sum()
         ):
             return []
-        here, name = Share.count(int(sizes[first]), int(sizes.sum())), shown(found.names[first], 40)
+        here, name = (
+            Share.count(int(sizes[first]), int(sizes.sum())),
+            for_display(found.names[first], 40),
+        )
         return [
             f"{here.as_counts} of these documents are in environment {name}, so the other environments cannot confirm it"
         ]
@@ -524,14 +527,14 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
         else f"they predict the label {right} of the time"
     )
     if len(tokens) > 3:
-        some = f"one of {count(len(tokens), 'token')} such as {quoted(tokens[:2])}"
+        some = f"one of {plural(len(tokens), 'token')} such as {quoted(tokens[:2])}"
         return f"{share} of documents contain {some}; {rate}"
     if any(map(is_formatting, tokens)):
         words = " or ".join(quoted([token]) for token in tokens if not is_formatting(token))
         form = next(form_clause(token) for token in tokens if is_formatting(token))
         form = form.removeprefix("contain " if words else "")
         return f"{share} of documents {f'contain {words} or ' * bool(words)}{form}; {rate}"
-    return f"{quoted(tokens)} appear{'s' * (len(tokens) == 1)} in {share} of documents; {rate}"
+    return f"{quoted(tokens)} {verb(len(tokens), 'appear')} in {share} of documents; {rate}"
 
 
 def predicted_documents(

@@ -8,7 +8,7 @@ from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Share
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.phrases import quoted
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.wording import count, percent
 
@@ -62,7 +62,7 @@ class Unstable(Check):
         }
         noun = "documents" if data.task.classifies else "answers"
         places = [
-            f"{percent(share.value, 0)} of {noun} containing it in {shown(name, 30)}"
+            f"{percent(share.value, 0)} of {noun} containing it in {for_display(name, 30)}"
             for name, share in evidence.items()
         ]
         label, others = train.counts.classes[k], len(tokens) - 1
@@ -73,7 +73,7 @@ class Unstable(Check):
             data,
             self.weight * whole.value,
             f"{quoted(tokens[:1])} predicts the label differently in different environments: {' but only '.join(places)} "
-            f"are {shown(label, 40)}{also}",
+            f"are {for_display(label, 40)}{also}",
             held,
             n_documents=whole.found,
             label=label,

@@ -24,10 +24,10 @@ from tokensieve.auditing.checks.api import (
 from tokensieve.auditing.findings import Excerpt
 from tokensieve.auditing.phrases import form_clause, quoted
 from tokensieve.auditing.preferences import preference_facts
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import is_formatting
-from tokensieve.wording import count, percent
+from tokensieve.wording import percent, plural
 
 CLASSES = ("rejected", "chosen")
 
@@ -165,7 +165,7 @@ class Wins(Check):
         ]
         tested = evidence["test"]
         if tested.of:
-            pairs = count(tested.of, "test pair")
+            pairs = plural(tested.of, "test pair")
             details.append(
                 f"the answer with more of {them} {verb} {tested} of the {pairs} that differ in {them}; these were not used to find "
                 f"{them}"
@@ -179,7 +179,7 @@ class Wins(Check):
             tokens=tuple(tokens),
             signs=() if words else ("formatting",),
             evidence=evidence,
-            rows=train.corpus.rows_of(documents, token=shown(tokens[0], 40)),
+            rows=train.corpus.rows_of(documents, token=for_display(tokens[0], 40)),
             examples=tuple(Excerpt.of(train.corpus, int(i), words, data.tokenizer) for i in chosen)
             if words
             else (),

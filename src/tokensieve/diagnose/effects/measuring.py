@@ -46,7 +46,7 @@ from tokensieve.arrays import Floats, Ints
 from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.diagnose.subjects.recognise import Outputs, TextSubject
 from tokensieve.diagnose.subjects.windows import SEPARATOR, PieceSubject
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import decide
 from tokensieve.progress import Progress
@@ -268,7 +268,7 @@ class Measured:
         kinds = [("wrong and confident", ~right, 2), ("correct and confident", right, 2)]
         for word, s in words.items():
             containing = np.isin(np.arange(len(f)), self.windows[self.types == s])
-            kinds.append((f"contains “{shown(word, 30)}”", containing, 1))
+            kinds.append((f"contains “{for_display(word, 30)}”", containing, 1))
         picked: dict[int, str] = {}
         for why, kept, most in kinds:
             some = np.flatnonzero(whole & kept)
@@ -309,7 +309,7 @@ class Measured:
             joined = tuple(
                 (piece.replace(SEPARATOR, " ⏐ "), effect) for piece, effect in pieces if piece
             )
-            note = f"predicted {shown(classes[int(predicted[w])], 40)}: {why}."
+            note = f"predicted {for_display(classes[int(predicted[w])], 40)}: {why}."
             row = int(sample.corpus.rows[sample.read[k]])
             out.append(Passage(joined, classes[int(sample.labels[k])], row, note))
         return out

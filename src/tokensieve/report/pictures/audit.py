@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.evidence.importance import Category
 from tokensieve.report.blocks import Picture
 
@@ -91,7 +91,7 @@ RANK: Specification = {"field": "rank", "type": "ordinal", "axis": None}  # one 
 
 def _short(label: str, most: int) -> str:
     """A class name as it fits on an axis."""
-    name = shown(label, 400)
+    name = for_display(label, 400)
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
@@ -296,7 +296,7 @@ def _top(picture: Picture) -> Specification:
         if tokens is not None:  # sign −1 shows them as the mirror class sees them
             rows += [
                 {
-                    "text": shown(token, 24),
+                    "text": for_display(token, 24),
                     "x": sign * x,
                     "inner": sign * low,
                     "outer": sign * high,
@@ -331,7 +331,7 @@ def _slopes(picture: Picture) -> Specification:
     sets the colour), names (of the two sides), axis (its title)."""
     before, after = picture.data["names"]
     rows = [
-        {"token": shown(token, 24), "side": side, "y": y, "kind": kind}
+        {"token": for_display(token, 24), "side": side, "y": y, "kind": kind}
         for token, first, last, kind in picture.data["changes"]
         .select("token", "before", "after", "kind")
         .iter_rows()
@@ -443,7 +443,7 @@ def _name_rows(
         "token", maintain_order=True
     )
     for place, (token, x, y) in enumerate(ranked.iter_rows()):
-        text = shown(token, 24)
+        text = for_display(token, 24)
         half = 0.017 * min(len(text), 24) + 0.02  # of a name: 7 pixels a letter, 210 a unit
         side = "left" if x < -0.6 else "right" if x > 0.6 else "center"
         middle = x + {"left": half, "right": -half, "center": 0.0}[side]

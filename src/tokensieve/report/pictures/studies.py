@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tokensieve.escape import shown
+from tokensieve.escape import for_display
 from tokensieve.report.blocks import Picture
 from tokensieve.report.pictures.audit import (
     AXIS,
@@ -128,7 +128,7 @@ def _selected(picture: Picture) -> Specification:
     top = tokens.sort("selected_in", "documents", descending=True, maintain_order=True).head(20)
     rows = [
         {"rank": rank, "held": held, "chosen": chosen, "category": category}
-        | {"text": f"{shown(token, 24)}: {chosen:,} of {held:,}"}
+        | {"text": f"{for_display(token, 24)}: {chosen:,} of {held:,}"}
         for rank, (token, held, chosen, category) in enumerate(
             top.select("token", "documents", "selected_in", "category").iter_rows()
         )

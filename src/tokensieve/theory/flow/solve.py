@@ -30,6 +30,7 @@ from tokensieve.theory.flow.landscape import Landscape, SplitLandscape
 from tokensieve.theory.flow.split import Equilibrium, Face
 from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.settings import VerifySettings
+from tokensieve.wording import plural
 
 # Log t from which on ties are split off.
 _SPLIT = 20.0
@@ -367,7 +368,9 @@ class _Curve:
                     f"p converges to a finite point {distance:.3g} away from the last one computed"
                 )
                 if flat:
-                    words += f", one of a surface of minima ({flat} dimension{'s' * (flat > 1)}): {_SURFACE}"
+                    words += (
+                        f", one of a surface of minima ({plural(flat, 'dimension')}): {_SURFACE}"
+                    )
                 return FINITE, words
         # Ties that have settled meanwhile may explain why the curve is stuck.
         if stuck and not flow.refresh_ties():

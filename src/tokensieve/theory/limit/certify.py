@@ -29,6 +29,7 @@ from tokensieve.theory.flow.solve import FINITE, Flow, SplitFlow, gradient_flow
 from tokensieve.theory.flow.split import NEAR, End, Equilibrium, Exponentials, Face
 from tokensieve.theory.geometry import coordinates, laplacian_form, span_of
 from tokensieve.theory.limit.margin import Margin, max_margin
+from tokensieve.wording import verb
 
 # Why a prediction that was given up ended.
 _LATE = "the time limit was reached; allow more with --max-seconds"
@@ -461,7 +462,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
         else "no score gap stays finite"
     )
     pulling = (
-        f"{balance.pulling} of them work{'s' * (balance.pulling == 1)}"
+        f"{balance.pulling} of them {verb(balance.pulling, 'work')}"
         if balance.pulling
         else "none works"
     )
