@@ -2,6 +2,7 @@
 
 from .auditing.compare import AuditComparison as AuditComparison
 from .auditing.compare import compare_audits as compare_audits
+from .auditing.dataset_card import dataset_card as dataset_card
 from .auditing.demo import demo_pairs as demo_pairs
 from .auditing.demo import demo_reviews as demo_reviews
 from .auditing.masking import mask_texts as mask_texts
@@ -35,7 +36,6 @@ from .read.corpus import read_corpus as read_corpus
 from .read.pairs import read_pairs as read_pairs
 from .read.split import split_corpus as split_corpus
 from .report.html import render as render
-from .report.markdown import dataset_card as dataset_card
 from .report.writer import pictures as pictures
 from .report.writer import save as save
 from .task.cluster import learn_on as learn_on

@@ -14,6 +14,7 @@ import pytest
 from artefacts import Artefact
 from calls import fast_first
 from tokensieve.auditing.demo import demo_pairs
+from tokensieve.auditing.report import interactive_part
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
@@ -90,7 +91,7 @@ def test_the_page_and_the_terminal_speak_of_pairs(
 
 def test_an_explanation_of_one_answer_names_what_the_other_adds(found: Audit) -> None:
     """The page said "token types that are not on this page −8.039", which was the other answer."""
-    documents, types = live._sample_documents(found)
+    documents, types = live._sample_documents(interactive_part(found))
     order, model, sides = {}, found.learned.model, found.learned.test
     for place, row in enumerate(sides.corpus.rows.tolist()):
         order.setdefault((row, place % 2), place)

@@ -27,6 +27,7 @@ from tokensieve.auditing.context import AuditContext
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.limits import tokens_over
 from tokensieve.auditing.masking import mask_texts
+from tokensieve.auditing.report import interactive_part
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
@@ -565,7 +566,7 @@ def test_the_page_begins_with_the_class_of_its_first_picture() -> None:
         found = audited(some, labels)
         picture = next(block for block in found.report().blocks if isinstance(block, Picture))
         assert picture.data["label"] == expected
-        assert context(found)["label"] == found.classes.index(expected)
+        assert context(interactive_part(found))["label"] == found.classes.index(expected)
 
 
 def test_topic_words_are_predictors_and_no_findings() -> None:

@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from artefacts import Artefact
-from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
@@ -26,6 +25,7 @@ from tokensieve.model.explanation import SINK
 from tokensieve.read.corpus import Corpus, read_corpus
 from tokensieve.read.split import split_corpus
 from tokensieve.report.html import page
+from tokensieve.task.agreement import QUADRANTS
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
 

@@ -29,7 +29,6 @@ from polars.testing import assert_frame_equal
 import tokensieve.task.cluster
 from calls import Run, fast_first
 from tokensieve import render
-from tokensieve.auditing.agreement import QUADRANTS, token_table
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
@@ -43,6 +42,7 @@ from tokensieve.model.settings import TrainSettings
 from tokensieve.read.corpus import Corpus, read_corpus
 from tokensieve.read.settings import ReadSettings
 from tokensieve.read.split import split_corpus
+from tokensieve.task.agreement import QUADRANTS, token_table
 from tokensieve.task.cluster import Learned, _OnCluster, learn_on
 from tokensieve.task.tasks import train_corpus
 from tokensieve.text.counts import Counts

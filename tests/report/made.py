@@ -9,9 +9,8 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.findings import Excerpt, Finding
+from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
@@ -21,7 +20,9 @@ from tokensieve.model.attention import Model
 from tokensieve.read.corpus import read_corpus
 from tokensieve.report.blocks import Passage
 from tokensieve.report.pictures.audit import CATEGORIES
+from tokensieve.task.agreement import QUADRANTS
 from tokensieve.task.tasks import CorpusModel, Labels
+from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import CountedCorpus, TokenStream, Vocabulary
 

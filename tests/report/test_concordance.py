@@ -8,13 +8,14 @@ from itertools import pairwise
 import pytest
 
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.findings import Excerpt
+from tokensieve.auditing.report import interactive_part
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.read.corpus import Corpus, read_corpus
 from tokensieve.report.live import LINES, _plain_matches
 from tokensieve.report.live import _context_lines as concordance
+from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.tokenizers import WordTokenizer
 
 
@@ -29,7 +30,7 @@ def audited() -> Audit:
 
 @pytest.mark.slow
 def test_each_token_of_the_lists_has_ten_lines_from_both_sides(audited: Audit) -> None:
-    found = concordance(audited)
+    found = concordance(interactive_part(audited))
     for label in audited.classes:
         for row in audited.top(label, 25).iter_rows(named=True):
             lines = found[row["token"]]

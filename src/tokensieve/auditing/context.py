@@ -21,10 +21,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Ints
-from tokensieve.auditing.findings import Excerpt
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.importance import Importance
 from tokensieve.task.tasks import CorpusModel, Task
+from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.text.vocabulary import CountedCorpus
 

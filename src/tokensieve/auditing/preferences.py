@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Floats
-from tokensieve.auditing.agreement import DIGITS
 from tokensieve.auditing.context import AuditContext, computed_once
 from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.evidence.pairs import win_rates
 from tokensieve.model.attention import loss_and_slope
 from tokensieve.read.corpus import Corpus
+from tokensieve.task.agreement import DIGITS
 from tokensieve.task.tasks import CorpusModel
 
 ALIKE = 1.25  # two lengths within this factor are alike

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.phrases import quoted
 from tokensieve.auditing.preferences import ALIKE
@@ -21,7 +20,8 @@ from tokensieve.report.blocks import (
     Column,
     Command,
     Facts,
-    Live,
+    FindingTokens,
+    InteractiveAudit,
     Mark,
     Medium,
     Passage,
@@ -34,6 +34,7 @@ from tokensieve.report.blocks import (
     Text,
     Tokens,
 )
+from tokensieve.task.agreement import QUADRANTS, Quadrant
 from tokensieve.task.tasks import Preferences, Task
 from tokensieve.wording import count, noun, percent, plain, plural, signed, verb
 
@@ -177,7 +178,7 @@ def audit_report(audit: Audit) -> Report:
             _findings(audit),
             *rewarded,
             _predictors(audit),
-            Live(audit, instead),
+            interactive_part(audit, instead),
             _disagreements(audit),
             Section("Accuracy", (*warnings, predictive, *card), anchor="accuracy", only=PAGE),
             _reading_notes(audit),
@@ -188,6 +189,31 @@ def audit_report(audit: Audit) -> Report:
             "seed": audit.seed,
             "settings": audit.to_dict()["settings"],
         },
+    )
+
+
+def interactive_part(audit: Audit, instead: tuple[Block, ...] = ()) -> InteractiveAudit:
+    """What the scripts of the page draw; `instead` is for media without scripts."""
+    disagreeing = [audit.disagreement(quadrant, 15) for quadrant in (Quadrant.MODEL, Quadrant.DATA)]
+    right, wrong = audit.by_certainty
+    return InteractiveAudit(
+        learned=audit.learned,
+        tokens=audit.tokens,
+        neutral=audit.neutral,
+        seed=audit.seed,
+        first_class=first_class(audit),
+        findings=tuple(
+            FindingTokens(finding.label, finding.tokens[:8], finding.rows)
+            for finding in audit.findings
+        ),
+        top_tokens=audit.top_of_each_class(25),
+        disagreeing=tuple(token for table in disagreeing for token in table["token"]),
+        maskable=tuple(
+            token for finding in audit.findings for token in audit.maskable(finding)[:1]
+        ),
+        right=right,
+        wrong=wrong,
+        instead=instead,
     )
 
 

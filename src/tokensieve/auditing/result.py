@@ -18,13 +18,12 @@ from scipy.special import entr
 
 from tokensieve import __version__
 from tokensieve.arrays import Ints
-from tokensieve.auditing.agreement import FLOOR, Quadrant
 from tokensieve.auditing.checks.signs import Sign
 from tokensieve.auditing.findings import ROWS, Finding
 from tokensieve.auditing.limits import kinds_over, tokens_over
+from tokensieve.auditing.model_card import ModelCard
 from tokensieve.auditing.phrases import quoted
 from tokensieve.auditing.preferences import PreferenceFacts
-from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.escape import for_display, printable
@@ -33,6 +32,7 @@ from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import decide, probabilities
 from tokensieve.model.storage import model_files
 from tokensieve.report.blocks import Passage
+from tokensieve.task.agreement import FLOOR, Quadrant
 from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.settings import TokenSettings
@@ -269,6 +269,13 @@ class Audit:
             pl.col("documents") >= FLOOR,
         )
         return found.sort("posterior_low", "token", descending=[True, False]).head(rows).collect()
+
+    def top_of_each_class(self, rows: int) -> dict[str, list[str]]:
+        """The tokens of `top` of every class, in one pass over the table."""
+        strongest = self.top(rows=self.tokens.height)
+        listed = strongest.group_by("class", maintain_order=True).agg(pl.col("token").head(rows))
+        none: dict[str, list[str]] = {label: [] for label in self.classes}
+        return none | dict(listed.iter_rows())
 
     def disagreement(self, quadrant: Quadrant | str, rows: int = 10) -> pl.DataFrame:
         """Tokens of one quadrant, in at least 5 documents, each for the class that it predicts most, largest effect first; of

@@ -10,16 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.agreement import DIGITS, QUADRANTS, token_table
 from tokensieve.auditing.checking import find_all
 from tokensieve.auditing.checks.alone import Alone
 from tokensieve.auditing.checks.label_issues import label_issues
 from tokensieve.auditing.checks.registry import all_checks, kinds_of_finding
 from tokensieve.auditing.context import AuditContext
 from tokensieve.auditing.environments import environment_effects
+from tokensieve.auditing.model_card import ModelCard
 from tokensieve.auditing.preferences import preference_facts
 from tokensieve.auditing.result import Audit
-from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.escape import for_display
@@ -32,6 +31,7 @@ from tokensieve.read.settings import ReadSettings
 from tokensieve.read.sources import Source
 from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.report.blocks import Block, Column, Report, Table, Text
+from tokensieve.task.agreement import DIGITS, QUADRANTS, token_table
 from tokensieve.task.tasks import CorpusModel, Task, train_corpus
 from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import plural, verb

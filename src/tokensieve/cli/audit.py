@@ -136,7 +136,7 @@ def run_audit(
         read_from = str(out / "reviews.csv") if isinstance(source, tuple) else source
         result = replace(result, invocation=Invocation(read_from, str(out)))
         progress("writing", 0.0)
-        from tokensieve.report.markdown import dataset_card
+        from tokensieve.auditing.dataset_card import dataset_card
         from tokensieve.report.writer import save
 
         also = {"card.md": dataset_card(result).encode()} if card else {}

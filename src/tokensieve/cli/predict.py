@@ -17,8 +17,8 @@ from tokensieve.wording import percent, plural
 if TYPE_CHECKING:
     import polars as pl
 
-    from tokensieve.auditing.score import Score
     from tokensieve.model.attention import Model
+    from tokensieve.task.score import Score
 
 
 @command(
@@ -180,8 +180,8 @@ def _classified(
     score. `final`: label in the source → label in training; None without labels."""
     import polars as pl
 
-    from tokensieve.auditing import score
     from tokensieve.model.attention import probabilities
+    from tokensieve.task import score
 
     names = list(map(str, model.classes))
     matrix, unknown = model.count(rows["text"].fill_null(""))

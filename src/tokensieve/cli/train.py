@@ -83,7 +83,7 @@ def _train(
         progress("writing", 0.0)
         files: dict[str, Any] = dict(model_files(model))
         if table or client is not None:
-            from tokensieve.auditing.agreement import token_table
+            from tokensieve.task.agreement import token_table
 
             files["tokens.csv"] = csv_table(token_table(importance, model, attended))
         if client is None:

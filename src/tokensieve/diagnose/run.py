@@ -14,7 +14,6 @@ import polars as pl
 import polars.selectors
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.auditing.agreement import DIGITS, QUADRANTS, Quadrant
 from tokensieve.checkpoint import fingerprint
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.confirming import Trials
@@ -33,6 +32,7 @@ from tokensieve.model.attention import per_class
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.read.corpus import Corpus, read_corpus
 from tokensieve.read.pairs import read_pairs
+from tokensieve.task.agreement import DIGITS, QUADRANTS, Quadrant
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer
 

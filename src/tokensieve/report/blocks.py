@@ -11,8 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import polars as pl
+
 from tokensieve import wording
+from tokensieve.arrays import Ints
 from tokensieve.escape import for_display
+from tokensieve.task.tasks import CorpusModel
 
 Style = Literal["plain", "lead", "next", "note", "good", "warning", "bad"]
 Format = Literal[
@@ -173,15 +177,78 @@ class Command:
     only: tuple[Medium, ...] = EVERYWHERE
 
 
-@dataclass(frozen=True)
-class Live:
-    """The interactive part of a page, which the scripts in `report/live` draw from a whole result.
+@dataclass(frozen=True, eq=False)
+class FindingTokens:
+    """The tokens of a finding, with the training documents that contain each.
 
-    `instead` is what other media show, and pages in a browser without scripts.
+    Attributes:
+        label: the class concerned, or "".
+        tokens: at most eight, the one that the headline names first.
+        rows: token, part ("train" or "test"), row, label of the documents concerned.
     """
 
-    result: Any
+    label: str
+    tokens: tuple[str, ...]
+    rows: pl.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class InteractiveAudit:
+    """The interactive part of an audit's page: a map and a table of all tokens, documents, a box for texts.
+
+    The scripts in `report/live` draw it.
+
+    Attributes:
+        learned: the trained model, and the documents it was trained and tested on.
+        tokens: the table of tokens.csv, a row per token type and class.
+        neutral: class → posterior difference of a token that predicts nothing.
+        seed: of the audit; what the page samples follows from it.
+        first_class: the class that the page shows first.
+        findings: their tokens, most serious finding first.
+        top_tokens: class → its strongest predictors, at most 25.
+        disagreeing: tokens on which data and model disagree, as the page lists them.
+        maskable: of each finding, the first token that `mask` can cut from texts.
+        right, wrong: test documents predicted correctly and wrongly, most confident first.
+        instead: what other media show, and pages in a browser without scripts.
+    """
+
+    learned: CorpusModel
+    tokens: pl.DataFrame
+    neutral: Mapping[str, float]
+    seed: int
+    first_class: str
+    findings: tuple[FindingTokens, ...]
+    top_tokens: Mapping[str, list[str]]
+    disagreeing: tuple[str, ...]
+    maskable: tuple[str, ...]
+    right: Ints
+    wrong: Ints
     instead: tuple[Block, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The source."""
+        return self.learned.train.corpus.name
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names; with two, the second is y = +1."""
+        return self.learned.train.counts.classes
+
+    @property
+    def documents(self) -> dict[str, int]:
+        """{"train": …, "test": …}."""
+        return dict(self.learned.summary["documents"])
+
+    @property
+    def class_documents(self) -> dict[str, int]:
+        """Training documents per class."""
+        return dict(self.learned.summary["class_documents"])
+
+    @property
+    def token_types(self) -> int:
+        """|S|."""
+        return self.learned.train.counts.n_types
 
 
 @dataclass(frozen=True)
@@ -202,7 +269,18 @@ class Section:
     only: tuple[Medium, ...] = EVERYWHERE
 
 
-Block = Text | Facts | Tokens | Terms | Table | Picture | Passages | Command | Live | Section
+Block = (
+    Text
+    | Facts
+    | Tokens
+    | Terms
+    | Table
+    | Picture
+    | Passages
+    | Command
+    | InteractiveAudit
+    | Section
+)
 
 
 @dataclass(frozen=True)
@@ -264,7 +342,7 @@ def blocks_for(these: Sequence[Block], medium: Medium) -> list[Block]:
     for block in these:
         if medium not in getattr(block, "only", (medium,)):
             continue
-        if medium != "html" and isinstance(block, Live):
+        if medium != "html" and isinstance(block, InteractiveAudit):
             out += blocks_for(block.instead, medium)
         else:
             out.append(block)
@@ -278,5 +356,5 @@ def walk(these: Sequence[Block]) -> Iterator[Block]:
         match block:
             case Section():
                 yield from walk(block.blocks)
-            case Live():
+            case InteractiveAudit():
                 yield from walk(block.instead)

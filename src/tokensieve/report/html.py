@@ -28,7 +28,7 @@ from tokensieve.report import blocks, live
 from tokensieve.report.blocks import (
     Block,
     Column,
-    Live,
+    InteractiveAudit,
     Picture,
     Report,
     Section,
@@ -69,7 +69,9 @@ def render(result: Any, notebook: bool = False) -> str:
 def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) -> str:
     """The report as one page of less than 5 MB: a function of the report alone, and of its pictures, if drawn elsewhere."""
     drawings = in_background(lambda: draw(report.blocks)) if drawings is None else drawings
-    interactive = next((block for block in walk(report.blocks) if isinstance(block, Live)), None)
+    interactive = next(
+        (block for block in walk(report.blocks) if isinstance(block, InteractiveAudit)), None
+    )
     code, style = _read("page.js"), _read("page.css")
     if interactive:
         inside = "\n".join(
@@ -90,7 +92,7 @@ def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) ->
             parts = (
                 _environment()
                 .get_template("live/audit.jinja")
-                .make_module(live.context(interactive.result))
+                .make_module(live.context(interactive))
             )
             out |= {
                 "live": {
@@ -103,7 +105,7 @@ def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) ->
 
     data = {}
     if interactive:  # the room is asked for last: until then the pictures may be drawn
-        data = live.data_blocks(interactive.result, lambda: PAGE_BYTES - len(rendered().encode()))
+        data = live.data_blocks(interactive, lambda: PAGE_BYTES - len(rendered().encode()))
     tags = (
         f'<script type="text/plain" id="block-{name}">{block}</script>\n'
         for name, block in data.items()
@@ -113,7 +115,7 @@ def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) ->
 
 def _first_screen_size(report: Report) -> int:
     """How many blocks the first screen has: those before the first section and before what is interactive."""
-    kinds = [isinstance(block, Section | Live) for block in report.blocks]
+    kinds = [isinstance(block, Section | InteractiveAudit) for block in report.blocks]
     return kinds.index(True) if True in kinds else len(kinds)
 
 
@@ -122,7 +124,7 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
     anchors = _anchors(report.blocks)
     links: list[tuple[str, str]] = []
     for block in report.blocks:
-        if isinstance(block, Live):
+        if isinstance(block, InteractiveAudit):
             links += live.LINKS
         elif isinstance(block, Section) and _has_content(block):
             short = re.split(r"[,:(]| of each ", block.title)[

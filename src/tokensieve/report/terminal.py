@@ -27,9 +27,9 @@ from tokensieve.report.blocks import (
 from tokensieve.wording import percent, plain, signed
 
 if TYPE_CHECKING:
-    from tokensieve.auditing.score import Score
     from tokensieve.model.attention import Model
     from tokensieve.model.explanation import Explanation, PairExplanation
+    from tokensieve.task.score import Score
 
 BLUE, ORANGE = "#2a78c8", "#d2691e"
 _STYLES = {"note": "dim", "good": BLUE, "warning": "yellow", "bad": ORANGE}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tokensieve.auditing.report import interactive_part
 from tokensieve.auditing.result import Audit
 from tokensieve.report import live
 from tokensieve.report.html import page
@@ -17,7 +18,7 @@ def sample(audit: Audit) -> list[SimpleNamespace]:
     """The test documents that the page holds: row, label, kind, text and answer."""
     return [
         SimpleNamespace(**one | {"answer": np.asarray(one["answer"])})
-        for one in live._sample_documents(audit)[0]
+        for one in live._sample_documents(interactive_part(audit))[0]
     ]
 
 

@@ -15,6 +15,7 @@ import pytest
 from made import reviews
 from opened import Opened, sample, without_pictures
 
+from tokensieve.auditing.report import interactive_part
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.report import html as page_module
@@ -57,7 +58,7 @@ def test_a_token_of_the_prose_opens_its_lines(opened: Opened, audited: Audit) ->
     )
     columns = opened.page.locator(".concordance > div")
     assert columns.count() == 2
-    lines = concordance(audited)[token]
+    lines = concordance(interactive_part(audited))[token]
     assert opened.page.locator(".concordance li").count() == len(lines) >= 10
     for column, label in ((columns.nth(0), "positive"), (columns.nth(1), "negative")):
         expected = sorted(one.row for one in lines if one.label == label)
@@ -82,7 +83,8 @@ def test_a_token_without_lines_of_its_own_is_found_in_others(
     opened: Opened, audited: Audit
 ) -> None:
     rest = audited.tokens.filter(
-        ~pl.col("token").is_in(list(concordance(audited))) & (pl.col("documents") > 50)
+        ~pl.col("token").is_in(list(concordance(interactive_part(audited))))
+        & (pl.col("documents") > 50)
     )["token"]
     token = next(t for t in rest if " " not in t and not t.startswith("⟨"))
     pick(opened, token)
@@ -123,7 +125,7 @@ def test_decisions_are_kept_over_a_reload_and_saved_as_agreed(
     page = opened.page
     pick(opened, "wonderful")
     page.click("#chosen > p .decide >> text=Mask")
-    row = concordance(audited)["wonderful"][0].row
+    row = concordance(interactive_part(audited))["wonderful"][0].row
     page.locator(".concordance li").filter(
         has=page.get_by_text(f"row {row}", exact=True)
     ).get_by_role("button").click()

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from tokensieve.arrays import Ints
 from tokensieve.auditing.context import AuditContext, computed_once
-from tokensieve.auditing.findings import Excerpt, Finding
+from tokensieve.auditing.findings import Finding
 from tokensieve.evidence.intervals import Share
 from tokensieve.task.tasks import Labels, Preferences, Task
+from tokensieve.text.excerpts import Excerpt
 
 __all__ = [
     "MAX_EXAMPLES",

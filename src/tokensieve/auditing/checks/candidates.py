@@ -19,13 +19,13 @@ import scipy.sparse as sp
 from scipy.special import betainc, rel_entr
 
 from tokensieve.arrays import Floats, Ints, Positions
-from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.api import AuditContext, Share, computed_once
 from tokensieve.auditing.checks.signs import Sign
 from tokensieve.auditing.copies import without_copies
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL, false_discovery
+from tokensieve.task.agreement import FLOOR
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import learn_vocabulary
 

@@ -38,9 +38,9 @@ from tokensieve.auditing.checks.api import MAX_EXAMPLES, AuditContext, Check, Fi
 from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.checks.signs import CODE, MEANING, STRONG, Sign, usual_signs
 from tokensieve.auditing.environments import environment_effects
-from tokensieve.auditing.findings import Excerpt
 from tokensieve.auditing.phrases import form_clause, of_class, quoted
 from tokensieve.escape import for_display
+from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import percent, plural, verb

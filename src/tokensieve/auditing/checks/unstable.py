@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Share
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.phrases import quoted
 from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import LEVEL
+from tokensieve.task.agreement import FLOOR
 from tokensieve.wording import count, percent
 
 

@@ -21,11 +21,11 @@ from tokensieve.auditing.checks.api import (
     Preferences,
     Share,
 )
-from tokensieve.auditing.findings import Excerpt
 from tokensieve.auditing.phrases import form_clause, quoted
 from tokensieve.auditing.preferences import preference_facts
 from tokensieve.escape import for_display
 from tokensieve.text.counts import Counts
+from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import percent, plural
 

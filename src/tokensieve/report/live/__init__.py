@@ -21,11 +21,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Ints, row_blocks
-from tokensieve.auditing.agreement import QUADRANTS, Quadrant
-from tokensieve.auditing.findings import Excerpt
-from tokensieve.auditing.report import first_class
-from tokensieve.auditing.result import Audit
 from tokensieve.read.values import text_series
+from tokensieve.report.blocks import InteractiveAudit
 from tokensieve.report.pictures.audit import (
     BLUE,
     CATEGORIES,
@@ -38,7 +35,9 @@ from tokensieve.report.pictures.audit import (
     bins_of,
     sample_with_extremes,
 )
+from tokensieve.task.agreement import QUADRANTS
 from tokensieve.text.counts import Counts
+from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.formatting import describe_features, is_formatting
 from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import TokenStream, Vocabulary
@@ -63,14 +62,14 @@ Json = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 
-def context(audit: Audit) -> Json:
+def context(audit: InteractiveAudit) -> Json:
     """The variables of this folder's template."""
     types, rows = audit.tokens.height // len(audit.classes), _rows_per_class(audit)
     thinned = (
         f"This table lists {rows:,} of {types:,} token types: those named elsewhere on this page, the extremes, and a sample of "
         "the rest. tokens.csv lists all of them."
     )
-    label, pairs = audit.classes.index(first_class(audit)), not audit.learned.task.classifies
+    label, pairs = audit.classes.index(audit.first_class), not audit.learned.task.classifies
     return {
         "classes": audit.classes,
         "label": label,
@@ -79,7 +78,7 @@ def context(audit: Audit) -> Json:
     }
 
 
-def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
+def data_blocks(audit: InteractiveAudit, characters: Callable[[], int]) -> dict[str, str]:
     """Name → data that the script reads; of the model as much as fits, together at most `characters()`."""
     vocabulary, (table, types) = audit.learned.model.vocabulary, _table_block(audit)
     assert vocabulary is not None
@@ -128,7 +127,7 @@ def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
     return blocks
 
 
-def _sample_documents(audit: Audit) -> tuple[list[Json], Ints]:
+def _sample_documents(audit: InteractiveAudit) -> tuple[list[Json], Ints]:
     """Test documents for the page: row, label, kind (how it was predicted), text, total = log Σ_s c_{X,s} e^{u_s}, answer, for
     pairs other (the contribution of the other answer), and their token types. At most 400,000 characters, 6,000 per document, and
     100,000 decision values: eight documents of each kind, then the shortest that contain the most informative tokens, then random
@@ -145,7 +144,7 @@ def _sample_documents(audit: Audit) -> tuple[list[Json], Ints]:
         ("correct and confident", "correct and unsure"),
         ("wrong and confident", "wrong and unsure"),
     )
-    for (certain, uncertain), group in zip(named, audit.by_certainty, strict=True):
+    for (certain, uncertain), group in zip(named, (audit.right, audit.wrong), strict=True):
         fitting = group[fits[group]].tolist()
         kinds |= dict.fromkeys(fitting[8:][::-1][:8], uncertain) | dict.fromkeys(
             fitting[:8], certain
@@ -192,7 +191,7 @@ def _sample_documents(audit: Audit) -> tuple[list[Json], Ints]:
     return documents, np.unique(m.indices)
 
 
-def _context_lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
+def _context_lines(audit: InteractiveAudit) -> dict[str, tuple[Excerpt, ...]]:
     """Token → lines of training documents that contain it, at most twelve: half from the class that it predicts most, which come
     first, and half from the others in turn; if one side has too few, the other gives more. Tokens in the page's lists come first,
     then those of extreme effect, score or value, up to 500,000 characters in all."""
@@ -201,11 +200,9 @@ def _context_lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
     tokenizer = audit.learned.model.vocabulary.tokenizer
     # the tokens that the page's cards and lists name
     first = [token for finding in audit.findings for token in finding.tokens[:8]]
-    tables = [
-        audit.top(label, min(25, max(10, 300 // len(audit.classes)))) for label in audit.classes
-    ]
-    tables += [audit.disagreement(quadrant, 15) for quadrant in (Quadrant.MODEL, Quadrant.DATA)]
-    first += [token for rows in tables for token in rows["token"]]
+    n_listed = min(25, max(10, 300 // len(audit.classes)))
+    first += [token for label in audit.classes for token in audit.top_tokens[label][:n_listed]]
+    first += audit.disagreeing
     # then the types of strongest effect, value and score, by turns
     extremes = [
         table.top_k(300, by=pl.col(by).fill_nan(0).abs()).sort(pl.col(by).abs(), descending=True)[
@@ -302,7 +299,7 @@ def _shortened(token: str) -> str:
     return token if len(token) <= _LONGEST else token[:200]
 
 
-def _rows_per_class(audit: Audit) -> int:
+def _rows_per_class(audit: InteractiveAudit) -> int:
     """How many rows of each class the page's table holds: 20,000 for all classes together, of two the second only."""
     classes = len(audit.classes)
     return min(20_000 // (classes if classes > 2 else 1), audit.tokens.height // classes)
@@ -312,7 +309,7 @@ def _positions_in(names: pl.Series, known: list[str]) -> NDArray[np.uint8]:
     return names.cast(pl.Enum(known)).to_physical().to_numpy().astype("u1")
 
 
-def _table_block(audit: Audit) -> tuple[str, Ints]:
+def _table_block(audit: InteractiveAudit) -> tuple[str, Ints]:
     """The page's part of the token table (all types of class 0 come first there), and the types in it, sorted."""
     n, limit = audit.tokens.height // len(audit.classes), _rows_per_class(audit)
     viewed = range(
@@ -364,7 +361,7 @@ def _table_block(audit: Audit) -> tuple[str, Ints]:
     meta = {
         # under which a browser keeps what a reader decides: the same for the same data and settings
         "key": sha256(json.dumps(known).encode()).hexdigest()[:16],
-        "label": audit.classes.index(first_class(audit)),
+        "label": audit.classes.index(audit.first_class),
         "classes": list(audit.classes),
         "classDocuments": [audit.class_documents[c] for c in audit.classes],
         "neutral": [audit.neutral[c] for c in audit.classes],
@@ -381,16 +378,11 @@ def _table_block(audit: Audit) -> tuple[str, Ints]:
     return _packed(meta, arrays), types
 
 
-def _page_rows(audit: Audit, side: pl.DataFrame, label: str, limit: int) -> pl.DataFrame:
+def _page_rows(audit: InteractiveAudit, side: pl.DataFrame, label: str, limit: int) -> pl.DataFrame:
     """At most `limit` rows of one class: those that the page names elsewhere, the extreme ones, a sample of the rest."""
     if side.height <= limit:
         return side
-    tables = [
-        audit.top(label, 25),
-        *(audit.disagreement(q, 15) for q in (Quadrant.DATA, Quadrant.MODEL)),
-    ]
-    named = {token for table in tables for token in table["token"]}
-    named |= {token for finding in audit.findings for token in audit.maskable(finding)[:1]}
+    named = {*audit.top_tokens[label], *audit.disagreeing, *audit.maskable}
     sure = side.filter(pl.col("token").is_in(list(named)))[: limit // 4]
     rest = side.filter(~pl.col("type").is_in(sure["type"].to_list()))
     more = sample_with_extremes(
@@ -414,7 +406,7 @@ def _bin_means(side: pl.DataFrame, spread: float) -> dict[str, list[Json]]:
     return out
 
 
-def _model_block(audit: Audit, vocabulary: Vocabulary, kept: Ints, tabled: Ints) -> str:
+def _model_block(audit: InteractiveAudit, vocabulary: Vocabulary, kept: Ints, tabled: Ints) -> str:
     """The model of the kept types, numbered in the order of the vocabulary: words, 2-grams, 3-grams, … For each level of n-grams,
     "first" has the steps between the (n−1)-grams that they begin with, and "last" their last words. Both are numbered among the
     kept types of their level, so that the former never decrease within a level. "place" has the position of each type in `tabled`.
@@ -470,7 +462,7 @@ def _tokenizer_for_page(vocabulary: Vocabulary) -> Json | None:
 
 
 def _documents_block(
-    audit: Audit, vocabulary: Vocabulary, documents: list[Json], kept: Ints, left: str
+    audit: InteractiveAudit, vocabulary: Vocabulary, documents: list[Json], kept: Ints, left: str
 ) -> str:
     """The sample documents with types as the page numbers them; and which types the page leaves out."""
     place = np.full(vocabulary.n_types + 1, -1, dtype=np.int64)
@@ -487,7 +479,7 @@ def _documents_block(
     return _packed({"documents": out, "test": audit.documents["test"], "left": left})
 
 
-def _shortest_documents(audit: Audit, size: Ints, fits: NDArray[np.bool_]) -> list[int]:
+def _shortest_documents(audit: InteractiveAudit, size: Ints, fits: NDArray[np.bool_]) -> list[int]:
     """For the 600 types of most extreme effect, score or value: the two shortest test documents that contain them."""
     test, out = audit.learned.test.counts, list[int]()
     if audit.tokens.is_empty():

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.agreement import Quadrant
 from tokensieve.escape import for_display
 from tokensieve.evidence.importance import Category
 from tokensieve.report.blocks import Picture
+from tokensieve.task.agreement import Quadrant
 
 Specification = dict[str, Any]
 """A Vega-Lite specification, or a part of one."""

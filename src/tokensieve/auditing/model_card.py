@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -16,61 +16,12 @@ from tokensieve.model.attention import Model, decide, loss_and_slope, probabilit
 from tokensieve.model.fit import refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.report.blocks import Block, Column, Format, Section, Table, Text
+from tokensieve.task.score import confusion_matrix
 from tokensieve.text.counts import Counts
 from tokensieve.wording import percent, plain
 
 BINS = 10  # of calibration
 CHEAP = 1_500_000  # stored counts: about ten seconds for the three trainings of a learning curve
-
-
-@dataclass(frozen=True)
-class Score:
-    """Predictions against labels.
-
-    Attributes:
-        classes: the K class names.
-        accuracy: fraction of documents predicted correctly, with its interval.
-        log_loss: mean of −log P(label), in nats; log K for equal probabilities.
-        majority_accuracy: fraction of the largest class: the accuracy of always predicting it.
-        confusion: documents by label (rows) and prediction (columns), shape (K, K).
-        unlabelled: documents without a label, left out.
-        unknown_labels: label → documents with a label that the model does not know, left out.
-    """
-
-    classes: tuple[str, ...]
-    accuracy: Share
-    log_loss: float
-    majority_accuracy: float
-    confusion: Ints
-    unlabelled: int
-    unknown_labels: dict[str, int]
-
-    @classmethod
-    def of(cls, f: Floats, labels: pl.Series, classes: Sequence[str]) -> Score | None:
-        """Score logits f, shape (n, H), against labels as text (null without one); None if the model knows none of the labels."""
-        place = {name: k for k, name in enumerate(classes)}
-        index = np.array(
-            [-2 if name is None else place.get(name, -1) for name in labels], dtype=np.int64
-        )
-        strange = labels.filter(pl.Series(index == -1)).value_counts(sort=True)
-        known = np.flatnonzero(index >= 0)
-        if not known.size:
-            return None
-        true = index[known]
-        matrix = _confusion(true, decide(f[known]), len(classes))
-        return cls(
-            classes=tuple(classes),
-            accuracy=Share.count(int(np.trace(matrix)), known.size),
-            log_loss=float(loss_and_slope(f[known], true)[0].mean()),
-            majority_accuracy=float(matrix.sum(axis=1).max() / known.size),
-            confusion=matrix,
-            unlabelled=int((index == -2).sum()),
-            unknown_labels=dict(strange.iter_rows()),
-        )
-
-    def to_dict(self) -> dict[str, object]:
-        """All of it, as JSON values."""
-        return asdict(self) | {"classes": list(self.classes), "confusion": self.confusion.tolist()}
 
 
 @dataclass(frozen=True)
@@ -108,7 +59,7 @@ class ModelCard:
         k, n = len(test.classes), test.n_documents
         p, predicted = probabilities(f), decide(f)
         right = predicted == test.labels
-        matrix = _confusion(test.labels, predicted, k)
+        matrix = confusion_matrix(test.labels, predicted, k)
         hits, sums = matrix.diagonal().tolist(), [matrix.sum(axis).tolist() for axis in (0, 1)]
         precision, recall = (tuple(map(Share.count, hits, of)) for of in sums)
         prior = np.log(train_sizes / train_sizes.sum())
@@ -234,10 +185,6 @@ class ModelCard:
             *out,
             Section("Confusions, calibration, length, learning curve", tuple(details), folded=True),
         ]
-
-
-def _confusion(labels: Ints, predicted: Ints, classes: int) -> Ints:
-    return np.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, classes)
 
 
 def _accuracies(sizes: Iterable[int], hits: Iterable[float]) -> pl.DataFrame:

@@ -1,0 +1,68 @@
+"""How well predictions match the labels of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import polars as pl
+
+from tokensieve.arrays import Floats, Ints
+from tokensieve.evidence.intervals import Share
+from tokensieve.model.attention import decide, loss_and_slope
+
+
+@dataclass(frozen=True)
+class Score:
+    """Predictions against labels.
+
+    Attributes:
+        classes: the K class names.
+        accuracy: fraction of documents predicted correctly, with its interval.
+        log_loss: mean of −log P(label), in nats; log K for equal probabilities.
+        majority_accuracy: fraction of the largest class: the accuracy of always predicting it.
+        confusion: documents by label (rows) and prediction (columns), shape (K, K).
+        unlabelled: documents without a label, left out.
+        unknown_labels: label → documents with a label that the model does not know, left out.
+    """
+
+    classes: tuple[str, ...]
+    accuracy: Share
+    log_loss: float
+    majority_accuracy: float
+    confusion: Ints
+    unlabelled: int
+    unknown_labels: dict[str, int]
+
+    @classmethod
+    def of(cls, f: Floats, labels: pl.Series, classes: Sequence[str]) -> Score | None:
+        """Score logits f, shape (n, H), against labels as text (null without one); None if the model knows none of the labels."""
+        place = {name: k for k, name in enumerate(classes)}
+        index = np.array(
+            [-2 if name is None else place.get(name, -1) for name in labels], dtype=np.int64
+        )
+        strange = labels.filter(pl.Series(index == -1)).value_counts(sort=True)
+        known = np.flatnonzero(index >= 0)
+        if not known.size:
+            return None
+        true = index[known]
+        matrix = confusion_matrix(true, decide(f[known]), len(classes))
+        return cls(
+            classes=tuple(classes),
+            accuracy=Share.count(int(np.trace(matrix)), known.size),
+            log_loss=float(loss_and_slope(f[known], true)[0].mean()),
+            majority_accuracy=float(matrix.sum(axis=1).max() / known.size),
+            confusion=matrix,
+            unlabelled=int((index == -2).sum()),
+            unknown_labels=dict(strange.iter_rows()),
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """All of it, as JSON values."""
+        return asdict(self) | {"classes": list(self.classes), "confusion": self.confusion.tolist()}
+
+
+def confusion_matrix(labels: Ints, predicted: Ints, classes: int) -> Ints:
+    """Documents by label (rows) and prediction (columns), shape (K, K)."""
+    return np.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, classes)
