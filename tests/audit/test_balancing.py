@@ -1,0 +1,115 @@
+"""Weights that balance features: reached where feasible, closest to 1, refused if too costly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from tokensieve.arrays import Floats, Ints
+from tokensieve.auditing.balancing import (
+    MAX_WEIGHT,
+    TOLERANCE,
+    balance,
+    require_enough_documents,
+)
+from tokensieve.errors import InputError
+
+
+def rates(features: Floats, labels: Ints, weights: Floats) -> Floats:
+    """The weighted rate of each feature in each class, the plain way, shape (K, J)."""
+    classes = range(int(labels.max()) + 1)
+    return np.array(
+        [np.average(features[labels == c], axis=0, weights=weights[labels == c]) for c in classes]
+    )
+
+
+def drawn(seed: int, n: int = 400, n_classes: int = 2, n_features: int = 2) -> tuple[Floats, Ints]:
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, n_classes, n)
+    chance = rng.uniform(0.1, 0.7, (n_classes, n_features))
+    return (rng.random((n, n_features)) < chance[labels]).astype(float), labels
+
+
+@given(seed=st.integers(0, 10**6), n_classes=st.integers(2, 4), n_features=st.integers(1, 3))
+def test_balanced_features_are_equally_frequent_in_every_class(
+    seed: int, n_classes: int, n_features: int
+) -> None:
+    features, labels = drawn(seed, n_classes=n_classes, n_features=n_features)
+    result = balance(features, labels)
+    assert result.balanced.all()
+    by_class = rates(features, labels, result.weights)
+    assert np.ptp(by_class, axis=0).max() < 2 * TOLERANCE
+    sizes = np.bincount(labels)
+    np.testing.assert_allclose(np.bincount(labels, result.weights), sizes, rtol=1e-5)
+    assert result.weights.min() > 0
+    assert result.weights.max() <= MAX_WEIGHT
+
+
+@given(seed=st.integers(0, 10**6))
+def test_of_pairs_each_feature_wins_half(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    differs = np.sign(rng.normal(0.4, 1, (300, 2))) * (rng.random((300, 2)) < 0.6)
+    result = balance(differs, np.zeros(300, dtype=np.int64))
+    assert result.balanced.all()
+    assert np.abs(result.weights @ differs).max() / 300 < TOLERANCE
+
+
+def test_weights_are_the_closest_to_one() -> None:
+    """Against the primal problem, solved by another method over documents instead of cells."""
+    features, labels = drawn(3, n=24, n_features=1)
+
+    def relative_entropy(weights: Floats) -> float:
+        return float((weights * (np.log(weights) - 1)).sum())
+
+    def differences(weights: Floats) -> Floats:
+        sums = np.bincount(labels, weights) - np.bincount(labels)
+        with_feature = rates(features, labels, weights)
+        return np.append(sums, with_feature[0] - with_feature[1])
+
+    primal = minimize(
+        relative_entropy,
+        np.ones(24),
+        bounds=[(1e-6, MAX_WEIGHT)] * 24,
+        constraints={"type": "eq", "fun": differences},
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    np.testing.assert_allclose(balance(features, labels).weights, primal.x, atol=1e-4)
+
+
+def test_one_feature_and_two_classes_have_a_closed_form() -> None:
+    """The common odds of two equally large classes are the geometric mean of their odds."""
+    features = np.array([1] * 30 + [0] * 70 + [1] * 5 + [0] * 95, dtype=float)[:, None]
+    labels = np.repeat([0, 1], 100)
+    common_odds = np.sqrt((30 / 70) * (5 / 95))
+    weighted = rates(features, labels, balance(features, labels).weights)
+    np.testing.assert_allclose(weighted, common_odds / (1 + common_odds), atol=1e-6)
+
+
+def test_a_feature_of_one_class_only_cannot_be_balanced() -> None:
+    features, labels = drawn(0, n_features=2)
+    features[labels == 0, 0] = 0
+    result = balance(features, labels)
+    assert result.balanced.tolist() == [False, True]
+    assert np.ptp(rates(features, labels, result.weights)[:, 1]) < 2 * TOLERANCE
+
+
+def test_weights_are_one_where_nothing_is_chosen_or_all_is_balanced() -> None:
+    labels = np.repeat([0, 1], 50)
+    assert (balance(np.empty((100, 0)), labels).weights == 1).all()
+    even = np.tile([1.0, 0.0], 50)[:, None]
+    np.testing.assert_allclose(balance(even, labels).weights, 1, atol=1e-6)
+
+
+def test_weights_that_leave_too_little_evidence_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 1000)
+    mark = (rng.random(2000) < np.where(labels == 0, 0.96, 0.04)).astype(float)
+    harmless = (rng.random(2000) < 0.5).astype(float)
+    features = np.column_stack([harmless, mark])
+    result = balance(features, labels)
+    assert result.effective_fraction < 0.25
+    with pytest.raises(InputError, match="leave out 'mark'"):
+        require_enough_documents(result, ["harmless", "mark"], features)
