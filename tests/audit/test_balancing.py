@@ -112,4 +112,4 @@ def test_weights_that_leave_too_little_evidence_are_refused() -> None:
     result = balance(features, labels)
     assert result.effective_fraction < 0.25
     with pytest.raises(InputError, match="leave out 'mark'"):
-        require_enough_documents(result, ["harmless", "mark"], features)
+        require_enough_documents(result, ["harmless", "mark"], features, labels)

@@ -17,7 +17,8 @@ cells. Its dual is smooth and convex: with the constraints written as Σ_i N_i A
 
     minimise   Σ_i N_i φ(Σ_r μ_r A_ri) − μ·b      over μ
 
-with w_i = min(exp(Σ_r μ_r A_ri), MAX_WEIGHT), where φ(η) = exp(η) up to log MAX_WEIGHT, and goes on linearly.
+with w_i = min(exp(Σ_r μ_r A_ri), MAX_WEIGHT), where φ(η) = exp(η) up to log MAX_WEIGHT, and goes on
+linearly.
 """
 
 from __future__ import annotations
@@ -113,31 +114,25 @@ def balance(features: NDArray[np.number], labels: Ints) -> Balance:
     return Balance(weights, is_balanced, float(effective_size))
 
 
-def require_enough_documents(result: Balance, names: Sequence[str], features: Floats) -> None:
+def require_enough_documents(
+    result: Balance, names: Sequence[str], features: NDArray[np.number], labels: Ints
+) -> None:
     """Raise an `InputError` if the weights leave too few effective documents to train on.
 
-    The message names the balanced feature that is most unequally spread over large and small
-    weights, because leaving it out gains most.
+    The message names the feature whose absence leaves most, which is found by leaving out each.
     """
     if result.effective_fraction >= MIN_EFFECTIVE_FRACTION:
         return
-    costs = [
-        _cost(result.weights, features[:, j]) if result.balanced[j] else -1.0
-        for j in range(len(names))
-    ]
-    costliest = names[int(np.argmax(costs))]
+    sizes_without = {}
+    for j in np.flatnonzero(result.balanced).tolist():
+        without = balance(np.delete(features, j, axis=1), labels)
+        sizes_without[names[j]] = without.effective_size
+    costliest = max(sizes_without, key=lambda name: sizes_without[name])
     raise InputError(
         f"these weights would leave the evidence of {result.effective_size:,.0f} of "
         f"{len(result.weights):,} documents: leave out {costliest!r}, or remove it from the texts "
         f"with `tokensieve mask` instead"
     )
-
-
-def _cost(weights: Floats, feature: Floats) -> float:
-    """The documents with a feature: their part of Σ w² beyond their part of the documents."""
-    squares = weights**2
-    has_feature = feature != 0
-    return float(squares[has_feature].sum() / squares.sum() - has_feature.mean())
 
 
 def _group_by_features(features: Floats, labels: Ints) -> _Cells:
