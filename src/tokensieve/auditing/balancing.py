@@ -196,12 +196,14 @@ def _closest_weights(cells: _Cells, constraints: _Constraints) -> Floats:
         return float(cells.sizes @ conjugate - multipliers @ constraints.targets)
 
     def gradient(multipliers: Floats) -> Floats:
-        return constraints.matrix @ (cells.sizes * weights_of(multipliers)) - constraints.targets
+        reached: Floats = constraints.matrix @ (cells.sizes * weights_of(multipliers))
+        return reached - constraints.targets
 
     def hessian(multipliers: Floats) -> Floats:
         is_free = multipliers @ constraints.matrix < largest_exponent
         curvature = cells.sizes * weights_of(multipliers) * is_free
-        return (constraints.matrix * curvature) @ constraints.matrix.T
+        second_derivatives: Floats = (constraints.matrix * curvature) @ constraints.matrix.T
+        return second_derivatives
 
     n_constraints = len(constraints.targets)
     solution = minimize(
