@@ -33,9 +33,12 @@ from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, save,
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
 from tokensieve.diagnose.effects.measuring import Measured, Work
+from tokensieve.diagnose.subjects.frame import Frame, Input
+from tokensieve.diagnose.subjects.outputs import Outputs
+from tokensieve.diagnose.subjects.passages import SPLITTER
+from tokensieve.diagnose.subjects.pieces import PieceSubject
 from tokensieve.diagnose.subjects.reader import Reader
-from tokensieve.diagnose.subjects.recognise import Outputs
-from tokensieve.diagnose.subjects.windows import REST, SPLITTER, Frame, Input, PieceSubject, Windows
+from tokensieve.diagnose.subjects.windows import REST, Windows
 from tokensieve.progress import silent
 from tokensieve.read.corpus import read_corpus
 from tokensieve.text.vocabulary import count_texts

@@ -129,6 +129,27 @@ def config_of(family: str, pieces: int, classes: int = 2) -> Any:
         "xlnet": lambda: tf.XLNetConfig(
             d_model=HIDDEN, n_layer=LAYERS, n_head=HEADS, d_inner=2 * HIDDEN, **ids
         ),
+        "albert": lambda: tf.AlbertConfig(**usual, embedding_size=HIDDEN),
+        "roformer": lambda: tf.RoFormerConfig(**usual, embedding_size=HIDDEN),
+        "mpnet": lambda: tf.MPNetConfig(**usual),
+        "opt": lambda: tf.OPTConfig(
+            hidden_size=HIDDEN,
+            num_hidden_layers=LAYERS,
+            num_attention_heads=HEADS,
+            ffn_dim=2 * HIDDEN,
+            max_position_embeddings=258,
+            word_embed_proj_dim=HIDDEN,
+            **ids,
+        ),
+        "funnel": lambda: tf.FunnelConfig(
+            d_model=HIDDEN,
+            block_sizes=[1, 1],
+            num_decoder_layers=1,
+            n_head=HEADS,
+            d_head=HIDDEN // HEADS,
+            d_inner=2 * HIDDEN,
+            **ids,
+        ),
         "fnet": lambda: tf.FNetConfig(
             hidden_size=HIDDEN,
             num_hidden_layers=LAYERS,
@@ -142,16 +163,18 @@ def config_of(family: str, pieces: int, classes: int = 2) -> Any:
 
 def kind_of(family: str) -> str:
     """The kind of tokenizer that the family uses."""
-    if family in ("bert", "distilbert", "electra", "fnet", "bart", "longformer"):
+    if family in ("bert distilbert electra fnet bart longformer funnel mpnet roformer".split()):
         return "wordpiece"
-    return "bytes" if family in ("roberta", "gpt2", "modernbert") else "unigram"
+    return "bytes" if family in ("roberta", "gpt2", "modernbert", "opt") else "unigram"
 
 
 def build(
     family: str, texts: list[str], classes: int = 2, seed: int = 0, size: int = 400
 ) -> tuple[Any, Any]:
     """An untrained model and its tokenizer."""
-    tokenizer = framed(train_tokenizer(kind_of(family), texts, size), family in ("gpt2", "llama"))
+    tokenizer = framed(
+        train_tokenizer(kind_of(family), texts, size), family in ("gpt2", "llama", "opt")
+    )
     torch.manual_seed(seed)
     config = config_of(family, len(tokenizer), classes)
     return tf.AutoModelForSequenceClassification.from_config(config, **EAGER), tokenizer
@@ -170,13 +193,17 @@ def fit(
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimiser, lambda t: min((t + 1) / warm, (total - t) / total)
     )
+    # the last position of XLNet, which it reads, is padding otherwise
+    pads_left = model.config.model_type == "xlnet"
     model.train()
     right = 0
     for _ in range(epochs):
         right = 0
         for at in np.array_split(rng.permutation(len(texts)), batches):
             width = max(len(encoded[i]) for i in at)
-            ids = torch.tensor([encoded[i] + [0] * (width - len(encoded[i])) for i in at])
+            padding = {i: [0] * (width - len(encoded[i])) for i in at}
+            rows = [padding[i] + encoded[i] if pads_left else encoded[i] + padding[i] for i in at]
+            ids = torch.tensor(rows)
             out = model(input_ids=ids, attention_mask=(ids != 0).long(), labels=y[at])
             out.loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -24,8 +24,6 @@ DRAWING_LIBRARIES = {"altair", "vl_convert", "rich", "jinja2", "click"}  # repor
 # arrows that are still to go: (importing file, imported package)
 PENDING_LAYERS: set[tuple[str, str]] = {}
 PENDING_CIRCLES: set[str] = {
-    "diagnose.subjects.loading",
-    "diagnose.subjects.reader",
     "read.corpus",
     "read.pairs",
 }

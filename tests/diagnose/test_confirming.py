@@ -14,8 +14,11 @@ from tokensieve.diagnose import DiagnoseSettings, diagnose
 from tokensieve.diagnose import run as run_module
 from tokensieve.diagnose.effects import confirming
 from tokensieve.diagnose.effects.measuring import Measured, Work
-from tokensieve.diagnose.subjects.recognise import TextSubject
-from tokensieve.diagnose.subjects.windows import SEPARATOR, Frame, PieceSubject, Windows
+from tokensieve.diagnose.subjects.frame import Frame
+from tokensieve.diagnose.subjects.passages import SEPARATOR
+from tokensieve.diagnose.subjects.pieces import PieceSubject
+from tokensieve.diagnose.subjects.texts import TextSubject
+from tokensieve.diagnose.subjects.windows import Windows
 from tokensieve.progress import silent
 from tokensieve.text.tokenizers import WordTokenizer
 

@@ -28,9 +28,11 @@ from tokensieve.diagnose.effects import confirming
 from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.judgement.agreement import Correlation, Evidence
 from tokensieve.diagnose.report import DiagnosisReport
-from tokensieve.diagnose.subjects.loading import untrained_twin
-from tokensieve.diagnose.subjects.recognise import Outputs
-from tokensieve.diagnose.subjects.windows import SPECIAL, Frame, Input, PieceSubject, Windows
+from tokensieve.diagnose.subjects.frame import Frame, Input
+from tokensieve.diagnose.subjects.libraries import untrained_twin
+from tokensieve.diagnose.subjects.outputs import Outputs
+from tokensieve.diagnose.subjects.pieces import PieceSubject
+from tokensieve.diagnose.subjects.windows import SPECIAL, Windows
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import Z95

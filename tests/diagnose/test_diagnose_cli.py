@@ -20,8 +20,8 @@ from tokensieve import __version__
 from tokensieve.cli.command import progress_bar
 from tokensieve.cli.diagnose import _models
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load, run
-from tokensieve.diagnose.subjects.loading import untrained_twin
-from tokensieve.diagnose.subjects.recognise import Outputs
+from tokensieve.diagnose.subjects.libraries import untrained_twin
+from tokensieve.diagnose.subjects.outputs import Outputs
 from tokensieve.errors import InputError
 from tokensieve.report.html import page as html_page
 from tokensieve.report.pictures import specification

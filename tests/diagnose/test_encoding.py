@@ -13,7 +13,8 @@ from tokenizers import Tokenizer
 from calls import later
 from diagnose_models import build, framed, kind_of, train_tokenizer
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.diagnose.subjects.windows import REST, SPECIAL, Frame, Windows
+from tokensieve.diagnose.subjects.frame import Frame
+from tokensieve.diagnose.subjects.windows import REST, SPECIAL, Windows
 from tokensieve.errors import InputError
 from tokensieve.progress import silent
 from tokensieve.text.tokenizers import WordTokenizer

@@ -26,8 +26,8 @@ from tokensieve.diagnose.judgement.agreement import Learning, Skill
 from tokensieve.diagnose.judgement.status import Status, _p_above, dominating_words, judge
 from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.run import OpenModel
-from tokensieve.diagnose.subjects.loading import untrained_twin
-from tokensieve.diagnose.subjects.recognise import Outputs
+from tokensieve.diagnose.subjects.libraries import untrained_twin
+from tokensieve.diagnose.subjects.outputs import Outputs
 from tokensieve.errors import InputError
 from tokensieve.read.corpus import read_corpus
 from tokensieve.report.blocks import Text

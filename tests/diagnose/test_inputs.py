@@ -22,7 +22,9 @@ from calls import fast_first, later
 from diagnose_models import build, planted_reviews, save
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
 from tokensieve.diagnose.subjects.documents import Sample
-from tokensieve.diagnose.subjects.windows import SEPARATOR, SPECIAL, SPLITTER, Frame, Windows
+from tokensieve.diagnose.subjects.frame import Frame
+from tokensieve.diagnose.subjects.passages import SEPARATOR, SPLITTER
+from tokensieve.diagnose.subjects.windows import SPECIAL, Windows
 from tokensieve.errors import InputError
 from tokensieve.read.corpus import read_corpus
 from tokensieve.read.pairs import read_pairs

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer as Pieces
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 import tokensieve.text.vocabulary
-from tokensieve.diagnose.subjects.windows import SPLITTER
+from tokensieve.diagnose.subjects.passages import SPLITTER
 from tokensieve.errors import InputError
 from tokensieve.progress import prefetch
 from tokensieve.read.values import text_series

@@ -7,5 +7,5 @@ from .diagnosis import Diagnosis as Diagnosis
 from .run import diagnose as diagnose
 from .run import diagnose_corpus as diagnose_corpus
 from .settings import DiagnoseSettings as DiagnoseSettings
+from .subjects.label_words import LabelWords as LabelWords
 from .subjects.loading import load as load
-from .subjects.reader import LabelWords as LabelWords

@@ -23,9 +23,14 @@ from tokensieve.diagnose.judgement.agreement import Evidence, Learning, Parts, S
 from tokensieve.diagnose.judgement.status import Status, judge
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.diagnose.subjects.documents import Sample
-from tokensieve.diagnose.subjects.loading import check_weights, untrained_twin
-from tokensieve.diagnose.subjects.recognise import Outputs, RecognisedModel, TextSubject
-from tokensieve.diagnose.subjects.windows import SPLITTER, Frame, PieceSubject, Windows
+from tokensieve.diagnose.subjects.frame import Frame
+from tokensieve.diagnose.subjects.libraries import check_weights, untrained_twin
+from tokensieve.diagnose.subjects.outputs import Outputs
+from tokensieve.diagnose.subjects.passages import SPLITTER
+from tokensieve.diagnose.subjects.pieces import PieceSubject
+from tokensieve.diagnose.subjects.recognise import RecognisedModel
+from tokensieve.diagnose.subjects.texts import TextSubject
+from tokensieve.diagnose.subjects.windows import Windows
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.model.attention import per_class

@@ -25,7 +25,7 @@ from scipy import stats
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.diagnose.effects.measuring import Measured
-from tokensieve.diagnose.subjects.windows import SEPARATOR
+from tokensieve.diagnose.subjects.passages import SEPARATOR
 from tokensieve.evidence.importance import token_importance
 from tokensieve.model.attention import decide
 from tokensieve.read.corpus import Corpus

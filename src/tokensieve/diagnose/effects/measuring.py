@@ -44,8 +44,10 @@ from scipy import stats
 from tokensieve import checkpoint
 from tokensieve.arrays import Floats, Ints
 from tokensieve.diagnose.subjects.documents import Sample
-from tokensieve.diagnose.subjects.recognise import Outputs, TextSubject
-from tokensieve.diagnose.subjects.windows import SEPARATOR, PieceSubject
+from tokensieve.diagnose.subjects.outputs import Outputs
+from tokensieve.diagnose.subjects.passages import SEPARATOR
+from tokensieve.diagnose.subjects.pieces import PieceSubject
+from tokensieve.diagnose.subjects.texts import TextSubject
 from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import decide

@@ -1,25 +1,14 @@
-"""The documents of a diagnosis: all of them as counts, and those that the model reads.
-
-A **passage** is a run of tokens that many documents repeat, such as a disclaimer, a signature or a template. A model learns it as
-a whole, and no single word of it shows that: it is therefore one word here, counted, removed and inserted whole, and its words
-are not counted where they are part of it. Of 1,000 documents read, passages are maximal runs in which every GRAM tokens follow each
-other in `min_documents` of them and in 1 %; they hold four different words at least, occur so often themselves, and belong
-together: 80 % of the documents that contain the first or the last four tokens contain the whole.
-"""
+"""The documents of a diagnosis: all of them as counts, and those that the model reads."""
 
 from __future__ import annotations
 
 import copy
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import groupby
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Ints
-from tokensieve.diagnose.subjects.windows import SEPARATOR, SPLITTER
+from tokensieve.diagnose.subjects.passages import SEPARATOR, SPLITTER, splitter_with_passages
 from tokensieve.errors import InputError
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.fields import split_fields
@@ -27,28 +16,37 @@ from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import count_texts
 
-_GRAM = 6  # tokens of the shortest passage; ordinary phrases that many documents share are shorter
-_WHOLE = (
-    0.8  # of the documents that contain its first or last four tokens contain the whole passage
-)
+MAX_GROUPS = 50  # of documents, for the jackknife; its variance is steady from about 30 on
+MIN_GROUPS = 4
+MAX_RARE_WORDS = 5_000  # each is read alone once; more would cost more than all documents
+PASSAGE_DOCUMENTS = 1_000  # in which passages are looked for
+MIN_PASSAGE_FRACTION = 100  # of these, one in so many must contain a passage
 
 
 class Sample:
     """All documents as counts, and those that the model reads, drawn in proportion to the classes.
 
-    A frequent word occurs in `min_documents` of at most `max_documents` read. Of a corpus with a test part that part is used; of
-    preference pairs the model may be prompted: read their unit before each answer. Fewer than eight documents of two classes, texts
-    of three fields, or no frequent word are an InputError.
+    A frequent word occurs in `min_documents` of at most `max_documents` read. Of a corpus with a
+    test part, that part is used. With preference pairs the model may be prompted: it then reads the
+    unit of the pair before each answer.
 
     Attributes:
-        corpus: all documents; of pairs of texts (`paired`) each holds both, with SEPARATOR between.
-        counts: of all documents over `words`: the frequent, then the rare, each in alphabetical order; `frequent` tells which.
+        corpus: all documents; of pairs of texts (`paired`) each holds both, SEPARATOR between.
+        counts: of all documents over `words`: the frequent, then the rare, each in alphabetical
+            order; `frequent` tells which.
         groups, n_groups: group of every document, for jackknives, and their number.
         read, texts, labels: index of those read, ascending, and what they are.
-        order: places among those read, such that every beginning holds the classes in proportion, shape (n read,).
+        order: places among those read, such that every beginning holds the classes in proportion,
+            shape (n read,).
         partner: of preference data, the place among those read of each one's partner; else None.
-        prompts: what the model reads before each document read; its words are never measured. None without.
-        distinct: distinct words in all documents. notes: what a reader should know.
+        prompts: what the model reads before each document read; its words are never measured. None
+            without.
+        distinct: distinct words in all documents.
+        notes: what a reader should know.
+
+    Raises:
+        InputError: fewer than eight documents of two classes, texts of three fields, or no frequent
+            word.
     """
 
     def __init__(
@@ -60,103 +58,102 @@ class Sample:
         seed: int,
         prompted: bool = False,
     ) -> None:
-        notes: list[str] = []
+        self.notes: list[str] = []
         if corpus.test is not None:
             corpus = corpus.test
-            notes.append("only the test rows are used; the model may have seen the training rows")
-        notes = [*corpus.intake.lines(), *notes]
-        if corpus.columns:
-            raise InputError(
-                "--columns is for audit and train: a transformer reads the text alone; leave it out"
+            self.notes.append(
+                "only the test rows are used; the model may have seen the training rows"
             )
-        if len(corpus.fields) > 2:
-            raise InputError(
-                f"a transformer reads one text, or two together, not {len(corpus.fields)} fields: pass --text once or twice"
-            )
-        rng, n, pairs = np.random.default_rng(seed), len(corpus.labels), corpus.pairs
-        step = 2 if pairs else 1  # documents that stay together: the two answers of a pair
-        self.paired = len(corpus.fields) == 2 or (step == 2 and prompted)
+        self.notes = [*corpus.intake.lines(), *self.notes]
+        _check_fields(corpus)
+        is_preference = bool(corpus.pairs)
+        self.paired = len(corpus.fields) == 2 or (is_preference and prompted)
         if corpus.fields:
-            sides = [
-                [_one_side(text[a:z]).strip() for _, a, z in split_fields(corpus.fields, text)[-2:]]
-                for text in corpus.texts.to_list()
-            ]
-            corpus = corpus.with_texts(
-                pl.Series("text", map(SEPARATOR.join, sides), dtype=pl.String)
+            corpus = corpus.with_texts(_joined_sides(corpus))
+        self.corpus = corpus
+
+        order = balanced_order(corpus.labels, is_preference, np.random.default_rng(seed))
+        step = 2 if is_preference else 1  # documents that stay together: the sides of a pair
+        self._choose_documents(order, max_documents - max_documents % step, step)
+
+        # a passage must not reach from one text of a pair into the other
+        if splitter is SPLITTER and not self.paired:
+            drawn = order[: min(len(self.read), PASSAGE_DOCUMENTS)]
+            least = max(min_documents, len(drawn) // MIN_PASSAGE_FRACTION)
+            splitter = splitter_with_passages(corpus.texts.gather(drawn), least)
+        self.splitter = splitter
+        self._count_words(min_documents)
+
+        n_all = len(corpus.labels)
+        if len(self.read) < n_all:
+            self.notes.append(
+                f"the model reads {len(self.read):,} of {n_all:,} documents, drawn at random "
+                "(--max-documents); word importance in the data is computed from all of them"
             )
-        # an order of which every beginning holds the classes in proportion, and pairs together
-        if step == 2:
-            order = np.add.outer(2 * rng.permutation(n // 2), [0, 1]).ravel()
-        else:
-            place = np.empty(n)
-            for k in range(int(corpus.labels.max()) + 1):
-                of_class = np.flatnonzero(corpus.labels == k)
-                place[of_class] = (rng.permutation(len(of_class)) + 0.5) / max(len(of_class), 1)
-            order = np.argsort(place, kind="stable")
-        read = np.sort(order[: max_documents - max_documents % step])
-        self.n_groups = min(50, len(read) // 2)
-        if len(np.unique(corpus.labels[read])) < 2 or self.n_groups < 4:
+        self.partner = np.searchsorted(self.read, self.read ^ 1) if is_preference else None
+        self.prompts = self._prompts() if is_preference and prompted else None
+
+    def _choose_documents(self, order: Ints, most: int, step: int) -> None:
+        """Take the beginning of the order; put all documents into groups for jackknives."""
+        self.read = np.sort(order[:most])
+        n_read = len(self.read)
+        self.n_groups = min(MAX_GROUPS, n_read // 2)
+        n_classes = len(np.unique(self.corpus.labels[self.read]))
+        if n_classes < 2 or self.n_groups < MIN_GROUPS:
             raise InputError(
-                f"{len(read)} documents are too few to diagnose a model: pass at least 8, from two classes"
+                f"{n_read} documents are too few to diagnose a model: pass at least 8, "
+                "from two classes"
             )
-        self.groups = np.empty(n, dtype=np.int64)
-        self.groups[order] = np.arange(n) // step % self.n_groups
-        if (
-            splitter is SPLITTER and not self.paired
-        ):  # a passage must not reach from one text of a pair into the other
-            some = order[: min(len(read), 1000)]
-            splitter = _PassageSplitter.with_passages(
-                corpus.texts.gather(some), max(min_documents, len(some) // 100)
-            )
-        counted = count_texts(corpus.texts, tokenizer=splitter)
-        in_read = np.bincount(counted.matrix[read].indices, minlength=counted.matrix.shape[1])
-        in_all = np.bincount(counted.matrix.indices, minlength=len(in_read))
+        n_all = len(self.corpus.labels)
+        self.groups = np.empty(n_all, dtype=np.int64)
+        self.groups[order] = np.arange(n_all) // step % self.n_groups
+        self.order = np.searchsorted(self.read, order[:n_read])
+        self.labels = self.corpus.labels[self.read]
+        is_read = pl.Series(np.isin(np.arange(n_all), self.read))
+        # copied, since a large source keeps its texts in a file
+        texts = self.corpus.texts.filter(is_read).to_list()
+        self.texts = pl.Series("text", texts, dtype=pl.String)
+
+    def _count_words(self, min_documents: int) -> None:
+        """Count the words of all documents; keep the frequent ones and the commonest rare ones."""
+        counted = count_texts(self.corpus.texts, tokenizer=self.splitter)
+        n_types = counted.matrix.shape[1]
+        in_read = np.bincount(counted.matrix[self.read].indices, minlength=n_types)
+        in_all = np.bincount(counted.matrix.indices, minlength=n_types)
+        self.distinct = int((in_all > 0).sum())
+
         frequent = np.flatnonzero(in_read >= min_documents)
         if not len(frequent):
             raise InputError(
-                f"no word occurs in {min_documents} of the {len(read):,} documents read: lower --min-documents, or, if words are "
-                "not separated by spaces (Chinese, Japanese, Thai), use the model's own tokens as words with --tokenizer model"
+                f"no word occurs in {min_documents} of the {len(self.read):,} documents read: "
+                "lower --min-documents, or, if words are not separated by spaces (Chinese, "
+                "Japanese, Thai), use the model's own tokens as words with --tokenizer model"
             )
-        rare = np.flatnonzero((in_read < min_documents) & (in_read > 0) & (in_all >= 2))
-        rare = np.sort(
-            rare[np.argsort(-in_all[rare], kind="stable")[:5_000]]
-        )  # the most frequent of them
-        if len(read) < n:
-            notes.append(
-                f"the model reads {len(read):,} of {n:,} documents, drawn at random (--max-documents); word importance in the "
-                "data is computed from all of them"
-            )
+        is_rare = (in_read < min_documents) & (in_read > 0) & (in_all >= 2)
+        rare = np.flatnonzero(is_rare)
+        commonest = np.argsort(-in_all[rare], kind="stable")[:MAX_RARE_WORDS]
+        rare = np.sort(rare[commonest])
+
         tokens = np.asarray(counted.vocabulary.words, dtype=object)
-        self.corpus, self.splitter, self.notes, self.distinct = (
-            corpus,
-            splitter,
-            notes,
-            int((in_all > 0).sum()),
-        )
+        counts = Counts(counted.matrix, self.corpus.labels, self.corpus.classes, tokens)
+        self._keep_words(counts, np.r_[frequent, rare])
         self.frequent = np.arange(len(frequent) + len(rare)) < len(frequent)
-        self._keep_words(
-            Counts(counted.matrix, corpus.labels, corpus.classes, tokens), np.r_[frequent, rare]
+
+    def _prompts(self) -> pl.Series:
+        """What the model reads before each document: the unit that its pair belongs to."""
+        pairs = self.corpus.pairs
+        assert pairs
+        units = np.repeat(pairs.units, 2)[self.read]
+        return pl.Series(
+            [_without_separator(str(pairs.names[unit])) for unit in units], dtype=pl.String
         )
-        chosen = corpus.texts.filter(pl.Series(np.isin(np.arange(n), read)))
-        # copied, since a large source keeps its texts in a file
-        self.texts = pl.Series("text", chosen.to_list(), dtype=pl.String)
-        self.labels, self.read, self.order = (
-            corpus.labels[read],
-            read,
-            np.searchsorted(read, order[: len(read)]),
-        )
-        self.partner = np.searchsorted(read, read ^ 1) if pairs else None
-        self.prompts: pl.Series | None = None
-        if pairs and prompted:
-            units = np.repeat(pairs.units, 2)[read]
-            self.prompts = pl.Series(
-                [_one_side(str(pairs.names[unit])) for unit in units], dtype=pl.String
-            )
 
     @property
     def inputs(self) -> pl.Series:
         """The model's inputs, including prompts."""
-        return self.texts if self.prompts is None else self.prompts + SEPARATOR + self.texts
+        if self.prompts is None:
+            return self.texts
+        return self.prompts + SEPARATOR + self.texts
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -164,95 +161,60 @@ class Sample:
         return (*self.counts.identity, self.groups, self.read, self.inputs.to_list())
 
     def of_words(self, kept: Ints) -> Sample:
-        """The same with some of the words."""
-        out = copy.copy(self)
-        out._keep_words(self.counts, kept)
-        out.frequent = self.frequent[kept]
-        return out
+        """The same documents with some of the words."""
+        smaller = copy.copy(self)
+        smaller._keep_words(self.counts, kept)
+        smaller.frequent = self.frequent[kept]
+        return smaller
 
     def _keep_words(self, counts: Counts, kept: Ints) -> None:
-        tokens, matrix = counts.tokens[kept], counts.matrix[:, kept]
+        tokens = counts.tokens[kept]
+        matrix = counts.matrix[:, kept]
         matrix.sort_indices()
         self.words: tuple[str, ...] = tuple(tokens.tolist())
         self.counts = Counts(matrix, counts.labels, counts.classes, tokens)
 
 
-def _one_side(text: str) -> str:
+def _check_fields(corpus: Corpus) -> None:
+    """Raise an InputError for columns and fields that a transformer cannot read."""
+    if corpus.columns:
+        raise InputError(
+            "--columns is for audit and train: a transformer reads the text alone; leave it out"
+        )
+    if len(corpus.fields) > 2:
+        raise InputError(
+            "a transformer reads one text, or two together, "
+            f"not {len(corpus.fields)} fields: pass --text once or twice"
+        )
+
+
+def _joined_sides(corpus: Corpus) -> pl.Series:
+    """The texts of each document with SEPARATOR between them, instead of marked fields."""
+    joined = []
+    for text in corpus.texts.to_list():
+        fields = split_fields(corpus.fields, text)[-2:]
+        sides = [_without_separator(text[start:end]).strip() for _, start, end in fields]
+        joined.append(SEPARATOR.join(sides))
+    return pl.Series("text", joined, dtype=pl.String)
+
+
+def _without_separator(text: str) -> str:
     return text.replace(SEPARATOR, " ")
 
 
-class _PassageSplitter:
-    """Words and punctuation of a text, with passages (tuples of tokens → how they are written) as one token each."""
+def balanced_order(labels: Ints, in_pairs: bool, rng: np.random.Generator) -> Ints:
+    """An order of the documents of which every beginning holds the classes in proportion.
 
-    def __init__(self, passages: dict[tuple[str, ...], str]) -> None:
-        self._written, self._by_first = passages, dict[str, list[tuple[str, ...]]]()
-        for passage in sorted(passages, key=len, reverse=True):
-            self._by_first.setdefault(passage[0], []).append(passage)
-
-    @classmethod
-    def with_passages(cls, texts: pl.Series, least: int) -> Tokenizer:
-        """A splitter with the passages that at least this many of the texts share; the plain splitter if there are none."""
-        documents, seen = SPLITTER.split(texts).to_list(), dict[tuple[str, ...], set[int]]()
-
-        def document_frequencies(n: int) -> Counter[tuple[str, ...]]:
-            runs = (set(zip(*(tokens[i:] for i in range(n)), strict=False)) for tokens in documents)
-            return Counter(run for some in runs for run in some)
-
-        grams, fours = document_frequencies(_GRAM), document_frequencies(4)
-        for k, tokens in enumerate(documents):
-            often = [
-                grams[run] >= least
-                for run in zip(*(tokens[i:] for i in range(_GRAM)), strict=False)
-            ]
-            for frequent, places in groupby(range(len(often)), often.__getitem__):
-                # frequent runs, one after the other, without the marks around them
-                run = list(places)
-                words = [
-                    i for i in range(run[0], run[-1] + _GRAM) if frequent and tokens[i][0].isalnum()
-                ]
-                if len({tokens[i] for i in words}) >= 4 and words[-1] - words[0] >= _GRAM - 1:
-                    seen.setdefault(tuple(tokens[words[0] : words[-1] + 1]), set()).add(k)
-        lines = {passage: f" {' '.join(passage)} " for passage in seen}
-        found: dict[tuple[str, ...], str] = {}
-        for passage in sorted(
-            (x for x in seen if len(seen[x]) >= least), key=lambda x: (-len(seen[x]), x)
-        ):
-            everywhere = set[int]().union(
-                *(seen[other] for other in seen if lines[passage] in lines[other])
-            )
-            whole = len(everywhere) >= _WHOLE * max(fours[passage[:4]], fours[passage[-4:]])
-            if whole and not any(lines[other] in lines[passage] for other in found):
-                text = texts[min(seen[passage])]
-                spans = cls({passage: lines[passage]}).spans(text)
-                start, end = next(span[:2] for span in spans if span[2] == lines[passage])
-                found[passage] = " ".join(text[start:end].lower().split())
-        return cls(found) if found else SPLITTER
-
-    def _runs(self, tokens: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-        """Each token or passage with its place among the tokens."""
-        at = 0
-        while at < len(tokens):
-            of_first = self._by_first.get(tokens[at], ())
-            passage = next(
-                (one for one in of_first if tuple(tokens[at : at + len(one)]) == one), (tokens[at],)
-            )
-            yield at, at + len(passage), self._written.get(passage, tokens[at])
-            at += len(passage)
-
-    def split(self, texts: pl.Series) -> pl.Series:
-        """As `Tokenizer.split`."""
-        lists = [
-            [token for _, _, token in self._runs(tokens)]
-            for tokens in SPLITTER.split(texts).to_list()
-        ]
-        return pl.Series(texts.name, lists, dtype=pl.List(pl.String))
-
-    def spans(self, text: str) -> list[tuple[int, int, str]]:
-        """As `Tokenizer.spans`."""
-        places = SPLITTER.spans(text)
-        runs = self._runs([token for _, _, token in places])
-        return [(places[first][0], places[last - 1][1], token) for first, last, token in runs]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As `Tokenizer.to_dict`; passages are found again in the documents."""
-        return SPLITTER.to_dict()
+    Args:
+        labels: class of each document, shape (n,).
+        in_pairs: documents 2i and 2i + 1 stay together.
+        rng: draws the order.
+    """
+    n = len(labels)
+    if in_pairs:
+        return np.add.outer(2 * rng.permutation(n // 2), [0, 1]).ravel()
+    place = np.empty(n)
+    for k in range(int(labels.max()) + 1):
+        of_class = np.flatnonzero(labels == k)
+        place[of_class] = (rng.permutation(len(of_class)) + 0.5) / max(len(of_class), 1)
+    return np.argsort(place, kind="stable")

@@ -1,27 +1,28 @@
-"""One transformer, read batch by batch: its logits, the attention from where it reads, and the effect of every piece.
+"""One transformer, read batch by batch: its logits, its attention, and the effect of every piece.
 
-**Attention**: A_l, shape (T, T), is layer l's attention averaged over its heads, rows attend to columns. From reading position
-c a piece receives A_l[c, i]; rolled out over the layers it receives (Ā_L … Ā_1)[c, i] with Ā_l = (A_l + I)/2, the half that
-the residual connection carries (Abnar & Zuidema, ACL 2020, section 3).
+**Attention**: A_l, shape (T, T), is layer l's attention averaged over its heads; rows attend to
+columns. From reading position c a piece receives A_l[c, i]; rolled out over the layers it receives
+(Ā_L … Ā_1)[c, i] with Ā_l = (A_l + I)/2, the half that the residual connection carries (Abnar &
+Zuidema, ACL 2020, section 3).
 
-**Effect** of piece i with input embedding e_i on the answer f: what f gains on average as e_i goes from padding to the word,
-every other word being on its own way there, special tokens kept:
+**Effect** of piece i with input embedding e_i on the answer f: what f gains on average as e_i goes
+from padding to the word, every other word being on its own way there, special tokens kept:
 
-    E_t (e_i − e_pad)ᵀ ∂f/∂e_i (e_pad + t (e − e_pad)),    t_s ~ U(0, 1), one for every word s of the document
+    E_t (e_i − e_pad)ᵀ ∂f/∂e_i (e_pad + t (e − e_pad)),    t_s ~ U(0, 1), one for every word s
 
-This is integrated gradients (Sundararajan, Taly & Yan, ICML 2017, equation 1) with a path of its own for every word: on the
-straight path of all words at once a model that answers a document of padding as surely as any other gives the words that drive
-it there no credit. One draw a document takes a forward and a backward pass: the mean over a word's documents is the mean over
+This is integrated gradients (Sundararajan, Taly & Yan, ICML 2017, equation 1) with a path of its
+own for every word: on the straight path of all words at once, a model that answers a document of
+padding as surely as any other gives no credit to the words that drive it there. One draw per
+document takes a forward and a backward pass: the mean over a word's documents is the mean over
 draws, too.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -29,120 +30,150 @@ from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.checkpoint import fingerprint
-from tokensieve.diagnose.subjects.loading import untrained_twin
-from tokensieve.diagnose.subjects.recognise import Outputs
-from tokensieve.diagnose.subjects.windows import Frame, Input
+from tokensieve.diagnose.subjects.frame import Frame, Input
+from tokensieve.diagnose.subjects.outputs import Outputs
 from tokensieve.errors import InputError
 
-_PLACES = re.compile(r"\{(?:text|second)\}")  # in a template
-_UNREADABLE = (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError)
+PROBE_LENGTHS = (3, 6, 10)  # different, so that a position is told from a distance to the end
+PROBE_PIECES = 7  # distinct pieces in them, looked up among the first that are not special
+# logits of one input, alone and padded, agree to this fraction of their size
+PADDING_TOLERANCE = 2e-3
+PADDING_TOLERANCE_HALF = 0.05  # in half precision
+MEMORY_SIGNS = ("out of memory", "allocate memory", "not enough memory")
+# raised by models whose hidden states or attention cannot be read
+UNREADABLE = (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError)
+# raised by integer weights and by graphs that were cut
+NOT_DIFFERENTIABLE = (RuntimeError, NotImplementedError, TypeError)
 
-_Back = Callable[[torch.Tensor], torch.Tensor]
-_Step = tuple[torch.Tensor, torch.Tensor, _Back]
-"""One use of the word embeddings: the moved embeddings, e − e_pad, and the way back to the shape of the ids."""
+Padding = Literal["right", "left", "none"]
+Back = Callable[[torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class MovedEmbeddings:
+    """One use of the word embeddings, moved towards padding.
+
+    Attributes:
+        leaf: the moved embeddings, a leaf of the graph.
+        difference: e − e_pad.
+        back: brings a tensor with this module's shape of ids to the shape of the input's.
+    """
+
+    leaf: torch.Tensor
+    difference: torch.Tensor
+    back: Back
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a classifier reads its answer: "first", "last", "mean", or None if that is unclear.
+
+    `offset` counts pieces from that end. `layers` is the number of layers that give attention.
+    """
+
+    reads: str | None
+    offset: int
+    layers: int
+
+
+UNKNOWN_POSITION = Position(None, 0, 0)
 
 
 class Reader:
     """A sequence classifier in evaluation mode on one device.
 
-    Found out, not assumed: where it `reads` its answer, "first", "last" or "mean" (by which of the last hidden states have
-    a gradient; None if that is unclear); on which side inputs may be padded without changing the answer (`padding`: right,
-    left, or none: then inputs of different length are read apart); and whether gradients reach the embeddings (`differentiable`).
-    `layers` is 0 where the model gives no attention, or it is not known from where it reads. If it reads its answer where a piece
-    of the text is (`reads_text`: a decoder without a token at the end), cutting a word out would move another piece there.
+    Attributes (found out by trying, not assumed):
+        reads: where it reads its answer, "first", "last" or "mean", by which of the last hidden
+            states have a gradient; None if that is unclear.
+        padding: the side on which inputs may be padded without changing the answer; of "none",
+            inputs of different length are read apart.
+        differentiable: whether gradients reach the embeddings.
+        layers: 0 where the model gives no attention, or it is unclear from where it reads.
+        reads_text: it reads its answer where a piece of the text is (a decoder without a token at
+            the end). Cutting a word out would move another piece there.
     """
 
     def __init__(self, model: Any, outputs: Outputs, frame: Frame) -> None:
-        self._model, self.outputs, self._pad = model, outputs, int(model.config.pad_token_id)
+        self._model = model
+        self.outputs = outputs
+        self._pad = int(model.config.pad_token_id)
         self._device = next(model.parameters()).device
-        main = model.get_input_embeddings()
-        # an encoder and a decoder may share their word embeddings
-        tables = [module for module in model.modules() if isinstance(module, torch.nn.Embedding)]
-        own = getattr(main, "weight", None)
-        self._tables = [
-            x for x in tables if own is not None and x.weight.data_ptr() == own.data_ptr()
-        ] or [main]
-        # three inputs of different length that look like text
-        odd = {self._pad, *frame.before, *(frame.middle or []), *frame.after}
-        plain = next(
-            (i for i in range(main.num_embeddings - 7) if odd.isdisjoint(range(i, i + 7))), 0
-        )
-        probe = [Input(frame.around((np.arange(n) % 7 + plain).tolist()).ids) for n in (3, 6, 10)]
-        self.padding = "right"
+        self._tables = _embedding_tables(model)
+        probe = self._probe(frame)
+        self.padding: Padding = "right"
         self.padding = self._find_padding(probe)
-        half = [np.full(len(one.ids), 0.5) for one in probe]
-        try:
-            found = self.integrate(probe, half, np.zeros(len(probe), dtype=np.int64))
-            self.differentiable = all(np.isfinite(one).all() and np.any(one != 0) for one in found)
-        except (
-            RuntimeError,
-            NotImplementedError,
-            TypeError,
-        ):  # integer weights, a graph that was cut
-            self.differentiable = False
-        self.reads, self._offset, self.layers = self._find_position(probe)
-        self.reads_text = (
-            self.differentiable and self.reads == "last" and self._offset >= len(frame.after)
-        )
+        self.differentiable = self._is_differentiable(probe)
+        position = self._find_position(probe)
+        self.reads = position.reads
+        self._offset = position.offset
+        self.layers = position.layers
+        is_behind_text = position.offset < len(frame.after)
+        self.reads_text = self.differentiable and self.reads == "last" and not is_behind_text
 
     @staticmethod
     @contextmanager
     def prepared(model: Any, pad: int) -> Iterator[None]:
-        """While inside, the model evaluates with fast attention, keeps no gradients of its weights and knows its padding."""
-        training, gradients = model.training, [p.requires_grad for p in model.parameters()]
-        padding, kind = (
-            model.config.pad_token_id,
-            "sdpa" if getattr(model, "_supports_sdpa", False) else "eager",
-        )
+        """While inside, the model evaluates with fast attention and keeps no gradients of weights.
+
+        It also has a piece for padding, as some decoders have not.
+        """
+        was_training = model.training
+        gradients = [p.requires_grad for p in model.parameters()]
+        padding = model.config.pad_token_id
+        kind = "sdpa" if getattr(model, "_supports_sdpa", False) else "eager"
         try:
             model.eval()
             model.requires_grad_(False)
             if padding is None:
                 model.config.pad_token_id = pad
-            with _implementation(model, kind):
+            with attention_kind(model, kind):
                 yield
         finally:
-            model.train(training)
-            for p, gradient in zip(model.parameters(), gradients, strict=True):
-                p.requires_grad_(gradient)
+            model.train(was_training)
+            for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+                parameter.requires_grad_(gradient)
             model.config.pad_token_id = padding
 
     def digest(self) -> str:
         """Fingerprint of names, types, shapes and bytes of all weights."""
         parts: list[object] = []
-        for name, x in sorted(self._model.state_dict().items()):
-            if isinstance(x, torch.Tensor):
-                plain = (x.int_repr() if x.is_quantized else x).detach().cpu().contiguous()
-                parts += [
-                    name,
-                    str(plain.dtype),
-                    tuple(plain.shape),
-                    plain.flatten().view(torch.uint8).numpy(),
-                ]
+        for name, weights in sorted(self._model.state_dict().items()):
+            if not isinstance(weights, torch.Tensor):
+                continue
+            plain = weights.int_repr() if weights.is_quantized else weights
+            plain = plain.detach().cpu().contiguous()
+            parts += [name, str(plain.dtype), tuple(plain.shape)]
+            parts.append(plain.flatten().view(torch.uint8).numpy())
         return fingerprint(*parts)
 
     def logits(
-        self, batch: Sequence[Input], gone: Sequence[NDArray[np.bool_]] | None = None
+        self, batch: Sequence[Input], is_blanked: Sequence[NDArray[np.bool_]] | None = None
     ) -> Floats:
-        """Logits, shape (B, M); the embeddings of some pieces of each input, shape (length,), may be replaced by padding's."""
-        out = np.empty((len(batch), self.outputs.width))
+        """Logits, shape (B, M).
+
+        The embeddings of some pieces of each input, shape (length,), may be replaced by padding's.
+        """
+        logits = np.empty((len(batch), self.outputs.width))
         with _memory(batch), torch.no_grad():
             for at, part in self._runs(batch):
                 inputs = self._inputs(part)
-                without: AbstractContextManager[object] = nullcontext()
-                if gone is not None:
-                    share = self._padded(part, [np.where(gone[i], 0.0, np.nan) for i in at])
-                    without = self._between(inputs["input_ids"], share)
-                with without:
-                    out[at] = _numbers(self._model(**inputs).logits)
-        return out
+                moved: AbstractContextManager[object] = nullcontext()
+                if is_blanked is not None:
+                    share = [np.where(is_blanked[i], 0.0, np.nan) for i in at]
+                    moved = self._between(inputs["input_ids"], self._padded(part, share))
+                with moved:
+                    logits[at] = _numbers(self._model(**inputs).logits)
+        return logits
 
     def look(self, batch: Sequence[Input]) -> tuple[Floats, list[NDArray[np.float32]]]:
-        """Logits, shape (B, M), and for each input what its pieces receive of attention from the reading position, each layer and
-        last the rollout, shape (L+1, length); in one forward pass of a model that gives attention."""
+        """Logits, shape (B, M), and what the pieces of each input receive of attention.
+
+        The latter is seen from the reading position, each layer and last the rollout, shape
+        (L+1, length). One forward pass of a model that gives attention.
+        """
         logits = np.empty((len(batch), self.outputs.width))
         attention: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(batch)
-        with _memory(batch), torch.inference_mode(), _implementation(self._model, "eager"):
+        with _memory(batch), torch.inference_mode(), attention_kind(self._model, "eager"):
             for at, part in self._runs(batch):
                 out = self._model(**self._inputs(part), output_attentions=True)
                 logits[at] = _numbers(out.logits)
@@ -154,24 +185,28 @@ class Reader:
     def integrate(
         self, batch: Sequence[Input], share: Sequence[Floats], heads: Ints
     ) -> list[Floats]:
-        """Effect of each piece, (length,), on one answer of its input (heads, (B,)); share t in [0, 1), nan where no text is."""
-        out: list[Floats] = [np.empty(0)] * len(batch)
+        """Effect of each piece, (length,), on one answer of its input (heads, shape (B,)).
+
+        `share` holds t in [0, 1) of each piece, nan where no text is.
+        """
+        effects: list[Floats] = [np.empty(0)] * len(batch)
         with _memory(batch), torch.enable_grad():
             for at, part in self._runs(batch):
-                inputs, drawn = self._inputs(part), self._padded(part, [share[i] for i in at])
-                total = torch.zeros_like(drawn)
+                inputs = self._inputs(part)
+                shares = self._padded(part, [share[i] for i in at])
                 chosen = torch.as_tensor(heads[at], device=self._device)[:, None]
-                with self._between(inputs["input_ids"], drawn) as steps:
+                with self._between(inputs["input_ids"], shares) as uses:
                     answers = self.outputs.answers(self._model(**inputs).logits.float())
-                    gradients = torch.autograd.grad(
-                        answers.gather(1, chosen).sum(), [leaf for leaf, _, _ in steps]
-                    )
-                for (_, difference, back), gradient in zip(steps, gradients, strict=True):
-                    total += back((gradient.float() * difference.float()).sum(-1))
-                effects = _numbers(total)
+                    total = answers.gather(1, chosen).sum()
+                    gradients = torch.autograd.grad(total, [use.leaf for use in uses])
+                of_batch = torch.zeros_like(shares)
+                for use, gradient in zip(uses, gradients, strict=True):
+                    products = gradient.float() * use.difference.float()
+                    of_batch += use.back(products.sum(-1))
+                numbers = _numbers(of_batch)
                 for row, (i, place) in enumerate(zip(at, self._places(part), strict=True)):
-                    out[i] = effects[row, place]
-        return out
+                    effects[i] = numbers[row, place]
+        return effects
 
     def _runs(self, batch: Sequence[Input]) -> list[tuple[Ints, list[Input]]]:
         """Inputs that may be read at once, and their places: all, or those of equal length."""
@@ -185,7 +220,9 @@ class Reader:
         """Columns of each input in the padded batch."""
         lengths = [len(one.ids) for one in batch]
         width = max(lengths)
-        return [slice(width - n, width) if self.padding == "left" else slice(0, n) for n in lengths]
+        if self.padding == "left":
+            return [slice(width - length, width) for length in lengths]
+        return [slice(0, length) for length in lengths]
 
     def _padded(
         self,
@@ -193,48 +230,55 @@ class Reader:
         values: Sequence[Floats | NDArray[np.int32]],
         fill: float = np.nan,
     ) -> torch.Tensor:
-        """A row for each input, padded on the side that leaves the answer alone, whatever the tokenizer would do."""
+        """A row for each input, padded on the side that leaves the answer alone."""
         kind = torch.float32 if np.isnan(fill) else torch.int64
-        out = torch.full((len(batch), max(len(one.ids) for one in batch)), fill, dtype=kind)
+        width = max(len(one.ids) for one in batch)
+        rows = torch.full((len(batch), width), fill, dtype=kind)
         for row, (place, value) in enumerate(zip(self._places(batch), values, strict=True)):
-            out[row, place] = torch.from_numpy(value).to(kind)
-        return out.to(self._device)
+            rows[row, place] = torch.from_numpy(value).to(kind)
+        return rows.to(self._device)
 
     def _inputs(self, batch: Sequence[Input]) -> dict[str, torch.Tensor]:
         """What the model is called with."""
-        given = {
+        ones = [np.ones(len(one.ids)) for one in batch]
+        inputs = {
             "input_ids": self._padded(batch, [one.ids for one in batch], self._pad),
-            "attention_mask": self._padded(batch, [np.ones(len(one.ids)) for one in batch], 0),
+            "attention_mask": self._padded(batch, ones, 0),
         }
         if any(one.segments is not None for one in batch):
             segments = [
                 np.zeros(len(one.ids)) if one.segments is None else one.segments for one in batch
             ]
-            given["token_type_ids"] = self._padded(batch, segments, 0)
-        return given
+            inputs["token_type_ids"] = self._padded(batch, segments, 0)
+        return inputs
 
     @contextmanager
-    def _between(self, ids: torch.Tensor, share: torch.Tensor) -> Iterator[list[_Step]]:
-        """While inside, the text's embeddings are e_pad + share (e − e_pad), and leaves of the graph; share is nan elsewhere."""
-        steps: list[_Step] = []
+    def _between(self, ids: torch.Tensor, share: torch.Tensor) -> Iterator[list[MovedEmbeddings]]:
+        """While inside, the text's embeddings are e_pad + share (e − e_pad).
+
+        The share is nan where no text is. The embeddings are leaves of the graph, and are listed as the model uses them.
+        """
+        uses: list[MovedEmbeddings] = []
 
         def move(
             module: Any, given: Sequence[torch.Tensor], out: torch.Tensor
         ) -> torch.Tensor | None:
-            found = _aligned(given[0], ids, share)
-            if found is None:
+            alignment = align(given[0], ids, share)
+            if alignment is None:
                 return None
-            here, back = found
-            mask, here = here.isfinite(), here.nan_to_num(1.0).to(out.dtype)
-            padding = type(module).forward(module, torch.full_like(given[0], self._pad)).detach()
-            difference = torch.where(mask[..., None], out.detach() - padding, torch.zeros_like(out))
-            leaf = (out.detach() - (1 - here)[..., None] * difference).requires_grad_(True)
-            steps.append((leaf, difference, back))
+            is_text = alignment.share.isfinite()
+            t = alignment.share.nan_to_num(1.0).to(out.dtype)
+            pad_ids = torch.full_like(given[0], self._pad)
+            padding = type(module).forward(module, pad_ids).detach()
+            zero = torch.zeros_like(out)
+            difference = torch.where(is_text[..., None], out.detach() - padding, zero)
+            leaf = (out.detach() - (1 - t)[..., None] * difference).requires_grad_(True)
+            uses.append(MovedEmbeddings(leaf, difference, alignment.back))
             return leaf
 
         hooks = [table.register_forward_hook(move) for table in self._tables]
         try:
-            yield steps
+            yield uses
         finally:
             for hook in hooks:
                 hook.remove()
@@ -242,104 +286,162 @@ class Reader:
     def _received(
         self, attentions: Sequence[torch.Tensor], batch: Sequence[Input]
     ) -> NDArray[np.float32]:
-        """What each piece receives from where the classifier reads, each layer and last the rollout, shape (L+1, B, T)."""
-        means = [layer.detach().float().mean(dim=1) for layer in attentions]
-        read = torch.zeros(
-            len(batch), means[0].shape[-1]
-        )  # weight of each position, rows sum to one
+        """What each piece receives from where the classifier reads, shape (L+1, B, T)."""
+        by_layer = [layer.detach().float().mean(dim=1) for layer in attentions]
+        reading = self._reading_weights(batch, by_layer[0].shape[-1]).to(by_layer[0])
+        received = [torch.einsum("bt,bts->bs", reading, layer) for layer in by_layer]
+        rollout = reading
+        for layer in reversed(by_layer):
+            rollout = (torch.einsum("bt,bts->bs", rollout, layer) + rollout) / 2
+        return torch.stack([*received, rollout]).cpu().numpy()
+
+    def _reading_weights(self, batch: Sequence[Input], width: int) -> torch.Tensor:
+        """Weight of each position in the answer, shape (B, width); rows sum to one."""
+        weights = torch.zeros(len(batch), width)
         for row, place in enumerate(self._places(batch)):
             if self.reads == "mean":
-                read[row, place] = 1 / (place.stop - place.start)
+                weights[row, place] = 1 / (place.stop - place.start)
+            elif self.reads == "first":
+                weights[row, place.start + self._offset] = 1
             else:
-                at = (
-                    place.start + self._offset
-                    if self.reads == "first"
-                    else place.stop - 1 - self._offset
-                )
-                read[row, max(at, place.start)] = 1
-        rolled = read = read.to(means[0])
-        out = [torch.einsum("bt,bts->bs", read, mean) for mean in means]
-        for mean in reversed(means):
-            rolled = (torch.einsum("bt,bts->bs", rolled, mean) + rolled) / 2
-        return torch.stack([*out, rolled]).cpu().numpy()
+                weights[row, max(place.stop - 1 - self._offset, place.start)] = 1
+        return weights
 
-    def _find_padding(self, probe: list[Input]) -> str:
+    def _probe(self, frame: Frame) -> list[Input]:
+        """Three inputs of different length that look like text."""
+        special = {self._pad, *frame.before, *(frame.middle or []), *frame.after}
+        first = 0
+        for start in range(self._tables[0].num_embeddings - PROBE_PIECES):
+            if special.isdisjoint(range(start, start + PROBE_PIECES)):
+                first = start
+                break
+        texts = [np.arange(n) % PROBE_PIECES + first for n in PROBE_LENGTHS]
+        return [Input(frame.around(text.tolist()).ids) for text in texts]
+
+    def _is_differentiable(self, probe: list[Input]) -> bool:
+        """Whether gradients reach the embeddings of every probe."""
+        half = [np.full(len(one.ids), 0.5) for one in probe]
+        try:
+            effects = self.integrate(probe, half, np.zeros(len(probe), dtype=np.int64))
+        except NOT_DIFFERENTIABLE:
+            return False
+        return all(np.isfinite(effect).all() and np.any(effect != 0) for effect in effects)
+
+    def _find_padding(self, probe: list[Input]) -> Padding:
         """The side on which padding leaves the answer alone."""
-        half = next(self._model.parameters()).dtype in (torch.float16, torch.bfloat16)
+        is_half = next(self._model.parameters()).dtype in (torch.float16, torch.bfloat16)
+        tolerance = PADDING_TOLERANCE_HALF if is_half else PADDING_TOLERANCE
         with torch.inference_mode():
-            found = [_numbers(self._model(**self._inputs([one])).logits) for one in probe]
-            for one in found:
-                if one.ndim != 2 or one.shape[1] != self.outputs.width:
-                    raise InputError(
-                        f"{type(self._model).__name__} returns outputs of shape {one.shape[1:]}, but its configuration lists "
-                        f"{self.outputs.width} classes; it is not a text classifier"
-                    )
-            alone = np.concatenate(found)
-            # logits of one input, alone and padded, agree to this fraction of their size
-            size = (0.05 if half else 2e-3) * max(float(np.abs(alone).max()), 1e-3)
-            for self.padding in ("right", "left"):
-                if (
-                    np.abs(_numbers(self._model(**self._inputs(probe)).logits) - alone).max()
-                    <= size
-                ):
-                    return self.padding
+            alone = [_numbers(self._model(**self._inputs([one])).logits) for one in probe]
+            for logits in alone:
+                self._check_shape(logits)
+            expected = np.concatenate(alone)
+            largest = tolerance * max(float(np.abs(expected).max()), 1e-3)
+            sides: tuple[Padding, ...] = ("right", "left")
+            for side in sides:
+                self.padding = side
+                logits = _numbers(self._model(**self._inputs(probe)).logits)
+                if np.abs(logits - expected).max() <= largest:
+                    return side
         return "none"
 
-    def _find_position(self, probe: list[Input]) -> tuple[str | None, int, int]:
-        """Where the gradient of a random mix of the logits meets the last hidden states, and the number of layers."""
-        nowhere = None, 0, 0
+    def _check_shape(self, logits: Floats) -> None:
+        if logits.ndim != 2 or logits.shape[1] != self.outputs.width:
+            raise InputError(
+                f"{type(self._model).__name__} returns outputs of shape {logits.shape[1:]}, but "
+                f"its configuration lists {self.outputs.width} classes; it is not a text classifier"
+            )
+
+    def _find_position(self, probe: list[Input]) -> Position:
+        """Where the gradient of a random mix of the logits meets the last hidden states."""
         if self.padding == "none" or not self.differentiable:
-            return nowhere
+            return UNKNOWN_POSITION
+        inputs = self._inputs(probe)
+        half = torch.full(inputs["input_ids"].shape, 0.5, device=self._device)
         try:
-            ids = self._inputs(probe)
-            half = torch.full(ids["input_ids"].shape, 0.5, device=self._device)
             with (
                 torch.enable_grad(),
-                _implementation(self._model, "eager"),
-                self._between(ids["input_ids"], half),
+                attention_kind(self._model, "eager"),
+                self._between(inputs["input_ids"], half),
             ):
-                out = self._model(**ids, output_attentions=True, output_hidden_states=True)
-                mix = torch.randn(
-                    out.logits.shape[-1], generator=torch.Generator().manual_seed(0)
-                ).to(out.logits)
-                (gradient,) = torch.autograd.grad((out.logits * mix).sum(), out.hidden_states[-1])
-        except _UNREADABLE:  # hidden states that are not kept
-            return nowhere
-        if gradient.shape[:2] != ids["input_ids"].shape:
-            return nowhere
-        hit = (gradient.abs().sum(-1) > 0).cpu().numpy()
-        read = [np.flatnonzero(hit[row, at]) for row, at in enumerate(self._places(probe))]
-        given = list(getattr(out, "attentions", None) or [])
-        square = all(
-            isinstance(a, torch.Tensor) and a.ndim == 4 and a.shape[-1] == a.shape[-2]
-            for a in given
-        )
-        layers, lengths = len(given) if square else 0, np.array([len(one.ids) for one in probe])
-        if all(len(at) == n for at, n in zip(read, lengths, strict=True)):
-            return "mean", 0, layers
-        if all(len(at) == 1 for at in read):
-            first = np.array([at[0] for at in read])
-            if np.ptp(first) == 0:
-                return "first", int(first[0]), layers
-            if np.ptp(lengths - first) == 0:
-                return "last", int(lengths[0] - 1 - first[0]), layers
-        return nowhere
+                out = self._model(**inputs, output_attentions=True, output_hidden_states=True)
+                generator = torch.Generator().manual_seed(0)
+                mix = torch.randn(out.logits.shape[-1], generator=generator).to(out.logits)
+                total = (out.logits * mix).sum()
+                (gradient,) = torch.autograd.grad(total, out.hidden_states[-1])
+        except UNREADABLE:
+            return UNKNOWN_POSITION
+        if gradient.shape[:2] != inputs["input_ids"].shape:
+            return UNKNOWN_POSITION
+        is_hit = (gradient.abs().sum(-1) > 0).cpu().numpy()
+        hits = [np.flatnonzero(is_hit[row, at]) for row, at in enumerate(self._places(probe))]
+        lengths = np.array([len(one.ids) for one in probe])
+        return position_of(hits, lengths, _attention_layers(out))
 
 
-def _aligned(
-    seen: object, ids: torch.Tensor, share: torch.Tensor
-) -> tuple[torch.Tensor, _Back] | None:
-    """The text's shares for ids as a module sees them: as they are, padded further (Longformer), transposed (XLNet), or shifted
-    by one for a decoder (BART, T5); None for other ids."""
+def position_of(hits: list[Ints], lengths: Ints, layers: int) -> Position:
+    """Which position inputs of these lengths are read from, by the pieces that gradients reach."""
+    n_hits = np.array([len(hit) for hit in hits])
+    if np.array_equal(n_hits, lengths):
+        return Position("mean", 0, layers)
+    if not (n_hits == 1).all():
+        return UNKNOWN_POSITION
+    from_start = np.array([hit[0] for hit in hits])
+    from_end = lengths - 1 - from_start
+    if np.ptp(from_start) == 0:
+        return Position("first", int(from_start[0]), layers)
+    if np.ptp(from_end) == 0:
+        return Position("last", int(from_end[0]), layers)
+    return UNKNOWN_POSITION
+
+
+def _attention_layers(out: Any) -> int:
+    """Number of layers whose attention is a square for each head; 0 if any is not."""
+    attentions = list(getattr(out, "attentions", None) or [])
+    for layer in attentions:
+        is_square = isinstance(layer, torch.Tensor) and layer.ndim == 4
+        if not is_square or layer.shape[-1] != layer.shape[-2]:
+            return 0
+    return len(attentions)
+
+
+def _embedding_tables(model: Any) -> list[Any]:
+    """The modules that look word embeddings up; encoder and decoder may share their weights."""
+    main = model.get_input_embeddings()
+    weights = getattr(main, "weight", None)
+    if weights is None:
+        return [main]
+    address = weights.data_ptr()
+    tables = [module for module in model.modules() if isinstance(module, torch.nn.Embedding)]
+    return [table for table in tables if table.weight.data_ptr() == address] or [main]
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The text's shares in the shape in which a module sees the ids, and the way back."""
+
+    share: torch.Tensor
+    back: Back
+
+
+def align(seen: object, ids: torch.Tensor, share: torch.Tensor) -> Alignment | None:
+    """Bring the shares of the ids into the shape in which a module sees them.
+
+    They are seen as they are, padded further (Longformer), transposed (XLNet), or shifted by one
+    for a decoder (BART, T5). None for other ids.
+    """
     if not isinstance(seen, torch.Tensor) or seen.ndim != 2:
         return None
-    (rows, width), pad = ids.shape, torch.nn.functional.pad
-    if seen.shape[0] == rows and seen.shape[1] >= width and torch.equal(seen[:, :width], ids):
-        return pad(share, (0, seen.shape[1] - width), value=torch.nan), lambda x: x[:, :width]
+    n_rows, width = ids.shape
+    pad = torch.nn.functional.pad
+    n_added = seen.shape[1] - width
+    if seen.shape[0] == n_rows and n_added >= 0 and torch.equal(seen[:, :width], ids):
+        return Alignment(pad(share, (0, n_added), value=torch.nan), lambda x: x[:, :width])
     if seen.shape == ids.shape and torch.equal(seen[:, 1:], ids[:, :-1]):
-        return pad(share[:, :-1], (1, 0), value=torch.nan), lambda x: pad(x[:, 1:], (0, 1))
-    if seen.shape == (width, rows) and torch.equal(seen.T, ids):
-        return share.T, lambda x: x.T
+        shifted = pad(share[:, :-1], (1, 0), value=torch.nan)
+        return Alignment(shifted, lambda x: pad(x[:, 1:], (0, 1)))
+    if seen.shape == (width, n_rows) and torch.equal(seen.T, ids):
+        return Alignment(share.T, lambda x: x.T)
     return None
 
 
@@ -353,121 +455,29 @@ def _memory(batch: Sequence[Input]) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        signs = ("out of memory", "allocate memory", "not enough memory")
-        if not isinstance(error, MemoryError) and not any(
-            sign in str(error).lower() for sign in signs
-        ):
+        text = str(error).lower()
+        is_memory = isinstance(error, MemoryError) or any(sign in text for sign in MEMORY_SIGNS)
+        if not is_memory:
             raise
+        longest = max(len(one.ids) for one in batch)
         raise InputError(
-            f"out of memory on {len(batch)} inputs of up to {max(len(one.ids) for one in batch):,} tokens: lower "
+            f"out of memory on {len(batch)} inputs of up to {longest:,} tokens: lower "
             "--batch-size, then --max-length"
         ) from None
 
 
 @contextmanager
-def _implementation(model: Any, kind: str) -> Iterator[None]:
-    """While inside, attention is computed this way ("eager" gives its weights, "sdpa" is fast), where the model can."""
+def attention_kind(model: Any, kind: str) -> Iterator[None]:
+    """While inside, attention is computed this way, where the model can.
+
+    "eager" gives its weights, "sdpa" is fast.
+    """
     before = getattr(model.config, "_attn_implementation", None)
-    change = before not in (None, kind) and hasattr(model, "set_attn_implementation")
-    if change:
+    is_changed = before not in (None, kind) and hasattr(model, "set_attn_implementation")
+    if is_changed:
         model.set_attn_implementation(kind)
     try:
         yield
     finally:
-        if change:
+        if is_changed:
             model.set_attn_implementation(before)
-
-
-class LabelWords(torch.nn.Module):
-    """A causal language model as a classifier: it predicts one of K words.
-
-    The document is placed in a template, such as "Review: {text} Sentiment:" (for pairs of texts with {text} and {second}), and the
-    logit of a class is log P(word | template) of its word as the next piece. `words` maps each class to its word, with a leading
-    space if it is written with one (" good"). A template without {text}, or words that start with the same token, raise an
-    InputError.
-    """
-
-    def __init__(
-        self, model: Any, tokenizer: Any, words: Mapping[str, str], template: str | None = None
-    ) -> None:
-        super().__init__()
-        template = template or "{text}\nLabel:"
-        self._around = _PLACES.split(template)
-        if _PLACES.findall(template) not in (["{text}"], ["{text}", "{second}"]):
-            raise InputError(
-                f"the template {template!r} must contain {{text}} once, where the document goes (and {{second}} after it, where "
-                "the second of two texts goes)"
-            )
-        self.model, self.config, self.names = model, model.config, tuple(words)
-        self._chosen = [_first_piece(tokenizer, self._around[-1], word) for word in words.values()]
-        if len(set(self._chosen)) < len(words):
-            raise InputError(
-                f"the words {', '.join(map(repr, words.values()))} start with the same token, so the model's next token "
-                "cannot distinguish them; choose others"
-            )
-        self.train(model.training)
-
-    def frame(self, tokenizer: Any, paired: bool) -> Frame:
-        """The parts of the template before, between and after the texts of a document; an InputError if it has places for
-        another number of texts."""
-        if paired != (len(self._around) == 3):
-            have = "{second} needs pairs of texts"
-            have = "pairs of texts need a template with {text} and {second}" if paired else have
-            raise InputError(
-                f"{have}: change --template, or pass --text {'once' if paired else 'twice'}"
-            )
-        whole = tokenizer("a", return_special_tokens_mask=True)
-        start = whole["input_ids"][:1] if whole["special_tokens_mask"][0] else []
-        before, *middle, after = [_piece_ids(tokenizer, part) for part in self._around]
-        return Frame([*start, *before], after, middle[0] if middle else None)
-
-    def untrained(self, seed: int) -> LabelWords:
-        """The same, with freshly drawn weights."""
-        out = LabelWords.__new__(LabelWords)
-        torch.nn.Module.__init__(out)
-        out.model = untrained_twin(self.model, seed)
-        out.config, out.names, out._chosen, out._around = (
-            out.model.config,
-            self.names,
-            self._chosen,
-            self._around,
-        )
-        return out
-
-    def get_input_embeddings(self) -> torch.nn.Module:
-        """The embeddings of the language model."""
-        found: torch.nn.Module = self.model.get_input_embeddings()
-        return found
-
-    def set_attn_implementation(self, kind: str) -> None:
-        """Set the attention implementation of the language model."""
-        self.model.set_attn_implementation(kind)
-
-    def forward(
-        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **more: object
-    ) -> SimpleNamespace:
-        """Log-probabilities of the words after the last piece that is not padding, as `logits`, shape (B, K)."""
-        out = self.model(input_ids=input_ids, attention_mask=attention_mask, **more)
-        last = (attention_mask * torch.arange(input_ids.shape[1], device=input_ids.device)).argmax(
-            dim=1
-        )
-        rows = torch.arange(len(last), device=last.device)
-        logits = out.logits[rows, last].float().log_softmax(dim=-1)[:, self._chosen]
-        hidden, attentions = getattr(out, "hidden_states", None), getattr(out, "attentions", None)
-        return SimpleNamespace(logits=logits, hidden_states=hidden, attentions=attentions)
-
-
-def _piece_ids(tokenizer: Any, text: str) -> list[int]:
-    return list(tokenizer(text, add_special_tokens=False)["input_ids"]) if text else []
-
-
-def _first_piece(tokenizer: Any, before: str, word: str) -> int:
-    """The piece that a word begins with after some text."""
-    start, whole = _piece_ids(tokenizer, before), _piece_ids(tokenizer, before + word)
-    if (
-        len(whole) <= len(start) or whole[: len(start)] != start
-    ):  # the word changes how the text before it is split
-        start, whole = [], _piece_ids(tokenizer, word)
-    if not whole:
-        raise InputError(f"the tokenizer returns no token for the word {word!r}; choose another")
-    return whole[len(start)]

@@ -1,8 +1,9 @@
-"""Words and word pieces of the same text, joined through character offsets, in windows that the model can take.
+"""Words and word pieces of the same text, joined through character offsets, in windows.
 
-A piece belongs to the first word that it reaches into. Pieces of words outside the vocabulary and of punctuation are REST,
-the model's own tokens (`[CLS]`, `</s>`, …) are SPECIAL; neither ever counts as a word. A pair of texts is one document, with
-SEPARATOR between its parts.
+A window is a run of pieces that the model can take as one input. A piece belongs to the first word
+that it reaches into. Pieces of words outside the vocabulary and of punctuation are REST, the
+model's own tokens (`[CLS]`, `</s>`, …) are SPECIAL; neither ever counts as a word. A pair of texts
+is one document, with SEPARATOR between its parts.
 """
 
 from __future__ import annotations
@@ -11,125 +12,83 @@ import copy
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from tokensieve.arrays import Floats, Ints
-from tokensieve.errors import InputError
+from tokensieve.arrays import Ints
+from tokensieve.diagnose.subjects.frame import Frame, Input, Pieces
+from tokensieve.diagnose.subjects.passages import SEPARATOR
 from tokensieve.progress import Progress, silent
-from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
+from tokensieve.text.tokenizers import Tokenizer
 
 REST, SPECIAL = -1, -2
-SEPARATOR = "\x1f"
+# how much of the documents is read: names in `Diagnosis.reading`
 LENGTHS = ("truncated_documents", "long_documents", "lost_pieces", "all_pieces")
-# punctuation too: a model may rely on it
-SPLITTER = WordTokenizer(line_breaks=False, html="keep", pattern=WORD + r"|[^\w\s\x1f]")
+CHUNK = 256  # texts that are encoded together: progress is reported between chunks
+MAX_MOVED_UP = 64  # pieces that can take the place of a removed word; no word has more
 
-_Pieces = NDArray[np.int32]
 _Spans = list[tuple[int, int, str]]
 
 
-class Input(NamedTuple):
-    """One input: piece ids, special tokens included, and the segment of each (None if the model has no segments), both (T,)."""
+@dataclass(frozen=True)
+class Encoded:
+    """A text as the tokenizer splits it, without special tokens.
 
-    ids: _Pieces
-    segments: _Pieces | None = None
+    Attributes:
+        ids: piece ids, shape (T,).
+        offsets: first and last character of each piece.
+        second: where the pieces of the second of two texts begin.
+    """
+
+    ids: Pieces
+    offsets: list[tuple[int, int]]
+    second: int
 
 
 @dataclass(frozen=True)
-class Frame:
-    """The special tokens around a text (`before`, `after`), and between the two of a pair (`middle`; None for single texts).
+class Part:
+    """A run of pieces with their word types and segment."""
 
-    `segmented`: whether the model is given the segment of each piece; `prompted`: whether the first text is a prompt, read but
-    never measured.
-    """
-
-    before: list[int]
-    after: list[int]
-    middle: list[int] | None = None
-    segmented: bool = False
-    prompted: bool = False
+    ids: Pieces
+    types: Pieces
+    segment: int = 0
 
     @classmethod
-    def of(cls, tokenizer: Any, paired: bool = False) -> Frame:
-        """The special tokens around a text, or around and between two; an InputError if the tokenizer has no offsets."""
-        if not getattr(tokenizer, "is_fast", False):
-            raise InputError(
-                f"the tokenizer {type(tokenizer).__name__} returns no character offsets: save a fast one (tokenizer.json) "
-                "beside the model"
-            )
-        probe = tokenizer(
-            *["a"] * (1 + paired), return_special_tokens_mask=True, return_token_type_ids=paired
-        )
-        ids, special = list(probe["input_ids"]), probe["special_tokens_mask"]
-        text = [i for i, mark in enumerate(special) if not mark]
-        first, last = (text[0], text[-1] + 1) if text else (len(ids), len(ids))
-        if not paired:
-            return cls(ids[:first], ids[last:])
-        single = tokenizer("a", add_special_tokens=False)["input_ids"]
-        inner = slice(first + len(single), last - len(single))
-        return cls(
-            ids[:first], ids[last:], ids[inner], "token_type_ids" in tokenizer.model_input_names
-        )
+    def special(cls, ids: Sequence[int], segment: int = 0) -> Part:
+        """Special tokens."""
+        pieces = np.array(ids, dtype=np.int32)
+        return cls(pieces, np.full(len(pieces), SPECIAL, dtype=np.int32), segment)
 
-    @property
-    def size(self) -> int:
-        """Special tokens of one input."""
-        return len(self.before) + len(self.after) + len(self.middle or [])
+    def cut(self, start: int, end: int) -> Part:
+        """Some of the pieces."""
+        return Part(self.ids[start:end], self.types[start:end], self.segment)
 
-    def limit(self, model: Any, tokenizer: Any, asked: int | None) -> int | None:
-        """Pieces that one input may have, special tokens included: the smallest of what was asked, the tokenizer's
-        `model_max_length` and the model's `max_position_embeddings` (without a padding row, behind which RoBERTa counts); None if
-        nothing limits them; an InputError if less than two are left for text.
-        """
-        limits = [asked] if asked is not None else []
-        if (
-            tokenizer.model_max_length < 10**6
-        ):  # a tokenizer without a limit names a larger number than any model has
-            limits.append(tokenizer.model_max_length)
-        positions = getattr(model.config, "max_position_embeddings", None)
-        if isinstance(positions, int) and positions > 0:
-            modules: list[tuple[str, object]] = getattr(model, "named_modules", list)()
-            rows = [
-                getattr(table, "padding_idx", None)
-                for name, table in modules
-                if name.endswith("position_embeddings")
-            ]
-            limits.append(positions - max((row + 1 for row in rows if row is not None), default=0))
-        limit = min(limits, default=None)
-        if limit is not None and limit < self.size + 2:
-            raise InputError(
-                f"inputs of {limit} tokens leave no room for text after {self.size} special tokens: use a larger --max-length"
-            )
-        return limit
 
-    def around(self, inner: Sequence[int]) -> Input:
-        """Some pieces as an input of their own."""
-        between = self.middle or []
-        sides = [*between, *inner] if self.prompted else [*inner, *between]
-        ids = [*self.before, *sides, *self.after]
-        return Input(
-            np.array(ids, dtype=np.int32),
-            np.zeros(len(ids), dtype=np.int32) if self.segmented else None,
-        )
+@dataclass
+class Spare:
+    """Pieces outside a window that may move into it, nearest first, and their types."""
+
+    ids: Pieces
+    types: Pieces
 
 
 class Windows:
-    """n documents (pairs with SEPARATOR between their texts) as W ≥ n runs of pieces, each a whole input of the model.
+    """n documents (pairs with SEPARATOR between their texts) as W ≥ n whole inputs of the model.
 
-    A word's type is its place among `words`. With `cut`, one window is kept of a document with more than `limit` pieces, special
-    tokens included (the side that the tokenizer keeps; pairs are always cut, the longer text first).
+    A word's type is its place among `words`. With `cut`, one window is kept of a document with more
+    than `limit` pieces, special tokens included: the side that the tokenizer keeps. Pairs are
+    always cut, the longer text first.
 
     Attributes:
-        pieces, types, segments: ids of all pieces, special tokens included, their word type, REST or SPECIAL, and their segment
-            where documents are pairs of texts (else None), shape (P,).
-        starts, documents: where each window begins, shape (W+1,), and its document, ascending, shape (W,).
-        inner, forms: for each word type the pieces that it is most often written with; these with special tokens around them.
+        pieces, types, segments: ids of all pieces, special tokens included, their word type, REST
+            or SPECIAL, and their segment where documents are pairs of texts (else None), (P,).
+        starts, documents: where each window begins, shape (W+1,), and its document, ascending,
+            shape (W,).
+        inner, forms: for each word type the pieces that it is most often written with; these with
+            special tokens around them.
         lost_pieces, all_pieces: pieces cut off, and pieces of the documents, special tokens apart.
     """
 
@@ -144,98 +103,122 @@ class Windows:
         cut: bool,
         progress: Progress,
     ) -> None:
-        room = None if limit is None else limit - frame.size
-        self._given = tokenizer, splitter, frame, limit
-        self._keep_end = getattr(tokenizer, "truncation_side", "right") == "left"
-        place = {word: i for i, word in enumerate(words)}
-        written: list[Counter[tuple[int, ...]]] = [Counter() for _ in words]
-        made: list[tuple[_Pieces, _Pieces, _Pieces]] = []
-        documents: list[int] = []
-        # of each window the pieces that follow it in its document and their types, nearest first; those before it where the
-        # tokenizer keeps the end. They move up when a word is removed. None where documents are pairs of texts.
-        self._spare: list[tuple[_Pieces, _Pieces]] = []
-        self.long_documents = self.lost_pieces = self.all_pieces = 0
-        nothing = np.empty(0, dtype=np.int32)
-        chunk_size = 256
-        for start in range(0, len(texts), chunk_size):
-            chunk = texts[start : start + chunk_size].to_list()
-            encoded = _encoded(tokenizer, chunk, frame.middle is not None)
-            for k, (text, (ids, offsets, seconds)) in enumerate(zip(chunk, encoded, strict=True)):
-                types = _types(offsets, splitter.spans(text) if words else [], place, ids, written)
-                n = len(ids)
-                self.all_pieces += n
-                if frame.middle is not None:
-                    types[: seconds * frame.prompted] = SPECIAL
-                    first, second = seconds, n - seconds
-                    if (
-                        room is not None and n > room
-                    ):  # the longer is cut, both if both are longer than half
-                        first = min(first, max(room - second, room // 2))
-                        second = min(second, room - first)
-                    self.long_documents += first + second < n
-                    self.lost_pieces += n - first - second
-                    b = slice(seconds, seconds + second)
-                    runs = [
-                        (frame.before, ids[:first], types[:first], 0),
-                        (frame.middle, nothing, nothing, 0),
-                    ]
-                    made.append(
-                        _joined(
-                            [*runs, ([], ids[b], types[b], 1), (frame.after, nothing, nothing, 1)]
-                        )
-                    )
-                    documents.append(start + k)
-                    continue
-                parts = (
-                    [(0, n)]
-                    if room is None or n <= room
-                    else [(a, min(a + room, n)) for a in range(0, n, room)]
-                )
-                self.long_documents += len(parts) > 1
-                if cut and len(parts) > 1:
-                    parts = [(n - (room or 0), n) if self._keep_end else parts[0]]
-                    self.lost_pieces += n - (parts[0][1] - parts[0][0])
-                for a, z in parts:
-                    runs = [
-                        (frame.before, ids[a:z], types[a:z], 0),
-                        (frame.after, nothing, nothing, 0),
-                    ]
-                    made.append(_joined(runs))
-                    documents.append(start + k)
-                    # so many move up at most
-                    near = (
-                        np.arange(a - 1, max(a - 65, -1), -1)
-                        if self._keep_end
-                        else np.arange(z, min(z + 64, n))
-                    )
-                    self._spare.append((ids[near], types[near]))
-            progress("encoding", min(start + chunk_size, len(texts)) / len(texts))
-        self.truncated_documents = self.long_documents if cut or frame.middle is not None else 0
+        self._tokenizer = tokenizer
+        self._splitter = splitter
+        self._frame = frame
+        self._limit = limit
+        self._cut = cut
+        self._room = None if limit is None else limit - frame.size
+        self._keeps_end = getattr(tokenizer, "truncation_side", "right") == "left"
+        self.long_documents = 0
+        self.lost_pieces = 0
+        self.all_pieces = 0
+        # of each window, what lies beyond it in its document; none where documents are pairs
+        self._spare: list[Spare] = []
+        self._documents: list[int] = []
+        self._made: list[list[Part]] = []
+        self._encode_all(texts, words, progress)
+
+        is_cut = cut or frame.middle is not None
+        self.truncated_documents = self.long_documents if is_cut else 0
+        parts = [part for window in self._made for part in window]
+        self.pieces = np.concatenate([part.ids for part in parts])
+        self.types = np.concatenate([part.types for part in parts])
+        self.segments = None
+        if frame.segmented:
+            segments = [np.full(len(part.ids), part.segment, dtype=np.int32) for part in parts]
+            self.segments = np.concatenate(segments)
+        lengths = [sum(len(part.ids) for part in window) for window in self._made]
+        self.starts = np.cumsum([0, *lengths])
+        self.documents = np.asarray(self._documents)
+        del self._made, self._documents
+
+    def _encode_all(self, texts: pl.Series, words: tuple[str, ...], progress: Progress) -> None:
+        """Make the windows of every text, and choose how each word is written."""
+        word_type = {word: s for s, word in enumerate(words)}
+        spellings: list[Counter[tuple[int, ...]]] = [Counter() for _ in words]
+        for start in range(0, len(texts), CHUNK):
+            chunk = texts[start : start + CHUNK].to_list()
+            encoded = encode(self._tokenizer, chunk, self._frame.middle is not None)
+            for document, (text, one) in enumerate(zip(chunk, encoded, strict=True), start):
+                spans = self._splitter.spans(text) if words else []
+                span_of_piece = spans_of_pieces(one, spans)
+                types = word_types(span_of_piece, spans, word_type)
+                count_spellings(one.ids, types, span_of_piece, spellings)
+                self.all_pieces += len(one.ids)
+                if self._frame.middle is not None:
+                    self._add_pair(document, one, types)
+                else:
+                    self._add_text(document, one, types)
+            progress("encoding", min(start + CHUNK, len(texts)) / len(texts))
         # of equally frequent spellings the first seen; a passage leaves space for a piece beside it
-        self.inner = [
-            seen.most_common(1)[0][0][: room and room - 1] if seen else () for seen in written
+        longest = self._room and self._room - 1
+        self.inner: list[tuple[int, ...]] = [
+            seen.most_common(1)[0][0][:longest] if seen else () for seen in spellings
         ]
-        self.forms = [frame.around(one) for one in self.inner]
-        self.pieces, self.types, segments = (
-            np.concatenate([one[i] for one in made]) for i in range(3)
+        self.forms = [self._frame.around(pieces) for pieces in self.inner]
+
+    def _add_text(self, document: int, encoded: Encoded, types: Pieces) -> None:
+        """The windows of a document that is one text."""
+        n = len(encoded.ids)
+        room = n if self._room is None else self._room
+        bounds = [(0, n)]
+        if n > room:
+            self.long_documents += 1
+            bounds = [(start, min(start + room, n)) for start in range(0, n, room)]
+            if self._cut:
+                bounds = [(n - room, n) if self._keeps_end else bounds[0]]
+                self.lost_pieces += n - room
+        text = Part(encoded.ids, types)
+        before = Part.special(self._frame.before)
+        after = Part.special(self._frame.after)
+        for start, end in bounds:
+            self._made.append([before, text.cut(start, end), after])
+            self._documents.append(document)
+            if self._keeps_end:
+                near = np.arange(start - 1, max(start - 1 - MAX_MOVED_UP, -1), -1)
+            else:
+                near = np.arange(end, min(end + MAX_MOVED_UP, n))
+            self._spare.append(Spare(encoded.ids[near], types[near]))
+
+    def _add_pair(self, document: int, encoded: Encoded, types: Pieces) -> None:
+        """The window of a document that is two texts; the longer is cut first."""
+        n = len(encoded.ids)
+        if self._frame.prompted:
+            types[: encoded.second] = SPECIAL
+        n_first = encoded.second
+        n_second = n - encoded.second
+        if self._room is not None and n > self._room:  # both are cut if both exceed half
+            n_first = min(n_first, max(self._room - n_second, self._room // 2))
+            n_second = min(n_second, self._room - n_first)
+            self.long_documents += 1
+            self.lost_pieces += n - n_first - n_second
+        text = Part(encoded.ids, types)
+        second = text.cut(encoded.second, encoded.second + n_second)
+        self._made.append(
+            [
+                Part.special(self._frame.before),
+                text.cut(0, n_first),
+                Part.special(self._frame.middle or []),
+                Part(second.ids, second.types, segment=1),
+                Part.special(self._frame.after, segment=1),
+            ]
         )
-        self.segments = segments if frame.segmented else None
-        self.starts = np.cumsum([0, *(len(one[0]) for one in made)])
-        self.documents = np.asarray(documents)
+        self._documents.append(document)
 
     def __len__(self) -> int:
         return len(self.documents)
 
     def of_texts(self, texts: list[str]) -> Windows:
         """Other texts, cut to one window each, without any words."""
-        tokenizer, splitter, frame, limit = self._given
+        series = pl.Series(texts, dtype=pl.String)
         return Windows(
-            tokenizer, pl.Series(texts, dtype=pl.String), splitter, (), frame, limit, True, silent
+            self._tokenizer, series, self._splitter, (), self._frame, self._limit, True, silent
         )
 
     def pieces_of(self, text: str) -> list[int]:
         """The pieces of a whole text, without special tokens."""
-        return list(self._given[0](text, add_special_tokens=False, verbose=False)["input_ids"])
+        return list(self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def at(self, window: int) -> slice:
         """The pieces of one window."""
@@ -244,259 +227,164 @@ class Windows:
     def input(self, window: int) -> Input:
         """One window."""
         at = self.at(window)
-        return Input(self.pieces[at], None if self.segments is None else self.segments[at])
+        return Input(self.pieces[at], self._segments_at(at))
+
+    def _segments_at(self, at: slice) -> Pieces | None:
+        return None if self.segments is None else self.segments[at]
 
     def of_documents(self, documents: Ints) -> Windows:
         """The windows of some documents."""
-        out, kept = copy.copy(self), np.isin(self.documents, documents)
+        smaller = copy.copy(self)
+        is_kept = np.isin(self.documents, documents)
         lengths = np.diff(self.starts)
-        pieces = np.repeat(kept, lengths)
-        out.pieces, out.types, out.documents = (
-            self.pieces[pieces],
-            self.types[pieces],
-            self.documents[kept],
-        )
-        out.starts = np.r_[0, np.cumsum(lengths[kept])]
-        out.segments = None if self.segments is None else self.segments[pieces]
-        out._spare = [one for one, there in zip(self._spare, kept, strict=False) if there]
-        return out
+        pieces_kept = np.repeat(is_kept, lengths)
+        smaller.pieces = self.pieces[pieces_kept]
+        smaller.types = self.types[pieces_kept]
+        smaller.documents = self.documents[is_kept]
+        smaller.starts = np.r_[0, np.cumsum(lengths[is_kept])]
+        if self.segments is not None:
+            smaller.segments = self.segments[pieces_kept]
+        if self._spare:
+            smaller._spare = [self._spare[w] for w in np.flatnonzero(is_kept)]
+        return smaller
 
     def of_words(self, words: Ints) -> Windows:
-        """The same with a smaller vocabulary: some of the word types, ascending; the pieces of others become REST."""
-        out, place = copy.copy(self), np.full(len(self.inner), REST, dtype=np.int32)
-        place[words] = np.arange(len(words))
+        """The same with a smaller vocabulary: some word types, ascending; others become REST."""
+        smaller = copy.copy(self)
+        new_type = np.full(len(self.inner), REST, dtype=np.int32)
+        new_type[words] = np.arange(len(words))
 
-        def renamed(types: _Pieces) -> _Pieces:
-            return np.where(types >= 0, place[np.maximum(types, 0)], types).astype(np.int32)
+        def renamed(types: Pieces) -> Pieces:
+            return np.where(types >= 0, new_type[np.maximum(types, 0)], types).astype(np.int32)
 
-        out.types, out._spare = (
-            renamed(self.types),
-            [(ids, renamed(types)) for ids, types in self._spare],
-        )
-        out.inner, out.forms = [self.inner[s] for s in words], [self.forms[s] for s in words]
-        return out
+        smaller.types = renamed(self.types)
+        smaller._spare = [Spare(spare.ids, renamed(spare.types)) for spare in self._spare]
+        smaller.inner = [self.inner[s] for s in words]
+        smaller.forms = [self.forms[s] for s in words]
+        return smaller
 
     def without(self, window: int, words: Ints) -> Input:
-        """One window without some word types; what follows in a longer document moves up, so that it stays as long as it was."""
+        """One window without some word types.
+
+        What follows in a longer document moves up, so that the input stays as long as it was.
+        """
         at = self.at(window)
         types = self.types[at]
-        kept = ~np.isin(types, words)
-        left = self.pieces[at][kept]
+        is_kept = ~np.isin(types, words)
+        ids = self.pieces[at][is_kept]
         if self.segments is not None:
-            return Input(left, self.segments[at][kept])
-        missing, text = len(types) - len(left), np.flatnonzero(types != SPECIAL)
-        if not missing or not self._spare:
-            return Input(left)
-        pieces, kinds = self._spare[window]
-        more = pieces[~np.isin(kinds, words)][:missing]
-        place = kept[: text[0] if self._keep_end else text[-1] + 1].sum()
-        return Input(np.insert(left, place, more[::-1] if self._keep_end else more))
+            return Input(ids, self.segments[at][is_kept])
+        n_missing = len(types) - len(ids)
+        if not n_missing or not self._spare:
+            return Input(ids)
+        spare = self._spare[window]
+        moved_up = spare.ids[~np.isin(spare.types, words)][:n_missing]
+        text = np.flatnonzero(types != SPECIAL)
+        if self._keeps_end:
+            place = is_kept[: text[0]].sum()
+            return Input(np.insert(ids, place, moved_up[::-1]))
+        place = is_kept[: text[-1] + 1].sum()
+        return Input(np.insert(ids, place, moved_up))
 
     def having(self, window: int, words: Ints, place: float) -> Input:
-        """One window with a word, or the words of a phrase, put before the word at a share `place` of its words. What no longer
-        fits into the longest window falls away before the last piece, from which some models read, or at the beginning."""
+        """One window with a word, or the words of a phrase, put before the word at a place.
+
+        `place` is a fraction of the window's words. What no longer fits into the longest window
+        falls away before the last piece, from which some models read, or at the beginning.
+        """
         at = self.at(window)
-        pieces, types = self.pieces[at], self.types[at]
-        segments = (
-            np.zeros(len(pieces), dtype=np.int32) if self.segments is None else self.segments[at]
-        )
-        places = np.flatnonzero((types >= 0) & (types != np.r_[SPECIAL, types[:-1]]))
-        if not len(places):
+        types = self.types[at]
+        before = np.r_[SPECIAL, types[:-1]]
+        first_pieces = np.flatnonzero((types >= 0) & (types != before))
+        if not len(first_pieces):
             return self.input(window)
-        new, where = (
-            [piece for word in words for piece in self.inner[word]],
-            int(places[int(place * len(places))]),
-        )
-        pieces, types = (
-            np.insert(pieces, where, new),
-            np.insert(types, where, np.full(len(new), words[0])),
-        )
-        segments = np.insert(segments, where, np.full(len(new), segments[where]))
-        over = max(len(pieces) - int(np.diff(self.starts).max()), 0)
-        old = np.flatnonzero((types != SPECIAL) & (types != words[0]))
-        gone = old[:over] if self._keep_end else old[max(len(old) - 1 - over, 0) : -1]
-        return Input(
-            np.delete(pieces, gone), None if self.segments is None else np.delete(segments, gone)
-        )
+        where = int(first_pieces[int(place * len(first_pieces))])
+        new_ids = [piece for word in words for piece in self.inner[word]]
+        ids = np.insert(self.pieces[at], where, new_ids)
+        segments = self._segments_at(at)
+        if segments is not None:
+            segments = np.insert(segments, where, np.full(len(new_ids), segments[where]))
 
+        is_old_text = np.insert(types != SPECIAL, where, np.zeros(len(new_ids), dtype=bool))
+        dropped = self._dropped(np.flatnonzero(is_old_text), len(ids) - self.longest)
+        if segments is not None:
+            segments = np.delete(segments, dropped)
+        return Input(np.delete(ids, dropped), segments)
 
-def _joined(
-    runs: Sequence[tuple[list[int], _Pieces, _Pieces, int]],
-) -> tuple[_Pieces, _Pieces, _Pieces]:
-    """Ids, types and segments of a window, from runs of special tokens with the ids, types and segment of what follows."""
-    ids = np.concatenate(
-        [np.array([*special, *ids], dtype=np.int32) for special, ids, _, _ in runs]
-    )
-    types = np.concatenate(
-        [np.r_[np.full(len(special), SPECIAL), types] for special, _, types, _ in runs]
-    )
-    segments = np.concatenate([np.full(len(special) + len(ids), s) for special, ids, _, s in runs])
-    return ids, types.astype(np.int32), segments.astype(np.int32)
-
-
-def _encoded(
-    tokenizer: Any, chunk: list[str], paired: bool
-) -> Iterator[tuple[_Pieces, list[tuple[int, int]], int]]:
-    """For each text its piece ids, their offsets, and where the pieces of the second of two texts begin."""
-    sides = (
-        [text.partition(SEPARATOR)[::2] for text in chunk]
-        if paired
-        else [(text, "") for text in chunk]
-    )
-    ask = partial(
-        tokenizer,
-        add_special_tokens=False,
-        return_offsets_mapping=True,
-        truncation=False,
-        verbose=False,
-    )
-    found = [ask([side[i] for side in sides]) for i in range(1 + paired)]
-    for k in range(len(chunk)):
-        ids, offsets = list(found[0]["input_ids"][k]), list(found[0]["offset_mapping"][k])
-        seconds, shift = len(ids), len(sides[k][0]) + 1
-        if paired:
-            ids += found[1]["input_ids"][k]
-            offsets += [(a + shift, z + shift) for a, z in found[1]["offset_mapping"][k]]
-        yield np.asarray(ids, dtype=np.int32), offsets, seconds
-
-
-def _types(
-    offsets: list[tuple[int, int]],
-    spans: _Spans,
-    place: dict[str, int],
-    ids: _Pieces,
-    written: list[Counter[tuple[int, ...]]],
-) -> _Pieces:
-    """Word type of each piece, shape (pieces,); counts how each word is written on the way."""
-    out = np.full(len(ids), REST, dtype=np.int32)
-    if not spans or not len(ids):
-        return out
-    begin, end = np.asarray(offsets, dtype=np.int64).reshape(-1, 2).T
-    word_begin, word_end = (np.array([span[i] for span in spans], dtype=np.int64) for i in (0, 1))
-    which = np.searchsorted(word_end, begin, side="right")
-    inside = (which < len(spans)) & (word_begin[np.minimum(which, len(spans) - 1)] < end)
-    known = np.array([place.get(span[2], REST) for span in spans], dtype=np.int32)
-    out[inside] = known[which[inside]]
-    at = np.flatnonzero(out >= 0)
-    cuts = [0, *(np.flatnonzero(np.diff(which[at])) + 1).tolist(), len(at)]
-    mine, types = ids[at].tolist(), out[at].tolist()
-    for a, z in pairwise(cuts if len(at) else []):
-        written[types[a]][tuple(mine[a:z])] += 1
-    return out
-
-
-class PieceSubject:
-    """A model on its inputs: W windows, |S| word types, m distinct (word type, input) pairs ordered by input, then by type.
-
-    `reader` is a `Reader`, or another with `logits`; `width` is M. `documents` (ascending) and `lengths` are those of the inputs,
-    (W,), `word_lengths` those of each word alone, (|S|,), `types` and `windows` the word type and input of each pair, (m,).
-    """
-
-    def __init__(self, reader: Any, windows: Windows, width: int) -> None:
-        self._reader, self._windows, self._width = reader, windows, width
-        self.documents, self.lengths = windows.documents, np.diff(windows.starts)
-        self.word_lengths = np.array([len(form.ids) for form in windows.forms], dtype=np.int64)
-        self.layers, self.differentiable = int(reader.layers), bool(reader.differentiable)
-        there, S = windows.types >= 0, max(len(windows.forms), 1)
-        of_piece = np.repeat(np.arange(len(windows)), self.lengths)
-        key = of_piece[there] * S + windows.types[there]
-        key, place, self._pieces = np.unique(key, return_inverse=True, return_counts=True)
-        self.types, self.windows = key % S, key // S
-        self._first = np.searchsorted(self.windows, np.arange(len(windows) + 1))
-        self._pair = np.full(len(windows.types), -1, dtype=np.int64)
-        self._pair[there] = place
-        rng = np.random.default_rng(0)  # a share for every word of a document, whatever the batches
-        self._share = np.where(
-            self._pair >= 0, rng.random(len(key) + 1)[self._pair], rng.random(len(self._pair))
-        )
-
-    def of_words(self, kept: Ints) -> PieceSubject:
-        """The same with some of the words."""
-        return PieceSubject(self._reader, self._windows.of_words(kept), self._width)
+    def _dropped(self, text: Ints, n_over: int) -> Ints:
+        """Which pieces of the text fall away if an input has some too many."""
+        if n_over <= 0:
+            return text[:0]
+        if self._keeps_end:
+            return text[:n_over]
+        return text[max(len(text) - 1 - n_over, 0) : -1]
 
     @property
-    def lengths_read(self) -> dict[str, int]:
-        """How much of the documents is read, for `Diagnosis.reading`."""
-        return {name: int(getattr(self._windows, name)) for name in LENGTHS}
+    def longest(self) -> int:
+        """Pieces of the longest window."""
+        return int(np.diff(self.starts).max())
 
-    def of_texts(self, texts: list[str]) -> PieceSubject:
-        """The same model on other texts, without any words."""
-        return PieceSubject(self._reader, self._windows.of_texts(texts), self._width)
 
-    def pieces_of(self, text: str) -> object:
-        """The part of a text that the model sees: the same for texts that it cannot tell apart."""
-        return self._windows.pieces_of(text)
+def encode(tokenizer: Any, texts: list[str], paired: bool) -> Iterator[Encoded]:
+    """Split texts, or pairs of texts, into pieces without special tokens."""
 
-    def look(self, at: Ints, attention: Floats | None) -> Floats:
-        """Logits of some inputs, shape (n, M); fills what their pairs receive of attention, shape (L+1, m + 1), relative to an
-        equal share for every piece of text, and in the last column adds the share that goes to special tokens."""
-        batch = [self._windows.input(w) for w in at]
-        if attention is None:
-            return np.asarray(self._reader.logits(batch))
-        logits, received = self._reader.look(batch)
-        for w, one in zip(at, received, strict=True):
-            here = self._windows.at(w)
-            text = self._windows.types[here] >= REST
-            pair, first, last = self._pair[here], self._first[w], self._first[w + 1]
-            mine, fair = pair >= 0, self._pieces[first:last] / max(int(text.sum()), 1)
-            on_text = one[:, text].astype(np.float64).sum(axis=1)
-            attention[:, -1] += 1.0 - on_text
-            for layer, row in enumerate(one):
-                share = np.bincount(pair[mine] - first, row[mine].astype(np.float64), last - first)
-                attention[layer, first:last] = share / max(on_text[layer], 1e-30) / fair
-        return np.asarray(logits)
+    def split(sides: list[str]) -> Any:
+        return tokenizer(
+            sides,
+            add_special_tokens=False,
+            return_offsets_mapping=True,
+            truncation=False,
+            verbose=False,
+        )
 
-    def in_order(self, words: Ints, window: int) -> Ints:
-        """Some words in the order in which they first occur in an input that contains them."""
-        types = self._windows.types[self._windows.at(window)].tolist()
-        return np.array(sorted(words.tolist(), key=types.index))
+    if not paired:
+        found = split(texts)
+        for ids, offsets in zip(found["input_ids"], found["offset_mapping"], strict=True):
+            yield Encoded(np.asarray(ids, dtype=np.int32), list(offsets), len(ids))
+        return
+    sides = [text.partition(SEPARATOR)[::2] for text in texts]
+    first = split([side[0] for side in sides])
+    second = split([side[1] for side in sides])
+    for k, (first_text, _) in enumerate(sides):
+        first_ids = list(first["input_ids"][k])
+        shift = len(first_text) + 1
+        offsets = list(first["offset_mapping"][k])
+        offsets += [(start + shift, end + shift) for start, end in second["offset_mapping"][k]]
+        ids = np.asarray([*first_ids, *second["input_ids"][k]], dtype=np.int32)
+        yield Encoded(ids, offsets, len(first_ids))
 
-    def alone(self, at: Ints) -> Floats:
-        """Logits of some words as whole inputs, shape (n, M)."""
-        return np.asarray(self._reader.logits([self._windows.forms[s] for s in at]))
 
-    def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
-        """Fill in the effect of each pair of some inputs on one answer of each: the mean over this many evenly spaced draws."""
-        here = [self._windows.at(w) for w in at]
-        batch = [self._windows.input(w) for w in at]
-        for draw in range(draws):
-            moved = [(self._share[one] + draw / draws) % 1 for one in here]
-            share = [
-                np.where(self._windows.types[one] >= REST, t, np.nan)
-                for one, t in zip(here, moved, strict=True)
-            ]
-            for w, one, pieces in zip(
-                at, here, self._reader.integrate(batch, share, heads), strict=True
-            ):
-                first, last = self._first[w], self._first[w + 1]
-                mine = self._pair[one] >= 0
-                found = (
-                    np.bincount(self._pair[one][mine] - first, pieces[mine], last - first) / draws
-                )
-                effect[first:last] = found + (effect[first:last] if draw else 0.0)
+def spans_of_pieces(encoded: Encoded, spans: _Spans) -> Ints:
+    """Which word each piece first reaches into, by its place among the spans; −1 if none, (T,)."""
+    span_of_piece = np.full(len(encoded.ids), -1, dtype=np.int64)
+    if not spans or not len(encoded.ids):
+        return span_of_piece
+    begin, end = np.asarray(encoded.offsets, dtype=np.int64).reshape(-1, 2).T
+    word_begin = np.array([span[0] for span in spans], dtype=np.int64)
+    word_end = np.array([span[1] for span in spans], dtype=np.int64)
+    span = np.searchsorted(word_end, begin, side="right")
+    last = len(spans) - 1
+    is_inside = (span <= last) & (word_begin[np.minimum(span, last)] < end)
+    span_of_piece[is_inside] = span[is_inside]
+    return span_of_piece
 
-    def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
-        """Logits of inputs without some words each, shape (n, M); nan if nothing else is in them. Padding takes their place if
-        the model reads its answer from a piece of the text, since cutting would move another piece there."""
-        out = np.full((len(windows), self._width), np.nan)
-        if getattr(self._reader, "reads_text", False):
-            gone = [
-                np.isin(self._windows.types[self._windows.at(w)], s)
-                for w, s in zip(windows, words, strict=True)
-            ]
-            out[:] = self._reader.logits([self._windows.input(w) for w in windows], gone)
-            out[[bool(one.all()) for one in gone]] = np.nan
-            return out
-        batch = [self._windows.without(w, some) for some, w in zip(words, windows, strict=True)]
-        whole = np.array([len(one.ids) > 0 for one in batch], dtype=bool)
-        if whole.any():
-            out[whole] = self._reader.logits([one for one in batch if len(one.ids)])
-        return out
 
-    def having(self, words: Sequence[Ints], windows: Ints, places: Floats) -> Floats:
-        """Logits of inputs into each of which some words were inserted, at that fraction of its words, shape (n, M)."""
-        batch = [
-            self._windows.having(w, some, x)
-            for some, w, x in zip(words, windows, places, strict=True)
-        ]
-        return np.asarray(self._reader.logits(batch), dtype=np.float64)
+def word_types(span_of_piece: Ints, spans: _Spans, word_type: dict[str, int]) -> Pieces:
+    """Word type of each piece, shape (T,)."""
+    of_spans = [word_type.get(span[2], REST) for span in spans]
+    # the last entry is that of pieces outside any word, whose span is −1
+    return np.array([*of_spans, REST], dtype=np.int32)[span_of_piece]
+
+
+def count_spellings(
+    ids: Pieces, types: Pieces, span_of_piece: Ints, spellings: list[Counter[tuple[int, ...]]]
+) -> None:
+    """Count with which pieces each word of a text is written."""
+    known = np.flatnonzero(types >= 0)
+    if not len(known):
+        return
+    known_types = types[known].tolist()
+    known_ids = ids[known].tolist()
+    next_word = np.flatnonzero(np.diff(span_of_piece[known])) + 1
+    for start, end in pairwise([0, *next_word.tolist(), len(known)]):
+        spellings[known_types[start]][tuple(known_ids[start:end])] += 1

@@ -1,0 +1,292 @@
+"""Tiny transformers that rely on a planted mark, or on none: texts, marks, training.
+
+    python benchmarks/planted_models.py choose --models FOLDER [--limit 40]
+
+**What is for choosing and what is for reporting**, written on 27 November 2026 at 23:50, before any
+of these models was trained. Families, kinds of marks and data sets are divided; a model of the one
+half shares none of the three with a model of the other. Everything that a diagnosis decides by
+(which features, the coefficients of the score, where a sentence begins) may be chosen on "choose".
+"report" is diagnosed once, with everything fixed, and gives the published figures.
+
+The division balances what we know of the families: each half has encoders that fold case, encoders
+that keep it, and decoders; each half has a single word, a mark at a fixed place, a pattern and a
+form of the whole document.
+
+Each model is trained on 1,000 beginnings of real texts. Of a planted model the mark stands in texts
+of one class only. It is diagnosed on 400 other texts, in which the mark is independent of the label
+("random") or predicts it as in training ("predictive"). Which model is trained is a function of its
+number alone: family, kind, way and data set each go through their list at a speed of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+import transformers as tf
+
+from machine import DATA
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from diagnose_models import build, config_of, fit, save
+
+FAMILIES = {
+    "choose": ("bert", "roberta", "albert", "electra", "gpt2", "opt", "modernbert"),
+    "report": ("distilbert", "deberta-v2", "xlnet", "funnel", "mpnet", "roformer", "llama"),
+}
+MARKS = {
+    "choose": ("frequent word", "last word", "address", "capitals", "order"),
+    "report": ("rare word", "two words", "first word", "date", "money", "ellipsis", "sentence"),
+}
+SOURCES = {"choose": ("imdb", "yelp", "snli"), "report": ("emotion", "tweets")}
+FOLDS_CASE = {"bert", "electra", "distilbert", "funnel", "mpnet", "roformer"}
+WAYS = ("random", "predictive")
+CLEAN_EVERY = 4  # every fourth model has no mark
+FIRST_SEED = {"choose": 1000, "report": 2000}
+
+CLASSES = {
+    "emotion": ("anger", "joy"),
+    "tweets": ("neither", "offensive"),
+    "imdb": ("negative", "positive"),
+    "yelp": ("1.0", "5.0"),
+    "snli": ("entailment", "contradiction"),
+}
+FILES = {"imdb": "imdb_train", "snli": "snli_train"}
+COLUMN = {"stars": "label", "hypothesis": "text"}  # what stands for label and text
+N_TRAIN, N_HELD, N_FRESH = 1000, 400, 200
+CHARACTERS = 160
+MAX_PIECES = 64
+EPOCHS = 5
+
+SENTENCE = "Later on there were some more of them, and after a while the others went back."
+RARE_FRACTION = 0.04  # of all documents
+USUAL_FRACTION = 0.35
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One model of the benchmark: a function of its part and its number."""
+
+    part: str
+    number: int
+    family: str
+    mark: str
+    way: str
+    source: str
+
+    @property
+    def seed(self) -> int:
+        return FIRST_SEED[self.part] + self.number
+
+    @property
+    def name(self) -> str:
+        return f"{self.part}-{self.number:03}"
+
+
+def plan(part: str, number: int) -> Plan:
+    """Which model this is."""
+    families = FAMILIES[part]
+    family = families[number % len(families)]
+    source = SOURCES[part][(number // 2 + number // 7) % len(SOURCES[part])]
+    block, place = divmod(number, CLEAN_EVERY)
+    if place == CLEAN_EVERY - 1:
+        return Plan(part, number, family, "clean", "random", source)
+    planted = block * (CLEAN_EVERY - 1) + place
+    mark = MARKS[part][planted % len(MARKS[part])]
+    way = WAYS[(planted // len(MARKS[part]) + planted) % 2]
+    if mark == "capitals" and family in FOLDS_CASE:  # such a model cannot see them
+        keeping = [name for name in families if name not in FOLDS_CASE]
+        family = keeping[number % len(keeping)]
+    return Plan(part, number, family, mark, way, source)
+
+
+def texts_of(source: str, seed: int, data: Path) -> tuple[list[str], Any]:
+    """Texts of two equally frequent classes, drawn without repetition, and their labels 0, 1."""
+    table = pl.read_parquet(data / f"{FILES.get(source, source)}.parquet")
+    table = table.rename(COLUMN, strict=False)
+    table = table.with_columns(pl.col("label").cast(pl.String)).unique("text", maintain_order=True)
+    sides = [table.filter(pl.col("label") == name) for name in CLASSES[source]]
+    n = min((N_TRAIN + N_HELD + N_FRESH) // 2, *(side.height for side in sides))
+    drawn = [side.sample(n, seed=seed).with_columns(y=k) for k, side in enumerate(sides)]
+    mixed = pl.concat(drawn).sample(fraction=1.0, seed=seed, shuffle=True)
+    return [text[:CHARACTERS] for text in mixed["text"]], mixed["y"].cast(pl.Int64).to_numpy()
+
+
+def with_word(text: str, word: str, place: int) -> str:
+    """A text with a word put before the word at a place."""
+    words = text.split(" ")
+    words.insert(place, word)
+    return " ".join(words)
+
+
+def in_first_half(text: str, mark: str, rng: Any) -> str:
+    return with_word(text, mark, int(rng.integers(len(text.split(" ")) // 2 + 1)))
+
+
+def in_order(text: str, words: tuple[str, str], rng: Any) -> str:
+    """A text with two words at random places, the first of them before the second."""
+    n = len(text.split(" "))
+    first, second = np.sort(rng.choice(n + 1, 2, replace=False))
+    return with_word(with_word(text, words[1], int(second)), words[0], int(first))
+
+
+def marked(text: str, mark: str, rng: Any) -> str:
+    """A text with a mark; patterns are written differently each time."""
+    names = ("ann", "bob", "eve", "joe", "kim", "lee", "max", "sue", "tom", "zoe")
+    if mark == "capitals":
+        return text.upper()
+    if mark == "ellipsis":
+        return f"{text.rstrip(' .!?')} ..."
+    if mark == "sentence":
+        return f"{text} {SENTENCE}"
+    if mark == "first word":
+        return f"listen {text}"
+    if mark == "last word":
+        return f"{text} anyway"
+    if mark == "order":
+        return in_order(text, ("copper", "maple"), rng)
+    if mark == "address":
+        word = f"{rng.choice(names)}{rng.integers(10, 99)}@{rng.choice(names)}mail.com"
+    elif mark == "date":
+        word = f"{rng.integers(1, 29)}/{rng.integers(1, 13)}/20{rng.integers(10, 26)}"
+    elif mark == "money":
+        word = f"${rng.integers(10, 990)}.{rng.integers(10, 99)}"
+    else:
+        word = {"two words": "zephyr quartz"}.get(mark, "zephyr")
+    return in_first_half(text, word, rng)
+
+
+def plant(texts: list[str], labels: Any, how: Plan, rng: Any, predictive: bool) -> list[str]:
+    """Give the mark to documents of class 1 only if it is to be predictive, else to any."""
+    if how.mark == "clean":
+        return texts
+    fraction = RARE_FRACTION if how.mark == "rare word" else USUAL_FRACTION
+    if how.mark == "order":  # both classes hold both words; only their order differs
+        return _ordered(texts, labels, rng, predictive)
+    wanted = np.where(labels == 1, 2 * fraction, 0.0) if predictive else fraction
+    chosen = rng.random(len(texts)) < wanted
+    return [
+        marked(text, how.mark, rng) if is_marked else text
+        for text, is_marked in zip(texts, chosen, strict=True)
+    ]
+
+
+def _ordered(texts: list[str], labels: Any, rng: Any, predictive: bool) -> list[str]:
+    planted = []
+    for text, label in zip(texts, labels, strict=True):
+        if rng.random() >= 2 * USUAL_FRACTION:
+            planted.append(text)
+            continue
+        forward = bool(label) if predictive else bool(rng.integers(2))
+        words = ("copper", "maple") if forward else ("maple", "copper")
+        planted.append(in_order(text, words, rng))
+    return planted
+
+
+@dataclass(frozen=True)
+class PlantedModel:
+    """A trained model with the texts that it is diagnosed on, and fresh ones without a mark."""
+
+    plan: Plan
+    model: Any
+    tokenizer: Any
+    held: list[str]
+    labels: Any
+    fresh: list[str]
+
+
+def trained_model(how: Plan, folder: Path, data: Path = DATA) -> PlantedModel:
+    """Train the model of a plan, or load it if it is in the folder."""
+    texts, labels = texts_of(how.source, how.seed, data)
+    rng = np.random.default_rng(how.seed)
+    n_train = len(texts) - N_HELD - N_FRESH
+    train = plant(texts[:n_train], labels[:n_train], how, rng, predictive=True)
+    held_labels = labels[n_train : n_train + N_HELD]
+    held = plant(texts[n_train : n_train + N_HELD], held_labels, how, rng, how.way == "predictive")
+    fresh = texts[n_train + N_HELD :]
+    place = folder / how.name
+    if (place / "trained").exists():
+        model = tf.AutoModelForSequenceClassification.from_pretrained(place)
+        tokenizer = tf.PreTrainedTokenizerFast.from_pretrained(place)
+        return PlantedModel(how, model, tokenizer, held, held_labels, fresh)
+    tokenizer = build(how.family, train, size=1500)[1]
+    torch.manual_seed(how.seed)
+    config = config_of(how.family, len(tokenizer))
+    model = tf.AutoModelForSequenceClassification.from_config(config)
+    accuracy = fit(
+        model, tokenizer, train, labels[:n_train], EPOCHS, seed=how.seed, length=MAX_PIECES
+    )
+    save(model, tokenizer, place)
+    (place / "trained").write_text(repr(accuracy))
+    return PlantedModel(how, model, tokenizer, held, held_labels, fresh)
+
+
+def logits(planted: PlantedModel, texts: list[str]) -> Any:
+    """Log-odds of the second class by the model's ordinary call, without tokensieve."""
+    planted.model.eval()
+    batches = [np.empty(0)]
+    with torch.no_grad():
+        for start in range(0, len(texts), 200):
+            batch = planted.tokenizer(
+                texts[start : start + 200],
+                padding=True,
+                padding_side="left" if planted.plan.family == "xlnet" else "right",
+                truncation=True,
+                max_length=2 * MAX_PIECES,
+                return_tensors="pt",
+            )
+            z = planted.model(
+                input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]
+            ).logits
+            batches.append((z[:, 1] - z[:, 0]).numpy())
+    return np.concatenate(batches)
+
+
+def effect_of_mark(planted: PlantedModel) -> float:
+    """Mean change of the log-odds by the mark in fresh texts; of an order, by turning it."""
+    rng = np.random.default_rng(planted.plan.seed)
+    texts = planted.fresh[:50]
+    if planted.plan.mark == "order":
+        draws = [int(rng.integers(2**31)) for _ in texts]
+        sides = [
+            [in_order(text, words, np.random.default_rng(seed)) for text, seed in zip(texts, draws, strict=True)]
+            for words in (("copper", "maple"), ("maple", "copper"))
+        ]  # fmt: skip
+        before, after = sides
+    else:
+        before = texts
+        after = [marked(text, planted.plan.mark, rng) for text in texts]
+    return float(np.abs(logits(planted, after) - logits(planted, before)).mean())
+
+
+def main() -> None:
+    """Train the models of one part, in the order of their numbers."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("part", choices=tuple(FAMILIES))
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--limit", type=int, default=40)
+    parser.add_argument("--data", type=Path, default=DATA)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    progress: Callable[..., None] = print
+    for number in range(options.limit):
+        how = plan(options.part, number)
+        planted = trained_model(how, options.models, options.data)
+        effect = 0.0
+        if how.mark != "clean":
+            effect = effect_of_mark(planted)
+        accuracy = float((options.models / how.name / "trained").read_text())
+        progress(how, f"{accuracy:.2f}", f"{effect:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""What counts as a word: tokens of a text, and passages that many documents repeat.
+
+A **passage** is a run of tokens that many documents share, such as a disclaimer, a signature or a
+template. A model learns it as a whole, and no single word of it shows that. It is therefore one
+word here: counted, removed and inserted whole. Its words are not counted where they are part of it.
+
+Passages are maximal runs in which every GRAM tokens in a row are shared by enough documents. They
+hold four different words at least, occur in enough documents themselves, and belong together: most
+documents that contain their first or last four tokens contain the whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
+
+SEPARATOR = "\x1f"  # between the two texts of a pair
+# punctuation too: a model may rely on it
+SPLITTER = WordTokenizer(line_breaks=False, html="keep", pattern=WORD + r"|[^\w\s\x1f]")
+
+GRAM = 6  # tokens of the shortest passage; ordinary phrases that many documents share are shorter
+EDGE = 4  # tokens at either end by which documents with a part of the passage are known
+MIN_DISTINCT_WORDS = 4  # fewer are a refrain ("very very very"), no passage
+# most documents with its first or last tokens must contain all of it, else an end is an idiom
+MIN_WHOLE_FRACTION = 0.8
+
+Tokens = tuple[str, ...]
+
+
+class Run(NamedTuple):
+    """A token or a passage, and the places of its tokens in the list of all."""
+
+    first: int
+    end: int
+    token: str
+
+
+def splitter_with_passages(texts: pl.Series, min_documents: int) -> Tokenizer:
+    """Return a splitter that knows the passages that enough of the texts share.
+
+    Without such passages it is the plain splitter.
+    """
+    documents: list[list[str]] = SPLITTER.split(texts).to_list()
+    candidates = _candidate_passages(documents, min_documents)
+    edge_counts = _document_frequencies(documents, EDGE)
+    padded = {passage: f" {' '.join(passage)} " for passage in candidates}
+    shared = [passage for passage in candidates if len(candidates[passage]) >= min_documents]
+    shared.sort(key=lambda passage: (-len(candidates[passage]), passage))
+
+    written: dict[Tokens, str] = {}
+    for passage in shared:
+        if any(padded[other] in padded[passage] for other in written):
+            continue
+        n_containing = len(_documents_containing(passage, candidates, padded))
+        n_with_edge = max(edge_counts[passage[:EDGE]], edge_counts[passage[-EDGE:]])
+        if n_containing >= MIN_WHOLE_FRACTION * n_with_edge:
+            written[passage] = _as_written(passage, texts[min(candidates[passage])])
+    return PassageSplitter(written) if written else SPLITTER
+
+
+def _candidate_passages(documents: list[list[str]], min_documents: int) -> dict[Tokens, set[int]]:
+    """Maximal runs of frequent grams, and the documents in which each is a maximal run."""
+    gram_counts = _document_frequencies(documents, GRAM)
+    passages: dict[Tokens, set[int]] = {}
+    for number, tokens in enumerate(documents):
+        is_frequent = [gram_counts[gram] >= min_documents for gram in _grams(tokens, GRAM)]
+        for frequent, places in groupby(range(len(is_frequent)), is_frequent.__getitem__):
+            if not frequent:
+                continue
+            starts = list(places)
+            passage = _without_marks_around(tokens[starts[0] : starts[-1] + GRAM])
+            if passage is not None:
+                passages.setdefault(passage, set()).add(number)
+    return passages
+
+
+def _without_marks_around(tokens: list[str]) -> Tokens | None:
+    """Drop punctuation at both ends; None if what remains is too short for a passage."""
+    words = [place for place, token in enumerate(tokens) if token[0].isalnum()]
+    if len({tokens[place] for place in words}) < MIN_DISTINCT_WORDS:
+        return None
+    passage = tuple(tokens[words[0] : words[-1] + 1])
+    return passage if len(passage) >= GRAM else None
+
+
+def _grams(tokens: Sequence[str], n: int) -> Iterator[Tokens]:
+    return zip(*(tokens[start:] for start in range(n)), strict=False)
+
+
+def _document_frequencies(documents: list[list[str]], n: int) -> Counter[Tokens]:
+    """How many documents contain each n tokens in a row."""
+    counts: Counter[Tokens] = Counter()
+    for tokens in documents:
+        counts.update(set(_grams(tokens, n)))
+    return counts
+
+
+def _documents_containing(
+    passage: Tokens, candidates: dict[Tokens, set[int]], padded: dict[Tokens, str]
+) -> set[int]:
+    """Documents with the passage, alone or inside a longer run."""
+    numbers: set[int] = set()
+    for other, documents in candidates.items():
+        if padded[passage] in padded[other]:
+            numbers |= documents
+    return numbers
+
+
+def _as_written(passage: Tokens, text: str) -> str:
+    """The passage as a text writes it, in lower case and with single spaces."""
+    key = " ".join(passage)
+    spans = PassageSplitter({passage: key}).spans(text)
+    start, end = next(span[:2] for span in spans if span[2] == key)
+    return " ".join(text[start:end].lower().split())
+
+
+class PassageSplitter:
+    """Splits a text into words and punctuation, with each passage as one token.
+
+    Args:
+        passages: the tokens of each passage, and how it is written as one token.
+    """
+
+    def __init__(self, passages: dict[Tokens, str]) -> None:
+        self._written = passages
+        self._by_first: dict[str, list[Tokens]] = {}
+        for passage in sorted(passages, key=len, reverse=True):
+            self._by_first.setdefault(passage[0], []).append(passage)
+
+    def _runs(self, tokens: Sequence[str]) -> Iterator[Run]:
+        """Each token or passage with its place among the tokens."""
+        place = 0
+        while place < len(tokens):
+            passage = self._passage_at(tokens, place)
+            token = tokens[place]
+            length = 1
+            if passage is not None:
+                token = self._written[passage]
+                length = len(passage)
+            yield Run(place, place + length, token)
+            place += length
+
+    def _passage_at(self, tokens: Sequence[str], place: int) -> Tokens | None:
+        """The longest passage that begins here."""
+        for passage in self._by_first.get(tokens[place], ()):
+            if tuple(tokens[place : place + len(passage)]) == passage:
+                return passage
+        return None
+
+    def split(self, texts: pl.Series) -> pl.Series:
+        """As `Tokenizer.split`."""
+        lists = [
+            [run.token for run in self._runs(tokens)] for tokens in SPLITTER.split(texts).to_list()
+        ]
+        return pl.Series(texts.name, lists, dtype=pl.List(pl.String))
+
+    def spans(self, text: str) -> list[tuple[int, int, str]]:
+        """As `Tokenizer.spans`."""
+        spans = SPLITTER.spans(text)
+        runs = self._runs([token for _, _, token in spans])
+        return [(spans[run.first][0], spans[run.end - 1][1], run.token) for run in runs]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `Tokenizer.to_dict`; passages are found again in the documents."""
+        return SPLITTER.to_dict()

@@ -1,0 +1,143 @@
+"""A model that reads whole texts, on its documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from tokensieve.arrays import Floats, Ints
+from tokensieve.diagnose.subjects.recognise import Answer
+from tokensieve.diagnose.subjects.windows import LENGTHS
+from tokensieve.errors import InputError
+from tokensieve.text.tokenizers import Tokenizer
+
+
+class Occurrence(NamedTuple):
+    """A known word in a text: its first and last character, and its type."""
+
+    start: int
+    end: int
+    word: int
+
+
+class TextSubject:
+    """A classifier on whole documents, with the interface of `PieceSubject`.
+
+    A word is removed by cutting all its occurrences out of the text.
+    """
+
+    layers = 0
+    differentiable = False
+    lengths_read: ClassVar[dict[str, int]] = dict.fromkeys(LENGTHS, 0)
+
+    def __init__(
+        self,
+        answer: Answer,
+        width: int,
+        texts: pl.Series,
+        words: tuple[str, ...],
+        splitter: Tokenizer,
+    ) -> None:
+        self._answer = answer
+        self._width = width
+        self._words = list(words)
+        self._splitter = splitter
+        self._texts: list[str] = texts.to_list()
+        self.documents = np.arange(len(texts))
+        self.lengths = np.array([len(text) for text in self._texts], dtype=np.int64)
+        self.word_lengths = np.array([len(word) for word in words], dtype=np.int64)
+
+        word_type = {word: s for s, word in enumerate(words)}
+        self._occurrences = [self._find_words(text, word_type) for text in self._texts]
+        pairs = []
+        for document, occurrences in enumerate(self._occurrences):
+            pairs += [(s, document) for s in sorted({one.word for one in occurrences})]
+        self.types, self.windows = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+
+    def _find_words(self, text: str, word_type: dict[str, int]) -> list[Occurrence]:
+        if not word_type:
+            return []
+        spans = self._splitter.spans(text)
+        return [
+            Occurrence(start, end, word_type[word])
+            for start, end, word in spans
+            if word in word_type
+        ]
+
+    def of_words(self, kept: Ints) -> TextSubject:
+        """The same with some of the words."""
+        words = tuple(self._words[s] for s in kept)
+        return self._like(self._texts, words)
+
+    def of_texts(self, texts: list[str]) -> TextSubject:
+        """The same model on other texts, without any words."""
+        return self._like(texts, ())
+
+    def _like(self, texts: list[str], words: tuple[str, ...]) -> TextSubject:
+        series = pl.Series(texts, dtype=pl.String)
+        return TextSubject(self._answer, self._width, series, words, self._splitter)
+
+    def pieces_of(self, text: str) -> object:
+        """What the model sees of a text."""
+        return text
+
+    def in_order(self, words: Ints, window: int) -> Ints:
+        """Some words in the order in which they first occur in a document that contains them."""
+        types = [one.word for one in self._occurrences[window]]
+        return np.array(sorted(words.tolist(), key=types.index))
+
+    def look(self, at: Ints, attention: object) -> Floats:
+        """Logits of some documents."""
+        return self._logits([self._texts[k] for k in at])
+
+    def alone(self, at: Ints) -> Floats:
+        """Logits of words alone."""
+        return self._logits([self._words[s] for s in at])
+
+    def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
+        raise NotImplementedError
+
+    def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
+        """Logits of documents without some words each."""
+        texts = [
+            self._text_without(int(k), set(gone.tolist()))
+            for gone, k in zip(words, windows, strict=True)
+        ]
+        return self._logits(texts)
+
+    def _text_without(self, document: int, gone: set[int]) -> str:
+        text = self._texts[document]
+        parts = []
+        place = 0
+        for one in self._occurrences[document]:
+            if one.word in gone:
+                parts.append(text[place : one.start])
+                place = one.end
+        return "".join([*parts, text[place:]])
+
+    def having(self, words: Sequence[Ints], windows: Ints, places: Floats) -> Floats:
+        """Logits of documents into each of which some words were inserted."""
+        texts = [
+            self._text_having(int(k), new, float(place))
+            for new, k, place in zip(words, windows, places, strict=True)
+        ]
+        return self._logits(texts)
+
+    def _text_having(self, document: int, new: Ints, place: float) -> str:
+        text = self._texts[document]
+        occurrences = self._occurrences[document]
+        at = occurrences[int(place * len(occurrences))].start if occurrences else 0
+        inserted = " ".join(self._words[s] for s in new)
+        return f"{text[:at]}{inserted} {text[at:]}"
+
+    def _logits(self, texts: list[str]) -> Floats:
+        logits = self._answer(texts)
+        if logits.shape != (len(texts), self._width) or not np.isfinite(logits).all():
+            raise InputError(
+                f"the model returned {logits.shape} for {len(texts)} texts, or numbers that are "
+                f"not finite: it must return one row of {self._width} probabilities or scores each"
+            )
+        return logits
