@@ -19,7 +19,7 @@ from tokensieve.evidence.intervals import Share
 from tokensieve.model.attention import Model
 from tokensieve.read.corpus import read_corpus
 from tokensieve.report.blocks import Passage
-from tokensieve.report.pictures.audit import CATEGORIES
+from tokensieve.report.pictures.tokens import CATEGORIES
 from tokensieve.task.agreement import QUADRANTS
 from tokensieve.task.tasks import CorpusModel, Labels
 from tokensieve.text.excerpts import Excerpt

@@ -14,7 +14,7 @@ from pages import check_specifications, pictures_in
 from tokensieve import pictures
 from tokensieve.report.blocks import Picture
 from tokensieve.report.pictures import draw, specification, themed
-from tokensieve.report.pictures.audit import EXTREMES, bins_of, sample_with_extremes
+from tokensieve.report.pictures.tokens import EXTREMES, bins_of, sample_with_extremes
 
 
 def test_bin_means_against_a_loop() -> None:

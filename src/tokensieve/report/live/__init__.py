@@ -23,18 +23,8 @@ from numpy.typing import NDArray
 from tokensieve.arrays import Ints, row_blocks
 from tokensieve.read.values import text_series
 from tokensieve.report.blocks import InteractiveAudit
-from tokensieve.report.pictures.audit import (
-    BLUE,
-    CATEGORIES,
-    DARK,
-    EXTREMES,
-    GREY,
-    ORANGE,
-    PALE_BLUE,
-    PALE_GREY,
-    bins_of,
-    sample_with_extremes,
-)
+from tokensieve.report.pictures.frame import BLUE, DARK, GREY, ORANGE, PALE_BLUE, PALE_GREY
+from tokensieve.report.pictures.tokens import CATEGORIES, EXTREMES, bins_of, sample_with_extremes
 from tokensieve.task.agreement import QUADRANTS
 from tokensieve.text.counts import Counts
 from tokensieve.text.excerpts import Excerpt

@@ -1,0 +1,86 @@
+"""The charts of `diagnose`."""
+
+from __future__ import annotations
+
+from tokensieve.report.blocks import Picture
+from tokensieve.report.pictures.frame import (
+    BESIDE,
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PALE_BLUE,
+    PALE_GREY,
+    RANK,
+    Specification,
+    channel,
+    finish,
+    layer,
+)
+
+# the colours of the table of words
+USE_COLOURS = {
+    "predicts the label": BLUE,
+    "helps in context": PALE_BLUE,
+    "no support": ORANGE,
+    "too rare to tell": PALE_GREY,
+}
+WIDTH = 420  # pixels, as `finish` sets it
+LETTER = 9  # pixels of the widest letters beside a bar
+LONGEST_NAME = 24  # letters
+
+
+def use(picture: Picture) -> Specification:
+    """A bar with its interval for each of the words used most.
+
+    Data: words (rank, text, x: use, low, high, data: what the data say about the word).
+    """
+    rows = picture.data["words"]
+    present = {row["data"]: USE_COLOURS.get(row["data"], GREY) for row in rows}
+    legend = {
+        "title": None,
+        "orient": "bottom",
+        "columns": 2,
+        "labelLimit": 260,
+        "columnPadding": 60,
+    }
+    title = "use: change of the prediction without the word, log-odds"
+    highest = max((row["high"] for row in rows), default=1.0)
+    letters = max((len(row["text"]) for row in rows), default=0)
+    # beyond the longest bar there is space for the longest name
+    end = highest * WIDTH / (WIDTH - LETTER * min(letters, LONGEST_NAME))
+    x = channel("x", title=title, scale={"domain": [0, end], "nice": False})
+    color = channel("data", present, legend=legend)
+    layers = [
+        layer("words", "bar", {"height": 11, "opacity": 0.9}, x=x, y=RANK, color=color),
+        layer("words", "rule", {"color": INK, "strokeWidth": 1.4}, x="low", x2="high", y=RANK),
+        layer("words", "text", BESIDE | {"color": INK}, x="high", y=RANK, text="text"),
+    ]
+    height = 24 * max(len(rows), 4)
+    subtitle = ["with 95% intervals"]
+    return finish(layers, {"words": rows}, picture.title, subtitle, height=height)
+
+
+def curve(picture: Picture) -> Specification:
+    """Figures from model to model.
+
+    Data: kinds (the names of the figures); models (order, model, of: which figure, y, low, high).
+    """
+    x = {
+        "field": "model",
+        "type": "nominal",
+        "sort": {"field": "order"},
+        "title": None,
+        "axis": {"labelAngle": -30},
+    }
+    color = channel("of", dict(zip(picture.data["kinds"], (BLUE, PALE_BLUE, ORANGE), strict=False)))
+    low = channel("low", title=None, scale={"zero": False})
+    layers = [
+        layer("models", "area", {"opacity": 0.15}, x=x, color=color, y=low, y2="high"),
+        layer("models", "line", {"strokeWidth": 2}, x=x, color=color, y="y"),
+        layer("models", "circle", {"size": 50, "stroke": INK}, x=x, color=color, y="y"),
+    ]
+    return finish(layers, {"models": picture.data["models"]}, picture.title, [picture.caption])
+
+
+CHARTS = {"diagnose-use": use, "diagnose-curve": curve}
