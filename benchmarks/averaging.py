@@ -106,7 +106,9 @@ def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> dict[str, float]
     labels = (frame["label"] == frame["label"].max()).to_numpy().astype(np.int64)
     counts = Counts(matrix, labels, ("-1", "+1"), vocabulary.tokens)
     _, importance = _timed(lambda: TokenSums.of(counts.matrix, counts.labels, counts.n_classes))
-    u, w = initial_table(*counts.weighted_present, prior_of(counts.class_sizes))
+    u, w = initial_table(
+        counts.weighted_present, counts.weighted_class_sizes, prior_of(counts.class_sizes)
+    )
     _, training = _timed(lambda: next(adam(counts, u, w, Schedule(n // 64), n // 64)))
     _, adding = _timed(lambda: np.ones(10**7) + np.ones(10**7))
     held = (

@@ -27,7 +27,7 @@ import polars as pl
 
 from machine import DATA, described
 from peers import TASKS, load
-from tokensieve.text.tokenizers import UNSPACED
+from tokensieve.text.patterns import UNSPACED
 from tokensieve.text.vocabulary import count_texts
 
 LETTER = rf"[\w--{UNSPACED}]"

@@ -563,7 +563,8 @@ def test_no_reader_opens_what_has_no_end(
     from tokensieve.model.storage import read_model
     from tokensieve.read.settings import ReadSettings
     from tokensieve.read.sources import open_source
-    from tokensieve.text.tokenizers import PieceTokenizer, read_stop_words
+    from tokensieve.text.pieces import PieceTokenizer
+    from tokensieve.text.tokenizers import read_stop_words
 
     monkeypatch.chdir(tmp_path)
     path, audit = Path("endless.json"), Path("audit")

@@ -40,7 +40,7 @@ from .report.writer import pictures as pictures
 from .report.writer import save as save
 from .task.cluster import learn_on as learn_on
 from .text.counts import Counts as Counts
-from .text.tokenizers import PieceTokenizer as PieceTokenizer
+from .text.pieces import PieceTokenizer as PieceTokenizer
 from .text.tokenizers import WordTokenizer as WordTokenizer
 from .text.vocabulary import Vocabulary as Vocabulary
 from .text.vocabulary import count_corpus as count_corpus

@@ -33,7 +33,8 @@ def row_blocks(
     A single row may exceed `entries`.
 
     Args:
-        starts: where each row begins among the entries, shape (n + 1,); the `indptr` of a CSR matrix.
+        starts: where each row begins among the entries, shape (n + 1,); the `indptr` of a CSR
+            matrix.
         entries: largest number of entries in a run of two rows or more.
         rows: largest number of rows in a run.
     """
@@ -53,7 +54,7 @@ def matrix_blocks(matrix: sp.csr_array) -> Iterator[tuple[slice, sp.csr_array]]:
     Temporary arrays of the caller then stay small. A matrix that fits into one block is not copied.
     """
     every_row = slice(0, matrix.shape[0])
-    for rows in row_blocks(matrix.indptr):
+    for rows in row_blocks(matrix.indptr, ENTRIES_PER_BLOCK):
         yield rows, matrix if rows == every_row else matrix[rows]
 
 
@@ -72,7 +73,9 @@ def select(
     n_entries = int(starts[-1])
     if n_entries <= ENTRIES_PER_BLOCK or not Folder.holds(matrix.data):
         return matrix[rows, columns]
-    blocks = (matrix[row_numbers[block], :][:, columns] for block in row_blocks(starts))
+    blocks = (
+        matrix[row_numbers[block], :][:, columns] for block in row_blocks(starts, ENTRIES_PER_BLOCK)
+    )
     n_columns = matrix[:0, columns].shape[1]
     return Folder().matrix(blocks, n_columns, n_entries)
 
@@ -100,7 +103,8 @@ def pair_differences(matrix: sp.csr_array) -> sp.csr_array:
 
 
 def in_threads(work: Callable[[slice], T], n: int, size: int) -> list[T]:
-    """Call `work` on consecutive runs of 0 … n − 1, one run for each core, and return the results in order.
+    """Call `work` on consecutive runs of 0 … n − 1, one run for each core, and return the results
+    in order.
 
     If `size`, the amount of work, is small, there is a single run and no thread.
     """
@@ -115,8 +119,8 @@ def in_threads(work: Callable[[slice], T], n: int, size: int) -> list[T]:
 def in_ranges(work: Callable[[int, int], T], ids: NDArray[np.integer]) -> list[T]:
     """Call `work(low, high)` on ranges low ≤ id < high that hold about as many of the ids each.
 
-    There is one range for each core, but a single one for few ids, and results are in order. The first range begins
-    at −1, the last ends at 2⁶³ − 1.
+    There is one range for each core, but a single one for few ids, and results are in order. The
+    first range begins at −1, the last ends at 2⁶³ − 1.
     """
     sample = np.sort(ids[:: max(len(ids) // MAX_SAMPLED_IDS, 1)])
     sample = sample[sample >= 0]

@@ -26,7 +26,8 @@ from tokensieve.read.corpus import Corpus, read_corpus
 from tokensieve.read.split import split_corpus
 from tokensieve.report.html import page
 from tokensieve.task.agreement import QUADRANTS
-from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
+from tokensieve.text.pieces import PieceTokenizer
+from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
 
 

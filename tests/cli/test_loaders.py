@@ -243,15 +243,61 @@ PATTERNS = [
     "\\",
     "(?i)A",
 ]
+COMPONENTS = {
+    "normalizer": "BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend "
+    "Replace Sequence Strip StripAccents".split(),
+    "pre_tokenizer": "BertPreTokenizer ByteLevel CharDelimiterSplit Digits FixedLength Metaspace "
+    "Punctuation Sequence Split UnicodeScripts Whitespace WhitespaceSplit".split(),
+}
+COMPONENTS = {
+    "normalizer": "BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend "
+    "Replace Sequence Strip StripAccents".split(),
+    "pre_tokenizer": "BertPreTokenizer ByteLevel CharDelimiterSplit Digits FixedLength Metaspace "
+    "Punctuation Sequence Split UnicodeScripts Whitespace WhitespaceSplit".split(),
+}
+COMPONENTS = {
+    "normalizer": "BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend "
+    "Replace Sequence Strip StripAccents".split(),
+    "pre_tokenizer": "BertPreTokenizer ByteLevel CharDelimiterSplit Digits FixedLength Metaspace "
+    "Punctuation Sequence Split UnicodeScripts Whitespace WhitespaceSplit".split(),
+}
+COMPONENTS = {
+    "normalizer": "BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend "
+    "Replace Sequence Strip StripAccents".split(),
+    "pre_tokenizer": "BertPreTokenizer ByteLevel CharDelimiterSplit Digits FixedLength Metaspace "
+    "Punctuation Sequence Split UnicodeScripts Whitespace WhitespaceSplit".split(),
+}
+COMPONENTS = {
+    "normalizer": "BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend "
+    "Replace Sequence Strip StripAccents".split(),
+    "pre_tokenizer": "BertPreTokenizer ByteLevel CharDelimiterSplit Digits FixedLength Metaspace "
+    "Punctuation Sequence Split UnicodeScripts Whitespace WhitespaceSplit".split(),
+}
+COMPONENTS = {
+    "normalizer": "BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend "
+    "Replace Sequence Strip StripAccents".split(),
+    "pre_tokenizer": "BertPreTokenizer ByteLevel CharDelimiterSplit Digits FixedLength Metaspace "
+    "Punctuation Sequence Split UnicodeScripts Whitespace WhitespaceSplit".split(),
+}
+COMPONENTS = {
+    "normalizer": "BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend "
+    "Replace Sequence Strip StripAccents".split(),
+    "pre_tokenizer": "BertPreTokenizer ByteLevel CharDelimiterSplit Digits FixedLength Metaspace "
+    "Punctuation Sequence Split UnicodeScripts Whitespace WhitespaceSplit".split(),
+}
+COMPONENTS = {
+    "normalizer": "BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend "
+    "Replace Sequence Strip StripAccents".split(),
+    "pre_tokenizer": "BertPreTokenizer ByteLevel CharDelimiterSplit Digits FixedLength Metaspace "
+    "Punctuation Sequence Split UnicodeScripts Whitespace WhitespaceSplit".split(),
+}
 NUMBERS = [0, 1, 2, -1, 1000, 2**31, 2**40, 2**63, 0.5, None]
 TEXT = ["", " ", "a", "##", "▁", "b" * 300, "\x00", "é", "[UNK]", None, 1]
 
 
 def component(kind: str, rng: Random, depth: int = 0) -> dict[str, Any]:
     """One of all types that the library knows, each parameter with a value that may be odd."""
-    from tokensieve.text.tokenizers import _COMPONENTS
-
-    name = rng.choice(_COMPONENTS[kind])
+    name = rng.choice(COMPONENTS[kind])
     pattern = rng.choice(
         [{"String": rng.choice(TEXT)}, {"Regex": rng.choice(PATTERNS)}, rng.choice(PATTERNS)]
     )
@@ -348,7 +394,7 @@ def tokenizer_model(rng: Random) -> dict[str, Any]:
 def tokenizer(rng: Random) -> None:
     import polars as pl
 
-    from tokensieve.text.tokenizers import PieceTokenizer
+    from tokensieve.text.pieces import PieceTokenizer
 
     whole: dict[str, Any] = {
         "version": "1.0",

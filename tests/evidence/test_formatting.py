@@ -65,7 +65,7 @@ def test_blocks_and_groups_of_one_document_change_nothing(monkeypatch: pytest.Mo
     more, features = with_features(*planted())
     found = token_importance(more, features)
     groups = token_importance(more, features, np.arange(more.n_documents))
-    monkeypatch.setattr("tokensieve.text.counts.BLOCK", 1000)  # several blocks
+    monkeypatch.setattr("tokensieve.arrays.ENTRIES_PER_BLOCK", 1000)  # several blocks
     assert token_importance(more, features).to_frame().equals(found.to_frame())
     assert (
         groups.to_frame()

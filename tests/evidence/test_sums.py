@@ -71,7 +71,7 @@ def test_any_number_of_threads_adds_up_the_same(monkeypatch: pytest.MonkeyPatch)
     for matrix in (one_type, many):
         labels, found = rng.integers(0, 2, matrix.shape[0]), []
         for cores in (1, 2, 3):
-            monkeypatch.setattr("tokensieve.text.counts.cpu_count", lambda cores=cores: cores)
+            monkeypatch.setattr("tokensieve.arrays.n_threads", lambda cores=cores: cores)
             sums = TokenSums.of(matrix, labels, 2)
             found.append([getattr(sums, field.name).tobytes() for field in fields(sums)])
         assert found[0] == found[1] == found[2]

@@ -349,7 +349,7 @@ def test_initial_table_is_the_smoothed_class_balanced_log_ratio() -> None:
     texts, labels = reviews(13, (40, 20))
     dense = CountVectorizer().fit_transform(texts).toarray()
     counts = Counts.from_matrix(dense, labels)
-    u, w = initial_table(*counts.weighted_present, np.array([0.3]))
+    u, w = initial_table(counts.weighted_present, counts.weighted_class_sizes, np.array([0.3]))
     present = dense > 0
     r = np.log1p(np.stack([60 / 2 * present[labels == k].mean(axis=0) for k in (0, 1)]))
     np.testing.assert_allclose(u, abs(r[1] - r[0]) / 4, atol=1e-14)

@@ -189,7 +189,7 @@ def test_same_bits_for_any_number_of_threads(
     how = TrainingSettings(optimizer, 0.05, 12, batch_size=50, frozen=())
     runs = []
     for cores in (1, 2, 4):
-        monkeypatch.setattr("tokensieve.text.counts.cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr("tokensieve.arrays.n_threads", lambda cores=cores: cores)
         runs.append(train_embeddings(counts, start, how))
     for name in ("E", "p", "v", "scores", "values"):
         assert all(np.array_equal(getattr(runs[0], name), getattr(run, name)) for run in runs), name

@@ -51,7 +51,9 @@ def test_from_one_start_integer_weights_train_like_repeated_documents(
     counts = made(24, classes, seed)
     times = np.random.default_rng(seed).integers(1, 5, 24)
     many = repeated(counts, times)
-    start = initial_table(*counts.weighted_present, prior_of(counts.class_sizes))
+    start = initial_table(
+        counts.weighted_present, counts.weighted_class_sizes, prior_of(counts.class_sizes)
+    )
     weighted = replace(counts, weights=times / times.mean())
     schedule = Schedule(60, batch_size=1000)
     (_, u, w), (_, u2, w2) = (next(train(c, *start, schedule, 60)) for c in (weighted, many))
@@ -69,8 +71,8 @@ def test_sums_medians_and_scales_count_weights_like_repeated_documents(seed: int
     times = rng.integers(0, 4, 30)
     times[:3] = 1
     many, weighted = repeated(counts, times), replace(counts, weights=times.astype(float))
-    np.testing.assert_array_equal(weighted.weighted_present[0], many.present)
-    np.testing.assert_array_equal(weighted.weighted_present[1], many.class_sizes)
+    np.testing.assert_array_equal(weighted.weighted_present, many.present)
+    np.testing.assert_array_equal(weighted.weighted_class_sizes, many.class_sizes)
     still = TrainSettings(
         score_rate=0.0, validation_share=0.0
     )  # the sink stays at the log of the median length

@@ -13,6 +13,12 @@ from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
 from tokensieve.model.attention import logits
+from tokensieve.text.counting import (
+    count_types,
+    document_frequencies,
+    fill_ngrams,
+    ngram_keys,
+)
 from tokensieve.text.counts import Counts
 
 MATRIX = np.array([[1, 0, 2], [0, 0, 0], [0, 3, 1]])
@@ -54,7 +60,7 @@ def test_signs_need_two_classes() -> None:
 
 def test_tally_by_hand() -> None:
     types = np.array([[2, -1], [0, 3], [2, 3], [1, -1]], dtype=np.int32)
-    found = Counts.tally(types, np.array([0, 0, 3, 3, 4]), 5)
+    found = count_types(types, np.array([0, 0, 3, 3, 4]), 5)
     assert found.toarray().tolist() == [[0] * 5, [1, 0, 2, 2, 0], [0] * 5, [0, 1, 0, 0, 0]]
     assert found.indices.tolist() == [0, 2, 3, 1]
     assert found.indptr.dtype == found.indices.dtype == np.int32
@@ -69,7 +75,7 @@ def test_as_scipy_adds_up_duplicates(seed: int, levels: int, n_types: int) -> No
     )
     types = rng.integers(-1, n_types, (starts[-1], levels)).astype(np.int32)
     others = rng.random((len(starts) - 1, rng.integers(0, 4))) < 0.5
-    found = Counts.tally(types, starts, n_types, others)
+    found = count_types(types, starts, n_types, others)
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts) * levels)
     known = types.ravel() >= 0
     entries = (np.ones(int(known.sum())), (rows[known], types.ravel()[known]))
@@ -84,8 +90,8 @@ def test_as_scipy_adds_up_duplicates(seed: int, levels: int, n_types: int) -> No
 
 
 def test_tally_of_nothing_known() -> None:
-    assert Counts.tally(np.full((3, 1), -1, np.int32), np.array([0, 3]), 0).shape == (1, 1)
-    assert Counts.tally(np.empty((0, 2), np.int32), np.array([0]), 4).shape == (0, 4)
+    assert count_types(np.full((3, 1), -1, np.int32), np.array([0, 3]), 0).shape == (1, 1)
+    assert count_types(np.empty((0, 2), np.int32), np.array([0]), 4).shape == (0, 4)
 
 
 @given(st.lists(st.lists(st.integers(-1, 3), max_size=9), max_size=6), st.integers(0, 2**31))
@@ -119,8 +125,8 @@ def test_n_grams_are_found_where_they_end(documents: list[list[int]], seed: int)
             before = word, two
     keys = []
     for level, known in enumerate((pairs, triples)):
-        keys.append(Counts.grams(types, level, starts, first))
-        Counts.grams(types, level, starts, first, known)
+        keys.append(ngram_keys(types, level, starts, first))
+        fill_ngrams(types, level, starts, first, known)
     assert (
         np.column_stack([types, *keys]).tolist()
         == np.reshape(expected, (-1, 5)).astype(int).tolist()
@@ -135,10 +141,11 @@ def test_document_frequencies_are_those_of_each_document_by_itself(large: int) -
     expected: Counter[int] = Counter()
     for k in range(300):
         expected.update({int(key) for key in keys[starts[k] : starts[k + 1]] if key >= 0})
-    found, sizes = Counts.document_frequencies(keys, starts)
-    assert list(zip(found.tolist(), sizes.tolist(), strict=True)) == sorted(expected.items())
+    found = document_frequencies(keys, starts)
+    pairs = list(zip(found.keys.tolist(), found.documents.tolist(), strict=True))
+    assert pairs == sorted(expected.items())
     for nothing in (np.empty(0, np.int64), np.full(5, -1)):
-        assert not len(Counts.document_frequencies(nothing, np.array([0, len(nothing)]))[0])
+        assert not len(document_frequencies(nothing, np.array([0, len(nothing)])).keys)
 
 
 def test_any_number_of_threads_counts_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,23 +154,25 @@ def test_any_number_of_threads_counts_to_the_same_bits(monkeypatch: pytest.Monke
     n = int(starts[-1])
     words = (rng.pareto(1, n) * 20).astype(np.int32) % 5_000
     words[rng.random(n) < 0.1] = -1
-    counts = Counts.from_matrix(Counts.tally(words[:, None], starts, 5_000), np.arange(1_500) % 2)
+    counts = Counts.from_matrix(count_types(words[:, None], starts, 5_000), np.arange(1_500) % 2)
     u, w = rng.standard_normal(5_000), rng.standard_normal((5_000, 1))
-    monkeypatch.setattr("tokensieve.model.attention.BLOCK", 50_000)  # several blocks
+    monkeypatch.setattr("tokensieve.model.attention.CACHED_ENTRIES", 3_000)  # several blocks
     found = []
     for cores in (1, 2, 4):
-        for module in ("tokensieve.text.counts", "tokensieve.model.attention"):
-            monkeypatch.setattr(f"{module}.cpu_count", lambda cores=cores: cores)
+        for module in ("tokensieve.arrays", "tokensieve.model.attention"):
+            monkeypatch.setattr(f"{module}.n_threads", lambda cores=cores: cores)
         types = np.column_stack([words, words])
         first = np.array([0, 5_000])
-        keys = Counts.grams(types, 0, starts, first)
+        keys = ngram_keys(types, 0, starts, first)
         known = np.unique(keys[keys >= 0])[::2]
-        Counts.grams(types, 0, starts, np.append(first, 5_000 + len(known)), known)
-        matrix = Counts.tally(types, starts, 5_000 + len(known))
+        fill_ngrams(types, 0, starts, np.append(first, 5_000 + len(known)), known)
+        matrix = count_types(types, starts, 5_000 + len(known))
         assert matrix[:, 5_000:].nnz > 10_000
+        frequencies = document_frequencies(keys, starts)
         parts = (
             keys,
-            *Counts.document_frequencies(keys, starts),
+            frequencies.keys,
+            frequencies.documents,
             matrix.indptr,
             matrix.indices,
             matrix.data,

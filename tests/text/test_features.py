@@ -22,7 +22,7 @@ from tokensieve.text.formatting import (
     describe_features,
     is_formatting,
 )
-from tokensieve.text.tokenizers import FieldTokenizer, WordTokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, WordTokenizer, tokenizer_of_fields
 from tokensieve.text.vocabulary import count_texts
 
 
@@ -214,7 +214,7 @@ def test_texts_in_files_are_counted_alike(fields: tuple[str, ...]) -> None:
     stored = StoredTexts()
     for text in texts:
         stored.extend([text])
-    tokenizer = FieldTokenizer.over(WordTokenizer(), fields)
+    tokenizer = tokenizer_of_fields(WordTokenizer(), fields)
     one, other = (
         count_texts(t, tokenizer=tokenizer, ngrams=2, formatting=True)
         for t in (pl.Series(texts), stored)

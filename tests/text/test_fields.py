@@ -20,11 +20,12 @@ from tokensieve.model.classifier import AttentionClassifier, load_model
 from tokensieve.model.storage import model_files
 from tokensieve.read.corpus import Corpus, read_corpus
 from tokensieve.read.fields import split_fields
+from tokensieve.text.pieces import PieceTokenizer
 from tokensieve.text.tokenizers import (
     FieldTokenizer,
-    PieceTokenizer,
     WordTokenizer,
     tokenizer_from_dict,
+    tokenizer_of_fields,
 )
 from tokensieve.text.vocabulary import count_corpus
 
@@ -214,9 +215,9 @@ def test_settings_that_are_of_no_tokenizer(settings: dict[str, Any]) -> None:
 
 
 def test_other_tokenizers_have_no_fields() -> None:
-    assert FieldTokenizer.over(WordTokenizer(), ()) == WordTokenizer()
+    assert tokenizer_of_fields(WordTokenizer(), ()) == WordTokenizer()
     fielded = FieldTokenizer(WordTokenizer(), FIELDS)
-    assert FieldTokenizer.over(fielded, FIELDS) is fielded
+    assert tokenizer_of_fields(fielded, FIELDS) is fielded
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from tokensieve.errors import InputError
-from tokensieve.text.tokenizers import PieceTokenizer
+from tokensieve.text.pieces import PieceTokenizer
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -44,7 +44,6 @@ CASES: dict[str, Change] = {
     "dropout": lambda d: d["model"].update(dropout=0.5),
     "long words": lambda d: d["model"].update(type="WordPiece", max_input_chars_per_word=2**40),
     "nested replacements": normalizers(*[DOUBLING] * 4),
-    "bytes as letters, again and again": normalizers(*[{"type": "ByteLevel"}] * 7),
     "a charsmap that writes long texts": normalizers(*[charsmap("a" * 10)] * 2),
     "a pattern that backtracks": lambda d: d.update(
         pre_tokenizer={
@@ -103,5 +102,5 @@ def test_a_tokenizer_that_does_not_end_is_given_up_and_can_be_interrupted() -> N
 
     pieces._pieces = Endless()
     with pytest.raises(ValueError, match="more than 0 seconds for 2 texts"):
-        pieces._encoded(["a", "b"], 0.01)
+        pieces._encode(["a", "b"], 0.01)
     assert threads != [threading.main_thread()]  # which hears interrupts

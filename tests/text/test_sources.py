@@ -28,7 +28,8 @@ from tokensieve.read import sources
 from tokensieve.read.corpus import read_corpus
 from tokensieve.read.documents import ColumnTokens
 from tokensieve.read.table import Batch, SourceTable
-from tokensieve.text.tokenizers import PieceTokenizer, read_stop_words
+from tokensieve.text.pieces import PieceTokenizer
+from tokensieve.text.tokenizers import read_stop_words
 
 quick = settings(
     deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]

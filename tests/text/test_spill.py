@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls import Run, fast_first
+from tokensieve import arrays
 from tokensieve.arrays import matrix_blocks, select
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.run import audit
@@ -35,7 +36,7 @@ from tokensieve.read import stored_texts as streaming
 from tokensieve.read.corpus import Corpus, read_corpus
 from tokensieve.read.split import split_corpus
 from tokensieve.read.stored_texts import StoredTexts
-from tokensieve.text import counts, frequencies
+from tokensieve.text import frequencies
 from tokensieve.text.counts import Counts
 from tokensieve.text.frequencies import Frequencies
 from tokensieve.text.tokenizers import WordTokenizer
@@ -49,8 +50,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of 17 documents, 20,000 bytes or 1,000 entries; frequencies go to files from 50 keys on."""
     monkeypatch.setattr(streaming, "DOCUMENTS", 17)
     monkeypatch.setattr(streaming, "BYTES", 20_000)
-    monkeypatch.setattr(counts, "BLOCK", 1_000)
-    monkeypatch.setattr(frequencies, "ROWS", 50)
+    monkeypatch.setattr(arrays, "ENTRIES_PER_BLOCK", 1_000)
+    monkeypatch.setattr(frequencies, "MAX_ROWS_IN_MEMORY", 50)
 
 
 def table(n: int = 150) -> list[tuple[str, str]]:
@@ -205,9 +206,9 @@ def test_frequencies_in_files_are_those_of_one_dictionary(
     for part in parts:
         for key, n in part.items():
             expected[key] = expected.get(key, 0) + n
-    before = frequencies.ROWS
+    before = frequencies.MAX_ROWS_IN_MEMORY
     for rows in (before, 30, 1):
-        frequencies.ROWS = rows
+        frequencies.MAX_ROWS_IN_MEMORY = rows
         try:
             for kind in (pl.Int64, pl.String):
                 sums = [
@@ -230,7 +231,7 @@ def test_frequencies_in_files_are_those_of_one_dictionary(
                     sent = [pickle.loads(pickle.dumps(group)) for group in groups]
                     assert (sent[0] + sent[1]).frequent(minimum).to_list() == wanted
         finally:
-            frequencies.ROWS = before
+            frequencies.MAX_ROWS_IN_MEMORY = before
 
 
 def random_counts(seed: int, n: int = 60, types: int = 9, classes: int = 3) -> Counts:

@@ -23,8 +23,8 @@ from tokensieve.diagnose.subjects.passages import SPLITTER
 from tokensieve.errors import InputError
 from tokensieve.progress import prefetch
 from tokensieve.read.values import text_series
+from tokensieve.text.pieces import PieceTokenizer
 from tokensieve.text.tokenizers import (
-    PieceTokenizer,
     Tokenizer,
     WordTokenizer,
     read_stop_words,
@@ -119,7 +119,7 @@ def test_vocabulary_lists_sorted_words_first_then_longer_runs_whatever_the_order
 def test_chunks_leave_no_trace(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["", *ascii_texts(4, 20), "", "end of the end"]
     whole = tokenize(text_series(texts), WordTokenizer())
-    monkeypatch.setattr(tokensieve.text.vocabulary, "CHUNK", chunk)
+    monkeypatch.setattr(tokensieve.text.vocabulary, "DOCUMENTS_PER_CHUNK", chunk)
     done: list[int] = []
     cut = tokenize(text_series(texts), WordTokenizer(), done.append)
     assert [cut.words[i] for i in cut.ids] == [whole.words[i] for i in whole.ids]

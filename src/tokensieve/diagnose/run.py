@@ -39,7 +39,8 @@ from tokensieve.read.corpus import Corpus, read_corpus
 from tokensieve.read.pairs import read_pairs
 from tokensieve.task.agreement import DIGITS, QUADRANTS, Quadrant
 from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer
+from tokensieve.text.pieces import PieceTokenizer
+from tokensieve.text.tokenizers import Tokenizer
 
 if TYPE_CHECKING:
     from tokensieve.diagnose.subjects.reader import Reader

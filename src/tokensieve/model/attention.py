@@ -34,7 +34,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from polars import thread_pool_size as cpu_count
+from polars import thread_pool_size as n_threads
 from scipy.special import expit
 
 from tokensieve.arrays import ENTRIES_PER_BLOCK, Floats, Ints, matrix_blocks, row_blocks
@@ -42,6 +42,7 @@ from tokensieve.read.values import text_series
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import TokenStream, Vocabulary
 
+CACHED_ENTRIES = ENTRIES_PER_BLOCK // 16
 Piece = tuple[str, float, float, float]  # text, contribution, attention, value
 
 
@@ -135,11 +136,11 @@ def logits(matrix: sp.csr_array, u: Floats, w: Floats) -> Floats:
         return np.asarray(_weighted(full, attention(full, u)) @ w)
 
     blocks = list(
-        row_blocks(matrix.indptr, ENTRIES_PER_BLOCK // 16)
+        row_blocks(matrix.indptr, CACHED_ENTRIES)
     )  # 2 MB an array, in the cache: half the time of 16 MB
     if len(blocks) < 2:
         return some(slice(None))
-    with ThreadPoolExecutor(cpu_count()) as pool:
+    with ThreadPoolExecutor(n_threads()) as pool:
         return np.concatenate(list(pool.map(some, blocks)))
 
 

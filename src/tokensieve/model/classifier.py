@@ -38,7 +38,8 @@ from tokensieve.model.storage import model_files, read_model
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.values import checked_weights, missing, text_series
 from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer
+from tokensieve.text.pieces import PieceTokenizer
+from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import count_texts
 
 # What scikit-learn hands on: lists, series, frames, dense and sparse arrays

@@ -105,7 +105,7 @@ def fit(
                     f"every document of class {name!r} has weight 0: set a weight for one, or leave the class out"
                 )
         counts, units = part, None if units is None else units[kept[:: 1 + pairs] // (1 + pairs)]
-    prior = np.zeros(1) if pairs else prior_of(counts.weighted_present[1])
+    prior = np.zeros(1) if pairs else prior_of(counts.weighted_class_sizes)
     schedule = _schedule(counts.n_documents, settings, pairs)
     held_out = (
         _held_out_pairs(counts, settings, units) if pairs else _held_out(counts, settings, units)
@@ -141,7 +141,7 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
     if counts.weights is not None:
         counts = counts.of_positive_weight()[0]
     n = counts.n_documents
-    prior = model.prior if model.pairs else prior_of(counts.weighted_present[1])
+    prior = model.prior if model.pairs else prior_of(counts.weighted_class_sizes)
     schedule = _schedule(n, settings, model.pairs)
     schedule = (
         schedule if model.score_rate is None else replace(schedule, score_rate=model.score_rate)
@@ -210,9 +210,11 @@ def _first_table(
 
     Of 0 to 5 in the log, 3 has the least log loss on held-out prompts of benchmarks/pairs.py; 2 to 4 are alike.
     """
-    present, sizes = counts.weighted_present
+    present = counts.weighted_present
+    sizes = counts.weighted_class_sizes
     if without is not None:
-        present, sizes = present - without.weighted_present[0], sizes - without.weighted_present[1]
+        present = present - without.weighted_present
+        sizes = sizes - without.weighted_class_sizes
     u, w = initial_table(present, sizes, prior)
     sink = math.log(max(_weighted_median(counts.lengths, counts.weights), 1.0)) + 3.0 * pairs
     return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])

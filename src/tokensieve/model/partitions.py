@@ -37,7 +37,11 @@ from tokensieve.read.sources import open_source, shown_address
 from tokensieve.read.table import TEST_NAMES, TRAIN_NAMES, Batch, SourceTable
 from tokensieve.read.values import listed
 from tokensieve.text.formatting import Formatting
-from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from_dict
+from tokensieve.text.tokenizers import (
+    Tokenizer,
+    tokenizer_from_dict,
+    tokenizer_of_fields,
+)
 from tokensieve.text.vocabulary import Chunks, TokenStream
 
 with suppress(ImportError):
@@ -472,7 +476,7 @@ def _reader(
     fields = named if len(named) > 1 else ()
     return (
         (settings, named or ("text",), label or "label"),
-        FieldTokenizer.over(tokenizer, fields),
+        tokenizer_of_fields(tokenizer, fields),
         detected,
     )
 

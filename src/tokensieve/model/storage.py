@@ -19,15 +19,8 @@ from tokensieve.errors import InputError
 from tokensieve.files import check_sums, parsed, read_regular
 from tokensieve.model.attention import Model
 from tokensieve.text.formatting import Formatting, describe_features
-from tokensieve.text.tokenizers import (
-    APOSTROPHE,
-    LINE_BREAK,
-    MARKUP,
-    SKIPPED,
-    FieldTokenizer,
-    Tokenizer,
-    tokenizer_from_dict,
-)
+from tokensieve.text.patterns import APOSTROPHE, LINE_BREAK, MARKUP, SKIPPED
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from_dict
 from tokensieve.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

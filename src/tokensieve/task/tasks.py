@@ -127,7 +127,7 @@ class Task:
             other = refit(counts.rows(~held), model, counts.n_documents, settings)
             f[held] = self.decide(other, counts.rows(held).matrix)
         if self.classifies:
-            prior = prior_of(counts.weighted_present[1])
+            prior = prior_of(counts.weighted_class_sizes)
             scale = best_scale(f, prior, counts.labels, counts.weights)
         else:
             prior = np.zeros(1)

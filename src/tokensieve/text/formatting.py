@@ -1,20 +1,22 @@
 """Formatting as token types: what a text looks like, apart from its words.
 
-A word tokenizer drops punctuation, white space, case and length, and with them shortcuts that a model or a judge may use. Each
-feature here is present in a text or absent, and its name is written in angle brackets: ⟨emoji⟩. In texts of several fields each
-field has its own, `title:⟨number⟩`.
+A word tokenizer drops punctuation, white space, case and length, and with them shortcuts that a
+model or a judge may use. Each feature here is present in a text or absent, and its name is written
+in angle brackets: ⟨emoji⟩. In texts of several fields each field has its own, `title:⟨number⟩`.
 
-A feature is data, so that any language can look for it: a pattern (syntax of Rust's regex crate, without what JavaScript lacks)
-that is found, or not found, in the text or in its end, or a range of its number of words. The end of a text is its last 200
-characters without the white space at their end, of which the last 8.
+A feature is data, so that any language can look for it: a pattern (syntax of Rust's regex crate,
+without what JavaScript lacks) that is found, or not found, in the text or in its end, or a range of
+its number of words. The end of a text is its last 200 characters without the white space at their
+end, of which the last 8.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from string import ascii_lowercase
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -63,7 +65,8 @@ _PATTERNS = {  # looked for in the whole text
     "no-break space": "[\u00a0\u202f]",
     "invisible character": "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]",
     "HTML tag": r"<(!--|/?[A-Za-z][A-Za-z0-9]{0,9}([ \t\r\n/][^<>]*)?>)",
-    "HTML entity": r"&([A-Za-z][A-Za-z0-9]{1,30}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});|#[0-9]{2,5};|quot;|nbsp;",
+    "HTML entity": r"&([A-Za-z][A-Za-z0-9]{1,30}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});"
+    r"|#[0-9]{2,5};|quot;|nbsp;",
     "**bold**": r"\*\*[^*\s][^*\n]*\*\*|__[^_\s][^_\n]*__",
     "bullet list": _STARTS + r"[ \t]*[-*•‣◦][ \t]+\S",
     "numbered list": _STARTS + r"[ \t]*\d{1,2}[.)][ \t]+\S",
@@ -101,17 +104,26 @@ _PATTERNS = {  # looked for in the whole text
 }
 
 
+# of texts in words: twice as long each, in round numbers
+LENGTH_BOUNDARIES = (0, 5, 10, 20, 50, 100, 200, 400, 800, 1600)
+_ABSENT = ("no final stop", "no capitals")  # features of texts in which the pattern is not found
+LONGEST_TRAILING_SPACE = (
+    200  # characters at the end of a text that are looked through for its last ones
+)
+TEXTS_PER_BATCH = 4096  # of which all features are in memory, a byte each
+
+
 def _features() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    lengths = [0, 5, 10, 20, 50, 100, 200, 400, 800, 1600, None]  # words, separated by white space
-    for least, below in pairwise(lengths):
-        found[f"⟨length {least}–{below}⟩" if below else f"⟨length {least}+⟩"] = {
-            "words": [least, below]
-        }
-    for name, pattern in (_ENDS | _PATTERNS).items():
-        where, absent = "end" if name in _ENDS else "text", name in ("no final stop", "no capitals")
-        found[f"⟨{name}⟩"] = {"pattern": pattern, "where": where, "absent": absent}
-    return found
+    features: dict[str, dict[str, Any]] = {}
+    for least, below in pairwise(LENGTH_BOUNDARIES):
+        features[f"⟨length {least}–{below}⟩"] = {"words": [least, below]}
+    longest = LENGTH_BOUNDARIES[-1]
+    features[f"⟨length {longest}+⟩"] = {"words": [longest, None]}
+    for where, patterns in (("end", _ENDS), ("text", _PATTERNS)):
+        for name, pattern in patterns.items():
+            absent = name in _ABSENT
+            features[f"⟨{name}⟩"] = {"pattern": pattern, "where": where, "absent": absent}
+    return features
 
 
 FEATURES = _features()  # token type → how to look for it, as JSON values
@@ -122,8 +134,11 @@ class Formatting:
     """The formatting features of texts, for each field of their tokenizer, or for one column."""
 
     def __init__(self, tokenizer: Tokenizer | None = None) -> None:
-        self.prefixes = tokenizer.prefixes if isinstance(tokenizer, FieldTokenizer) else {"": ""}
-        self.fields = tuple(self.prefixes) if isinstance(tokenizer, FieldTokenizer) else ()
+        self.prefixes = {"": ""}
+        self.fields: tuple[str, ...] = ()
+        if isinstance(tokenizer, FieldTokenizer):
+            self.prefixes = tokenizer.prefixes
+            self.fields = tuple(self.prefixes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -131,42 +146,63 @@ class Formatting:
         return tuple(prefix + name for prefix in self.prefixes.values() for name in FORMATTING)
 
     def bits(self, texts: pl.Series | StoredTexts) -> Bits:
-        """Which of `names` hold for each text, eight to a byte (`np.packbits`), shape (n, ⌈features/8⌉).
+        """Which of `names` hold for each text, eight to a byte (`np.packbits`), shape (n,
+        ⌈features/8⌉).
 
         A text of white space only has its length and its spaces, and no end.
         """
-        text, expressions = pl.col("text"), []
-        end, words = (
-            text.str.tail(200).str.strip_chars_end().str.tail(LENGTH_OF_END),
-            text.str.count_matches(r"\S+"),
-        )
-        for name, kind in FEATURES.items():
-            if "words" in kind:
-                least, below = cast("tuple[int, int | None]", kind["words"])
-                holds = pl.col("words").is_between(least, below or 2**31, closed="left")
-            else:
-                holds = pl.col(str(kind["where"])).str.contains(str(kind["pattern"])) != bool(
-                    kind["absent"]
-                )
-            expressions.append(holds.alias(name))
-        blocks = [np.empty((0, -(-len(FEATURES) * max(len(self.fields), 1) // 8)), np.uint8)]
+        n_bytes = math.ceil(len(self.names) / 8)
+        blocks = [np.empty((0, n_bytes), np.uint8)]
         for batch in [texts] if isinstance(texts, pl.Series) else texts.batches():
-            for start in range(0, len(batch), 4096):
-                chunk = batch[start : start + 4096]
-                parts = _parts(chunk, self.fields) if self.fields else [chunk]
-                frames = [
-                    pl.LazyFrame({"text": part}).with_columns(end=end, words=words)
-                    for part in parts
-                ]
-                held = [frame.select(expressions).collect().to_numpy() for frame in frames]
-                blocks.append(np.packbits(np.hstack(held), axis=1))
+            for first in range(0, len(batch), TEXTS_PER_BATCH):
+                chunk = batch[first : first + TEXTS_PER_BATCH]
+                fields = _texts_by_field(chunk, self.fields) if self.fields else [chunk]
+                has_feature = np.hstack([_has_features(field) for field in fields])
+                blocks.append(np.packbits(has_feature, axis=1))
         return np.concatenate(blocks)
+
+
+def _has_features(texts: pl.Series) -> NDArray[np.bool_]:
+    """Whether each text has each of `FORMATTING`, shape (n, features)."""
+    text = pl.col("text")
+    ends = text.str.tail(LONGEST_TRAILING_SPACE).str.strip_chars_end().str.tail(LENGTH_OF_END)
+    n_words = text.str.count_matches(r"\S+")
+    frame = pl.LazyFrame({"text": texts}).with_columns(end=ends, words=n_words)
+    columns = [_expression(kind).alias(name) for name, kind in FEATURES.items()]
+    return frame.select(columns).collect().to_numpy()
+
+
+def _expression(kind: dict[str, Any]) -> pl.Expr:
+    """Whether a text has a feature, in terms of its columns `text`, `end` and `words`."""
+    if "words" in kind:
+        least, below = kind["words"]
+        highest = below or 2**31
+        return pl.col("words").is_between(least, highest, closed="left")
+    is_found: pl.Expr = pl.col(kind["where"]).str.contains(kind["pattern"])
+    return ~is_found if kind["absent"] else is_found
+
+
+def _texts_by_field(texts: pl.Series, fields: Sequence[str]) -> list[pl.Series]:
+    """The text of each field, without the mark and the white space that joining put around it."""
+    by_field: dict[str, list[str]] = {name: [] for name in fields}
+    for text in texts:
+        spans = {
+            name: (start, end) for name, start, end in split_fields(fields, text) if end > start
+        }
+        for name in fields:
+            start, end = spans.get(name, (0, 0))
+            part = text[start:end].removeprefix(" ")
+            if name != fields[-1]:
+                part = part.removesuffix("\n")
+            by_field[name].append(part)
+    return [pl.Series("text", parts, dtype=pl.String) for parts in by_field.values()]
 
 
 def is_formatting(token: str) -> bool:
     """Whether a token type is a feature of formatting, such as ⟨length 200–400⟩ or title:⟨number⟩.
 
-    A fixed passage at an edge of texts that a check has found, such as ⟨ends "sent by"⟩, is one too.
+    A fixed passage at an edge of texts that a check has found, such as ⟨ends "sent by"⟩, is one
+    too.
     """
     if not token.endswith("⟩"):
         return False
@@ -219,16 +255,3 @@ def find_feature(text: str, token: str) -> tuple[int, int] | None:
     if pattern.startswith("(^|"):  # what stands before the feature is not part of it
         context = len(first_group or "")
     return start + context, start + len(match)
-
-
-def _parts(texts: pl.Series, fields: Sequence[str]) -> list[pl.Series]:
-    """The text of each field, without the mark and the white space that joining put around it."""
-    out: dict[str, list[str]] = {name: [] for name in fields}
-    for text in texts:
-        found = {
-            name: text[start:end] for name, start, end in split_fields(fields, text) if end > start
-        }
-        for name in fields:
-            part = found.get(name, "").removeprefix(" ")
-            out[name].append(part if name == fields[-1] else part.removesuffix("\n"))
-    return [pl.Series("text", parts, dtype=pl.String) for parts in out.values()]

@@ -43,7 +43,9 @@ class TokenSettings:
             InputError: the settings contradict each other, or a file or pattern cannot be used.
         """
         # Polars is loaded with it, which --help does not need
-        from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer, read_stop_words
+        from tokensieve.text.patterns import WORD
+        from tokensieve.text.pieces import PieceTokenizer
+        from tokensieve.text.tokenizers import WordTokenizer, read_stop_words
 
         if self.tokenizer is not None:
             self._check_without_word_options()

@@ -22,7 +22,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.model.explanation import SINK
 from tokensieve.read.corpus import read_corpus
 from tokensieve.report import html as page_module
-from tokensieve.text.tokenizers import PieceTokenizer
+from tokensieve.text.pieces import PieceTokenizer
 from tokensieve.wording import percent
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

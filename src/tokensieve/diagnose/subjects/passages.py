@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
+from tokensieve.text.patterns import WORD
+from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
 
 SEPARATOR = "\x1f"  # between the two texts of a pair
 # punctuation too: a model may rely on it

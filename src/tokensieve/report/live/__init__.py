@@ -29,7 +29,8 @@ from tokensieve.task.agreement import QUADRANTS
 from tokensieve.text.counts import Counts
 from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.formatting import describe_features, is_formatting
-from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, Tokenizer, WordTokenizer
+from tokensieve.text.patterns import APOSTROPHE, SKIPPED, WORD
+from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import TokenStream, Vocabulary
 
 FOLDER = Path(__file__).parent
