@@ -40,7 +40,7 @@ from tokensieve.diagnose.subjects.pieces import PieceSubject
 from tokensieve.diagnose.subjects.reader import Reader
 from tokensieve.diagnose.subjects.windows import REST, Windows
 from tokensieve.progress import silent
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.text.vocabulary import count_texts
 
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)

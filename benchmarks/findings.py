@@ -44,7 +44,7 @@ from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.intervals import Share
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 
 SHARE = 0.1  # of the reviews of one class
 

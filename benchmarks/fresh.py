@@ -96,7 +96,7 @@ from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.intervals import Share
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 
 DOCUMENTS, LEAST, PLANTED, FEWEST_PLANTED, PER_DRAW = 2_000, 10, 0.1, 15, 6
 NAMING = ("shortcut", "shift", "association")

@@ -30,7 +30,7 @@ from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.checks.label_issues import LabelIssues
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.task.tasks import Labels
 from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 

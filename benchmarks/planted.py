@@ -56,9 +56,6 @@ import numpy as np
 import polars as pl
 import torch
 import transformers as tf
-from scipy.stats import binomtest
-
-from machine import DATA, described, store
 from planted_texts import (
     FRESH,
     HELD,
@@ -71,6 +68,9 @@ from planted_texts import (
     several,
     texts_of,
 )
+from scipy.stats import binomtest
+
+from machine import DATA, described, store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from diagnose_models import build, config_of, fit, save
@@ -81,7 +81,7 @@ from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.run import OpenModel
 from tokensieve.progress import silent
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 
 SOURCES = {"report": ("emotion", "tweets"), "develop": ("sms", "imdb", "yelp", "snli")}
 FAMILY = {"report": "roberta", "develop": "modernbert"}

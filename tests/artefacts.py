@@ -54,8 +54,8 @@ def shared(factory: pytest.TempPathFactory, name: str) -> Artefact:
 
 def saved_audit(folder: Path, source: Path, **how: Any) -> Artefact:
     from tokensieve import Settings, audit, save
-    from tokensieve.read.corpus import read_corpus
     from tokensieve.read.pairs import read_pairs
+    from tokensieve.read.reader import read_corpus
 
     settings = Settings(ngrams=how.pop("ngrams", 1), baseline=how.pop("baseline", True))
     found = audit((read_pairs if "pairs" in how else read_corpus)(source, **how), settings)

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import settings
 
 from tokensieve.errors import InputError
-from tokensieve.read.corpus import read_corpus
-from tokensieve.read.documents import read_rows
 from tokensieve.read.fields import join_fields
+from tokensieve.read.reader import read_corpus
+from tokensieve.read.rows import read_rows
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.sources import open_source
 

@@ -32,8 +32,8 @@ from .model.storage import model_files as model_files
 from .model.storage import read_model as read_model
 from .model.storage import table as table
 from .read.corpus import Corpus as Corpus
-from .read.corpus import read_corpus as read_corpus
 from .read.pairs import read_pairs as read_pairs
+from .read.reader import read_corpus as read_corpus
 from .read.split import split_corpus as split_corpus
 from .report.html import render as render
 from .report.writer import pictures as pictures

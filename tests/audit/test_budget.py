@@ -18,7 +18,7 @@ from tokensieve.auditing.masking import mask_texts
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Limit, Settings
 from tokensieve.errors import InputError
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.read.split import split_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import tokenize

@@ -10,7 +10,8 @@ from tokensieve.auditing.demo import NEUTRAL, PLACES, STRENGTHS, THINGS, Reviews
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.importance import Importance, token_importance
-from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.text.vocabulary import count_corpus
 
 

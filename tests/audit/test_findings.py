@@ -36,7 +36,7 @@ from tokensieve.evidence.intervals import Share
 from tokensieve.model.fit import fit, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.read import stored_texts
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.report.blocks import Picture, Text
 from tokensieve.report.live import context
 from tokensieve.text.formatting import find_feature, is_formatting
@@ -892,7 +892,7 @@ def test_a_word_that_the_first_part_of_a_stream_lacks_is_audited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of a file in the order of its labels: a word of the last class ended the audit."""
-    monkeypatch.setattr(stored_texts, "DOCUMENTS", 200)
+    monkeypatch.setattr(stored_texts, "MAX_BATCH_DOCUMENTS", 200)
     texts, labels = reviews(800, 1, PLANTS["a word anywhere"][0])
     frame = pl.DataFrame({"text": texts, "label": labels}).sort("label", maintain_order=True)
     found = audit(

@@ -10,7 +10,8 @@ from calls import fast_first
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.intervals import Share
-from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.reader import read_corpus
 
 
 def judged(seed: int, bias: float, n: int = 240, ties: float = 0.1) -> Corpus:

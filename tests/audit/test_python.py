@@ -134,7 +134,7 @@ def test_missing_texts_and_labels_are_counted(kind: Any) -> None:
     )
     found = read_corpus(kind(data), text="body", label="stars")
     assert len(found.texts) == 40
-    lines = " ".join(found.intake.lines())
+    lines = " ".join(found.reading.lines())
     assert "1 row without a text" in lines and "1 row without a label" in lines
 
 
@@ -143,7 +143,7 @@ def test_missing_values_in_lists_of_numpy_and_pandas() -> None:
     texts, labels = data["body"].to_list(), data["stars"].to_list()
     for nothing in (np.nan, float("nan"), None, pandas.NA, pandas.NaT):
         corpus = read_corpus(([*texts, nothing, "x"], [*labels, "bad", nothing]))
-        assert (corpus.intake.counts["missing_text"], corpus.intake.counts["missing_label"]) == (
+        assert (corpus.reading.counts["missing_text"], corpus.reading.counts["missing_label"]) == (
             1,
             1,
         )

@@ -22,7 +22,8 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.importance import token_importance
 from tokensieve.model.attention import attention
 from tokensieve.model.explanation import SINK
-from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.read.split import split_corpus
 from tokensieve.report.html import page
 from tokensieve.task.agreement import QUADRANTS

@@ -15,7 +15,7 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.read.split import split_corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import count_texts

@@ -445,7 +445,7 @@ def test_a_source_that_changes_while_it_is_read_is_one_line(
                 CHANGES[change](path)
             yield batch
 
-    monkeypatch.setattr(table, "BATCH", 100)
+    monkeypatch.setattr(table, "BATCH_ROWS", 100)
     monkeypatch.setattr(table.SourceTable, "read", changing)
     status, _, err = run("train", path.name, "-q", "--out", "o")
     assert status == 2 and err.count("\n") == 1 and path.name in err, err

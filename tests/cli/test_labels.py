@@ -13,8 +13,8 @@ import pytest
 from calls import Run
 from tokensieve.cli.audit import _folder_name
 from tokensieve.errors import InputError
-from tokensieve.read.corpus import read_corpus
-from tokensieve.read.documents import _has_label, label_settings
+from tokensieve.read.label_lists import LabelAudits, has_label, label_audits
+from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
 
 pytestmark = pytest.mark.usefixtures("undrawn", "quick_training")
@@ -56,7 +56,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["lists.jsonl", "lists.parquet", "cells.csv"])
 def test_lists_and_separated_cells_ask_the_same(files: Path, name: str) -> None:
     separator = "|" if name == "cells.csv" else None
-    asked, left_out = label_settings(files / name, ReadSettings(label_separator=separator))
+    audits = label_audits(files / name, ReadSettings(label_separator=separator))
+    asked, left_out = list(audits.settings.items()), audits.too_few
     assert {label for label, _ in asked} == {"billing", "bug/s"} and left_out == {"rare": 3}
     truth = posts()
     for label, how in asked:
@@ -67,16 +68,9 @@ def test_lists_and_separated_cells_ask_the_same(files: Path, name: str) -> None:
 
 
 def test_an_ordinary_label_asks_nothing(files: Path) -> None:
-    assert label_settings(files / "columns.csv", ReadSettings(label="billing")) == ([], {})
-    assert [
-        label
-        for label, _ in label_settings(
-            files / "columns.csv", ReadSettings(label=["billing", "bug/s"])
-        )[0]
-    ] == [
-        "billing",
-        "bug/s",
-    ]
+    assert label_audits(files / "columns.csv", ReadSettings(label="billing")) == LabelAudits()
+    asked = label_audits(files / "columns.csv", ReadSettings(label=["billing", "bug/s"]))
+    assert list(asked.settings) == ["billing", "bug/s"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +85,7 @@ def test_an_ordinary_label_asks_nothing(files: Path) -> None:
 )
 def test_the_labels_of_a_cell(cell: Any, separator: str | None, names: list[str]) -> None:
     values = {
-        label: _has_label([cell], label, separator, "a", 1)[0]
+        label: has_label([cell], label, separator, "a", 1)[0]
         for label in ("a", "2", "3", "b", "x", "")
     }
     assert [label for label, held in values.items() if held == "yes"] == sorted(

@@ -183,7 +183,7 @@ def source(rng: Random) -> None:
     import polars as pl
     import zstandard
 
-    from tokensieve.read.corpus import read_corpus
+    from tokensieve.read.reader import read_corpus
 
     kind = rng.choice(["csv", "tsv", "jsonl", "json", "parquet", "arrow", "arrow", "xlsx"])
     rows = [

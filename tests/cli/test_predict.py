@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
 from calls import Run
 from reviews import write_reviews
 from tokensieve.model.classifier import load_model
-from tokensieve.read.documents import read_rows
+from tokensieve.read.rows import read_rows
 from tokensieve.read.sources import open_source
 from tokensieve.task.score import Score
 

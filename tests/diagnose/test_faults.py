@@ -29,7 +29,7 @@ from tokensieve.diagnose.run import OpenModel
 from tokensieve.diagnose.subjects.libraries import untrained_twin
 from tokensieve.diagnose.subjects.outputs import Outputs
 from tokensieve.errors import InputError
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.report.blocks import Text
 from tokensieve.report.markdown import markdown
 from tokensieve.report.terminal import show

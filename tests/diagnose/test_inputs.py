@@ -26,8 +26,8 @@ from tokensieve.diagnose.subjects.frame import Frame
 from tokensieve.diagnose.subjects.passages import SEPARATOR, SPLITTER
 from tokensieve.diagnose.subjects.windows import SPECIAL, Windows
 from tokensieve.errors import InputError
-from tokensieve.read.corpus import read_corpus
 from tokensieve.read.pairs import read_pairs
+from tokensieve.read.reader import read_corpus
 
 torch = later("torch")
 tf = later("transformers")

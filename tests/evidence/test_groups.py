@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
-from tokensieve.read.corpus import Corpus
+from tokensieve.read.corpus import index_by_first_appearance
 from tokensieve.read.split import split_units
 from tokensieve.text.counts import Counts
 
@@ -100,4 +100,4 @@ def test_units_that_cannot_be_split_are_refused() -> None:
 
 
 def test_values_of_a_column_become_numbers_in_order() -> None:
-    assert Corpus.unit_index(["b", "a", "b", None]).tolist() == [0, 1, 0, 2]
+    assert index_by_first_appearance(["b", "a", "b", None]).tolist() == [0, 1, 0, 2]

@@ -39,7 +39,8 @@ from tokensieve.model.attention import attention_sums
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.partitions import Partitions, Piece
 from tokensieve.model.settings import TrainSettings
-from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
 from tokensieve.read.split import split_corpus
 from tokensieve.task.agreement import QUADRANTS, token_table
@@ -208,7 +209,7 @@ def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(
     steps = (
         -(-N // partitions // 64) * partitions * math.ceil(math.sqrt(partitions)) * learned.rounds
     )
-    assert learned.model.n_steps_ == steps and learned.intake.counts["missing_text"] == 0
+    assert learned.model.n_steps_ == steps and learned.reading.counts["missing_text"] == 0
     assert (
         1 <= learned.rounds <= 8
         and min(learned.validation) == learned.validation[learned.rounds - 1]
@@ -273,8 +274,8 @@ def test_bags_and_data_frames_give_the_same(here: InProcess) -> None:
     for learned in found:
         same_importance(learned.importance, 1)
     texts, labels = zip(*bag.compute(scheduler="synchronous"), strict=True)
-    assert found[0].intake.lines() == read_corpus((list(texts), list(labels))).intake.lines()
-    assert len(found[0].intake.lines()) == len(found[1].intake.lines()) + 3
+    assert found[0].reading.lines() == read_corpus((list(texts), list(labels))).reading.lines()
+    assert len(found[0].reading.lines()) == len(found[1].reading.lines()) + 3
 
 
 @pytest.mark.slow
@@ -551,7 +552,7 @@ def test_a_source_read_by_workers_has_the_bits_of_one_machine(
     assert learned.importance.to_frame().equals(one.task.importance(one.train).to_frame())
     assert learned.sizes[0].tolist() == one.train.counts.class_sizes.tolist()
     assert learned.sizes[1].tolist() == one.test.counts.class_sizes.tolist()
-    mine, other = learned.intake, corpus.intake
+    mine, other = learned.reading, corpus.reading
     for name in ("kept", "duplicates", "conflicts", "conflicting_documents", "test_overlap"):
         assert mine.counts[name] == other.counts[name], name
     assert abs(learned.to_dict()["test_accuracy"] - one.to_dict()["test_accuracy"]) < 0.08
@@ -578,8 +579,8 @@ def test_a_column_named_split_and_merged_labels_are_those_of_one_machine(
         one.train.counts.class_sizes.tolist(),
         one.test.counts.class_sizes.tolist(),
     ]
-    assert learned.intake.lines() == corpus.intake.lines()
-    assert "column 'split' marks training and test rows (detected)" in learned.intake.lines()
+    assert learned.reading.lines() == corpus.reading.lines()
+    assert "column 'split' marks training and test rows (detected)" in learned.reading.lines()
 
 
 def test_a_parquet_file_that_expands_far_too_much_is_refused_by_its_worker(
@@ -589,8 +590,8 @@ def test_a_parquet_file_that_expands_far_too_much_is_refused_by_its_worker(
     pl.DataFrame({"text": texts, "label": pl.int_range(2_000_000, eager=True) % 2}).write_parquet(
         tmp_path / "a.parquet"
     )
-    monkeypatch.setattr("tokensieve.read.plain.LARGE", 100_000)
-    monkeypatch.setattr("tokensieve.read.plain.EXPANSION", 20)
+    monkeypatch.setattr("tokensieve.read.plain.HARMLESS_BYTES", 100_000)
+    monkeypatch.setattr("tokensieve.read.plain.MAX_EXPANSION", 20)
     with pytest.raises(InputError, match=r"a.parquet.* expands more than 20-fold.*--no-limits"):
         learn_on(here, tmp_path / "a.parquet")
 
@@ -607,7 +608,7 @@ def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_b
         )
         train, test = learned.sizes.sum(axis=1)
         assert 0.1 < test / (train + test) < (0.4 if by else 0.3) and train + test == N - 2
-        assert learned.intake.counts["test_overlap"] == 0 or by
+        assert learned.reading.counts["test_overlap"] == 0 or by
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tokensieve.model.adam import Schedule, train
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.fit import best_scale, fit, initial_table, prior_of
 from tokensieve.model.settings import TrainSettings
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.text.counts import Counts
 
 

@@ -17,7 +17,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import Share
 from tokensieve.model.attention import Model
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.report.blocks import Passage
 from tokensieve.report.pictures.tokens import CATEGORIES
 from tokensieve.task.agreement import QUADRANTS

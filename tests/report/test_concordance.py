@@ -12,7 +12,8 @@ from tokensieve.auditing.report import interactive_part
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
-from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.report.live import LINES, _plain_matches
 from tokensieve.report.live import _context_lines as concordance
 from tokensieve.text.excerpts import Excerpt

@@ -33,7 +33,8 @@ from tokensieve.evidence.sums import TokenSums
 from tokensieve.files import Folder
 from tokensieve.model.adam import Schedule, train
 from tokensieve.read import stored_texts as streaming
-from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.read.split import split_corpus
 from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.text import frequencies
@@ -48,8 +49,8 @@ QUIET = settings(deadline=None, derandomize=True, max_examples=10)
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of 17 documents, 20,000 bytes or 1,000 entries; frequencies go to files from 50 keys on."""
-    monkeypatch.setattr(streaming, "DOCUMENTS", 17)
-    monkeypatch.setattr(streaming, "BYTES", 20_000)
+    monkeypatch.setattr(streaming, "MAX_BATCH_DOCUMENTS", 17)
+    monkeypatch.setattr(streaming, "MAX_BATCH_BYTES", 20_000)
     monkeypatch.setattr(arrays, "ENTRIES_PER_BLOCK", 1_000)
     monkeypatch.setattr(frequencies, "MAX_ROWS_IN_MEMORY", 50)
 
@@ -93,7 +94,7 @@ def mapped(part: Any) -> bool:
 def same(a: Corpus, b: Corpus) -> None:
     assert a.texts.to_list() == b.texts.to_list() and a.keys.equals(b.keys)
     assert a.labels.tolist() == b.labels.tolist() and a.rows.tolist() == b.rows.tolist()
-    assert a.classes == b.classes and a.intake == b.intake
+    assert a.classes == b.classes and a.reading == b.reading
     assert (a.test is None) == (b.test is None)
     if a.test is not None and b.test is not None:
         same(a.test, b.test)
@@ -109,13 +110,13 @@ def test_a_streamed_corpus_is_the_one_in_memory(
     memory, stream = read_corpus(path, **options), read_corpus(path, stream=True, **options)
     assert isinstance(memory.texts, pl.Series) and isinstance(stream.texts, StoredTexts)
     same(memory, stream)
-    found = stream.intake.counts
+    found = stream.reading.counts
     assert found["duplicates" if duplicates == "keep" else "duplicates_dropped"] >= 9
     assert found["conflicts"] == 1 and found["empty"] == 1
     same(split_corpus(memory, seed=3), split_corpus(stream, seed=3))
     with_test = read_corpus(path, stream=True, test=path, **options)
     same(read_corpus(path, test=path, **options), with_test)
-    assert with_test.intake.counts["test_overlap"] == len(with_test.texts)
+    assert with_test.reading.counts["test_overlap"] == len(with_test.texts)
     np.testing.assert_array_equal(memory.characters, stream.characters)
 
 
@@ -321,7 +322,7 @@ def test_no_room_for_temporary_files_is_one_clear_line(tmp_path: Path, limit: in
     path = written(tmp_path, "csv")
     program = (
         f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
-        "from tokensieve.errors import InputError; from tokensieve.read.corpus import read_corpus; "
+        "from tokensieve.errors import InputError; from tokensieve.read.reader import read_corpus; "
         "from tokensieve.text.vocabulary import count_corpus\n"
         "try: count_corpus(read_corpus(sys.argv[1], drop=['zzz'], stream=True), ngrams=3)\n"
         "except InputError as problem: print(problem); sys.exit(2)"

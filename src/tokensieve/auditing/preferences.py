@@ -63,11 +63,16 @@ class PreferenceFacts:
             accuracy=learned.task.accuracy(learned.f, learned.test),
             log_loss=float(np.average(losses, weights=weight["test"])),
             longer={
-                part: Share.over(*pairings[part].once(x > 0, x != 0)) for part, x in ratio.items()
+                part: Share.over(*pairings[part].without_mirrored_ties(x > 0, x != 0))
+                for part, x in ratio.items()
             },
             like_length=(
-                Share.over(*pairings["test"].once(right, alike)),
-                Share.over(*pairings["test"].once(ratio["test"] > 0, alike & (ratio["test"] != 0))),
+                Share.over(*pairings["test"].without_mirrored_ties(right, alike)),
+                Share.over(
+                    *pairings["test"].without_mirrored_ties(
+                        ratio["test"] > 0, alike & (ratio["test"] != 0)
+                    )
+                ),
             ),
             wins=wins.with_columns(pl.selectors.float().round_sig_figs(DIGITS)),
         )

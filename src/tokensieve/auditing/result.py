@@ -314,7 +314,7 @@ class Audit:
             f"./{one}" if one[:1] == "-" != one else one
             for one in ([given] if isinstance(given, str) else given)
         ]
-        columns = self.learned.train.corpus.intake.columns
+        columns = self.learned.train.corpus.reading.columns
         # messages and nested columns do not fit into CSV
         suffix = ".jsonl" if self.settings.role or any("." in name for name in columns) else ".csv"
         again = re.fullmatch(rf"masked(?:-(\d+))?\{suffix}", Path(paths[0]).name)
@@ -337,7 +337,7 @@ class Audit:
             words += [part for token in tokens for part in ("--token", token)]
         mask, weights = _command(*words, "--out", copy), settings.sample_weight
         columns = [
-            *corpus.intake.columns,
+            *corpus.reading.columns,
             settings.by,
             settings.split,
             settings.environments,
@@ -491,7 +491,7 @@ class Audit:
             "unknown_share attention_share seconds seed settings version notes"
         )
         summary: dict[str, Any] = {name: getattr(self, name) for name in names.split()}
-        columns = list(self.learned.train.corpus.intake.columns)
+        columns = list(self.learned.train.corpus.reading.columns)
         settings = self.settings.to_dict() | {"columns": columns} | self.settings.source_options()
         if self.invocation is not None:
             # not where it is written: the same data gives the same file everywhere

@@ -26,7 +26,8 @@ from tokensieve.evidence.intervals import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.settings import FEW
 from tokensieve.progress import Clock, Progress, in_background, silent
-from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
 from tokensieve.read.sources import Source
 from tokensieve.read.stored_texts import StoredTexts

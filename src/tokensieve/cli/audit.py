@@ -111,7 +111,7 @@ def run_audit(
     from tokensieve.auditing.run import audit
     from tokensieve.cli.cluster import connected
     from tokensieve.files import check_writable, csv_table
-    from tokensieve.read.corpus import read_corpus
+    from tokensieve.read.reader import read_corpus
 
     start = time.perf_counter()
     check_writable(out, audit=True)
@@ -156,14 +156,17 @@ def _several_labels(
     source: str | list[str], settings: Settings
 ) -> tuple[list[tuple[str, Settings]], dict[str, int]]:
     """(label, settings) of each audit to make, if there are several, and the labels of too few documents."""
-    from tokensieve.read.documents import label_settings
     from tokensieve.read.formats import KINDS, kind_of
+    from tokensieve.read.label_lists import label_audits
 
     named = not isinstance(settings.label, str) and len(settings.label or ()) > 1
     kind = kind_of(source if isinstance(source, str) else source[0])
-    if settings.pairs or not (named or settings.label_separator or (kind and KINDS[kind].lists)):
+    if settings.pairs or not (
+        named or settings.label_separator or (kind and KINDS[kind].has_lists)
+    ):
         return [], {}
-    several, too_few = label_settings(source, settings)
+    audits = label_audits(source, settings)
+    several, too_few = list(audits.settings.items()), audits.too_few
     if several and (settings.group or settings.drop):
         raise InputError(
             "--group and --drop need one label column with one value per document; leave them out"

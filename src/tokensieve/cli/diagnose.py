@@ -55,8 +55,8 @@ def _diagnose(
     from tokensieve.diagnose.run import diagnose_corpus
     from tokensieve.diagnose.subjects.loading import load
     from tokensieve.files import check_writable
-    from tokensieve.read.corpus import read_corpus
     from tokensieve.read.pairs import read_pairs
+    from tokensieve.read.reader import read_corpus
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
 

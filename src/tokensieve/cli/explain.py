@@ -28,14 +28,14 @@ def _explain(
     """Explain the prediction for one text, or why one answer is preferred to another."""
     from tokensieve.model.explanation import Explanation, PairExplanation, compare
     from tokensieve.model.storage import read_model
-    from tokensieve.read.plain import LONGEST
+    from tokensieve.read.plain import MAX_LINE_BYTES
     from tokensieve.report.terminal import show_explanation
 
     classifier = read_model(model)
     if text == "-":
-        read = sys.stdin.buffer.read(LONGEST + 1)
-        if len(read) > LONGEST:
-            raise InputError(f"standard input: the text is over {LONGEST / 1e6:,.0f} MB")
+        read = sys.stdin.buffer.read(MAX_LINE_BYTES + 1)
+        if len(read) > MAX_LINE_BYTES:
+            raise InputError(f"standard input: the text is over {MAX_LINE_BYTES / 1e6:,.0f} MB")
         text = read.decode(errors="replace")
     found: Explanation | PairExplanation
     if against is not None:

@@ -64,6 +64,7 @@ def _mask(
     from tokensieve.auditing.masking import mask_fields, read_decisions
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
+    from tokensieve.read.columns import text_columns
     from tokensieve.read.sources import open_source
     from tokensieve.text.tokenizers import FieldTokenizer
 
@@ -97,7 +98,7 @@ def _mask(
     wanted = list(sides or text or fields or likely)
     there = wanted and (text or sides or set(wanted) <= set(opened.train.columns))
     columns = list(
-        dict.fromkeys(opened.train.text_columns(one)[0] for one in (wanted if there else [None]))
+        dict.fromkeys(text_columns(opened.train, one)[0] for one in (wanted if there else [None]))
     )
     parts = (
         {"": opened.train} if opened.test is None else {"train": opened.train, "test": opened.test}
@@ -245,7 +246,7 @@ def _rows(
 def _places(rows: list[Row], column: str, role: str | None) -> list[tuple[int, Row, str]]:
     """Where the texts of a column are, as the index of a row, a dictionary and a key of it: the row itself, what is nested in it
     (`data.body`), or each of its chat messages, or those of a role."""
-    from tokensieve.read.table import SourceTable
+    from tokensieve.read.chats import chat_text
 
     found = []
     for i, inside in enumerate(rows):
@@ -268,7 +269,7 @@ def _places(rows: list[Row], column: str, role: str | None) -> list[tuple[int, R
             found += [
                 (i, one, name)
                 for one in value
-                if SourceTable.chat_text([one], role) is not None and name in one
+                if chat_text([one], role) is not None and name in one
             ]
         elif key in inside:
             found.append((i, inside, key))

@@ -56,9 +56,9 @@ def _predict(
 
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import read_model
-    from tokensieve.read.documents import read_rows
+    from tokensieve.read.columns import TEXT_NAMES
+    from tokensieve.read.rows import read_rows
     from tokensieve.read.sources import open_source
-    from tokensieve.read.table import TEXT_NAMES
     from tokensieve.read.values import listed
     from tokensieve.report.terminal import show_score
 

@@ -45,7 +45,7 @@ def _train(
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.attention import attention_sums
     from tokensieve.model.storage import model_files
-    from tokensieve.read.corpus import read_corpus
+    from tokensieve.read.reader import read_corpus
     from tokensieve.task.tasks import train_corpus
 
     settings = replace(
@@ -68,7 +68,7 @@ def _train(
             found = learn_on(client, given, settings, progress)
             importance, model, attended = found.importance, found.model.trained_, found.attention
             summary = {"name": str(given)} | found.to_dict() | {"seed": settings.seed}
-            summary["settings"] = settings.to_dict() | {"columns": list(found.intake.columns)}
+            summary["settings"] = settings.to_dict() | {"columns": list(found.reading.columns)}
             clock.lap("total")
         else:
             corpus = read_corpus(given, settings)

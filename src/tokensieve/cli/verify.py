@@ -25,7 +25,7 @@ def _verify(
 ) -> None:
     """Verify the claims on one source."""
     from tokensieve.files import check_writable
-    from tokensieve.read.corpus import read_corpus
+    from tokensieve.read.reader import read_corpus
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
     from tokensieve.theory.verify import verify

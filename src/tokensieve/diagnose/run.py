@@ -35,8 +35,9 @@ from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.model.attention import per_class
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus
 from tokensieve.read.pairs import read_pairs
+from tokensieve.read.reader import read_corpus
 from tokensieve.task.agreement import DIGITS, QUADRANTS, Quadrant
 from tokensieve.text.counts import Counts
 from tokensieve.text.pieces import PieceTokenizer

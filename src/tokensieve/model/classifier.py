@@ -35,7 +35,7 @@ from tokensieve.model.explanation import Explanation
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.storage import model_files, read_model
-from tokensieve.read.corpus import Corpus
+from tokensieve.read.corpus import index_by_first_appearance
 from tokensieve.read.values import checked_weights, missing, text_series
 from tokensieve.text.counts import Counts
 from tokensieve.text.pieces import PieceTokenizer
@@ -185,7 +185,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"{len(labels)} documents, but {len(names)} groups: pass one for each document"
                 )
-            units = Corpus.unit_index(names)
+            units = index_by_first_appearance(names)
         if vocabulary is None:
             columns = getattr(self, "feature_names_in_", np.arange(matrix.shape[1]).astype(str))
             tokens = np.asarray(columns, dtype=object)

@@ -28,14 +28,18 @@ from tokensieve.evidence.duplicates import HASHES, MinHash
 from tokensieve.evidence.sums import Sums
 from tokensieve.files import Folder
 from tokensieve.model.settings import TrainSettings
-from tokensieve.read.corpus import Corpus, Intake
-from tokensieve.read.documents import Collected, collect
+from tokensieve.read.addresses import shown_address
+from tokensieve.read.classes import check_labels_exist, class_names, label_order
+from tokensieve.read.collect import collect_documents
+from tokensieve.read.columns import labelled_columns
 from tokensieve.read.formats import KINDS, file_table, kind_of
-from tokensieve.read.plain import PACKED, reading
+from tokensieve.read.part_column import TEST_NAMES, not_parts, unknown_parts
+from tokensieve.read.plain import PACKINGS, reading
+from tokensieve.read.reading_report import ReadingReport
 from tokensieve.read.settings import ReadSettings
-from tokensieve.read.sources import open_source, shown_address
-from tokensieve.read.table import TEST_NAMES, TRAIN_NAMES, Batch, SourceTable
-from tokensieve.read.values import listed
+from tokensieve.read.sources import open_source
+from tokensieve.read.table import Batch, SourceTable
+from tokensieve.read.values import as_list, listed, text_digests
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import (
     Tokenizer,
@@ -94,7 +98,12 @@ Side = tuple[
 class Partitions(Chunks):
     """Chunks stored on a cluster; everything computed from them is computed there."""
 
-    REPEATS = "duplicates", "conflicts", "conflicting_documents", "test_overlap"  # of an `Intake`
+    REPEATS = (
+        "duplicates",
+        "conflicts",
+        "conflicting_documents",
+        "test_overlap",
+    )  # of an `ReadingReport`
 
     def __init__(self, client: Any, parts: Sequence[Any]) -> None:
         self.client, self.parts = client, list(parts)
@@ -165,8 +174,8 @@ class Partitions(Chunks):
     @staticmethod
     def numbers(values: pl.Series, salt: object) -> pl.Series:
         """A number below 2³² for each value (of bytes: digests), which depends on nothing else but the salt (SplitMix64)."""
-        digests = values if values.dtype == pl.Binary else Collected.digests(values)
-        both = digests, Collected.digests([str(salt)])
+        digests = values if values.dtype == pl.Binary else text_digests(values)
+        both = digests, text_digests([str(salt)])
         mixed, own = (
             some.bin.slice(0, 8).bin.reinterpret(dtype=pl.UInt64).to_numpy() for some in both
         )
@@ -221,7 +230,9 @@ class Partitions(Chunks):
     @classmethod
     def read(
         cls, client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, near: bool | None
-    ) -> tuple[Partitions, Partitions | None, Partitions, Tokenizer, tuple[str, ...], Ints, Intake]:
+    ) -> tuple[
+        Partitions, Partitions | None, Partitions, Tokenizer, tuple[str, ...], Ints, ReadingReport
+    ]:
         """Documents for training and for testing (`Side`), a sample of both, the tokenizer that reads them, the classes, documents
         by side and class, shape (2, K), and what was noticed while reading. No sample if `near` is None; signatures if it is true.
 
@@ -242,7 +253,7 @@ class Partitions(Chunks):
         rows = [n for n, _ in found]
         counts, read_sizes, characters = reduce(operator.add, (sums for _, sums in found))
         asked, sizes = how.destinations(), Counter[tuple[Any, int]]()
-        Corpus.check_named("the source", asked, {old for old, _ in read_sizes})
+        check_labels_exist("the source", asked, {old for old, _ in read_sizes})
         for (old, test), n in read_sizes.items():
             sizes[asked.get(old, old), test] += n
         groups = {
@@ -256,12 +267,12 @@ class Partitions(Chunks):
             for side in (0, 1)
         )
         counts["kept"], columns = sum(learned.values()), (" + ".join(reader[1]), reader[2])
-        intake = Intake(
+        intake = ReadingReport(
             counts=counts, columns=columns, dropped=dropped, groups=groups, detected=detected
         )
         intake.check_kept("the partitions")
-        classes = Corpus.classes_of(learned, f"the partitions: the label column {reader[2]!r}")
-        for name in sorted(held_out.keys() - learned.keys(), key=Corpus.in_order):
+        classes = class_names(learned, f"the partitions: the label column {reader[2]!r}")
+        for name in sorted(held_out.keys() - learned.keys(), key=label_order):
             raise InputError(
                 f"the training data has no label {name!r} of the test documents; its labels are {listed(classes)}"
             )
@@ -373,7 +384,7 @@ class Piece:
             file.seek(self.start)
             copy.write_bytes(head + file.read(self.stop - self.start))
         table = file_table(copy, settings, name)
-        table.kept.append(folder)
+        table.keep_alive.append(folder)
         return table
 
     def quotes(self) -> int:
@@ -415,7 +426,8 @@ def _cut(path: str, least: int) -> list[Piece]:
         size = Path(path).stat().st_size
         path = str(Path(path).resolve())  # workers may run elsewhere in the file system
     unit, whole, n = "file", 0, 1
-    _, packed, *_ = PACKED.get(Path(path).suffix.lower(), ("", ""))  # no part can be read by itself
+    packing = PACKINGS.get(Path(path).suffix.lower())
+    packed = packing.module if packing else ""  # no part of such a file can be read by itself
     if kind == ".parquet" and not packed:
         with reading(Path(path).name):
             unit, whole = "rows", int(pl.scan_parquet(path).select(pl.len()).collect().item())
@@ -439,7 +451,7 @@ def _cut(path: str, least: int) -> list[Piece]:
             out = str(Path(path).with_suffix(""))
             command = f"import {packed}, shutil; shutil.copyfileobj({packed}.open({path!r}), open({out!r}, 'wb'))"
         else:
-            method = KINDS[kind].method if kind else "read_csv"
+            method = KINDS[kind].polars_method if kind else "read_csv"
             more = f", encoding='utf-16', separator={',' if kind == '.csv' else chr(9)!r}" * (
                 method == "read_csv"
             )
@@ -466,12 +478,12 @@ def _reader(
             yield {names[0]: sorted(set().union(*parts.each(_values, names[0], settings).here()))}
 
         whole = SourceTable(head.name, head.columns, values)
-        settings = replace(settings, split=open_source(whole).split_column(how))
+        settings = replace(settings, split=open_source(whole).part_column(how))
         taken = {"by": how.by, "split": settings.split}
         others = [
             head.checked_column(name, flag) for flag, name in taken.items() if name is not None
         ]
-        named, label = head.labelled_columns(named or None, label, others)
+        named, label = labelled_columns(head, named or None, label, others)
         detected = (*head.notes, *whole.notes)
     fields = named if len(named) > 1 else ()
     return (
@@ -485,9 +497,7 @@ def _values(piece: Piece, name: str, settings: ReadSettings) -> set[str]:
     """The different values in a column; none if a piece cannot be read, which `_read` reports."""
     with suppress(InputError):
         return {
-            str(x)
-            for batch in piece.table(settings).read([name])
-            for x in SourceTable.as_list(batch[name])
+            str(x) for batch in piece.table(settings).read([name]) for x in as_list(batch[name])
         }
     return set()
 
@@ -521,18 +531,17 @@ def _read(
             for kind, column in more.items()
             if column is not None
         }
-        frame, _, counts = collect(table, texts, label, settings, more=named)[0]
+        documents = collect_documents(table, texts, label, settings, other_columns=named).train
+        frame, counts = documents.frame, documents.counts
         if "group" in frame.columns:  # a document without a group is one of its own
             own = pl.format("\0{} {}", pl.lit(table.name), pl.int_range(pl.len()))
             frame = frame.with_columns(group=pl.col("group").fill_null(own))
         test: Any = pl.lit(rule is True)
         if rule is None:
             names = frame["part"].fill_null("").str.strip_chars().str.to_lowercase()
-            if odd := {*names} - {
-                *TEST_NAMES,
-                *TRAIN_NAMES,
-            }:  # one side alone is no error in a part of the source
-                table.check_sides(str(settings.split), odd)
+            # one side alone is no error in a part of the source
+            if odd := unknown_parts(set(names)):
+                raise not_parts(table, str(settings.split), odd)
             test = names.is_in(TEST_NAMES)
         elif isinstance(rule, tuple):
             by = "group" if "group" in frame.columns else "key"

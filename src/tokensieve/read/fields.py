@@ -4,40 +4,69 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
 BLANK = r"^[\s\x1c-\x1f]*$"  # what Python's isspace takes for white space
-ColumnKind: TypeAlias = Literal["month"] | tuple[float, float, float] | None
+
+
+class Quartiles(NamedTuple):
+    """The ends of the first three quarters of a column of numbers."""
+
+    first: float
+    second: float
+    third: float
+
+
+# how the values of another column become words: months, quarters, or each value a word (None)
+ColumnKind: TypeAlias = Literal["month"] | Quartiles | None
+
+
+class FieldPart(NamedTuple):
+    """The part of a joined text that belongs to one field."""
+
+    field: str
+    start: int
+    end: int
 
 
 def join_fields(
-    fields: Sequence[str], parts: Sequence[pl.Series], own: int | None = None
+    fields: Sequence[str], parts: Sequence[pl.Series], n_texts: int | None = None
 ) -> pl.Series:
-    """One text of all parts, row by row; null where all are missing, and white space only where all are that (of `own` parts:
-    where the first ones are). A mark inside a part is no mark: its brackets become [ and ]."""
+    """Join all parts into one text, row by row.
+
+    The text is null where all parts are missing, and white space only where all parts are that.
+    A mark inside a part is no mark: its brackets become [ and ].
+
+    Args:
+        fields: the name of each part.
+        parts: the texts of each field.
+        n_texts: if given, only so many first parts decide whether a row is missing or blank.
+    """
     columns = [pl.col(str(i)) for i in range(len(parts))]
-    whole = pl.concat_str([column.fill_null("") for column in columns[:own]])
+    deciding = columns[:n_texts]
     marked = []
     for name, column in zip(fields, columns, strict=True):
         part = column.fill_null("")
         for other in fields:
             part = part.str.replace_all(f"⟦{other}⟧", f"[{other}]", literal=True)
         marked.append(pl.lit(f"⟦{name}⟧ ") + part)
-    text = (
-        pl.when(whole.str.contains(BLANK))
-        .then(whole)
-        .otherwise(pl.concat_str(marked, separator="\n"))
-    )
-    absent = pl.all_horizontal(column.is_null() for column in columns[:own])
+    bare_text = pl.concat_str([column.fill_null("") for column in deciding])
+    joined = pl.concat_str(marked, separator="\n")
+    text = pl.when(bare_text.str.contains(BLANK)).then(bare_text).otherwise(joined)
+    is_missing = pl.all_horizontal(column.is_null() for column in deciding)
     frame = pl.DataFrame({str(i): part for i, part in enumerate(parts)})
-    return frame.select(pl.when(~absent).then(text).alias("text"))["text"]
+    return frame.select(pl.when(~is_missing).then(text).alias("text"))["text"]
 
 
-def split_fields(fields: Sequence[str], text: str) -> list[tuple[str, int, int]]:
-    """The parts of a text: (field, start, end). What precedes the first mark belongs to the first field."""
-    marks = re.compile("⟦(" + "|".join(map(re.escape, fields)) + ")⟧")
-    found = [(fields[0], 0, 0), *((m[1], m.start(), m.end()) for m in marks.finditer(text))]
-    ends = [*(start for _, start, _ in found[1:]), len(text)]
-    return [(name, end, stop) for (name, _, end), stop in zip(found, ends, strict=True)]
+def split_fields(fields: Sequence[str], text: str) -> list[FieldPart]:
+    """The parts of a joined text; what precedes the first mark belongs to the first field."""
+    mark = re.compile("⟦(" + "|".join(map(re.escape, fields)) + ")⟧")
+    parts = []
+    name, start = fields[0], 0
+    for match in mark.finditer(text):
+        parts.append(FieldPart(name, start, match.start()))
+        name, start = match[1], match.end()
+    parts.append(FieldPart(name, start, len(text)))
+    return parts

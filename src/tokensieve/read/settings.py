@@ -1,8 +1,8 @@
-"""How a source is read: the options that every command shares, and those of commands that need labels or preferences."""
+"""How a source is read: the options of every command, and those for labels or preferences."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -16,7 +16,8 @@ from tokensieve.options import option
 def _names_from(given: str | Sequence[str]) -> tuple[str, ...]:
     """Names from the command line, separated by commas, from one option or from several."""
     items = [given] if isinstance(given, str) else given
-    return tuple(name.strip() for item in items for name in item.split(",") if name.strip())
+    names = [name.strip() for item in items for name in item.split(",")]
+    return tuple(name for name in names if name)
 
 
 def _groups_from(given: str | Sequence[str]) -> dict[str, list[str]]:
@@ -137,25 +138,16 @@ class SourceSettings:
         names = list(self.__dataclass_fields__)
         for name in options:
             if name not in names:
-                near = get_close_matches(name, names, n=1)
-                hint = (
-                    f"; did you mean {near[0]!r}?"
-                    if near
-                    else f"; the options are {', '.join(sorted(names))}"
-                )
-                raise InputError(f"unknown option {name!r}{hint}")
-        return type(self)(**{name: getattr(self, name) for name in names} | dict(options))
+                raise InputError(f"unknown option {name!r}{_similar_option(name, names)}")
+        current = {name: getattr(self, name) for name in names}
+        return type(self)(**current | dict(options))
 
     def one_label(self) -> str | None:
         """The one label column, if any; an `InputError` where several are named."""
+        if self.label is None:
+            return None
         given: object = self.label
-        names = (
-            list(given)
-            if isinstance(given, list | tuple)
-            else []
-            if given is None
-            else [str(given)]
-        )
+        names = list(given) if isinstance(given, list | tuple) else [str(given)]
         if len(names) > 1:
             raise InputError(
                 f"name one label column, not {len(names)}: only `tokensieve audit` takes several"
@@ -166,19 +158,27 @@ class SourceSettings:
         """Original label → final label, or None if its documents are left out."""
         from tokensieve.read.values import label_name  # Polars, which --help does not need
 
-        asked = [*(self.group or {}).items(), (None, self.drop)]
+        asked: list[tuple[str | None, Sequence[str]]] = [*(self.group or {}).items()]
+        asked.append((None, self.drop))
+        final: dict[str, str | None] = {}
         for new, names in asked:
             if isinstance(names, str):
-                raise InputError(
-                    f"{'drop' if new is None else f'group {new!r}'}: pass a list of labels, not {names!r}"
-                )
-        result: dict[str, str | None] = {}
-        for name, new in [(label_name(name) or "", new) for new, names in asked for name in names]:
-            if result.setdefault(name, new) != new:
-                raise InputError(
-                    f"the label {name!r} is grouped or dropped in two ways; name it once"
-                )
-        return result
+                what = "drop" if new is None else f"group {new!r}"
+                raise InputError(f"{what}: pass a list of labels, not {names!r}")
+            for name in names:
+                label = label_name(name) or ""
+                if final.setdefault(label, new) != new:
+                    raise InputError(
+                        f"the label {label!r} is grouped or dropped in two ways; name it once"
+                    )
+        return final
+
+
+def _similar_option(name: str, names: Sequence[str]) -> str:
+    similar = get_close_matches(name, names, n=1)
+    if similar:
+        return f"; did you mean {similar[0]!r}?"
+    return f"; the options are {', '.join(sorted(names))}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,54 +235,64 @@ class ReadSettings(SourceSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value in (self.pairs.fields if isinstance(self.pairs, Pairs) else {}).items():
-            object.__setattr__(self, name, value)
+        if isinstance(self.pairs, Pairs):
+            for name, value in self.pairs.fields.items():
+                object.__setattr__(self, name, value)
         for name in ("scores", "ranks", "columns", "pairs"):
             given = getattr(self, name)
             if given is not None:
-                object.__setattr__(
-                    self, name, _names_from(given) if isinstance(given, str) else tuple(given)
-                )
+                names = _names_from(given) if isinstance(given, str) else tuple(given)
+                object.__setattr__(self, name, names)
         if self.split is not None and self.test is not None:
             raise InputError("pass either a split column or a test source, not both")
         if self.duplicates not in ("keep", "drop"):
             raise InputError(f"duplicates must be 'keep' or 'drop', not {self.duplicates!r}")
         if self.ties not in ("half", "drop"):
             raise InputError(f"--ties must be half or drop, not {self.ties!r}")
-        judged = [name for name in ("winner", "scores", "ranks") if getattr(self, name)]
-        if self.pairs is None:
-            if judged:
-                raise InputError(
-                    f"--{judged[0]} needs the columns of the answers: add --pairs FIRST,SECOND"
-                )
-            return
-        if len(judged) > 1:
-            raise InputError(f"pass one of --{judged[0]} and --{judged[1]}, not both")
+        self._check_outcome()
+        if self.pairs is not None:
+            self._check_answers()
+            self._check_without_labels()
+
+    def _check_outcome(self) -> None:
+        """At most one option says which answer won, and it needs the answers."""
+        given = [name for name in ("winner", "scores", "ranks") if getattr(self, name)]
+        if given and self.pairs is None:
+            raise InputError(
+                f"--{given[0]} needs the columns of the answers: add --pairs FIRST,SECOND"
+            )
+        if len(given) > 1:
+            raise InputError(f"pass one of --{given[0]} and --{given[1]}, not both")
+
+    def _check_answers(self) -> None:
+        """There are two columns of answers, or as many as there are columns of scores."""
         names = self.columns_of_pairs
-        several = judged and judged != ["winner"]
-        if (
-            not names
-            or not all(names)
-            or len(set(names)) < len(names)
-            or (len(names) != 2 and not several)
-        ):
+        is_scored = self.outcome_option in ("scores", "ranks")
+        are_different = bool(names) and all(names) and len(set(names)) == len(names)
+        if not are_different or (len(names) != 2 and not is_scored):
             raise InputError(
-                "--pairs must name two different columns, the preferred answer first, such as chosen,rejected; got "
-                f"{','.join(map(str, names))!r}"
+                "--pairs must name two different columns, the preferred answer first, such as "
+                f"chosen,rejected; got {','.join(map(str, names))!r}"
             )
-        if several and len(getattr(self, judged[0])) != len(names):
+        n_scores = len(self.outcome_columns)
+        if is_scored and n_scores != len(names):
             raise InputError(
-                f"--{judged[0]} names {len(getattr(self, judged[0]))} columns, but --pairs names {len(names)}"
+                f"--{self.outcome_option} names {n_scores} columns, but --pairs names {len(names)}"
             )
+
+    def _check_without_labels(self) -> None:
+        """Options for labelled documents are not given."""
         given = {
-            name: getattr(self, name)
-            for name in ("label", "group", "drop", "having", "label_separator")
+            "label": self.label,
+            "group": self.group,
+            "drop": self.drop,
+            "having": self.having,
+            "label-separator": self.label_separator,
+            "weight": self.sample_weight is not None,
+            "duplicates": self.duplicates != "keep",
         }
-        given |= {"weight": self.sample_weight is not None, "duplicates": self.duplicates != "keep"}
-        for name in (name for name, value in given.items() if value):
-            raise InputError(
-                f"--{name.replace('_', '-')} is for labelled documents: leave it out with --pairs"
-            )
+        for name in _given(given):
+            raise InputError(f"--{name} is for labelled documents: leave it out with --pairs")
 
     def check_for_cluster(self) -> None:
         """Refuse settings that do not work on a cluster."""
@@ -290,14 +300,14 @@ class ReadSettings(SourceSettings):
             "pairs": self.pairs,
             "weight": self.sample_weight is not None,
             "columns": self.columns,
-        }
-        refused |= {
             "label-separator": self.label_separator,
             "duplicates drop": self.duplicates == "drop",
         }
-        for name in (name for name, given in refused.items() if given):
-            instead = "leave out --cluster, and use --stream if the data is larger than memory"
-            raise InputError(f"--{name} does not work on a cluster yet; {instead}")
+        for name in _given(refused):
+            raise InputError(
+                f"--{name} does not work on a cluster yet; leave out --cluster, "
+                "and use --stream if the data is larger than memory"
+            )
         if not isinstance(self.label, str | None):
             raise InputError("--cluster takes one label column: name one with --label")
 
@@ -336,3 +346,20 @@ class ReadSettings(SourceSettings):
     def columns_of_pairs(self) -> tuple[str, ...]:
         """`pairs` as names; empty for labelled documents."""
         return tuple(self.pairs) if isinstance(self.pairs, tuple) else ()
+
+    @property
+    def outcome_option(self) -> str | None:
+        """The option that says which answer won, if any: winner, scores or ranks."""
+        return next((name for name in ("winner", "scores", "ranks") if getattr(self, name)), None)
+
+    @property
+    def outcome_columns(self) -> tuple[str, ...]:
+        """The columns that say which answer won; empty if the order of the answers does."""
+        if self.winner:
+            return (self.winner,)
+        return tuple(self.scores or self.ranks)
+
+
+def _given(options: Mapping[str, object]) -> Iterator[str]:
+    """The names of options that have a value."""
+    return (name for name, value in options.items() if value)

@@ -1,4 +1,4 @@
-"""Texts and document frequencies that do not fit into memory, in files."""
+"""Texts that do not fit into memory, in a file."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ from numpy.typing import NDArray
 from tokensieve.arrays import Ints, row_blocks
 from tokensieve.files import Folder
 
-DOCUMENTS, BYTES = 2**16, 2**26  # most of a batch
+MAX_BATCH_DOCUMENTS = 2**16  # texts that are in memory together
+MAX_BATCH_BYTES = 2**26
 
 
 class StoredTexts:
-    """Texts in a file, with the few methods of `polars.Series` that the package needs. First `extend` collects them."""
+    """Texts in a file, with the few methods of `polars.Series` that the package needs.
+
+    `extend` collects them; after the first text is read, none can be added.
+    """
 
     def __init__(self) -> None:
         self.folder = Folder()
-        self._path, self._sizes = self.folder.save([]), [np.zeros(1, np.int64)]
+        self._path = self.folder.save([])
+        self._sizes = [np.zeros(1, np.int64)]
 
     def extend(self, texts: Sequence[str]) -> None:
-        """More texts, without lone surrogates; only before the first one is read."""
+        """Add texts, which must not contain lone surrogates."""
         encoded = [text.encode() for text in texts]
         with Folder.storing(), self._path.open("ab") as file:
             file.writelines(encoded)
@@ -38,15 +43,16 @@ class StoredTexts:
 
     @cached_property
     def _data(self) -> NDArray[np.uint8]:
-        return np.memmap(self._path, np.uint8, "r") if self._ends[-1] else np.empty(0, np.uint8)
+        is_empty = self._ends[-1] == 0  # an empty file cannot be mapped
+        return np.empty(0, np.uint8) if is_empty else np.memmap(self._path, np.uint8, "r")
 
     @cached_property
-    def _which(self) -> Ints:
+    def _places(self) -> Ints:
         """Which texts of the file these are, in this order, shape (n,)."""
         return np.arange(len(self._ends) - 1)
 
     def __len__(self) -> int:
-        return len(self._which)
+        return len(self._places)
 
     @overload
     def __getitem__(self, at: int) -> str: ...
@@ -54,32 +60,33 @@ class StoredTexts:
     def __getitem__(self, at: slice) -> pl.Series: ...
     def __getitem__(self, at: int | slice) -> str | pl.Series:
         if isinstance(at, slice):
-            return pl.Series(
-                "text", [self._text(i) for i in self._which[at].tolist()], dtype=pl.String
-            )
-        return self._text(int(self._which[at]))
+            return self._series(self._places[at])
+        return self._text(int(self._places[at]))
 
-    def _text(self, i: int) -> str:
-        return self._data[self._ends[i] : self._ends[i + 1]].tobytes().decode()
+    def _text(self, place: int) -> str:
+        return self._data[self._ends[place] : self._ends[place + 1]].tobytes().decode()
+
+    def _series(self, places: Ints) -> pl.Series:
+        texts = [self._text(place) for place in places.tolist()]
+        return pl.Series("text", texts, dtype=pl.String)
 
     def filter(self, mask: pl.Series) -> StoredTexts:
         """The texts where `mask` is true."""
-        some = copy(self)
-        some._which = self._which[mask.to_numpy()]
-        return some
+        subset = copy(self)
+        subset._places = self._places[mask.to_numpy()]
+        return subset
 
-    def gather(self, which: Ints) -> pl.Series:
-        """Some of the texts, in the order of their places."""
-        return pl.Series(
-            "text", [self._text(i) for i in self._which[which].tolist()], dtype=pl.String
-        )
+    def gather(self, positions: Ints) -> pl.Series:
+        """The texts at these positions, in their order."""
+        return self._series(self._places[positions])
 
     def to_list(self) -> list[str]:
         """All of them, in memory."""
         return self[:].to_list()
 
     def batches(self) -> Iterator[pl.Series]:
-        """The texts in order, up to DOCUMENTS or about BYTES at a time."""
-        sizes = self._ends[self._which + 1] - self._ends[self._which]
-        for rows in row_blocks(np.append(0, np.cumsum(sizes)), BYTES, DOCUMENTS):
+        """The texts in order, in batches that fit into memory."""
+        sizes = self._ends[self._places + 1] - self._ends[self._places]
+        starts = np.append(0, np.cumsum(sizes))
+        for rows in row_blocks(starts, MAX_BATCH_BYTES, MAX_BATCH_DOCUMENTS):
             yield self[rows]

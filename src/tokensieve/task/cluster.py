@@ -45,7 +45,8 @@ from tokensieve.model.fit import best_scale, initial_table, prior_of
 from tokensieve.model.partitions import Partitions, Piece, Side
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.read.corpus import Corpus, Intake
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.reading_report import ReadingReport
 from tokensieve.task.tasks import CorpusModel, Labels
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import FieldTokenizer
@@ -87,7 +88,7 @@ class Learned:
         tokenizer = how.make_tokenizer()
         progress("reading", 0.0)
         found = Partitions.read(client, source, how, tokenizer, near)
-        inside, outside, self.sample, tokenizer, self.classes, self.sizes, self.intake = found
+        inside, outside, self.sample, tokenizer, self.classes, self.sizes, self.reading = found
         del found
         n, self.partitions = int(self.sizes[0].sum()), len(inside.parts)
         self.settings = how.of_documents(n)
@@ -101,7 +102,7 @@ class Learned:
             self.vocabulary = self.vocabulary.with_formatting(with_it, n, least)
         progress("copies", 0.0)  # before documents are counted, which takes most memory
         self.copies = inside.copies(outside, self.classes, bool(near))
-        self.intake.counts.update({name: self.copies.pop(name, 0) for name in Partitions.REPEATS})
+        self.reading.counts.update({name: self.copies.pop(name, 0) for name in Partitions.REPEATS})
         progress("importance", 0.0)
         self.train = inside.each(_counted, self.vocabulary, self.classes, store=True)
         self.test = (
@@ -156,7 +157,7 @@ class Learned:
         )
         return CorpusModel.figures(*given) | {
             "version": __version__,
-            "notes": self.intake.lines(),
+            "notes": self.reading.lines(),
             "partitions": self.partitions,
             "rounds": self.rounds,
             "validation": self.validation,
@@ -257,7 +258,7 @@ def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Co
     )
     words: Any = SimpleNamespace(n_tokens=stream.n_tokens)
     return CountedCorpus(
-        matrix, types, unknown, words, Corpus(frame, classes, "", Intake(counts=Counter()))
+        matrix, types, unknown, words, Corpus(frame, classes, "", ReadingReport(counts=Counter()))
     )
 
 
@@ -389,12 +390,12 @@ def train_remote(
     fields = splitter.fields if isinstance(splitter, FieldTokenizer) else ()
     for side, test in ((name, False), (f"{name} (test)", True)):
         frame = sample.filter(pl.col("test") == test).drop("test")
-        corpus = Corpus(frame, found.classes, side, found.intake, fields=fields)
+        corpus = Corpus(frame, found.classes, side, found.reading, fields=fields)
         parts.append(count_corpus(corpus, found.vocabulary))
     train, held = parts
     task, n = _OnCluster(found, parts), found.sizes.sum(axis=1)
     notes = [
-        *found.intake.lines(),
+        *found.reading.lines(),
         *train.group_notes(held),
         f"trained on a cluster: the model is an average over {plural(found.partitions, 'partition')} of the documents, so its "
         "accuracy is similar to that of training on one machine, but not the same",

@@ -162,7 +162,7 @@ class Task:
         """How the command line names the columns of the text; a single one only if it is `known` to be in the source."""
         names = [
             name for name in corpus.fields if name not in corpus.columns
-        ] or corpus.intake.columns[:known]
+        ] or corpus.reading.columns[:known]
         return [part for name in names for part in ("--text", name)]
 
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
@@ -291,7 +291,7 @@ class Preferences(Task):
 
     def share(self, right: Floats, corpus: Corpus) -> Share:
         assert corpus.pairs is not None
-        return Share.over(*corpus.pairs.once(right))
+        return Share.over(*corpus.pairs.without_mirrored_ties(right))
 
     def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float | None:
         accuracy = super().baseline(train, test, seed)
@@ -387,7 +387,7 @@ class CorpusModel:
             "seconds": self.seconds,
             "seed": self.settings.seed,
             "settings": self.settings.to_dict()
-            | {"columns": list(self.train.corpus.intake.columns)},
+            | {"columns": list(self.train.corpus.reading.columns)},
             "version": __version__,
             "notes": self.notes,
         } | self.task.summary(self.train.corpus, self.test.corpus)
@@ -428,11 +428,11 @@ def train_corpus(
     corpus cannot be split, or no token is frequent enough.
     """
     settings, clock = settings or TrainSettings(), clock or Clock()
-    task, notes = Labels() if corpus.pairs is None else Preferences(), corpus.intake.lines()
+    task, notes = Labels() if corpus.pairs is None else Preferences(), corpus.reading.lines()
     if corpus.test is not None:
-        said = corpus.intake.detected  # what was detected in both is said once
+        said = corpus.reading.detected  # what was detected in both is said once
         notes += [
-            f"test documents: {line}" for line in corpus.test.intake.lines() if line not in said
+            f"test documents: {line}" for line in corpus.test.reading.lines() if line not in said
         ]
     else:
         corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)

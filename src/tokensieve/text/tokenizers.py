@@ -217,7 +217,7 @@ class FieldTokenizer:
         base: splits the text of a field.
         fields: their names.
         columns: those that are values of other columns, and how these become words
-            (`tokensieve.read.documents.ColumnTokens`).
+            (`tokensieve.read.column_tokens.ColumnTokens`).
     """
 
     base: WordTokenizer | PieceTokenizer

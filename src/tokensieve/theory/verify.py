@@ -20,7 +20,8 @@ from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.files import Content, csv_table
 from tokensieve.progress import Progress
-from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.sources import Source
 from tokensieve.report.blocks import Report
@@ -482,7 +483,7 @@ def _data(
         if progress is None
         else lambda done: progress("tokenizing", done / len(source.texts)),
     )
-    return source.name, counted.counts, np.asarray(source.rows), source.intake.lines()
+    return source.name, counted.counts, np.asarray(source.rows), source.reading.lines()
 
 
 def _check_memory(needed: float, what: str) -> None:

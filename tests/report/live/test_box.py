@@ -20,7 +20,7 @@ from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.model.explanation import SINK
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.report import html as page_module
 from tokensieve.text.pieces import PieceTokenizer
 from tokensieve.wording import percent

@@ -24,7 +24,7 @@ from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.files import csv_table
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -42,8 +42,9 @@ class Groups(Check):
         if data.train.corpus.groups is not None:
             return
         train = data.train.counts
-        if (known := data.train.corpus.intake.grouping) is not None:
-            column, groups, agreement, expected, documents = known
+        if (known := data.train.corpus.reading.likely_groups) is not None:
+            column, groups, documents = known.column, known.n_groups, known.n_documents
+            agreement, expected = known.agreement, known.expected_agreement
             share = Share.count(documents, sum(data.totals["documents"].values()))
             yield self.finding(
                 data,

@@ -96,7 +96,7 @@ class PairLeak(Check):
     tasks = (Preferences,)
 
     def find(self, data: AuditContext) -> Findings:
-        intake, n = data.train.corpus.intake, len(data.test.corpus.labels) // 2
+        intake, n = data.train.corpus.reading, len(data.test.corpus.labels) // 2
         shared = max(intake.counts.get("shared_units", 0), intake.counts["test_overlap"])
         if not shared:
             return

@@ -146,12 +146,12 @@ class Wins(Check):
         }
         shares = {name: Share(round(rate[0] * pairs), pairs, *rate) for name, rate in rates.items()}
         shares = shares if wins else {name: _complement(share) for name, share in shares.items()}
-        won = Share.over(*train.corpus.pairs.once(own > 0, own != 0))
+        won = Share.over(*train.corpus.pairs.without_mirrored_ties(own > 0, own != 0))
         evidence = {
             "decides": won,
             "documents": Share.count(won.of, preference_facts(data).pairs["train"]),
             **shares,
-            "test": Share.over(*test.corpus.pairs.once(held > 0, held != 0)),
+            "test": Share.over(*test.corpus.pairs.without_mirrored_ties(held > 0, held != 0)),
         }
         documents = 2 * np.flatnonzero(own > 0) + (not wins)
         chosen = documents[:: max(1, len(documents) // MAX_EXAMPLES)][:MAX_EXAMPLES]

@@ -64,7 +64,7 @@ class Sample:
             self.notes.append(
                 "only the test rows are used; the model may have seen the training rows"
             )
-        self.notes = [*corpus.intake.lines(), *self.notes]
+        self.notes = [*corpus.reading.lines(), *self.notes]
         _check_fields(corpus)
         is_preference = bool(corpus.pairs)
         self.paired = len(corpus.fields) == 2 or (is_preference and prompted)

@@ -12,7 +12,7 @@ import polars as pl
 from tokensieve.arrays import Ints
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import learn_vocabulary, tokenize

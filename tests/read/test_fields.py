@@ -18,8 +18,9 @@ from calls import Run, joined, read_texts
 from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier, load_model
 from tokensieve.model.storage import model_files
-from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus
 from tokensieve.read.fields import split_fields
+from tokensieve.read.reader import read_corpus
 from tokensieve.text.pieces import PieceTokenizer
 from tokensieve.text.tokenizers import (
     FieldTokenizer,
@@ -107,7 +108,7 @@ def test_tokens_know_their_field_and_n_grams_stay_within_it() -> None:
         == []
     )
     corpus = read_corpus(pl.DataFrame(ROWS), text=FIELDS, label="y")
-    assert corpus.fields == FIELDS and corpus.intake.columns[0] == "title + body"
+    assert corpus.fields == FIELDS and corpus.reading.columns[0] == "title + body"
     counted = count_corpus(corpus, ngrams=2, min_documents=2)
     tokens = counted.vocabulary.tokens.tolist()
     assert (
@@ -140,7 +141,7 @@ def test_missing_and_empty_parts() -> None:
     )
     corpus = read_corpus(frame, text=list(FIELDS), label="y")
     assert corpus.rows.tolist() == [1, 2, 5, 6]
-    assert (corpus.intake.counts["missing_text"], corpus.intake.counts["empty"]) == (1, 1)
+    assert (corpus.reading.counts["missing_text"], corpus.reading.counts["empty"]) == (1, 1)
     assert read_texts(frame, text=FIELDS).to_list()[1] == "⟦title⟧ \n⟦body⟧ b"
     for wrong, message in (
         (frame.with_columns(body=pl.lit(3)), "row 1: column 'body' contains int values"),

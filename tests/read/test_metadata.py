@@ -16,7 +16,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.environments import Environments
 from tokensieve.evidence.pairs import pair_importance
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import count_corpus
 
@@ -67,7 +67,7 @@ def test_each_value_is_one_word_of_its_column() -> None:
         "fine",
     } <= tokens
     assert not [token for token in tokens if token.startswith(("annotator:⟨", "date:⟨", "age:⟨"))]
-    detected = " ".join(corpus.intake.detected)
+    detected = " ".join(corpus.reading.detected)
     assert (
         "'date' is grouped by month" in detected
         and "'age' is split into quartiles: q1 up to" in detected
@@ -107,7 +107,7 @@ def test_rows_without_a_text_stay_out_and_wrong_columns_are_named() -> None:
     frame = reviews(40).with_columns(
         text=pl.when(pl.int_range(pl.len()) < 3).then(None).otherwise("text")
     )
-    assert read_corpus(frame, columns="annotator").intake.counts["missing_text"] == 3
+    assert read_corpus(frame, columns="annotator").reading.counts["missing_text"] == 3
     with pytest.raises(
         InputError, match=r"there is no column 'anotator' for the columns.*did you mean 'annotator'"
     ):
@@ -181,7 +181,7 @@ def test_models_and_annotators_of_pairs_are_suspects() -> None:
     corpus = read_corpus(battles(), **BATTLES, columns="model_a,model_b,annotator,score")
     assert corpus.fields == ("answer", "model", "annotator", "score") and corpus.pairs is not None
     assert tuple(corpus.columns) == ("model", "annotator", "score")
-    assert any("'score' is split into quartiles" in note for note in corpus.intake.detected)
+    assert any("'score' is split into quartiles" in note for note in corpus.reading.detected)
     plain = read_corpus(battles(), **BATTLES)
     assert corpus.characters.tolist() == plain.characters.tolist() and corpus.keys.equals(
         plain.keys
@@ -265,7 +265,7 @@ def test_two_judges_who_reward_the_same_are_not(seed: int) -> None:
 
 def test_judges_given_as_groups_are_told_how_they_are_compared() -> None:
     corpus = read_corpus(judged(100), pairs=("a", "b"), winner="winner", by="judge")
-    assert any(note.endswith("--environments judge") for note in corpus.intake.detected)
+    assert any(note.endswith("--environments judge") for note in corpus.reading.detected)
 
 
 def test_an_environment_of_pairs_is_one_value() -> None:
@@ -304,7 +304,7 @@ def test_the_text_nan_in_a_column_of_numbers_is_missing(tmp_path: Path) -> None:
     corpus = read_corpus(tmp_path / "prices.csv", text="text", label="label", columns=["price"])
     one, two, three = np.quantile(np.arange(0, 200, 2), [0.25, 0.5, 0.75], method="lower")
     said = f"q1 up to {one:g}, q2 up to {two:g}, q3 up to {three:g}"
-    assert any(said in note for note in corpus.intake.detected)
+    assert any(said in note for note in corpus.reading.detected)
     quarters = corpus.texts.str.extract(r"\b(q\d)\b")
     assert quarters.null_count() == 100
     assert quarters.drop_nulls().value_counts()["count"].sort().to_list() == pytest.approx(

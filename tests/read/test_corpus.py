@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from calls import fails, read_texts
 from tokensieve.errors import InputError
-from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.reader import read_corpus
 from tokensieve.read.split import split_corpus
 
 quick = settings(deadline=None, derandomize=True)
@@ -172,14 +173,14 @@ def test_grouping_and_dropping() -> None:
         6,
         7,
     ]
-    assert corpus.intake.dropped == {"3": 2} and corpus.intake.counts["missing_label"] == 1
-    assert corpus.intake.groups == {
+    assert corpus.reading.dropped == {"3": 2} and corpus.reading.counts["missing_label"] == 1
+    assert corpus.reading.groups == {
         "1": ("negative", 2),
         "2": ("negative", 1),
         "4": ("positive", 1),
         "5": ("positive", 2),
     }
-    assert any(line.startswith("2 documents labelled '3'") for line in corpus.intake.lines())
+    assert any(line.startswith("2 documents labelled '3'") for line in corpus.reading.lines())
     assert read_corpus(labelled(stars), group=group).classes == ("3", "negative", "positive")
     fails(
         labelled(stars),
@@ -207,7 +208,7 @@ def test_missing_values_of_every_kind() -> None:
         dtype=object,
     )
     more = pd.DataFrame({"text": ["g"], "label": ["y"]})
-    found = read_corpus(pd.concat([data, more])).intake
+    found = read_corpus(pd.concat([data, more])).reading
     assert [found.counts[k] for k in ("rows", "kept", "missing_text", "missing_label")] == [
         10,
         4,
@@ -217,13 +218,13 @@ def test_missing_values_of_every_kind() -> None:
     numbers = pd.DataFrame(
         {"text": list("abcde"), "label": pd.array([1, 2, None, 1, 2], dtype="Int64")}
     )
-    assert read_corpus(numbers).intake.counts["missing_label"] == 1 and read_corpus(
+    assert read_corpus(numbers).reading.counts["missing_label"] == 1 and read_corpus(
         numbers
     ).classes == ("1", "2")
     nulls = pl.DataFrame(
         {"text": ["a", None, "b", "c", "d"], "label": [1.0, 1.0, float("nan"), 2.0, 1.0]}
     )
-    found = read_corpus(nulls.vstack(pl.DataFrame({"text": ["e"], "label": [2.0]}))).intake
+    found = read_corpus(nulls.vstack(pl.DataFrame({"text": ["e"], "label": [2.0]}))).reading
     assert [found.counts[k] for k in ("rows", "kept", "missing_text", "missing_label")] == [
         6,
         4,
@@ -247,7 +248,7 @@ def test_json_keys_may_be_missing(tmp_path: Path) -> None:
     path.write_text("\n".join(lines))
     corpus = read_corpus(path)
     assert corpus.rows.tolist() == [2, 4, 5, 6]
-    assert (corpus.intake.counts["missing_text"], corpus.intake.counts["missing_label"]) == (2, 1)
+    assert (corpus.reading.counts["missing_text"], corpus.reading.counts["missing_label"]) == (2, 1)
 
 
 def test_labels_that_cannot_be_classes() -> None:
@@ -323,7 +324,7 @@ def test_every_row_is_accounted_for(
         drop=["z"] if drop_z else [],
         duplicates=duplicates,
     )
-    found, n = corpus.intake, corpus.intake.counts
+    found, n = corpus.reading, corpus.reading.counts
     usable = [(t, y) for t, y in table if t is not None and y is not None and t.strip()]
     use = [(t, y) for t, y in usable if not (drop_z and y == "z")]
     by_text = {t: {y for u, y in use if u == t} for t, _ in use}
@@ -351,7 +352,9 @@ def test_every_row_is_accounted_for(
 
 def test_a_hundred_thousand_duplicates_are_counted() -> None:
     corpus = read_corpus((["good film here", "bad film here"] * 50_000, ["p", "n"] * 50_000))
-    assert corpus.intake.counts["duplicates"] == 99_998 and corpus.intake.counts["kept"] == 100_000
+    assert (
+        corpus.reading.counts["duplicates"] == 99_998 and corpus.reading.counts["kept"] == 100_000
+    )
 
 
 # ---- training and test
@@ -368,8 +371,8 @@ def test_split_column() -> None:
     assert corpus.rows.tolist() == [1, 2, 3, 4, 5, 6] and corpus.test.rows.tolist() == [7, 8]
     assert (
         corpus.test.classes == corpus.classes
-        and corpus.intake.counts["rows"] == 6
-        and corpus.test.intake.counts["rows"] == 2
+        and corpus.reading.counts["rows"] == 6
+        and corpus.test.reading.counts["rows"] == 2
     )
     other = data.with_columns(split=pl.lit("train"))
     fails(other, "'split' must contain 'test'", "it contains 'train'", split="split")
@@ -389,7 +392,7 @@ def test_test_source_is_read_like_training(tmp_path: Path) -> None:
     corpus = read_corpus(path, group=group, drop=["3"], test=test)
     assert corpus.test is not None
     assert corpus.test.texts.to_list() == ["t 1", "t 9"] and corpus.test.labels.tolist() == [0, 1]
-    assert corpus.intake.counts["test_overlap"] == 1 and corpus.test.intake.dropped == {"3": 1}
+    assert corpus.reading.counts["test_overlap"] == 1 and corpus.test.reading.dropped == {"3": 1}
     listed = read_corpus(path, group=group, drop=["3"], test=(["new"], [5]))
     assert listed.test is not None and listed.test.labels.tolist() == [1]
     fails(
@@ -479,7 +482,7 @@ def test_yelp_reviews(data: Path) -> None:
     )
     assert (
         corpus.test is not None
-        and corpus.intake.counts["rows"] == corpus.test.intake.counts["rows"] == 5000
+        and corpus.reading.counts["rows"] == corpus.test.reading.counts["rows"] == 5000
     )
     sizes = np.bincount(corpus.labels) + np.bincount(corpus.test.labels)
     assert sizes.tolist() == [1472 + 854, 2184 + 4429]
@@ -493,7 +496,7 @@ def test_imdb_reviews_as_csv_and_parquet_agree(data: Path, tmp_path: Path) -> No
     pl.read_parquet(data / "imdb_train.parquet").write_csv(tmp_path / "a.csv")
     csv_corpus = read_corpus(tmp_path / "a.csv")
     assert csv_corpus.texts.equals(parquet.texts) and (csv_corpus.labels == parquet.labels).all()
-    assert csv_corpus.intake.counts["duplicates"] == parquet.intake.counts["duplicates"] > 0
+    assert csv_corpus.reading.counts["duplicates"] == parquet.reading.counts["duplicates"] > 0
 
 
 def test_a_column_of_train_and_test_is_used_and_reported() -> None:
@@ -501,7 +504,7 @@ def test_a_column_of_train_and_test_is_used_and_reported() -> None:
     sides = ["train"] * 30 + ["Test"] * 10
     corpus = read_corpus(pl.DataFrame(rows | {"Split": sides}))
     assert corpus.test is not None and (len(corpus.texts), len(corpus.test.texts)) == (30, 10)
-    assert "column 'Split' marks training and test rows (detected)" in corpus.intake.lines()
+    assert "column 'Split' marks training and test rows (detected)" in corpus.reading.lines()
     assert read_corpus(pl.DataFrame(rows | {"split": [*sides[:-1], "fold 3"]})).test is None, (
         "it holds something else"
     )

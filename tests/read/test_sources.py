@@ -24,9 +24,10 @@ from hypothesis import strategies as st
 
 from calls import fails, read_texts
 from tokensieve.errors import InputError
-from tokensieve.read import sources
-from tokensieve.read.corpus import read_corpus
-from tokensieve.read.documents import ColumnTokens
+from tokensieve.read import hub as hub_module
+from tokensieve.read.columns import labelled_columns, text_columns, verdict_column
+from tokensieve.read.likely_groups import likely_groups
+from tokensieve.read.reader import read_corpus
 from tokensieve.read.table import Batch, SourceTable
 from tokensieve.text.pieces import PieceTokenizer
 from tokensieve.text.tokenizers import read_stop_words
@@ -100,7 +101,7 @@ def test_every_format_gives_the_same_corpus(tmp_path: Path, labels: list[Any]) -
         ]
         assert corpus.labels.tolist() == [1, 0, 1, 0] and corpus.labels.dtype == np.int64
         assert corpus.rows.tolist() == [1, 2, 3, 4] and corpus.test is None
-        assert corpus.intake.lines() == []
+        assert corpus.reading.lines() == []
         assert read_texts(source).to_list() == TEXTS
 
 
@@ -140,7 +141,7 @@ def test_hostile_texts_survive_every_format(tmp_path: Path, kind: str, texts: li
     corpus = read_corpus(source)
     assert corpus.texts.to_list() == clean
     assert corpus.classes == ("<b>", "=a")
-    assert corpus.intake.counts["replaced_surrogates"] == (
+    assert corpus.reading.counts["replaced_surrogates"] == (
         sum(a != b for a, b in zip(texts, clean, strict=True)) if can_hold else 0
     )
     assert read_texts(source).to_list() == clean
@@ -162,7 +163,7 @@ def test_byte_order_marks_encodings_and_line_ends(tmp_path: Path) -> None:
             "café c",
             "café d",
         ]
-    assert read_corpus(path).intake.detected == ("encoding utf-16 (detected)",)
+    assert read_corpus(path).reading.detected == ("encoding utf-16 (detected)",)
     fails(path, "unknown text encoding 'klingon'", encoding="klingon")
     path.write_bytes(text.encode("utf-8"))
     fails(path, "check --encoding", encoding="utf-16")
@@ -236,8 +237,8 @@ def test_the_layout_of_acl_imdb(tmp_path: Path) -> None:
         0,
         1,
     ]
-    assert corpus.intake.ignored == {"unsup": 2} and corpus.intake.counts["test_overlap"] == 1
-    assert any("unsup" in line and line.startswith("2 ") for line in corpus.intake.lines())
+    assert corpus.reading.ignored == {"unsup": 2} and corpus.reading.counts["test_overlap"] == 1
+    assert any("unsup" in line and line.startswith("2 ") for line in corpus.reading.lines())
     alone = read_corpus(folder / "train", test=folder)
     assert alone.test is not None and alone.test.texts.to_list() == corpus.test.texts.to_list()
     assert read_texts(folder).to_list() == ["bad a", "good c"]
@@ -412,7 +413,7 @@ def test_a_file_without_a_header_is_refused_or_read_whole(tmp_path: Path) -> Non
     )
     corpus = read_corpus(path, header=False)
     assert corpus.texts.to_list() == long and corpus.rows.tolist() == [1, 2, 3, 4]
-    assert corpus.intake.columns == ("column 1", "column 2")
+    assert corpus.reading.columns == ("column 1", "column 2")
     with pytest.raises(InputError, match="--no-header"):
         read_texts(path)
     assert read_texts(path, text="column 1", header=False).to_list() == long
@@ -464,7 +465,7 @@ def test_an_endless_line_of_standard_input_ends_before_it_fills_the_disk(
 ) -> None:
     endless = Endless(block)
     monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=endless))
-    monkeypatch.setattr("tokensieve.read.sources.LONGEST", 20_000_000)
+    monkeypatch.setattr("tokensieve.read.addresses.MAX_LINE_BYTES", 20_000_000)
     with pytest.raises(InputError, match=r"standard input: a line is over .* pass --no-limits"):
         read_corpus("-")
     assert endless.bytes < 30_000_000
@@ -478,7 +479,7 @@ def test_lines_without_end_stop_before_they_fill_the_disk(
     endless = Endless(b"good film,p\n")
     monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=endless))
     monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: contextlib.nullcontext(endless))
-    monkeypatch.setattr("tokensieve.read.sources.COPIED", 20_000_000)
+    monkeypatch.setattr("tokensieve.read.addresses.MAX_COPIED_BYTES", 20_000_000)
     with pytest.raises(
         InputError, match=r"is over 0 GB; save it to a file first, or pass --no-limits"
     ):
@@ -513,7 +514,7 @@ def test_many_columns(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [names, *rows])
     assert len(read_corpus(path).texts) == n
     path = write_csv(tmp_path / "b.csv", [["x", "y", *names[2:]], *rows])
-    assert read_corpus(path, label="y").intake.columns[0] == "x"  # the only column with text
+    assert read_corpus(path, label="y").reading.columns[0] == "x"  # the only column with text
     path = write_csv(tmp_path / "c.csv", [[*names[:-1], "c0"], *rows])
     fails(path, "'c0' occurs more than once")
 
@@ -531,8 +532,8 @@ def test_columns_that_may_be_authors_are_read_in_one_pass() -> None:
         }
 
     table, labels = SourceTable("a.csv", names, batches), np.arange(n) % 2
-    found = ColumnTokens.likely_groups(table, (), np.arange(1, n + 1), labels)
-    assert found is not None and found[:2] == ("c7", 20)
+    found = likely_groups(table, (), np.arange(1, n + 1), labels)
+    assert found is not None and (found.column, found.n_groups) == ("c7", 20)
     assert read == [tuple(names)] * 2  # to see what they hold, and to look for authors
 
 
@@ -547,8 +548,8 @@ def test_what_columns_hold_is_looked_at_once() -> None:
         }
 
     table = SourceTable("a.csv", ["text", "label", "more"], batches)
-    assert table.labelled_columns(None, None, ()) == (("text",), "label")
-    assert table.verdict() is None and table.text_columns(None) == ("text",)
+    assert labelled_columns(table, None, None, ()) == (("text",), "label")
+    assert verdict_column(table) is None and text_columns(table, None) == ("text",)
     assert len(read) == 1
 
 
@@ -580,7 +581,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f"---\nconfigs:\n- config_name: default\n  data_files:\n{parts}---\n"
     )
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    monkeypatch.setitem(sources.NAMED, "imdb", str(folder))
+    monkeypatch.setitem(hub_module.DATA_SETS, "imdb", str(folder))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -592,8 +593,8 @@ def test_named_data_set_from_local_files(hub: Path) -> None:
     assert corpus.texts.to_list() == [
         f"train {i}" for i in range(4)
     ] and corpus.test.labels.tolist() == [1, 0]
-    assert corpus.test.intake.counts["missing_label"] == 1
-    assert corpus.intake.ignored == {"unsupervised": 3}
+    assert corpus.test.reading.counts["missing_label"] == 1
+    assert corpus.reading.ignored == {"unsupervised": 3}
     make_folder(hub / "imdb", {"a/1.txt": "1", "a/2.txt": "2", "b/1.txt": "3", "b/2.txt": "4"})
     assert read_corpus("imdb").classes == ("a", "b")
 

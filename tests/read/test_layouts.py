@@ -26,8 +26,9 @@ from layouts import BAD, GOOD, LABELLED, LABELS, PREFERENCES, PROMPTS, TEXTS, La
 from calls import fast_first
 from tokensieve.errors import InputError
 from tokensieve.escape import option, printable
-from tokensieve.read.corpus import read_corpus
-from tokensieve.read.documents import label_settings
+from tokensieve.read.columnar import expanded_bytes
+from tokensieve.read.label_lists import label_audits
+from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
 
 
@@ -45,9 +46,9 @@ def test_labelled_documents(
     if "label-separator" in layout.command:
         layouts.write(layout, tmp_path)
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("tokensieve.read.documents.LEAST", 5)
+        monkeypatch.setattr("tokensieve.read.label_lists.MIN_DOCUMENTS_PER_LABEL", 5)
         sources, options = options_of(layout.command)
-        asked, _ = label_settings(sources[0], ReadSettings(**options))
+        asked = list(label_audits(sources[0], ReadSettings(**options)).settings.items())
         corpus = read_corpus(sources[0], dict(asked)["positive"])
         assert [corpus.classes[y] for y in corpus.labels] == [
             "yes" if y == "positive" else "no" for y in LABELS
@@ -59,8 +60,8 @@ def test_labelled_documents(
     if corpus.fields:
         found = {text.partition("⟦text⟧ ")[2]: label for text, label in found.items()}
     assert found == expected and len(corpus.labels) == N
-    assert layout.detected in " ".join(corpus.intake.detected)
-    assert bool(layout.detected) == bool(corpus.intake.detected)
+    assert layout.detected in " ".join(corpus.reading.detected)
+    assert bool(layout.detected) == bool(corpus.reading.detected)
 
 
 @pytest.mark.parametrize("layout", PREFERENCES, ids=lambda layout: layout.name)
@@ -72,7 +73,7 @@ def test_preferences(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyP
         and corpus.texts.to_list()[1::2] == BAD
     )
     assert "long.csv" in layout.files or corpus.pairs.units.tolist() == [i // 2 for i in range(N)]
-    assert corpus.intake.counts.get("ties_dropped", 0) == layout.ties
+    assert corpus.reading.counts.get("ties_dropped", 0) == layout.ties
     if corpus.pairs.position is not None:
         assert corpus.pairs.position.tolist() == [int(i % 3 == 0) for i in range(N)]
 
@@ -94,7 +95,7 @@ def test_a_winner_that_is_not_named_is_never_ignored(
 
 def test_the_page_is_that_of_these_layouts() -> None:
     written = Path(__file__).parents[2] / "docs" / "reads.md"
-    assert written.read_text(encoding="utf-8") == layouts.page(), "run python tests/text/layouts.py"
+    assert written.read_text(encoding="utf-8") == layouts.page(), "run python tests/read/layouts.py"
     assert len(LABELLED) + len(PREFERENCES) >= 30
 
 
@@ -124,10 +125,10 @@ def test_true_in_several_spellings_is_one_class_and_other_capitals_are_named() -
     corpus = read_corpus(said)
     assert (
         corpus.classes == ("True", "false")
-        and "2 documents labelled 'TRUE', counted as 'True'" in corpus.intake.lines()
+        and "2 documents labelled 'TRUE', counted as 'True'" in corpus.reading.lines()
     )
     spam = said.with_columns(label=pl.Series(["Spam", "spam", "ham", "ham"] * 2))
-    (line,) = read_corpus(spam).intake.lines()
+    (line,) = read_corpus(spam).reading.lines()
     options = options_of("audit x " + line.partition("pass ")[2])[1]
     assert read_corpus(spam, **options).classes == ("Spam", "ham")
 
@@ -150,10 +151,10 @@ def test_ties_are_half_of_each_order() -> None:
         "x 3",
     ]
     assert corpus.weights is not None and corpus.weights.tolist() == [1, 1, *[0.5] * 8]
-    assert "the first answer ('a') wins 100.0% of 1 pairs" in " ".join(corpus.intake.lines())
+    assert "the first answer ('a') wins 100.0% of 1 pairs" in " ".join(corpus.reading.lines())
     assert (
-        corpus.intake.counts["ties"] == 2
-        and corpus.intake.counts["duplicates"] == corpus.intake.counts["conflicts"] == 0
+        corpus.reading.counts["ties"] == 2
+        and corpus.reading.counts["duplicates"] == corpus.reading.counts["conflicts"] == 0
     )
     dropped = read_corpus(
         frame.vstack(frame[:1].with_columns(a=pl.lit("z"))),
@@ -163,7 +164,7 @@ def test_ties_are_half_of_each_order() -> None:
     )
     assert (
         dropped.texts.to_list() == ["x 1", "y 1", "z", "y 1"]
-        and dropped.intake.counts["ties_dropped"] == 2
+        and dropped.reading.counts["ties_dropped"] == 2
     )
 
 
@@ -291,7 +292,7 @@ def test_the_encoding_is_detected(tmp_path: Path, text: str, encoding: str, foun
         layouts.csv_bytes(layouts.rows(text=texts, label=LABELS), encoding=encoding)
     )
     corpus = read_corpus(tmp_path / "a.csv")
-    assert corpus.texts.to_list() == texts and corpus.intake.detected == (
+    assert corpus.texts.to_list() == texts and corpus.reading.detected == (
         f"encoding {found} (detected)",
     )
 
@@ -308,14 +309,14 @@ def test_labels_that_an_annotator_did_not_accept_are_left_out() -> None:
     corpus = read_corpus(frame)
     assert (
         len(corpus.labels) == N // 2
-        and f"{N // 2} rows whose label the annotator did not accept" in corpus.intake.lines()[0]
+        and f"{N // 2} rows whose label the annotator did not accept" in corpus.reading.lines()[0]
     )
     one = read_corpus(frame.with_columns(label=pl.lit("INSULT")))
     assert one.classes == ("accept", "reject") and len(one.labels) == N * 3 // 4
     other = read_corpus(
         frame.with_columns(answer=pl.lit("yes"))
     )  # a column of that name with anything else
-    assert len(other.labels) == N and other.intake.lines() == []
+    assert len(other.labels) == N and other.reading.lines() == []
 
 
 def test_labels_that_are_identifiers_are_said_to_be() -> None:
@@ -373,12 +374,12 @@ def test_how_the_preferred_answer_was_found_is_said() -> None:
     frame = pl.DataFrame({"response_1": GOOD, "response_2": BAD})
     assert (
         "'response_1' is read as the preferred answer of every pair"
-        in read_corpus(frame, pairs=("response_1", "response_2")).intake.lines()
+        in read_corpus(frame, pairs=("response_1", "response_2")).reading.lines()
     )
     numbered = frame.with_columns(winner=pl.Series([1, 2] * (N // 2)))
     lines = read_corpus(
         numbered, pairs=("response_1", "response_2"), winner="winner"
-    ).intake.lines()
+    ).reading.lines()
     assert "a winner of 1 means 'response_1', 2 means 'response_2'" in lines
 
 
@@ -407,7 +408,7 @@ def test_what_a_folder_holds_beside_training_data_is_named(tmp_path: Path) -> No
         labels.write_parquet(tmp_path / "test.parquet")
         corpus = read_corpus(tmp_path)
         assert corpus.test is None and len(corpus.labels) == N
-        assert any("test.parquet" in line and "24" in line for line in corpus.intake.lines())
+        assert any("test.parquet" in line and "24" in line for line in corpus.reading.lines())
     frame.write_parquet(tmp_path / "test.parquet")
     assert read_corpus(tmp_path).test is not None
     pairs = pl.DataFrame({"chosen": GOOD, "rejected": BAD})
@@ -449,18 +450,18 @@ def test_several_columns_without_a_name_are_numbered(tmp_path: Path) -> None:
     rows = "".join(f'{label},"{text}",,\n' for text, label in zip(TEXTS, LABELS, strict=True))
     (tmp_path / "spam.csv").write_text("v1,v2,,\n" + rows)
     corpus = read_corpus(tmp_path / "spam.csv")
-    assert corpus.texts.to_list() == TEXTS and corpus.intake.columns == ("v2", "v1")
+    assert corpus.texts.to_list() == TEXTS and corpus.reading.columns == ("v2", "v1")
 
 
 def test_bombs_and_endless_lines_stop_with_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same limits, a thousandth of their size."""
-    from tokensieve.read import formats, plain
+    from tokensieve.read import plain
 
-    monkeypatch.setattr(plain, "LARGE", 500_000)
-    monkeypatch.setattr(plain, "LONGEST", 2_000_000)
-    monkeypatch.setattr(plain, "BLOCK", 2**16)
+    monkeypatch.setattr(plain, "HARMLESS_BYTES", 500_000)
+    monkeypatch.setattr(plain, "MAX_LINE_BYTES", 2_000_000)
+    monkeypatch.setattr(plain, "READ_BYTES", 2**16)
     rows = [{"text": "a b " * 500 + str(i % 3), "label": "xy"[i % 2]} for i in range(2_000)]
     whole = csv_of(rows)
     (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(whole))
@@ -495,7 +496,7 @@ def test_bombs_and_endless_lines_stop_with_one_line(
             == 2_000
         )
     large = pl.Series(["x" * 3_000_000]).gather([0] * 3_000)  # more than four bytes can count
-    assert formats._bytes(large) == formats._bytes(large.cast(pl.Categorical)) == 9_000_024_000
+    assert expanded_bytes(large) == expanded_bytes(large.cast(pl.Categorical)) == 9_000_024_000
     (tmp_path / "long.csv").write_text("text,label\n" + "a b " * 600_000 + ",x\nb,y\na,x\nb,y\n")
     with pytest.raises(InputError, match=r"a line is over 2 MB.*--no-limits"):
         read_corpus(tmp_path / "long.csv")

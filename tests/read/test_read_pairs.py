@@ -17,8 +17,8 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.model.settings import TrainSettings
-from tokensieve.read.corpus import read_corpus
 from tokensieve.read.pairs import read_pairs
+from tokensieve.read.reader import read_corpus
 from tokensieve.read.split import draw_units, split_corpus
 from tokensieve.task.tasks import train_corpus
 
@@ -58,7 +58,7 @@ def test_what_cannot_be_used_is_left_out_and_counted() -> None:
         "repeated",
         "reversed",
     )
-    lines = corpus.intake.lines()
+    lines = corpus.reading.lines()
     assert all(subject in line for subject, line in zip(subjects, lines, strict=True))
     assert [line.split()[:2] for line in lines] == [["1", "pair"]] * 4 + [
         ["1", "repeated"],
@@ -184,7 +184,7 @@ def test_a_given_split_tells_what_both_sides_share() -> None:
         pl.concat([pairs, pairs[:1].with_columns(split=pl.lit("test"))]), pairs=PAIRS, split="split"
     )
     assert corpus.test is not None
-    assert corpus.intake.lines() == [
+    assert corpus.reading.lines() == [
         "1 test pair also found in training",
         "3 test pairs whose group (prompt) also has training pairs",
     ]
@@ -275,7 +275,7 @@ def test_a_column_of_train_and_test_is_used_for_pairs() -> None:
         pl.DataFrame(rows | {"split": ["train"] * 14 + ["test"] * 6}), pairs=("chosen", "rejected")
     )
     assert found.test is not None and (len(found.texts), len(found.test.texts)) == (28, 12)
-    assert any("marks training and test rows" in line for line in found.intake.lines())
+    assert any("marks training and test rows" in line for line in found.reading.lines())
     notes = train_corpus(found, TrainSettings(min_documents=1)).notes
     assert (
         sum("marks training and test rows" in note for note in notes) == 1

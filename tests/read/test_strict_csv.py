@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
-from tokensieve.read import formats
+from tokensieve.read import delimited, formats
 from tokensieve.read.settings import SourceSettings
 
 CELLS = st.sampled_from(
@@ -55,7 +55,7 @@ def test_both_ways_read_the_same_or_fail_alike(content: str) -> None:
         path = Path(folder, "a.csv")
         path.write_bytes(content.encode())
         fast = outcome(path)
-        patch.setattr(formats, "_polars_frame", lambda *_: None)
+        patch.setattr(delimited, "_polars_frame", lambda *_: None)
         assert fast == outcome(path)
 
 
@@ -67,6 +67,7 @@ def test_ordinary_files_are_read_by_polars(tmp_path: Path, monkeypatch: pytest.M
             "\r\n",
         )
     )
-    monkeypatch.setattr(formats, "_delimited_records", lambda *_: iter([["text", "note"]]))
+    only_header = iter([["text", "note"]])
+    monkeypatch.setattr(delimited._DelimitedFile, "records", lambda _: only_header)
     table = formats.file_table(path, SourceSettings())
     assert sum(len(batch["text"]) for batch in table.read(["text"])) == 50

@@ -17,7 +17,7 @@ import pytest
 
 from calls import Run
 from tokensieve.errors import InputError
-from tokensieve.read.corpus import read_corpus
+from tokensieve.read.reader import read_corpus
 
 ROWS = pl.DataFrame(
     {

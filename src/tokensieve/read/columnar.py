@@ -1,0 +1,87 @@
+"""Parquet and Arrow files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from tokensieve.errors import one_line
+from tokensieve.read.plain import PlainText, reading
+from tokensieve.read.settings import SourceSettings
+from tokensieve.read.table import Batch, SourceTable, frame_batches
+
+ALL_ROWS = slice(None)
+
+
+def parquet_table(
+    path: Path, name: str, settings: SourceSettings, rows: slice = ALL_ROWS
+) -> SourceTable:
+    """The rows of a Parquet file, or some of them."""
+
+    def scan() -> pl.LazyFrame:
+        frame = pl.scan_parquet(path, glob=False)
+        return frame if rows == ALL_ROWS else frame.slice(rows.start, rows.stop - rows.start)
+
+    return _scanned_table(scan, "Parquet", path, name, settings)
+
+
+def arrow_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
+    """The rows of an Arrow file or stream."""
+
+    def scan() -> pl.LazyFrame:
+        with path.open("rb") as file:
+            is_stream = file.read(6) != b"ARROW1"
+        return pl.read_ipc_stream(path).lazy() if is_stream else pl.scan_ipc(path, glob=False)
+
+    return _scanned_table(scan, "Arrow", path, name, settings)
+
+
+def _scanned_table(
+    scan: Callable[[], pl.LazyFrame], kind: str, path: Path, name: str, settings: SourceSettings
+) -> SourceTable:
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        n_bytes = 0
+        for batch in guarded_batches(scan, names, name, kind):
+            # measured before it leaves Polars, where many cells may be one text
+            columns = [values for values in batch.values() if isinstance(values, pl.Series)]
+            n_bytes += sum(map(expanded_bytes, columns))
+            PlainText.check_expansion(name, path, n_bytes, settings.limits)
+            yield batch
+
+    with reading(name, kind), one_line(f"{name} is not a readable {kind} file"):
+        columns = scan().collect_schema().names()
+    return SourceTable(name, columns, read)
+
+
+def guarded_batches(
+    scan: Callable[[], pl.LazyFrame], names: Sequence[str], name: str, kind: str
+) -> Iterator[Batch]:
+    """Batches of a frame; standard error is silenced only while Polars works."""
+    batches: Iterator[Batch] | None = None
+    while True:
+        with reading(name, kind), one_line(f"{name} is not a readable {kind} file"):
+            batches = batches or frame_batches(scan(), names)
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+def expanded_bytes(values: pl.Series) -> int:
+    """The least memory that the values take, each on its own."""
+    dtype = values.dtype
+    own_bytes = 8 * len(values)
+    if isinstance(dtype, pl.Struct):
+        fields = (values.struct.field(field.name) for field in dtype.fields)
+        return own_bytes + sum(map(expanded_bytes, fields))
+    if isinstance(dtype, pl.List | pl.Array):
+        return own_bytes + expanded_bytes(values.explode())
+    if dtype in (pl.Categorical, pl.Enum):
+        counts = values.value_counts()
+        lengths = counts.to_series(0).cast(pl.String).str.len_bytes().cast(pl.Int64)
+        return own_bytes + int((lengths * counts["count"]).sum())
+    if dtype == pl.String:
+        return own_bytes + int(values.str.len_bytes().cast(pl.Int64).sum())
+    return own_bytes

@@ -1,0 +1,315 @@
+"""Which column holds the text and which the label: as named, else by names and values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tokensieve.errors import InputError
+from tokensieve.escape import option
+from tokensieve.read.chats import chat_text
+from tokensieve.read.preference_columns import pair_options
+from tokensieve.read.table import SourceTable
+from tokensieve.read.values import label_name, listed, missing, only_entry
+
+TEXT_NAMES = (
+    "text review sentence document content body message messages comment tweet conversation".split()
+)
+LABEL_NAMES = "label labels class sentiment category target stars rating y".split()
+KNOWN_NAMES = {*TEXT_NAMES, *LABEL_NAMES}
+
+MIN_MEAN_WORDS = 3  # words with letters, of prose
+MIN_MEAN_UNSPACED = 10  # characters of prose in a script without spaces
+PROSE_CHARACTERS = 2_000  # of each text are looked at
+MIN_REPEATED_VALUES = 20  # values, of which fewer than a tenth differ, are classes and no prose
+MIN_JUDGED_VALUES = 8  # fewer values cannot show whether they repeat
+MAX_CLASSES_IN_SAMPLE = 50
+MAX_NAME_WORDS = 3  # a longer column name looks like data
+MAX_NAME_CHARACTERS = 60
+MAX_PATH_LENGTH = 6  # keys that lead to a nested label
+
+
+class LabelledColumns(NamedTuple):
+    """The columns of the text (one, or several fields) and of the label."""
+
+    texts: tuple[str, ...]
+    label: str
+
+
+def text_columns(table: SourceTable, text: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The columns of the text: those named, else the only plausible one.
+
+    Raises:
+        InputError: it is not clear which one.
+    """
+    if text:
+        names = list(map(str, text)) if isinstance(text, list | tuple) else [str(text)]
+        for name in names:
+            table.checked_column(name, "text")
+        if len(set(names)) < len(names):
+            raise InputError(
+                f"{table.name}: a field is named twice: {listed(names)}; name each once with --text"
+            )
+        return tuple(names)
+    name = _recognised_text(table, table.columns, label_is_open=False)
+    _check_header(table, [name])
+    return (name,)
+
+
+def labelled_columns(
+    table: SourceTable, text: str | Sequence[str] | None, label: str | None, taken: Sequence[str]
+) -> LabelledColumns:
+    """The columns of the text and of the label: those named, else the only plausible ones.
+
+    Args:
+        table: the source.
+        text: names of the text columns, if given.
+        label: name of the label column, if given.
+        taken: columns that other options name.
+
+    Raises:
+        InputError: it is not clear which ones; the message has a command that works.
+    """
+    texts = text_columns(table, text) if text else ()
+    recognised = list[str]()
+    if label is not None:
+        label = table.checked_column(label, "label")
+    elif command := pair_options(table):
+        raise InputError(
+            f"{table.name}: this looks like preference data; for pairs of answers pass {command}"
+        )
+    if not texts:
+        free = [name for name in table.columns if name not in (label, *taken)]
+        texts = (_recognised_text(table, free, label_is_open=label is None),)
+        recognised += texts
+    if label is None:
+        bases = {table.top_level_column(name) for name in texts}
+        free = [name for name in table.columns if name not in bases and name not in taken]
+        label = _recognised_label(table, free, texts)
+        recognised.append(label)
+    _check_header(table, recognised)
+    if label in texts:
+        raise InputError(
+            f"{table.name}: text and label must be different columns, but both are {label!r}"
+        )
+    return LabelledColumns(texts, label)
+
+
+def verdict_column(table: SourceTable) -> str | None:
+    """Prodigy's column `answer`, which marks whether the annotator accepted the label, if there is one."""
+    if "answer" not in table.columns:
+        return None
+    values = {str(value) for value in table.sample["answer"]}
+    return "answer" if values and values <= {"accept", "reject", "ignore"} else None
+
+
+def _check_header(table: SourceTable, recognised: Sequence[str]) -> None:
+    """Refuse a first line that is taken for column names but looks like the rows below it."""
+    if not table.first_line:
+        return
+    for name in recognised:
+        if _looks_like_data(name) or name in table.sample[name]:
+            raise InputError(
+                f"{table.name}: the first line looks like data, not like column names "
+                f"({name[:40]!r}); pass --no-header, or name the columns with --text and --label"
+            )
+
+
+def _looks_like_data(name: str) -> bool:
+    return len(name.split()) > MAX_NAME_WORDS or len(name) > MAX_NAME_CHARACTERS
+
+
+# ---- the text
+
+
+def _recognised_text(table: SourceTable, columns: Sequence[str], label_is_open: bool) -> str:
+    """The column of the text, among those that no option names."""
+    flat = [name for name in columns if not _has_objects(table, name)]  # else the text lies within
+    named = _with_known_name(flat, TEXT_NAMES)
+    prose = [name for name in columns if _is_prose(table.sample[name])]
+    named_prose = [name for name in named if name in prose]
+    if len(named) > 1 and len(named_prose) == 1:
+        named = named_prose
+    candidates = named or prose
+    if not candidates and len(columns) == 1 and not label_is_open:
+        candidates = list(columns)
+    if len(candidates) == 1:
+        return candidates[0]
+    raise _unclear_text(table, columns, candidates, label_is_open)
+
+
+def _unclear_text(
+    table: SourceTable, columns: Sequence[str], candidates: Sequence[str], label_is_open: bool
+) -> InputError:
+    """The error if several columns may hold the text, or none does, with a command that may work."""
+    candidates = list(candidates) or _nested_texts(table, columns)
+    if not candidates and label_is_open:
+        # a column that another option names, such as --by, may still be the text
+        candidates = [name for name in table.columns if _is_prose(table.sample[name])]
+    candidates = candidates or list(columns)
+    candidates.sort(key=_is_asking)
+    text = candidates[0]
+    command = option("--text", text)
+    if label_is_open:
+        others = [name for name in columns if name not in candidates]
+        others = others or [name for name in columns if name != text]
+        labels = _with_known_name(others, LABEL_NAMES)
+        labels += [name for name in others if _could_be_classes(table.sample[name])]
+        labels = labels or _nested_labels(table, text)
+        command += " " + option("--label", labels[0]) if labels else " --label COLUMN"
+    return InputError(
+        f"{table.name}: cannot tell which column holds the text: {listed(candidates)}? "
+        f"Pass {command}{_possible_cause(table)}"
+    )
+
+
+def _is_asking(name: str) -> bool:
+    """Whether a column is named like what another column answers."""
+    return bool(re.match(r"prompt|question|instruction|summary|title", name.lower()))
+
+
+def _has_objects(table: SourceTable, name: str) -> bool:
+    return any(isinstance(value, dict) for value in table.sample[name])
+
+
+def _nested_texts(table: SourceTable, columns: Sequence[str]) -> list[str]:
+    """Dotted names of fields inside objects that are named like text."""
+    names = []
+    for column in columns:
+        first = next((value for value in table.sample[column] if value is not None), None)
+        if isinstance(first, dict):
+            names += [f"{column}.{key}" for key in first if key.lower() in TEXT_NAMES]
+    return names
+
+
+# ---- the label
+
+
+def _recognised_label(table: SourceTable, columns: Sequence[str], texts: Sequence[str]) -> str:
+    """The column of the label, among those that no option names."""
+    if not columns:
+        raise _no_label(table, texts)
+    verdict = verdict_column(table)
+    without_verdict = [name for name in columns if name != verdict] or list(columns)
+    named = _with_known_name(without_verdict, LABEL_NAMES)
+    candidates = named or [name for name in without_verdict if not _is_prose(table.sample[name])]
+    if len(candidates) > 1 and not named:
+        classes = [name for name in candidates if _could_be_classes(table.sample[name])]
+        candidates = classes or candidates
+    if len(candidates) == 1:
+        has_one_value = len({str(value) for value in table.sample[candidates[0]]}) == 1
+        return verdict if verdict and has_one_value else candidates[0]
+    candidates = candidates or without_verdict
+    command = " ".join(option("--text", name) for name in texts)
+    raise InputError(
+        f"{table.name}: cannot tell which column holds the label: {listed(candidates)}? "
+        f"Pass {command} {option('--label', candidates[0])}{_possible_cause(table)}"
+    )
+
+
+def _no_label(table: SourceTable, texts: Sequence[str]) -> InputError:
+    chat = texts[0]
+    hint = _possible_cause(table)
+    if table.top_level_column(chat) in table.columns:
+        answers = table.sample_of(f"{chat}.assistant")
+        if _could_be_classes(answers):  # as in files for fine-tuning a chat model
+            hint = (
+                f"; pass {option('--text', f'{chat}.user')} "
+                f"{option('--label', f'{chat}.assistant')}"
+            )
+    return InputError(f"{table.name}: there is no label column besides the text{hint}")
+
+
+def _nested_labels(table: SourceTable, text: str) -> list[str]:
+    """Dotted names of what could be classes within the columns, the likeliest first.
+
+    Such as annotations.result.value.choices.
+    """
+    paths = list[str]()
+    for column, values in table.sample.items():
+        first = next((value for value in values if value), None)
+        paths += [path for path in _paths_to_text(first, column) if path not in (column, text)]
+    found = [path for path in paths if _could_be_classes(table.sample_of(path))]
+    return sorted(found, key=lambda path: not _is_named_like_label(path))
+
+
+def _paths_to_text(value: object, path: str) -> list[str]:
+    """Dotted names of all texts inside a value."""
+    value = only_entry(value)
+    if isinstance(value, str):
+        return [path]
+    if isinstance(value, dict) and path.count(".") < MAX_PATH_LENGTH:
+        return [
+            inner_path
+            for key, inner in value.items()
+            for inner_path in _paths_to_text(inner, f"{path}.{key}")
+        ]
+    return []
+
+
+def _is_named_like_label(path: str) -> bool:
+    return bool(re.search(r"choice|label|class|value|sentiment|categor", path.lower()))
+
+
+# ---- names and values
+
+
+def _with_known_name(columns: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The columns with a well-known name; only the one with the first name, if it occurs."""
+    known = [column for column in columns if column.strip().lower() in names]
+    first = [column for column in known if column.strip().lower() == names[0]]
+    return first if len(first) == 1 else known
+
+
+def _is_prose(values: Sequence[object]) -> bool:
+    """Whether values are free text or chat, not names.
+
+    Free text has three words with letters on average, or ten characters of a script without spaces.
+    """
+    texts = [text for text in map(chat_text, values) if isinstance(text, str) and text]
+    if not texts:
+        return False
+    if len(texts) >= MIN_REPEATED_VALUES and len(set(texts)) < len(texts) / 10:
+        return False
+    n_words = 0
+    n_unspaced = 0
+    for text in texts:
+        start = text[:PROSE_CHARACTERS]
+        if not re.match(r"\S+$", text):
+            n_words += len(re.findall(r"[^\W\d_]+", start))
+        if _is_mostly_beyond_ascii(start[:200]):
+            n_unspaced += len(text)
+    return n_words >= MIN_MEAN_WORDS * len(texts) or n_unspaced >= MIN_MEAN_UNSPACED * len(texts)
+
+
+def _is_mostly_beyond_ascii(text: str) -> bool:
+    return len(text.encode("ascii", "ignore")) < len(text) / 2
+
+
+def _could_be_classes(values: Sequence[Any]) -> bool:
+    """Whether few different values repeat, unlike an identifier, a date or a measurement."""
+    try:
+        names = [label_name(value) for value in values if not missing(value)]
+    except TypeError:
+        first = next((value for value in values if value is not None), None)
+        return isinstance(first, list) and not any(isinstance(x, dict | list) for x in first)
+    names = [name for name in names if name is not None]
+    if len(names) < MIN_JUDGED_VALUES:
+        return len(set(names)) > 1
+    if all(_is_date(name) for name in names if name is not None):
+        return False
+    return 1 < len(set(names)) <= min(MAX_CLASSES_IN_SAMPLE, len(names) / 2)
+
+
+def _is_date(name: str) -> bool:
+    return bool(re.fullmatch(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?", name))
+
+
+def _possible_cause(table: SourceTable) -> str:
+    """What else may be wrong with a file whose columns are not clear."""
+    if command := pair_options(table):
+        return f"; for preference data pass {command}"
+    if table.first_line and any(map(_looks_like_data, table.columns)):
+        return "; the first line looks like data: if the file has no header, pass --no-header"
+    return ""

@@ -1,0 +1,347 @@
+"""CSV, TSV and tables like them, read strictly, with every fault named by row and line.
+
+Polars would fill short rows up, keep blank lines and accept stray quotes, so a file that may have
+any of these is parsed row by row, which names the fault. Row numbers count the rows that hold data,
+from 1; a header and blank lines are not rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from tokensieve.errors import InputError, one_line
+from tokensieve.read.columnar import guarded_batches
+from tokensieve.read.columns import KNOWN_NAMES
+from tokensieve.read.plain import READ_BYTES, PlainText
+from tokensieve.read.settings import SourceSettings
+from tokensieve.read.table import BATCH_ROWS, MAX_COLUMNS, Batch, SourceTable
+
+FIRST_LINES = 50  # by which the separator is recognised
+FIRST_CHARACTERS = 1_000_000
+MAX_TITLE_LINES = 5  # above the header
+SEPARATORS = ",;\t|"
+# the first line of CSV that Excel is to open
+_EXCEL_LINE = re.compile(r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE)
+
+
+def first_lines(text: PlainText) -> list[str]:
+    """The first 50 lines, or those up to one that is not text."""
+    start = list[str]()
+    n_characters = 0
+    with suppress(PlainText.NotText), closing(text.lines()) as lines:
+        for line in islice(lines, FIRST_LINES):
+            start.append(line[:FIRST_CHARACTERS])
+            n_characters += len(start[-1])
+            if n_characters > FIRST_CHARACTERS:
+                break
+    return start
+
+
+def check_table(name: str, start: Sequence[str]) -> None:
+    """Refuse text that is not a table of texts."""
+    if start and re.match(r"[+-]?\d+(\.\d+)?( \d+:[\d.eE+-]+)+\s*$", start[0]):
+        raise InputError(f"{name} contains numeric features (SVMlight), not text")
+    if start and re.match(r"\s*<(!doctype|html|\?xml)", start[0].lower()):
+        raise InputError(
+            f"{name} is a page of HTML or XML, not a table; "
+            "download the file itself, or export it as CSV"
+        )
+
+
+# ---- the separator and the header
+
+
+class TableLayout(NamedTuple):
+    """How the lines of a file form a table.
+
+    Attributes:
+        is_even: whether all rows have the same number of fields, more than one.
+        separator: between the fields.
+        n_lines_above: lines before the header.
+    """
+
+    is_even: bool
+    separator: str
+    n_lines_above: int
+
+
+class _Fit(NamedTuple):
+    """How well a separator fits; the largest fits best."""
+
+    is_even_and_several: bool
+    is_usual_and_several: bool
+    has_several: bool
+    is_even: bool
+    n_fields: int
+    is_usual: bool
+
+
+def table_layout(start: Sequence[str], settings: SourceSettings, usual: str) -> TableLayout:
+    """Recognise the separator and the lines above the header by the first lines.
+
+    The separator is the mark that splits the first rows into the same number of fields, the usual
+    one before others. A line `sep=;` names it. Up to five lines with one field are a title if the
+    line below them has a well-known name of a column and all rows have as many fields as that line.
+    """
+    excel_line = _EXCEL_LINE.match(start[0]) if start else None
+    n_above = 1 if excel_line else 0
+    separator = settings.separator or (excel_line[1] if excel_line else None)
+    marks = [separator] if separator else list(dict.fromkeys(usual + SEPARATORS))
+    best = _best_mark(start, marks, usual, n_above)
+    if _fit(start, best, usual, n_above).is_even_and_several:
+        return TableLayout(True, best, n_above)
+    if settings.header:
+        last = min(n_above + MAX_TITLE_LINES, len(start) - 2)
+        for skip in range(n_above + 1, last + 1):
+            mark = _best_mark(start, marks, usual, skip)
+            if _fit(start, mark, usual, skip).is_even_and_several and _is_title(start, mark, skip):
+                return TableLayout(True, mark, skip)
+    return TableLayout(False, best, n_above)
+
+
+def _best_mark(start: Sequence[str], marks: Sequence[str], usual: str, skip: int) -> str:
+    return max(marks, key=lambda mark: _fit(start, mark, usual, skip))
+
+
+def _fit(start: Sequence[str], mark: str, usual: str, skip: int) -> _Fit:
+    sizes = [len(row) for row in _rows(start, mark, skip)] or [1]
+    is_even = len(set(sizes)) == 1
+    has_several = sizes[0] > 1
+    is_usual = mark == usual
+    return _Fit(
+        is_even and has_several, is_usual and has_several, has_several, is_even, sizes[0], is_usual
+    )
+
+
+def _rows(start: Sequence[str], mark: str, skip: int) -> list[list[str]]:
+    """The first rows without blank lines; none if the mark cannot separate them."""
+    content = io.StringIO("".join(start[skip:]), newline="")
+    try:
+        rows = [row for row in csv.reader(content, delimiter=mark) if row]
+    except csv.Error:
+        return []
+    may_be_cut_off = len(rows) > 2 and len(start) == FIRST_LINES
+    return rows[:-1] if may_be_cut_off else rows
+
+
+def _is_title(start: Sequence[str], mark: str, skip: int) -> bool:
+    """Whether the first `skip` lines are a title, and the line below them the header."""
+    header = next(iter(_rows(start, mark, skip)), [])
+    names = {cell.strip().lower() for cell in header}
+    cells_above = [[cell.strip().lower() for cell in line.split(mark)] for line in start[:skip]]
+    has_one_cell = all(sum(map(bool, cells)) <= 1 for cells in cells_above)
+    has_names_above = any(cell in KNOWN_NAMES for cells in cells_above for cell in cells)
+    return has_one_cell and not has_names_above and not names.isdisjoint(KNOWN_NAMES)
+
+
+# ---- rows
+
+
+def delimited_table(usual: str, path: Path, name: str, settings: SourceSettings) -> SourceTable:
+    """A table with a separator, `usual` unless another one is given or detected."""
+    text = PlainText(path, name, settings)
+    start = first_lines(text)
+    check_table(text.name, start)
+    layout = table_layout(start, settings, usual)
+    file = _DelimitedFile(text, layout.separator, settings.header, layout.n_lines_above)
+    columns = file.columns()
+
+    @cache
+    def trusted_frame() -> pl.LazyFrame | None:
+        if not text.is_utf8 or layout.n_lines_above:
+            return None
+        with one_line(f"{text.name} is not a readable CSV file"):
+            return _polars_frame(file, columns)
+
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        frame = trusted_frame()
+        if frame is None:
+            return _parsed_batches(file, columns, names)
+        return guarded_batches(lambda: frame, names, text.name, "CSV")
+
+    notes = [*text.notes, *_layout_notes(start, layout, settings, usual)]
+    return SourceTable(text.name, columns, read, first_line=settings.header, notes=notes)
+
+
+def _layout_notes(
+    start: Sequence[str], layout: TableLayout, settings: SourceSettings, usual: str
+) -> Iterator[str]:
+    if not settings.separator and layout.separator != usual:
+        yield f"separator {layout.separator!r} (detected)"
+    above = start[: layout.n_lines_above]
+    title = [line.strip() for line in above if line.strip() and not _EXCEL_LINE.match(line)]
+    if title:
+        yield f"lines before the header, skipped: {' / '.join(title)[:80]!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class _DelimitedFile:
+    """A text whose lines are rows of fields.
+
+    Attributes:
+        text: the file.
+        separator: between the fields.
+        has_header: whether the first row names the columns.
+        n_lines_above: lines before that row.
+    """
+
+    text: PlainText
+    separator: str
+    has_header: bool
+    n_lines_above: int
+
+    def columns(self) -> list[str]:
+        """The names of the columns; numbers where the file has none."""
+        first_row = next(self.records(), [])[: MAX_COLUMNS + 1]
+        if not first_row:
+            raise InputError(f"{self.text.name} is empty; the first line must name the columns")
+        names = [name.strip() for name in first_row]
+        if not self.has_header:
+            return [f"column {i}" for i in range(1, len(names) + 1)]
+        if names.count("") > 1:
+            return [name or f"column {i}" for i, name in enumerate(names, 1)]
+        return names
+
+    def records(self) -> Iterator[list[str]]:
+        """The header, if there is one, then the rows, read strictly."""
+        csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))  # a document may have 50 MB
+        row = 0 if self.has_header else 1
+        n_fields = 0
+        where = ""
+        with closing(self.text.lines(lambda line: f"{where} (line {line})")) as lines:
+            below = islice(lines, self.n_lines_above, None)
+            reader = csv.reader(below, delimiter=self.separator, strict=True)
+            while True:
+                first_line = self.n_lines_above + reader.line_num + 1
+                where = f"{self.text.name}: {f'row {row}' if row else 'header'}"
+                place = f"{where} (line {first_line})"
+                try:
+                    fields = next(reader)
+                except StopIteration:
+                    return
+                except csv.Error as problem:
+                    raise InputError(f"{place}: {_quoting_fault(str(problem))}") from None
+                if not fields:
+                    continue
+                if n_fields and len(fields) != n_fields:
+                    raise self._uneven(place, len(fields), n_fields)
+                n_fields = len(fields)
+                row += 1
+                yield fields
+
+    def _uneven(self, place: str, n_fields: int, n_expected: int) -> InputError:
+        first = "header" if self.has_header else "first row"
+        return InputError(
+            f"{place}: {n_fields} fields where the {first} has {n_expected}; "
+            "a field that contains the separator must be in double quotes"
+        )
+
+
+def _quoting_fault(problem: str) -> str:
+    """What is wrong with the quotes of a row, and how they must be."""
+    inside = 'inside quotes write each quote as ""'
+    if "expected after" in problem:
+        return f"stray characters after a closing double quote; {inside}"
+    if "end of data" in problem:
+        return f"a double quote is opened and never closed; close it; {inside}"
+    return f"broken quoting ({problem}); put each field that contains quotes in double quotes; {inside}"
+
+
+def _parsed_batches(
+    file: _DelimitedFile, columns: Sequence[str], names: Sequence[str]
+) -> Iterator[Batch]:
+    place = {name: i for i, name in enumerate(columns)}
+    records = islice(file.records(), int(file.has_header), None)
+    while rows := list(islice(records, BATCH_ROWS)):
+        yield {
+            name: pl.Series([row[place[name]] for row in rows], dtype=pl.String) for name in names
+        }
+
+
+# ---- files that Polars reads as strictly
+
+
+def _polars_frame(file: _DelimitedFile, columns: Sequence[str]) -> pl.LazyFrame | None:
+    """The rows as Polars reads them, all of it text, if it reads them as strictly; else None.
+
+    Polars itself refuses long rows and most broken quotes. The others are found by
+    `_checked_separators`. All rows have w fields if the separators outside quotes are (w − 1) times
+    the rows, which need not be counted if no last field is empty.
+    """
+    try:  # the header is a row like any other: Polars need not understand it
+        frame = pl.scan_csv(
+            file.text.path,
+            separator=file.separator,
+            has_header=False,
+            infer_schema=False,
+            glob=False,
+        )
+        own_names = frame.collect_schema().names()
+        if len(own_names) != len(columns):
+            return None
+        has_empty_end = (pl.col(own_names[-1]).fill_null("") == "").sum()
+        # Polars checks only what it parses
+        lengths = [pl.col(name).str.len_bytes().sum() for name in own_names]
+        checked = frame.select(pl.len(), has_empty_end.alias("empty"), *lengths)
+        n_rows, n_empty_ends, *_ = checked.collect(engine="streaming").row(0)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return None
+    n_separators = _checked_separators(file, must_count=n_empty_ends > 0)
+    if n_separators is None:
+        return None
+    if n_empty_ends:
+        # if there is one column, an empty row looks like an empty field
+        n_expected = (len(columns) - 1) * n_rows
+        if len(columns) == 1 or n_separators != n_expected:
+            return None
+    renamed = [
+        pl.col(own).fill_null("").alias(name) for own, name in zip(own_names, columns, strict=True)
+    ]
+    return frame.select(renamed).slice(int(file.has_header))
+
+
+def _checked_separators(file: _DelimitedFile, must_count: bool) -> int | None:
+    """The separators outside quotes (0 unless they must be counted); None if quotes are unsound.
+
+    Quotes are sound if each one that opens follows a separator, a line's end or a quote, and each
+    one that closes precedes one.
+    """
+    content = np.memmap(file.text.path, np.uint8, "r")
+    last = len(content) - 1
+    neighbours = np.frombuffer(f'{file.separator}\n\r"'.encode(), np.uint8)
+    n_separators = 0
+    n_quotes = 0
+    for start in range(0, len(content), READ_BYTES):
+        block = content[start : start + READ_BYTES]
+        line_ends = block == ord("\n")
+        # a carriage return alone ends a line for csv only
+        returns = np.flatnonzero(block == ord("\r")) + start
+        has_lone_return = (content[np.minimum(returns + 1, last)] != ord("\n")).any()
+        may_be_endless = len(block) == READ_BYTES and not line_ends.any()
+        if has_lone_return or may_be_endless:
+            return None
+        is_quote = block == ord('"')
+        quotes = np.flatnonzero(is_quote) + start
+        is_closing = (np.arange(len(quotes)) + n_quotes) % 2 == 1
+        before = np.where(quotes > 0, content[np.maximum(quotes - 1, 0)], ord("\n"))
+        after = np.where(quotes < last, content[np.minimum(quotes + 1, last)], ord("\n"))
+        if not np.isin(np.where(is_closing, after, before), neighbours).all():
+            return None
+        if must_count:
+            starts_inside = n_quotes % 2 == 1
+            is_inside = np.bitwise_xor.accumulate(is_quote) ^ starts_inside
+            n_separators += int(((block == ord(file.separator)) & ~is_inside).sum())
+        n_quotes += len(quotes)
+    return n_separators

@@ -1,0 +1,335 @@
+"""Read labelled documents: collect the rows, merge and drop labels, and count what looks odd."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from tokensieve.errors import InputError
+from tokensieve.read.classes import SingleDocument, check_labels_exist, class_names, label_order
+from tokensieve.read.collect import CollectedDocuments, CollectedParts, collect_documents
+from tokensieve.read.column_tokens import ColumnTokens
+from tokensieve.read.columns import LabelledColumns, labelled_columns
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.likely_groups import likely_groups
+from tokensieve.read.opened import OpenedSource
+from tokensieve.read.reading_report import ReadingReport
+from tokensieve.read.settings import ReadSettings
+from tokensieve.read.sources import Source, open_source
+from tokensieve.read.stored_texts import StoredTexts
+from tokensieve.read.table import SourceTable
+from tokensieve.read.values import checked_weights, listed
+
+HIDDEN_LABEL = "-1"  # what the test set of a competition has instead of each label
+
+
+def read_labelled(source: Source, settings: ReadSettings) -> Corpus:
+    """Read labelled documents, with their test documents if there are any; see `read_corpus`."""
+    label = settings.one_label()
+    opened = open_source(source, settings)
+    reader = _LabelledReader.of(opened, label, settings)
+    train_rows, test_rows = reader.collect(opened.train)
+    sides = [_Side(opened.train.name, train_rows)]
+    sides += _test_side(opened, reader, settings, train_rows, test_rows)
+
+    final_labels = settings.destinations()
+    names = {name for side in sides for name in side.documents.frame["label"].unique()}
+    check_labels_exist(opened.train.name, final_labels, names)
+    corpora = list[Corpus]()
+    for side in sides:
+        classes = corpora[0].classes if corpora else None
+        assembled = _Assembly(side, final_labels, settings, reader.shown_columns, classes).corpus()
+        corpora.append(replace(assembled, fields=reader.fields, columns=reader.tokens.kinds))
+    corpus = corpora[0]
+    if settings.sample_weight is not None and "weight" not in reader.other_columns:
+        n_rows = train_rows.counts["rows"] + test_rows.counts["rows"]
+        weights = checked_weights(settings.sample_weight, n_rows)[corpus.rows - 1]
+        corpus = replace(corpus, frame=corpus.frame.with_columns(weight=weights))
+    if len(corpora) > 1:
+        overlap = corpora[1].keys.is_in(corpus.keys.implode())
+        corpus.reading.counts["test_overlap"] = int(overlap.sum())
+        corpus = replace(corpus, test=corpora[1])
+    return replace(corpus, reading=_report(corpus, opened, reader, settings))
+
+
+def _report(
+    corpus: Corpus, opened: OpenedSource, reader: _LabelledReader, settings: ReadSettings
+) -> ReadingReport:
+    """The report of the corpus, with what is known of the whole source."""
+    report = replace(
+        corpus.reading,
+        ignored=opened.ignored,
+        detected=(*opened.train.notes, *reader.tokens.notes),
+    )
+    if settings.by is not None or settings.stream:
+        return report
+    taken = {
+        *reader.columns.texts,
+        reader.columns.label,
+        reader.part,
+        *reader.other_columns.values(),
+        *reader.tokens.names,
+    }
+    groups = likely_groups(opened.train, taken, corpus.rows, corpus.labels)
+    return replace(report, likely_groups=groups)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The documents for training or for testing, and what they are called in messages."""
+
+    name: str
+    documents: CollectedDocuments
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelledReader:
+    """Which columns of a source are read, and as what.
+
+    Attributes:
+        columns: those of the text and the label.
+        tokens: other columns whose values are words.
+        other_columns: name in the frame ("group", "environment", "weight") → column.
+        part: the column that marks training and test rows, if any.
+        settings: how rows are read.
+    """
+
+    columns: LabelledColumns
+    tokens: ColumnTokens
+    other_columns: Mapping[str, str]
+    part: str | None
+    settings: ReadSettings
+
+    @classmethod
+    def of(cls, opened: OpenedSource, label: str | None, settings: ReadSettings) -> _LabelledReader:
+        """Recognise the columns that are not named."""
+        table = opened.train
+        weight = settings.sample_weight
+        purposes = {
+            "group": (settings.by, "groups"),
+            "environment": (settings.environments, "environments"),
+            "weight": (weight if isinstance(weight, str) else None, "weights"),
+        }
+        other_columns = {
+            kind: table.checked_column(name, purpose)
+            for kind, (name, purpose) in purposes.items()
+            if name is not None
+        }
+        tokens = ColumnTokens(table, {name: (name,) for name in settings.columns})
+        part = opened.part_column(settings)
+        taken = [*other_columns.values(), *tokens.names]
+        if part is not None:
+            taken.append(part)
+        columns = labelled_columns(table, settings.text, label, taken)
+        repeated = {*columns.texts, columns.label} & {*tokens.names, part}
+        if repeated:
+            option = "--split" if part in repeated else "--columns"
+            raise InputError(
+                f"{table.name}: text, label and {option} must be different columns; "
+                f"{min(map(str, repeated))!r} is named twice"
+            )
+        return cls(columns, tokens, other_columns, part, settings)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of each text; empty if it is one column."""
+        names = (*self.columns.texts, *self.tokens.names)
+        return names if len(names) > 1 else ()
+
+    @property
+    def shown_columns(self) -> tuple[str, str]:
+        """The columns of text and label, for messages and settings."""
+        return " + ".join([*self.columns.texts, *self.tokens.names]), self.columns.label
+
+    def collect(self, table: SourceTable) -> CollectedParts:
+        """The documents of a table: those for training, and those marked for testing."""
+        return collect_documents(
+            table,
+            self.columns.texts,
+            self.columns.label,
+            self.settings,
+            other_columns=self.other_columns,
+            part=self.part,
+            columns=self.tokens,
+        )
+
+    def collect_test(self, table: SourceTable, is_named: bool) -> CollectedDocuments | None:
+        """The documents of another source for testing; None if it has no labels.
+
+        A folder of texts and a pair of lists have the columns text and label, whatever those of
+        the training source are called.
+        """
+        texts, label = self.columns
+        has_own_names = table.columns == ("text", "label")
+        if has_own_names and not {*texts, label} <= {"text", "label"}:
+            texts, label = ("text",), "label"
+        if not is_named and table.top_level_column(label) not in table.columns:
+            return None
+        texts = tuple(table.checked_column(name, "text") for name in texts)
+        label = table.checked_column(label, "label")
+        return collect_documents(
+            table, texts, label, self.settings, other_columns={}, columns=self.tokens
+        ).train
+
+
+def _test_side(
+    opened: OpenedSource,
+    reader: _LabelledReader,
+    settings: ReadSettings,
+    train_rows: CollectedDocuments,
+    test_rows: CollectedDocuments,
+) -> list[_Side]:
+    """The test documents, if there are any: marked rows, --test, or those beside the training data.
+
+    Test data of a competition, whose labels are hidden, are set aside and counted.
+    """
+    if reader.part is not None and (settings.split or test_rows.frame.height):
+        return [_Side(f"{opened.train.name} (test rows)", test_rows)]
+    is_named = settings.test is not None
+    table = open_source(settings.test, settings).held_out if is_named else opened.test
+    if table is None:
+        return []
+    documents = reader.collect_test(table, is_named)
+    if not is_named and (documents is None or _are_hidden(documents, train_rows)):
+        opened.ignored[table.name] = table.height()
+        return []
+    assert documents is not None, "labels of a source that the caller names are read"
+    return [_Side(table.name, documents)]
+
+
+def _are_hidden(test: CollectedDocuments, train: CollectedDocuments) -> bool:
+    """Whether no test document has a label, or all have the mark of a hidden one."""
+    hidden = {HIDDEN_LABEL} - set(train.frame["label"])
+    return set(test.frame["label"]) <= hidden
+
+
+class _Assembly:
+    """The documents of one side with their final labels, as a corpus."""
+
+    def __init__(
+        self,
+        side: _Side,
+        final_labels: Mapping[str, str | None],
+        settings: ReadSettings,
+        columns: tuple[str, str],
+        classes: tuple[str, ...] | None,
+    ) -> None:
+        """Assemble documents; `classes` are those of training if this is the test side."""
+        self.name = side.name
+        self.documents = side.documents
+        self.final_labels = final_labels
+        self.settings = settings
+        self.columns = columns
+        self.classes = classes
+        self.counts = side.documents.counts
+
+    def corpus(self) -> Corpus:
+        """Merge and drop labels, count duplicates and conflicts, and number the classes."""
+        everything = self.documents.frame.rename({"label": "original"})
+        sizes = dict(everything["original"].value_counts().iter_rows())
+        final = self._destinations(sizes)
+        named = pl.col("original").replace_strict(final, return_dtype=pl.String)
+        labelled = everything.with_row_index("at").with_columns(label=named).drop_nulls("label")
+        kept = self._without_duplicates(labelled)
+        kept_sizes = dict(kept["original"].value_counts().iter_rows())
+        self.counts["kept"] = kept.height
+        report = ReadingReport(
+            counts=self.counts,
+            columns=self.columns,
+            dropped={old: sizes[old] for old, new in final.items() if new is None},
+            groups={
+                old: (new, kept_sizes.get(old, 0)) for old, new in final.items() if new is not None
+            },
+        )
+        report.check_kept(self.name)
+        classes = self._new_classes(kept) if self.classes is None else self.classes
+        self._check_classes(kept, classes)
+        frame = self._numbered(kept, classes)
+        return Corpus(frame, classes, self.name, report, stored=self._stored(kept))
+
+    def _destinations(self, sizes: Mapping[str, int]) -> dict[str, str | None]:
+        """Original label → final label, or None if its documents are dropped.
+
+        TRUE and True, from two spreadsheets, are one value: that of training, or the most frequent.
+        """
+        by_size = sorted(sizes, key=lambda label: (sizes[label], label))
+        spelling = {
+            name.lower(): name
+            for name in self.classes or by_size
+            if name.lower() in ("true", "false")
+        }
+        return {
+            label: self.final_labels.get(label, spelling.get(label.lower(), label))
+            for label in sorted(sizes, key=label_order)
+        }
+
+    def _without_duplicates(self, labelled: pl.DataFrame) -> pl.DataFrame:
+        """Count repeated texts and texts with two labels; drop the repeated ones if asked."""
+        firsts = labelled.select("key", "label", "at").unique(
+            ["key", "label"], keep="first", maintain_order=True
+        )
+        conflicting = firsts.filter(pl.col("key").is_duplicated()).select("key").unique()
+        self.counts["conflicts"] = conflicting.height
+        self.counts["conflicting_documents"] = labelled.join(
+            conflicting, on="key", how="semi"
+        ).height
+        n_repeated = labelled.height - firsts.height
+        if self.settings.duplicates == "drop":
+            self.counts["duplicates_dropped"] = n_repeated
+            return labelled.join(firsts, on="at", how="semi", maintain_order="left")
+        self.counts["duplicates"] = n_repeated
+        return labelled
+
+    def _new_classes(self, kept: pl.DataFrame) -> tuple[str, ...]:
+        single = kept.filter(pl.col("label").is_unique()).select("label", "original", "row")
+        return class_names(
+            dict(kept["label"].value_counts().iter_rows()),
+            f"{self.name}: the label column {self.columns[1]!r}",
+            {label: SingleDocument(old, row) for label, old, row in single.iter_rows()},
+        )
+
+    def _check_classes(self, kept: pl.DataFrame, classes: Sequence[str]) -> None:
+        is_unknown = ~pl.col("label").is_in(list(classes))
+        for label, row in kept.filter(is_unknown).select("label", "row").iter_rows():
+            raise InputError(
+                f"{self.name}: row {row}: no training row has label {label!r}; "
+                f"the labels are {listed(classes)}"
+            )
+
+    def _stored(self, kept: pl.DataFrame) -> StoredTexts | None:
+        stored = self.documents.stored
+        if stored is None:
+            return None
+        is_kept = np.zeros(self.documents.frame.height, dtype=np.bool_)
+        is_kept[kept["at"].to_numpy()] = True
+        return stored.filter(pl.Series(is_kept))
+
+    def _numbered(self, kept: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
+        """The frame of the corpus: labels as numbers, own groups for documents without one, weights."""
+        index = {label: i for i, label in enumerate(classes)}
+        frame = kept.with_columns(
+            label=pl.col("label").replace_strict(index, return_dtype=pl.Int64)
+        )
+        if "group" in frame.columns:  # NUL prevents collisions with names that a column holds
+            own_group = pl.format("\0{}", "row")
+            frame = frame.with_columns(group=pl.col("group").fill_null(own_group))
+        if "weight" in frame.columns:
+            is_test = self.classes is not None
+            frame = frame.drop("weight") if is_test else self._with_weights(frame)
+        return frame.drop("at", "original")
+
+    def _with_weights(self, frame: pl.DataFrame) -> pl.DataFrame:
+        column = f"{self.name}: the column {self.settings.sample_weight!r} (--weight)"
+        weights = frame["weight"].str.strip_chars().cast(pl.Float64, strict=False)
+        for given, row in frame.filter(weights.is_null()).select("weight", "row").iter_rows():
+            content = "no number" if given is None else repr(given[:40])
+            raise InputError(
+                f"{column} contains {content} in row {row}: "
+                "every document needs a number of at least 0"
+            )
+        rows = frame["row"].to_numpy()
+        checked = checked_weights(weights.to_numpy(), frame.height, column, rows)
+        return frame.with_columns(weight=checked)

@@ -1,0 +1,159 @@
+"""What was noticed while a source was read: every row that was left out, changed or looks odd."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tokensieve.errors import InputError
+from tokensieve.escape import option
+from tokensieve.read.values import listed
+from tokensieve.wording import plural
+
+
+class _Note(NamedTuple):
+    """A sentence about a number of things: "3 rows without a text, left out"."""
+
+    thing: str
+    rest: str
+
+
+_NOTES_ON_DOCUMENTS = {
+    "missing_text": _Note("row", "without a text, left out"),
+    "missing_label": _Note("row", "without a label, left out"),
+    "not_accepted": _Note(
+        "row", "whose label the annotator did not accept (column 'answer'), left out"
+    ),
+    "empty": _Note("empty document", "(white space only), left out"),
+    "replaced_surrogates": _Note("document", "with lone surrogates, each replaced by U+FFFD"),
+    "trimmed": _Note("label", "with surrounding spaces, trimmed"),
+    "duplicates": _Note("repeated document", "(same text and label), kept"),
+    "duplicates_dropped": _Note("repeated document", "(same text and label), left out"),
+    "conflicts": _Note("text", "with more than one label"),
+    "conflicting_documents": _Note("document", "with conflicting labels"),
+    "test_overlap": _Note("test document", "whose text also occurs in training"),
+}
+_NOTES_ON_PAIRS = {
+    "missing_text": _Note("pair", "with only one answer or none, left out"),
+    "empty": _Note("pair", "with an empty answer (white space only), left out"),
+    "identical": _Note("pair", "of identical answers, which show no preference, left out"),
+    "undecided": _Note("row", "without a usable winner, left out"),
+    "ties_dropped": _Note("tie", "left out as requested"),
+    "ties": _Note("tie", "each counted as half a win for each answer"),
+    "missing_label": _Note(
+        "pair", "without a value in the group column, each treated as a group of its own"
+    ),
+    "duplicates": _Note("repeated pair", "kept"),
+    "conflicts": _Note("pair", "also found with the preference reversed, kept"),
+    "replaced_surrogates": _Note("document", "with lone surrogates, each replaced by U+FFFD"),
+    "test_overlap": _Note("test pair", "also found in training"),
+    "shared_units": _Note("test pair", "whose group (prompt) also has training pairs"),
+}
+_WITH_COMMA = {"ties_dropped", "ties", "duplicates"}  # of pairs: "2 ties, left out as requested"
+
+
+@dataclass(frozen=True)
+class LikelyGroups:
+    """A column whose values look like groups of documents (authors, threads) although nobody named it.
+
+    Attributes:
+        column: its name.
+        n_groups: values that occur in two or more documents.
+        agreement: how often two documents of one group share a label, the mean over groups.
+        expected_agreement: the same for shuffled labels.
+        n_documents: documents in these groups.
+    """
+
+    column: str
+    n_groups: int
+    agreement: float
+    expected_agreement: float
+    n_documents: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingReport:
+    """What was noticed while the source was read.
+
+    Attributes:
+        counts: "rows" of the source (in this part of it, where it is split), "kept" documents in the
+            corpus, and the rows or documents that were left out, changed or look odd, by reason.
+            A reason that did not occur counts 0.
+        columns: where text and label were read; of pairs, the first and the last answer.
+        dropped: label → rows left out because the caller dropped that label.
+        ignored: parts of the source without labels → documents set aside there.
+        groups: original label → (final label, documents kept).
+        detected: properties of the source that were detected, such as its separator.
+        pairs: whether `rows` counts pairs, and `kept` texts.
+        likely_groups: a column that looks like groups; None if there is none, or it was not sought.
+    """
+
+    counts: Counter[str]
+    columns: tuple[str, str] = ("", "")
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    detected: tuple[str, ...] = ()
+    pairs: bool = False
+    likely_groups: LikelyGroups | None = None
+
+    def lines(self) -> list[str]:
+        """One plain sentence for each thing that a reader should know; none for what did not occur."""
+        return [
+            *self.detected,
+            *self._classes_that_differ_only_in_case(),
+            *self._counted_reasons(),
+            *self._changed_labels(),
+        ]
+
+    def _counted_reasons(self) -> Iterator[str]:
+        notes = _NOTES_ON_PAIRS if self.pairs else _NOTES_ON_DOCUMENTS
+        for reason, note in notes.items():
+            n = self.counts[reason]
+            if n:
+                comma = "," if self.pairs and reason in _WITH_COMMA else ""
+                yield f"{plural(n, note.thing)}{comma} {note.rest}"
+
+    def _changed_labels(self) -> Iterator[str]:
+        for name, n in self.dropped.items():
+            yield f"{plural(n, 'document')} labelled {name!r}, dropped as requested"
+        for name, n in self.ignored.items():
+            yield (
+                f"{plural(n, 'document')} in {name!r}, in neither the training nor the test split, "
+                "left out"
+            )
+        for old, (new, n) in self.groups.items():
+            if old != new and n:
+                yield f"{plural(n, 'document')} labelled {old!r}, counted as {new!r}"
+
+    def _classes_that_differ_only_in_case(self) -> Iterator[str]:
+        spellings: dict[str, list[str]] = {}
+        for name in dict.fromkeys(new for new, _ in self.groups.values()):
+            spellings.setdefault(name.casefold(), []).append(name)
+        for names in spellings.values():
+            if len(names) > 1:
+                merge = option("--group", f"{names[0]}={','.join(names)}")
+                yield (
+                    f"the classes {listed(names)} differ only in case; to merge them, pass {merge}"
+                )
+
+    def check_kept(self, name: str) -> None:
+        """Raise an `InputError` that reports why every row was skipped, if no document is left."""
+        if self.counts["kept"]:
+            return
+        rows = self.counts["rows"]
+        empty = self.counts["empty"]
+        if not rows:
+            raise InputError(f"{name} has no rows")
+        if empty == rows:
+            raise InputError(
+                f"{name}: all {rows:,} documents are empty; choose another --text COLUMN"
+            )
+        raise InputError(
+            f"{name}: none of the {rows:,} rows is usable "
+            f"({self.counts['missing_text']:,} without text, "
+            f"{self.counts['missing_label']:,} without label, {empty:,} empty, "
+            f"{sum(self.dropped.values()):,} dropped); check --text, --label and --drop"
+        )

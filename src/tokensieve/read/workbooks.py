@@ -1,0 +1,44 @@
+"""Workbooks, read in a separate process with limits of memory and time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from tokensieve.errors import InputError
+from tokensieve.files import Folder
+from tokensieve.read.settings import SourceSettings
+from tokensieve.read.table import SourceTable
+
+MAX_MEMORY = 4_000_000_000  # bytes of address space; a million rows of prose took 0.5 GB
+MAX_SECONDS = 60  # of the processor; a million rows of prose took 2
+_READER = Path(__file__).with_name("workbook.py")
+
+
+def workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
+    """The first sheet of a workbook."""
+    folder = Folder()
+    arrow_file = folder.new()
+    limits = [MAX_MEMORY, MAX_SECONDS] if settings.limits else [0, 0]
+    arguments = [str(path), str(arrow_file), *map(str, limits)]
+    process = subprocess.run(
+        [sys.executable, "-P", str(_READER), *arguments], capture_output=True, check=False
+    )
+    if process.returncode:  # Rust ends the process if it gets no memory
+        raise InputError(
+            f"reading {name} takes over 4 GB or over a minute; export it as CSV, or pass --no-limits"
+        )
+    sheets = json.loads(process.stdout)
+    if isinstance(sheets, str):
+        raise InputError(f"{name} is not a readable workbook: {sheets[:200]}")
+    table = SourceTable.of_frame(pl.scan_ipc(arrow_file, glob=False), name)
+    assert table is not None, "a lazy frame is a table"
+    table.first_line = True
+    table.keep_alive.append(folder)
+    if len(sheets) > 1:
+        table.notes = (f"sheet {sheets[0]!r}, the first of {len(sheets)}",)
+    return table
