@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from tokensieve.cli.command import (
     IGNORED,
@@ -30,11 +29,12 @@ from tokensieve.text.settings import TokenSettings
 from tokensieve.wording import plural, verb
 
 if TYPE_CHECKING:
-    import polars as pl
+    from tokensieve.read.copies import Row
+    from tokensieve.read.opened import OpenedSource
+    from tokensieve.text.tokenizers import Tokenizer
 
-    from tokensieve.read.table import SourceTable
-
-Row = dict[str, Any]
+Part = Literal["train", "test"]
+FILES_OF_A_FOLDER = r"(masked|masked-wrong-label|wrong-label)\.(csv|tsv|jsonl|parquet)"
 
 
 @command(without=IGNORED, source=SOURCES)
@@ -51,7 +51,7 @@ def _mask(
         metavar="FOLDER",
     ),
     decisions: Path | None = option(None, "Decisions exported from the audit's page."),
-    part: Literal["train", "test"] | None = option(
+    part: Part | None = option(
         None, "Whether SOURCE was the audit's training or test file."
     ),
     pairs: str | None = option(
@@ -61,268 +61,256 @@ def _mask(
     quiet: bool = QUIET,
 ) -> None:
     """Write a copy of the source, or one copy of several files."""
-    from tokensieve.auditing.masking import mask_fields, read_decisions
     from tokensieve.files import check_writable, write_all
-    from tokensieve.model.storage import read_model
-    from tokensieve.read.columns import text_columns
+    from tokensieve.read.copies import copy_target, write_rows
     from tokensieve.read.sources import open_source
-    from tokensieve.text.tokenizers import FieldTokenizer
 
-    folder, name, review = _target(out, source[0])
-    check_writable(folder, audit=folder != out)
-    to_mask, to_keep, mislabelled = ([], [], {}) if decisions is None else read_decisions(decisions)
-    asked, tokenizer = [*(token or []), *to_mask], token_settings.make_tokenizer()
-    tokens, named, likely, sides = asked, list[str](), list[str](), pair_columns(pairs, None)
-    if audit is not None:
-        over, named, likely = _exceeding(audit, must=decisions is None)
-        tokens = [*asked, *(one for one in over if one not in to_keep)]
-        model = read_model(audit)
-        sides = pair_columns(pairs, audit if model.pairs else None)
-        if model.vocabulary is not None and token_settings == TokenSettings():
-            tokenizer = model.vocabulary.tokenizer
-    fields = list[str]()
-    if isinstance(tokenizer, FieldTokenizer):
-        tokens = [*tokens, *(one for one in named if tokenizer.is_value(one))]
-        fields = [name for name in tokenizer.fields if name not in dict(tokenizer.columns)]
-    opened, given = (
-        open_source(list(source) if len(source) > 1 else source[0], reading),
-        " ".join(source),
-    )
-    if (folder / name).exists() and any(
-        (folder / name).samefile(one) for one in source if Path(one).exists()
-    ):
-        raise InputError(
-            f"--out {str(out)!r} is the source itself and would overwrite it; name another file"
-        )
-    text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
-    wanted = list(sides or text or fields or likely)
-    there = wanted and (text or sides or set(wanted) <= set(opened.train.columns))
-    columns = list(
-        dict.fromkeys(text_columns(opened.train, one)[0] for one in (wanted if there else [None]))
-    )
-    parts = (
-        {"": opened.train} if opened.test is None else {"train": opened.train, "test": opened.test}
-    )
-    rows, wrong = _rows(given, parts, mislabelled, part)
-    changed, gone, said = 0, list[str](), list[str]()
-    if tokens or not wrong:
-        places = {column: _places(rows, column, reading.role) for column in columns}
-        texts = {column: _texts(given, places[column], column) for column in columns}
-        masked, _, found, said = mask_fields(texts, tokens, tokenizer, alike=bool(sides))
-        gone = [one for one, like in found.items() if one == like != ""]
-        said += _absent(
-            {
-                one: like
-                for one, like in found.items()
-                if one not in gone and (one in asked or not gone)
-            }
-        )
-        if not gone and not wrong:
-            none = "no tokens to mask; name one with --token, or pass an audit that found some with --audit"
-            raise InputError("; ".join(said) or none)
-        differ = set()
-        for column, shorter in masked.items():
-            for (i, inside, key), value in zip(places[column], shorter, strict=True):
-                if value is not None and value != inside[key]:
-                    inside[key] = value
-                    differ.add(i)
-        changed = len(differ)
-    kept = [row for place, row in enumerate(rows) if place not in wrong]
-    removed = [rows[place] for place in sorted(wrong)]
-    files: dict[str, str | bytes] = {name: _written(kept, name, given)}
-    ours = re.escape(review)  # what an earlier run may have left
-    if folder == out:
-        ours = r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)"
+    target = copy_target(out, source[0], "masked")
+    check_writable(target.folder, audit=not target.is_folder)
+    plan = _plan(token or [], audit, decisions, pairs, token_settings)
+    opened = open_source(list(source) if len(source) > 1 else source[0], reading)
+    target.check_is_not(source)
+
+    source_name = " ".join(source)
+    columns = _text_columns(opened, reading, plan)
+    rows, wrong_rows = _rows(source_name, opened, plan.mislabelled, part)
+    outcome = _Masked()
+    if plan.tokens or not wrong_rows:
+        outcome = _mask_rows(rows, columns, plan, reading.role, source_name)
+        if not outcome.removed_tokens and not wrong_rows:
+            nothing = (
+                "no tokens to mask; name one with --token, or pass an audit that found some with "
+                "--audit"
+            )
+            raise InputError("; ".join(outcome.warnings) or nothing)
+
+    kept = [row for number, row in enumerate(rows) if number not in wrong_rows]
+    left_out = [rows[number] for number in sorted(wrong_rows)]
+    review_name = "wrong-label" + Path(target.name).suffix
+    if not target.is_folder:
+        review_name = target.beside("wrong-label")
+    files: dict[str, str | bytes] = {target.name: write_rows(kept, target.name, source_name)}
+    if target.is_folder:
         summary = {
             "documents": len(kept),
-            "changed": changed,
-            "left_out": len(removed),
-            "tokens": gone,
+            "changed": outcome.n_changed,
+            "left_out": len(left_out),
+            "tokens": outcome.removed_tokens,
         }
         files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
-    if removed:
-        files[review] = _written(removed, review, given)
-    write_all(folder, files, ours=ours)
-    left = f", {plural(len(removed), 'mislabelled row')} left out" if removed else ""
-    cut = f", {plural(len(gone), 'token')} removed" if gone else ""
-    for line in (
-        *said,
-        f"{changed:,} of {len(rows):,} documents changed{cut}{left}: {folder / name}",
-    ):
+    if left_out:
+        files[review_name] = write_rows(left_out, review_name, source_name)
+    ours = FILES_OF_A_FOLDER if target.is_folder else re.escape(review_name)
+    write_all(target.folder, files, ours=ours)
+
+    what = f"{outcome.n_changed:,} of {len(rows):,} documents changed"
+    if outcome.removed_tokens:
+        what += f", {plural(len(outcome.removed_tokens), 'token')} removed"
+    if left_out:
+        what += f", {plural(len(left_out), 'mislabelled row')} left out"
+    for line in (*outcome.warnings, f"{what}: {target.path}"):
         say(quiet, line)
 
 
-def _absent(tokens: Mapping[str, str]) -> list[str]:
-    """A line that names tokens which occur nowhere, with options for those that are like them (token → like it, or "")."""
-    from tokensieve.auditing.phrases import quoted
+@dataclass(frozen=True)
+class _Plan:
+    """What to remove.
 
-    likely = shlex.join(part for like in tokens.values() if like for part in ("--token", like))
-    meant = (
-        f"did you mean `{likely}`?"
-        if likely
-        else "check the spelling, the file and the column (--text)"
-    )
-    return (
-        [f"{quoted(list(tokens))} {verb(len(tokens), 'occur')} in no text; {meant}"]
-        if tokens
-        else []
-    )
+    Attributes:
+        tokens: what to cut from the texts.
+        asked: those of them that the user named.
+        tokenizer: splits the texts into such tokens.
+        pair_columns: the columns of both answers of pairs, or None.
+        audited_columns: the columns of the audit's texts.
+        mislabelled: part ("train", "test") → rows with a wrong label, from 1.
+    """
+
+    tokens: list[str]
+    asked: list[str]
+    tokenizer: Tokenizer
+    pair_columns: tuple[str, str] | None
+    audited_columns: list[str]
+    mislabelled: Mapping[str, frozenset[int]]
 
 
-def _target(out: Path, source: str) -> tuple[Path, str, str]:
-    """The folder to write into, and the names of the data and of the mislabelled rows there: `out` is the folder or the data."""
-    suffixes = (".csv", ".tsv", ".jsonl", ".parquet")
-    if out.suffix.lower() in suffixes and not out.is_dir():
-        return out.parent, out.name, f"{out.stem}-wrong-label{out.suffix}"
-    if re.fullmatch(r"\.[A-Za-z]{2,7}", out.suffix) and not out.is_dir():
+def _plan(
+    named: list[str],
+    audit: Path | None,
+    decisions: Path | None,
+    pairs: str | None,
+    token_settings: TokenSettings,
+) -> _Plan:
+    from tokensieve.auditing.masking import read_decisions
+    from tokensieve.model.storage import read_model
+    from tokensieve.text.tokenizers import FieldTokenizer
+
+    to_mask: list[str] = []
+    to_keep: list[str] = []
+    mislabelled: dict[str, frozenset[int]] = {}
+    if decisions is not None:
+        to_mask, to_keep, mislabelled = read_decisions(decisions)
+    asked = [*named, *to_mask]
+    tokenizer = token_settings.make_tokenizer()
+    if audit is None:
+        return _Plan(asked, asked, tokenizer, pair_columns(pairs, None), [], mislabelled)
+
+    advice = _advice_of(audit)
+    if decisions is None and not advice.to_mask and not advice.of_shortcuts:
         raise InputError(
-            f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet, or name a folder"
+            f"{str(audit)!r}: this audit has no shortcut and no token over a limit; name tokens "
+            "with --token"
         )
-    from tokensieve.read.formats import kind_of
+    tokens = [*asked, *(token for token in advice.to_mask if token not in to_keep)]
+    model = read_model(audit)
+    if model.vocabulary is not None and token_settings == TokenSettings():
+        tokenizer = model.vocabulary.tokenizer
+    columns = [advice.text_column]
+    if isinstance(tokenizer, FieldTokenizer):
+        tokens += [token for token in advice.of_shortcuts if tokenizer.is_value(token)]
+        value_columns = dict(tokenizer.columns)
+        columns = [name for name in tokenizer.fields if name not in value_columns]
+    sides = pair_columns(pairs, audit if model.pairs else None)
+    return _Plan(tokens, asked, tokenizer, sides, columns, mislabelled)
 
-    suffix = {".ndjson": ".jsonl", ".json": ".jsonl"}.get(kind := kind_of(source), kind)
-    suffix = suffix if suffix in suffixes else ".csv"
-    return out, f"masked{suffix}", f"wrong-label{suffix}"
+
+@dataclass(frozen=True)
+class _Advice:
+    """What an audit says should be masked.
+
+    Attributes:
+        to_mask: tokens over the limit of `--fail-on`, or else the tokens to mask of its shortcuts.
+        of_shortcuts: all tokens of its shortcuts, if none is over the limit.
+        text_column: the first column that it read.
+    """
+
+    to_mask: list[str]
+    of_shortcuts: list[str]
+    text_column: str
 
 
-def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str], list[str]]:
-    """An audit's tokens over the limit, or else those of its shortcuts: to mask, and all; and its text column. Must have some if
-    `must`."""
+def _advice_of(folder: Path) -> _Advice:
+    """The advice in an audit's summary.json and findings.json; an `InputError` without them."""
     from tokensieve.files import parsed, read_regular
     from tokensieve.text.formatting import is_formatting
 
-    place, named = "summary.json", list[str]()
+    name = "summary.json"
     try:
-        found = parsed(read_regular(folder / place))
-        over = [str(row["token"]) for row in found["over_budget"]]
-        column = str(found["settings"]["columns"][0])
-        if not over:
-            place = "findings.json"
-            shortcuts = [
-                one
-                for one in parsed(read_regular(folder / place))["findings"]
-                if one["kind"] == "shortcut"
-            ]
-            over = [str(token) for one in shortcuts for token in one.get("mask", one["tokens"])]
-            named = [str(token) for one in shortcuts for token in one["tokens"]]
-            over += [token for token in named if is_formatting(token)]
-    except (OSError, ValueError, LookupError, TypeError) as problem:
-        said = (
-            f"its {place} lacks {problem}"
-            if isinstance(problem, LookupError | TypeError)
-            else str(problem)
-        )
-        said = f"no {place}" if isinstance(problem, FileNotFoundError) else said
-        raise InputError(f"--audit {str(folder)!r} is not an audit folder: {said}") from None
-    if not over and not named and must:
+        summary = parsed(read_regular(folder / name))
+        over_limit = [str(row["token"]) for row in summary["over_budget"]]
+        column = str(summary["settings"]["columns"][0])
+        if over_limit:
+            return _Advice(list(dict.fromkeys(over_limit)), [], column)
+        name = "findings.json"
+        to_mask: list[str] = []
+        of_shortcuts: list[str] = []
+        for finding in parsed(read_regular(folder / name))["findings"]:
+            if finding["kind"] == "shortcut":
+                to_mask += map(str, finding.get("mask", finding["tokens"]))
+                of_shortcuts += map(str, finding["tokens"])
+    except FileNotFoundError:
+        raise InputError(f"--audit {str(folder)!r} is not an audit folder: no {name}") from None
+    except (LookupError, TypeError) as problem:
         raise InputError(
-            f"{str(folder)!r}: this audit has no shortcut and no token over a limit; name tokens with --token"
-        )
-    return list(dict.fromkeys(over)), named, [column]
+            f"--audit {str(folder)!r} is not an audit folder: its {name} lacks {problem}"
+        ) from None
+    except (OSError, ValueError) as problem:
+        raise InputError(f"--audit {str(folder)!r} is not an audit folder: {problem}") from None
+    forms = [token for token in of_shortcuts if is_formatting(token)]
+    return _Advice(list(dict.fromkeys([*to_mask, *forms])), of_shortcuts, column)
+
+
+def _text_columns(opened: OpenedSource, reading: SourceSettings, plan: _Plan) -> list[str]:
+    """The columns to cut tokens from: those named, those of the pairs, or those of the audit."""
+    from tokensieve.read.columns import text_columns
+
+    given: Sequence[str] = [reading.text] if isinstance(reading.text, str) else reading.text or []
+    named = list(plan.pair_columns or given)
+    wanted: list[str | None] = list(named or plan.audited_columns)
+    is_known = named or set(wanted) <= set(opened.train.columns)
+    if not wanted or not is_known:
+        wanted = [None]  # the only column of text
+    columns = [text_columns(opened.train, name)[0] for name in wanted]
+    return list(dict.fromkeys(columns))
 
 
 def _rows(
     source: str,
-    parts: Mapping[str, SourceTable],
-    wrong: Mapping[str, frozenset[int]],
-    part: str | None,
+    opened: OpenedSource,
+    mislabelled: Mapping[str, frozenset[int]],
+    part: Part | None,
 ) -> tuple[list[Row], set[int]]:
-    """All rows, and the indices of those with a wrong label; a source with a single part is `part`, or contains both."""
-    rows, places = list[Row](), set[int]()
-    for side, table in parts.items():
-        mine = list(table.records())
-        named = [side or part] if side or part else list(wrong)
-        numbers = {number for one in named for number in wrong.get(str(one), ())}
-        if beyond := [number for number in numbers if number > len(mine)]:
+    """All rows, and the places of those with a wrong label.
+
+    Decisions refer to rows of the audit's training or test file. A source with one table is `part`,
+    or contains both.
+    """
+    from tokensieve.read.copies import part_rows, parts_of
+
+    rows: list[Row] = []
+    wrong: set[int] = set()
+    for side, table in parts_of(opened).items():
+        own_rows = part_rows(side, table)
+        known_part = side or part
+        decided_parts = [known_part] if known_part else list(mislabelled)
+        numbers = {number for name in decided_parts for number in mislabelled.get(name, ())}
+        beyond = [number for number in numbers if number > len(own_rows)]
+        if beyond:
+            row = f"{side} row {min(beyond)}" if side else f"row {min(beyond)}"
             raise InputError(
-                f"{source}: --decisions refers to {side + ' ' if side else ''}row {min(beyond)}, which does not exist; pass the "
-                "audited file, and --part train or --part test if the audit used --test"
+                f"{source}: --decisions refers to {row}, which does not exist; pass the audited "
+                "file, and --part train or --part test if the audit used --test"
             )
-        places |= {len(rows) + number - 1 for number in numbers}
-        rows += [row | {"split": side} for row in mine] if side else mine
-    return rows, places
+        wrong |= {len(rows) + number - 1 for number in numbers}
+        rows += own_rows
+    return rows, wrong
 
 
-def _places(rows: list[Row], column: str, role: str | None) -> list[tuple[int, Row, str]]:
-    """Where the texts of a column are, as the index of a row, a dictionary and a key of it: the row itself, what is nested in it
-    (`data.body`), or each of its chat messages, or those of a role."""
-    from tokensieve.read.chats import chat_text
+@dataclass(frozen=True)
+class _Masked:
+    """What was cut from the rows, and what the user should know about it."""
 
-    found = []
-    for i, inside in enumerate(rows):
-        key = column
-        while key not in inside:
-            first = next(
-                (
-                    key[:at]
-                    for at in range(len(key), 0, -1)
-                    if key[at : at + 1] == "." and key[:at] in inside
-                ),
-                "",
-            )
-            if not isinstance(inside.get(first), dict):
-                break
-            inside, key = inside[first], key[len(first) + 1 :]
-        value = inside.get(key)
-        if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-            name = next((name for name in ("content", "value", "text") if name in value[0]), key)
-            found += [
-                (i, one, name)
-                for one in value
-                if chat_text([one], role) is not None and name in one
-            ]
-        elif key in inside:
-            found.append((i, inside, key))
-    return found
+    n_changed: int = 0
+    removed_tokens: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
-def _texts(source: str, places: list[tuple[int, Row, str]], column: str) -> pl.Series:
-    """The texts of a column, null where a row has none."""
-    from tokensieve.read.values import text_series
+def _mask_rows(
+    rows: Sequence[Row], columns: Sequence[str], plan: _Plan, role: str | None, source: str
+) -> _Masked:
+    """Cut the tokens from the texts of the rows, in place."""
+    from tokensieve.auditing.masking import mask_fields
+    from tokensieve.read.copies import cell_texts, text_cells
 
-    for i, inside, key in places:
-        if not (inside[key] is None or isinstance(inside[key], str)):
-            raise InputError(
-                f"{source}: row {i + 1}: {column!r} is {inside[key]!r:.40}, not text; choose another with --text"
-            )
-    return text_series([inside[key] for _, inside, key in places])
+    cells = {column: list(text_cells(rows, column, role)) for column in columns}
+    texts = {column: cell_texts(source, cells[column], column) for column in columns}
+    is_pairs = plan.pair_columns is not None
+    masked, _, similar, warnings = mask_fields(texts, plan.tokens, plan.tokenizer, alike=is_pairs)
+    removed = [token for token, occurring in similar.items() if token == occurring]
 
+    changed_rows = set()
+    for column, shorter in masked.items():
+        for cell, text in zip(cells[column], shorter, strict=True):
+            if text is not None and text != cell.holder[cell.key]:
+                cell.holder[cell.key] = text
+                changed_rows.add(cell.row)
 
-def _written(rows: list[Row], name: str, source: str) -> bytes:
-    """The rows in the format that the name of the file says."""
-    import polars as pl
-
-    suffix = Path(name).suffix.lower()
-    if suffix == ".parquet":
-        known = Path(source).suffix.lower() == ".parquet" and Path(source).is_file()
-        schema = pl.read_parquet_schema(source) if known else None
-        binary = io.BytesIO()
-        try:
-            flat = [
-                {key: json.dumps(x, default=str) if _deep(x) else x for key, x in row.items()}
-                for row in rows
-            ]
-            pl.DataFrame(flat, schema=schema, infer_schema_length=None).write_parquet(binary)
-        except (pl.exceptions.PolarsError, TypeError, OverflowError, ValueError) as problem:
-            reason = str(problem).splitlines()[0][:100]
-            raise InputError(
-                f"{source} cannot be written as Parquet: {reason}; use .jsonl"
-            ) from None
-        return binary.getvalue()
-    out = io.StringIO(newline="")
-    if suffix == ".jsonl":
-        out.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-    else:
-        columns = list(dict.fromkeys(key for row in rows for key in row))
-        writer = csv.DictWriter(out, columns, delimiter="," if suffix == ".csv" else "\t")
-        writer.writeheader()
-        writer.writerows(rows)
-    return out.getvalue().encode(errors="replace")
+    # an audit names tokens of all its texts; that this file lacks some matters only if it lacks all
+    absent = {
+        token: occurring
+        for token, occurring in similar.items()
+        if token not in removed and (token in plan.asked or not removed)
+    }
+    if absent:
+        warnings = [*warnings, _absent(absent)]
+    return _Masked(len(changed_rows), removed, warnings)
 
 
-def _deep(value: object, limit: int = 30) -> bool:
-    """Whether a value is nested so deeply that Parquet would take minutes; it is then written as JSON text."""
-    inside = list(value.values()) if isinstance(value, dict) else value
-    return isinstance(inside, list) and (
-        limit == 0 or any(_deep(inner, limit - 1) for inner in inside)
-    )
+def _absent(similar: Mapping[str, str]) -> str:
+    """Names tokens that occur nowhere, with options for the similar ones that do (or "")."""
+    from tokensieve.auditing.phrases import quoted
+
+    options = [part for token in similar.values() if token for part in ("--token", token)]
+    advice = "check the spelling, the file and the column (--text)"
+    if options:
+        advice = f"did you mean `{shlex.join(options)}`?"
+    return f"{quoted(list(similar))} {verb(len(similar), 'occur')} in no text; {advice}"

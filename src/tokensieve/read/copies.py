@@ -1,0 +1,225 @@
+"""A copy of a source: its rows with all their fields, and how they are written again.
+
+The commands that change data (`mask`, `balance`) read rows here, change some of their values, and
+write all the others as they were.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tokensieve.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tokensieve.read.opened import OpenedSource
+    from tokensieve.read.table import SourceTable
+
+Row = dict[str, Any]
+WRITTEN_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+# Parquet stores each level of nesting as columns of its own, so a value nested a thousand deep takes
+# minutes; people's chat messages and annotations are nested less than ten deep.
+MAX_PARQUET_DEPTH = 30
+
+
+@dataclass(frozen=True)
+class CopyTarget:
+    """Where a copy is written.
+
+    Attributes:
+        folder: the folder to write into.
+        name: the name of the copy in it.
+        is_folder: whether the user named the folder rather than the file.
+    """
+
+    folder: Path
+    name: str
+    is_folder: bool
+
+    @property
+    def path(self) -> Path:
+        """The path of the copy."""
+        return self.folder / self.name
+
+    def beside(self, suffix: str) -> str:
+        """The name of another file of the same format, such as `masked-wrong-label.csv`."""
+        path = Path(self.name)
+        return f"{path.stem}-{suffix}{path.suffix}"
+
+    def check_is_not(self, sources: Sequence[str]) -> None:
+        """Raise an `InputError` if the copy would overwrite one of its sources."""
+        if not self.path.exists():
+            return
+        for source in sources:
+            if Path(source).exists() and self.path.samefile(source):
+                raise InputError(
+                    f"--out {str(self.path)!r} is the source itself and would overwrite it; name "
+                    "another file"
+                )
+
+
+def copy_target(out: Path, source: str, stem: str) -> CopyTarget:
+    """Where `--out` puts a copy: the file that it names, or `stem` in the source's format."""
+    if out.suffix.lower() in WRITTEN_SUFFIXES and not out.is_dir():
+        return CopyTarget(out.parent, out.name, is_folder=False)
+    if re.fullmatch(r"\.[A-Za-z]{2,7}", out.suffix) and not out.is_dir():
+        raise InputError(
+            f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet, or name a folder"
+        )
+    from tokensieve.read.formats import kind_of
+
+    kind = kind_of(source)
+    if kind in (".ndjson", ".json"):
+        suffix = ".jsonl"
+    elif kind in WRITTEN_SUFFIXES:
+        suffix = str(kind)
+    else:
+        suffix = ".csv"
+    return CopyTarget(out, f"{stem}{suffix}", is_folder=True)
+
+
+def parts_of(opened: OpenedSource) -> dict[str, SourceTable]:
+    """The tables of a source by the value of `split` that its copy gets; "" if there is one table."""
+    if opened.test is None:
+        return {"": opened.train}
+    return {"train": opened.train, "test": opened.test}
+
+
+def part_rows(part: str, table: SourceTable) -> list[Row]:
+    """The rows of one table, with a column `split` if the source has two."""
+    rows = list(table.records())
+    if not part:
+        return rows
+    return [row | {"split": part} for row in rows]
+
+
+@dataclass(frozen=True)
+class TextCell:
+    """A text in a row: `holder[key]`, where the holder is the row or something nested in it."""
+
+    row: int
+    holder: Row
+    key: str
+
+
+def text_cells(rows: Sequence[Row], column: str, role: str | None) -> Iterator[TextCell]:
+    """Yield every text of a column.
+
+    A row has one in the column itself or in what is nested in it (`data.body`), or one in each of
+    its chat messages, or in those of a role.
+    """
+    for number, row in enumerate(rows):
+        holder, key = _innermost(row, column)
+        value = holder.get(key)
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            yield from _message_cells(number, value, key, role)
+        elif key in holder:
+            yield TextCell(number, holder, key)
+
+
+def _innermost(row: Row, column: str) -> tuple[Row, str]:
+    """The dictionary that holds a nested column, and its key there; the longest keys come first."""
+    holder, key = row, column
+    while key not in holder:
+        ends = [at for at in range(len(key), 0, -1) if key[at : at + 1] == "."]
+        outer = next((key[:at] for at in ends if key[:at] in holder), None)
+        if outer is None or not isinstance(holder[outer], dict):
+            break
+        holder = holder[outer]
+        key = key[len(outer) + 1 :]
+    return holder, key
+
+
+def _message_cells(
+    number: int, messages: list[Row], column: str, role: str | None
+) -> Iterator[TextCell]:
+    from tokensieve.read.chats import chat_text
+
+    names = ("content", "value", "text")
+    key = next((name for name in names if name in messages[0]), column)
+    for message in messages:
+        has_text = chat_text([message], role) is not None
+        if has_text and key in message:
+            yield TextCell(number, message, key)
+
+
+def cell_texts(source: str, cells: Sequence[TextCell], column: str) -> pl.Series:
+    """The texts of cells, null where a row has none.
+
+    Raises:
+        InputError: a cell holds something else than text.
+    """
+    from tokensieve.read.values import text_series
+
+    texts = []
+    for cell in cells:
+        text = cell.holder[cell.key]
+        if not (text is None or isinstance(text, str)):
+            raise InputError(
+                f"{source}: row {cell.row + 1}: {column!r} is {text!r:.40}, not text; choose another "
+                "with --text"
+            )
+        texts.append(text)
+    return text_series(texts)
+
+
+def write_rows(rows: Sequence[Row], name: str, source: str) -> bytes:
+    """The rows as a file in the format that the ending of `name` says.
+
+    Raises:
+        InputError: Parquet cannot hold the rows.
+    """
+    suffix = Path(name).suffix.lower()
+    if suffix == ".parquet":
+        return _parquet(rows, source)
+    out = io.StringIO(newline="")
+    if suffix == ".jsonl":
+        out.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+    else:
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        separator = "," if suffix == ".csv" else "\t"
+        writer = csv.DictWriter(out, columns, delimiter=separator)
+        writer.writeheader()
+        writer.writerows(rows)
+    return out.getvalue().encode(errors="replace")
+
+
+def _parquet(rows: Sequence[Row], source: str) -> bytes:
+    """Parquet with the types of the source's columns, if the source is Parquet too."""
+    import polars as pl
+
+    is_parquet = Path(source).suffix.lower() == ".parquet" and Path(source).is_file()
+    types = dict(pl.read_parquet_schema(source)) if is_parquet else {}
+    flat = [{key: _without_depth(value) for key, value in row.items()} for row in rows]
+    columns = dict.fromkeys(key for row in flat for key in row)
+    schema: Mapping[str, Any] | None = {key: types.get(key) for key in columns} if types else None
+    binary = io.BytesIO()
+    try:
+        frame = pl.DataFrame(flat, schema=schema, infer_schema_length=None)
+        frame.write_parquet(binary)
+    except (pl.exceptions.PolarsError, TypeError, OverflowError, ValueError) as problem:
+        reason = str(problem).splitlines()[0][:100]
+        raise InputError(f"{source} cannot be written as Parquet: {reason}; use .jsonl") from None
+    return binary.getvalue()
+
+
+def _without_depth(value: Any) -> Any:
+    """The value, as JSON text if it is nested too deeply for Parquet."""
+    if _is_deeper_than(value, MAX_PARQUET_DEPTH):
+        return json.dumps(value, default=str)
+    return value
+
+
+def _is_deeper_than(value: object, limit: int) -> bool:
+    children = list(value.values()) if isinstance(value, dict) else value
+    if not isinstance(children, list):
+        return False
+    return limit == 0 or any(_is_deeper_than(child, limit - 1) for child in children)
