@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tokensieve.text.tokenizers import Tokenizer
 
 Part = Literal["train", "test"]
-FILES_OF_A_FOLDER = r"(masked|masked-wrong-label|wrong-label)\.(csv|tsv|jsonl|parquet)"
+FILES_OF_A_FOLDER = r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)"
 
 
 @command(without=IGNORED, source=SOURCES)
@@ -51,9 +51,7 @@ def _mask(
         metavar="FOLDER",
     ),
     decisions: Path | None = option(None, "Decisions exported from the audit's page."),
-    part: Part | None = option(
-        None, "Whether SOURCE was the audit's training or test file."
-    ),
+    part: Part | None = option(None, "Whether SOURCE was the audit's training or test file."),
     pairs: str | None = option(
         None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED"
     ),

@@ -1,0 +1,148 @@
+"""What `balance` can balance: which rows contain a token, a form, a length or a value of a column.
+
+A row of the source holds one document, or for preference data one pair or several. Its feature is 1
+where its document contains the token; for pairs it is the number of chosen answers minus the number
+of rejected answers with it, so that a tie, which stands for both orders, counts 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from tokensieve.arrays import Floats, Ints
+from tokensieve.errors import InputError
+from tokensieve.text.vocabulary import CountedCorpus, count_corpus
+
+if TYPE_CHECKING:
+    from tokensieve.read.corpus import Corpus
+    from tokensieve.text.tokenizers import Tokenizer
+
+LENGTH_FORM = "⟨length "
+LONGER_BINS = 3  # of pairs by how much their lengths differ, so that length wins half in each
+
+
+@dataclass(frozen=True)
+class RowFeatures:
+    """The features of every row that holds a document.
+
+    Attributes:
+        rows: the rows in the source, from 1, shape (n,).
+        labels: class of each row, shape (n,); all 0 for pairs.
+        names: what each feature is called, J of them.
+        features: z, shape (n, J).
+    """
+
+    rows: Ints
+    labels: Ints
+    names: tuple[str, ...]
+    features: Floats
+
+
+def row_features(
+    corpus: Corpus, tokens: Sequence[str], with_length: bool, tokenizer: Tokenizer
+) -> RowFeatures:
+    """The chosen features of the rows of a corpus.
+
+    Args:
+        corpus: the training documents.
+        tokens: words, n-grams, formatting (⟨…⟩) and values of columns, as an audit writes them.
+        with_length: also balance how long texts are.
+        tokenizer: the one of the audit.
+
+    Raises:
+        InputError: a token occurs in no document.
+    """
+    longest = max((token.count(" ") + 1 for token in tokens), default=1)
+    counted = count_corpus(
+        corpus, tokenizer=tokenizer, ngrams=longest, min_documents=1, formatting=True
+    )
+    names = [str(token) for token in counted.counts.tokens]
+    places = {name: place for place, name in enumerate(names)}
+    missing = [token for token in tokens if token not in places]
+    if missing:
+        raise InputError(
+            f"{missing[0]!r} occurs in no document; write tokens as the audit's tokens.csv does"
+        )
+    chosen = list(tokens)
+    if with_length and corpus.pairs is None:
+        chosen += [name for name in names if LENGTH_FORM in name and name not in tokens]
+    contains = _contains(counted, [places[name] for name in chosen])
+    if corpus.pairs is not None:
+        contains = contains * _signs_of_sides(corpus)[:, None]
+        if with_length:
+            longer = _longer_side(corpus)
+            contains = np.column_stack([contains, longer])
+            chosen += [
+                f"longer answer ({part + 1} of {LONGER_BINS})" for part in range(LONGER_BINS)
+            ]
+    return _by_row(corpus, tuple(chosen), contains)
+
+
+def _contains(counted: CountedCorpus, types: list[int]) -> Floats:
+    """1 where a document contains a type, shape (n, J)."""
+    columns = counted.counts.matrix[:, types]
+    return np.asarray(columns.todense() > 0, dtype=np.float64).reshape(-1, len(types))
+
+
+def _signs_of_sides(corpus: Corpus) -> Floats:
+    """+1 for chosen answers and −1 for rejected ones, shape (n,)."""
+    return np.where(corpus.labels == 1, 1.0, -1.0)
+
+
+def _longer_side(corpus: Corpus) -> Floats:
+    """For each document of a pair, in one column per bin of |log length ratio|: half the sign.
+
+    The two documents of a pair follow each other, so both halves add up to +1 if the chosen answer
+    is longer, −1 if it is shorter.
+    """
+    characters = np.maximum(corpus.characters, 1).astype(np.float64)
+    log_lengths = np.log(characters).reshape(-1, 2)
+    chosen_first = corpus.labels.reshape(-1, 2)[:, 0] == 1
+    ratio = np.where(chosen_first, 1.0, -1.0) * (log_lengths[:, 0] - log_lengths[:, 1])
+    edges = np.quantile(np.abs(ratio), np.linspace(0, 1, LONGER_BINS + 1)[1:-1])
+    bins = np.digitize(np.abs(ratio), edges)
+    columns = np.zeros((len(ratio), LONGER_BINS))
+    columns[np.arange(len(ratio)), bins] = np.sign(ratio) / 2
+    return np.repeat(columns, 2, axis=0)
+
+
+def _by_row(corpus: Corpus, names: tuple[str, ...], contains: Floats) -> RowFeatures:
+    """Add up what the documents of each row contain."""
+    rows, row_of_document = np.unique(corpus.rows, return_inverse=True)
+    features = np.zeros((len(rows), len(names)))
+    np.add.at(features, row_of_document, contains)
+    labels = np.zeros(len(rows), dtype=np.int64)
+    if corpus.pairs is None:
+        labels[row_of_document] = corpus.labels
+    return RowFeatures(rows.astype(np.int64), labels, names, features)
+
+
+def rates_by_class(data: RowFeatures, weights: Floats, classes: Sequence[str]) -> pl.DataFrame:
+    """How often each feature occurs before and after, by class; of pairs, how often it wins.
+
+    Columns: feature, class ("chosen" for pairs), before, after (fractions from 0 to 1).
+    """
+    is_pairs = bool((data.features < 0).any())
+    names = ["chosen"] if is_pairs else list(classes)
+    table = []
+    for j, feature in enumerate(data.names):
+        values = data.features[:, j]
+        for k, name in enumerate(names):
+            inside = data.labels == k
+            before = _rate(values[inside], np.ones(int(inside.sum())), is_pairs)
+            after = _rate(values[inside], weights[inside], is_pairs)
+            table.append({"feature": feature, "class": name, "before": before, "after": after})
+    return pl.DataFrame(table)
+
+
+def _rate(values: Floats, weights: Floats, is_pairs: bool) -> float:
+    """The weighted fraction of rows with the feature, or of differing pairs that it wins."""
+    if not is_pairs:
+        return float(weights @ (values > 0) / weights.sum())
+    differing = weights @ np.abs(values)
+    return float(weights @ np.maximum(values, 0.0) / differing) if differing else 0.5

@@ -1,0 +1,179 @@
+"""Write weights under which chosen tokens, forms or lengths no longer predict the label.
+
+Every row keeps its values and gets a column `weight`. With these weights, each class contains the
+chosen tokens equally often, and of preference pairs each chosen token wins half of the pairs in which
+the answers differ. Train with the column (`--weight weight` here, `sample_weight` elsewhere).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tokensieve.cli.command import QUIET, SOURCES, command, out_option, say
+from tokensieve.errors import InputError
+from tokensieve.options import option
+from tokensieve.read.settings import ReadSettings
+from tokensieve.text.settings import TokenSettings
+from tokensieve.wording import percent, plural
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tokensieve.arrays import Floats
+    from tokensieve.auditing.balance_features import RowFeatures
+    from tokensieve.auditing.balancing import Balance
+    from tokensieve.read.copies import Row
+    from tokensieve.read.corpus import Corpus
+
+WEIGHT_COLUMN = "weight"
+
+
+@command(source=SOURCES)
+def _balance(
+    source: list[str],
+    reading: ReadSettings,
+    token_settings: TokenSettings,
+    token: list[str] | None = option(
+        None, "Token or form to balance (repeatable).", metavar="TOKEN", parse=list
+    ),
+    length: bool = option(False, "Balance the length of texts."),
+    audit: Path | None = option(
+        None, "Folder of an audit: balance the tokens of its shortcuts.", metavar="FOLDER"
+    ),
+    out: Path = out_option("tokensieve-balance"),
+    quiet: bool = QUIET,
+) -> None:
+    """Write a copy of the source with a column of weights."""
+    import numpy as np
+
+    from tokensieve.auditing.balance_features import rates_by_class, row_features
+    from tokensieve.auditing.balancing import balance, require_enough_documents
+    from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.model.storage import read_model
+    from tokensieve.read.copies import copy_target, part_rows, parts_of, write_rows
+    from tokensieve.read.corpus import read_corpus
+    from tokensieve.read.sources import open_source
+
+    target = copy_target(out, source[0], "balanced")
+    check_writable(target.folder, audit=not target.is_folder)
+    target.check_is_not(source)
+    tokens = list(token or [])
+    tokenizer = token_settings.make_tokenizer()
+    if audit is not None:
+        of_audit = _tokens_of_shortcuts(audit)
+        tokens = list(dict.fromkeys([*tokens, *of_audit.tokens]))
+        length = length or of_audit.has_length
+        vocabulary = read_model(audit).vocabulary
+        if vocabulary is not None and token_settings == TokenSettings():
+            tokenizer = vocabulary.tokenizer
+    if not tokens and not length:
+        raise InputError(
+            "nothing to balance: name a token with --token, add --length, or pass an audit that "
+            "found shortcuts with --audit"
+        )
+
+    given = list(source) if len(source) > 1 else source[0]
+    corpus = read_corpus(given, reading)
+    data = row_features(corpus, tokens, length, tokenizer)
+    result = balance(data.features, data.labels)
+    require_enough_documents(result, data.names, data.features, data.labels)
+
+    rows: list[Row] = []
+    for part, table in parts_of(open_source(given, reading)).items():
+        own_rows = part_rows(part, table)
+        if part == "test":
+            _add_column(own_rows, np.ones(len(own_rows)))
+        else:
+            _add_column(own_rows, _row_weights(len(own_rows), data, result, corpus.test))
+        rows += own_rows
+    source_name = " ".join(source)
+    rates = rates_by_class(data, result.weights, corpus.classes)
+    files: dict[str, str | bytes] = {target.name: write_rows(rows, target.name, source_name)}
+    if target.is_folder:
+        summary = {
+            "documents": len(result.weights),
+            "balanced": _names(data, result.balanced),
+            "not_balanced": _names(data, ~result.balanced),
+            "effective_documents": round(result.effective_size, 1),
+            "largest_weight": float(result.weights.max()),
+        }
+        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+        files["rates.csv"] = csv_table(rates)
+    write_all(target.folder, files, ours=r"balanced\.(csv|tsv|jsonl|parquet)")
+    for line in _messages(data, result, str(target.path)):
+        say(quiet, line)
+
+
+@dataclass(frozen=True)
+class _ShortcutTokens:
+    """The tokens of an audit's shortcuts, and whether length is one of them."""
+
+    tokens: list[str]
+    has_length: bool
+
+
+def _tokens_of_shortcuts(folder: Path) -> _ShortcutTokens:
+    """What the findings of an audit name; an `InputError` if the folder is no audit."""
+    from tokensieve.files import parsed, read_regular
+
+    try:
+        findings = parsed(read_regular(folder / "findings.json"))["findings"]
+        shortcuts = [finding for finding in findings if finding["kind"] == "shortcut"]
+        tokens = [str(token) for finding in shortcuts for token in finding["tokens"]]
+    except (OSError, ValueError, LookupError, TypeError) as problem:
+        raise InputError(
+            f"--audit {str(folder)!r} is not an audit folder: its findings.json cannot be read "
+            f"({type(problem).__name__}); create one with `tokensieve audit`"
+        ) from None
+    without_length = [name for name in tokens if "⟨length " not in name]
+    # a preference audit's finding on length has no token
+    is_of_length = any(not finding["tokens"] for finding in shortcuts)
+    has_length = is_of_length or len(without_length) < len(tokens)
+    return _ShortcutTokens(list(dict.fromkeys(without_length)), has_length)
+
+
+def _row_weights(n_rows: int, data: RowFeatures, result: Balance, test: Corpus | None) -> Floats:
+    """The weight of every row of the source.
+
+    It is 0 where a row holds no document that a model would learn from, and 1 for test documents.
+    """
+    import numpy as np
+
+    weights = np.zeros(n_rows)
+    if test is not None and len(test.rows) and test.rows.max() <= n_rows:
+        weights[test.rows - 1] = 1.0
+    weights[data.rows - 1] = result.weights
+    return weights
+
+
+def _add_column(rows: list[Row], weights: Floats) -> None:
+    if rows and WEIGHT_COLUMN in rows[0]:
+        raise InputError(
+            f"the source has a column {WEIGHT_COLUMN!r} already: rename it, or leave it out"
+        )
+    for row, weight in zip(rows, weights.tolist(), strict=True):
+        row[WEIGHT_COLUMN] = weight
+
+
+def _names(data: RowFeatures, chosen: NDArray[np.bool_]) -> list[str]:
+    return [name for name, is_chosen in zip(data.names, chosen.tolist(), strict=True) if is_chosen]
+
+
+def _messages(data: RowFeatures, result: Balance, path: str) -> list[str]:
+    lines = []
+    left = _names(data, ~result.balanced)
+    if left:
+        lines.append(
+            f"no weights can balance {', '.join(map(repr, left[:5]))}: some class hardly ever or "
+            "nearly always contains it; remove it with `tokensieve mask` instead"
+        )
+    balanced = plural(int(result.balanced.sum()), "feature")
+    lines.append(
+        f"{balanced} balanced; the weights keep the evidence of {result.effective_size:,.0f} of "
+        f"{len(result.weights):,} documents ({percent(result.effective_fraction)}): {path}"
+    )
+    return lines
