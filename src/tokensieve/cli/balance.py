@@ -1,8 +1,8 @@
 """Write weights under which chosen tokens, forms or lengths no longer predict the label.
 
 Every row keeps its values and gets a column `weight`. With these weights, each class contains the
-chosen tokens equally often, and of preference pairs each chosen token wins half of the pairs in which
-the answers differ. Train with the column (`--weight weight` here, `sample_weight` elsewhere).
+chosen tokens equally often, and of preference pairs each chosen token wins half of the pairs in
+which the answers differ. Train with the column (`--weight weight` here, `sample_weight` elsewhere).
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tokensieve.cli.command import QUIET, SOURCES, command, out_option, say
+from tokensieve.cli.command import say
 from tokensieve.errors import InputError
-from tokensieve.options import option
 from tokensieve.read.settings import ReadSettings
 from tokensieve.text.settings import TokenSettings
 from tokensieve.wording import percent, plural
@@ -24,48 +23,46 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tokensieve.arrays import Floats
-    from tokensieve.auditing.balance_features import RowFeatures
-    from tokensieve.auditing.balancing import Balance
-    from tokensieve.read.copies import Row
-    from tokensieve.read.corpus import Corpus
-
-WEIGHT_COLUMN = "weight"
-
-
-@command(source=SOURCES)
-def _balance(
-    source: list[str],
-    reading: ReadSettings,
-    token_settings: TokenSettings,
-    token: list[str] | None = option(
-        None, "Token or form to balance (repeatable).", metavar="TOKEN", parse=list
-    ),
-    length: bool = option(False, "Balance the length of texts."),
-    audit: Path | None = option(
-        None, "Folder of an audit: balance the tokens of its shortcuts.", metavar="FOLDER"
-    ),
-    out: Path = out_option("tokensieve-balance"),
-    quiet: bool = QUIET,
-) -> None:
-    """Write a copy of the source with a column of weights."""
-    import numpy as np
-
-    from tokensieve.auditing.balance_features import rates_by_class, row_features
+    from tokensieve.auditing.balance_features import row_features
     from tokensieve.auditing.balancing import balance, require_enough_documents
-    from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.model.storage import read_model
-    from tokensieve.read.copies import copy_target, part_rows, parts_of, write_rows
+    from tokensieve.files import check_writable
+    from tokensieve.read.copies import copy_target
     from tokensieve.read.corpus import read_corpus
-    from tokensieve.read.sources import open_source
 
     target = copy_target(out, source[0], "balanced")
     check_writable(target.folder, audit=not target.is_folder)
     target.check_is_not(source)
-    tokens = list(token or [])
+    chosen = _chosen(token or [], length, audit, token_settings)
+    given = list(source) if len(source) > 1 else source[0]
+    corpus = read_corpus(given, reading)
+    data = row_features(corpus, chosen.tokens, chosen.has_length, chosen.tokenizer)
+    result = balance(data.features, data.labels)
+    require_enough_documents(result, data.names, data.features, data.labels)
+    rows = _weighted_rows(given, reading, corpus, data, result)
+    _write(target, rows, corpus, data, result, " ".join(source))
+    for line in _messages(data, result, str(target.path)):
+        say(quiet, line)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What to balance, and how texts become such tokens."""
+
+    tokens: list[str]
+    has_length: bool
+    tokenizer: Tokenizer
+
+
+def _chosen(
+    named: list[str], length: bool, audit: Path | None, token_settings: TokenSettings
+) -> _Chosen:
+    from tokensieve.model.storage import read_model
+
     tokenizer = token_settings.make_tokenizer()
+    tokens = list(named)
     if audit is not None:
         of_audit = _tokens_of_shortcuts(audit)
-        tokens = list(dict.fromkeys([*tokens, *of_audit.tokens]))
+        tokens += of_audit.tokens
         length = length or of_audit.has_length
         vocabulary = read_model(audit).vocabulary
         if vocabulary is not None and token_settings == TokenSettings():
@@ -75,24 +72,48 @@ def _balance(
             "nothing to balance: name a token with --token, add --length, or pass an audit that "
             "found shortcuts with --audit"
         )
+    return _Chosen(list(dict.fromkeys(tokens)), length, tokenizer)
 
-    given = list(source) if len(source) > 1 else source[0]
-    corpus = read_corpus(given, reading)
-    data = row_features(corpus, tokens, length, tokenizer)
-    result = balance(data.features, data.labels)
-    require_enough_documents(result, data.names, data.features, data.labels)
+
+def _weighted_rows(
+    source: str | list[str],
+    reading: ReadSettings,
+    corpus: Corpus,
+    data: RowFeatures,
+    result: Balance,
+) -> list[Row]:
+    """All rows of the source with their weights."""
+    import numpy as np
+
+    from tokensieve.read.copies import part_rows, parts_of
+    from tokensieve.read.sources import open_source
 
     rows: list[Row] = []
-    for part, table in parts_of(open_source(given, reading)).items():
+    for part, table in parts_of(open_source(source, reading)).items():
         own_rows = part_rows(part, table)
         if part == "test":
-            _add_column(own_rows, np.ones(len(own_rows)))
+            weights = np.ones(len(own_rows))
         else:
-            _add_column(own_rows, _row_weights(len(own_rows), data, result, corpus.test))
+            weights = _row_weights(len(own_rows), data, result, corpus.test)
+        _add_column(own_rows, weights)
         rows += own_rows
-    source_name = " ".join(source)
-    rates = rates_by_class(data, result.weights, corpus.classes)
-    files: dict[str, str | bytes] = {target.name: write_rows(rows, target.name, source_name)}
+    return rows
+
+
+def _write(
+    target: CopyTarget,
+    rows: list[Row],
+    corpus: Corpus,
+    data: RowFeatures,
+    result: Balance,
+    source: str,
+) -> None:
+    """Write the copy; in a folder of its own also a summary and the rates before and after."""
+    from tokensieve.auditing.balance_features import rates_by_class
+    from tokensieve.files import csv_table, write_all
+    from tokensieve.read.copies import write_rows
+
+    files: dict[str, str | bytes] = {target.name: write_rows(rows, target.name, source)}
     if target.is_folder:
         summary = {
             "documents": len(result.weights),
@@ -102,10 +123,8 @@ def _balance(
             "largest_weight": float(result.weights.max()),
         }
         files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
-        files["rates.csv"] = csv_table(rates)
+        files["rates.csv"] = csv_table(rates_by_class(data, result.weights, corpus.classes))
     write_all(target.folder, files, ours=r"balanced\.(csv|tsv|jsonl|parquet)")
-    for line in _messages(data, result, str(target.path)):
-        say(quiet, line)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from tokensieve.text.settings import TokenSettings
 from tokensieve.wording import plural, verb
 
 if TYPE_CHECKING:
-    from tokensieve.read.copies import Row
+    from tokensieve.read.copies import CopyTarget, Row
     from tokensieve.read.opened import OpenedSource
     from tokensieve.text.tokenizers import Tokenizer
 
@@ -59,8 +59,8 @@ def _mask(
     quiet: bool = QUIET,
 ) -> None:
     """Write a copy of the source, or one copy of several files."""
-    from tokensieve.files import check_writable, write_all
-    from tokensieve.read.copies import copy_target, write_rows
+    from tokensieve.files import check_writable
+    from tokensieve.read.copies import copy_target
     from tokensieve.read.sources import open_source
 
     target = copy_target(out, source[0], "masked")
@@ -82,30 +82,12 @@ def _mask(
             )
             raise InputError("; ".join(outcome.warnings) or nothing)
 
-    kept = [row for number, row in enumerate(rows) if number not in wrong_rows]
-    left_out = [rows[number] for number in sorted(wrong_rows)]
-    review_name = "wrong-label" + Path(target.name).suffix
-    if not target.is_folder:
-        review_name = target.beside("wrong-label")
-    files: dict[str, str | bytes] = {target.name: write_rows(kept, target.name, source_name)}
-    if target.is_folder:
-        summary = {
-            "documents": len(kept),
-            "changed": outcome.n_changed,
-            "left_out": len(left_out),
-            "tokens": outcome.removed_tokens,
-        }
-        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
-    if left_out:
-        files[review_name] = write_rows(left_out, review_name, source_name)
-    ours = FILES_OF_A_FOLDER if target.is_folder else re.escape(review_name)
-    write_all(target.folder, files, ours=ours)
-
+    _write(target, rows, wrong_rows, outcome, source_name)
     what = f"{outcome.n_changed:,} of {len(rows):,} documents changed"
     if outcome.removed_tokens:
         what += f", {plural(len(outcome.removed_tokens), 'token')} removed"
-    if left_out:
-        what += f", {plural(len(left_out), 'mislabelled row')} left out"
+    if wrong_rows:
+        what += f", {plural(len(wrong_rows), 'mislabelled row')} left out"
     for line in (*outcome.warnings, f"{what}: {target.path}"):
         say(quiet, line)
 
@@ -301,6 +283,34 @@ def _mask_rows(
     if absent:
         warnings = [*warnings, _absent(absent)]
     return _Masked(len(changed_rows), removed, warnings)
+
+
+def _write(
+    target: CopyTarget, rows: Sequence[Row], wrong_rows: set[int], outcome: _Masked, source: str
+) -> None:
+    """Write the copy, the mislabelled rows beside it, and a summary if a folder was named."""
+    from tokensieve.files import write_all
+    from tokensieve.read.copies import write_rows
+
+    kept = [row for number, row in enumerate(rows) if number not in wrong_rows]
+    left_out = [rows[number] for number in sorted(wrong_rows)]
+    files: dict[str, str | bytes] = {target.name: write_rows(kept, target.name, source)}
+    if target.is_folder:
+        review_name = "wrong-label" + Path(target.name).suffix
+        ours = FILES_OF_A_FOLDER
+        summary = {
+            "documents": len(kept),
+            "changed": outcome.n_changed,
+            "left_out": len(left_out),
+            "tokens": outcome.removed_tokens,
+        }
+        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+    else:
+        review_name = target.beside("wrong-label")
+        ours = re.escape(review_name)
+    if left_out:
+        files[review_name] = write_rows(left_out, review_name, source)
+    write_all(target.folder, files, ours=ours)
 
 
 def _absent(similar: Mapping[str, str]) -> str:

@@ -19,14 +19,14 @@ from tokensieve.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
-
     from tokensieve.read.opened import OpenedSource
+
     from tokensieve.read.table import SourceTable
 
 Row = dict[str, Any]
 WRITTEN_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
-# Parquet stores each level of nesting as columns of its own, so a value nested a thousand deep takes
-# minutes; people's chat messages and annotations are nested less than ten deep.
+# Parquet stores each level of nesting as columns of its own, so a value nested a thousand deep
+# takes minutes; people's chat messages and annotations are nested less than ten deep.
 MAX_PARQUET_DEPTH = 30
 
 
@@ -87,7 +87,7 @@ def copy_target(out: Path, source: str, stem: str) -> CopyTarget:
 
 
 def parts_of(opened: OpenedSource) -> dict[str, SourceTable]:
-    """The tables of a source by the value of `split` that its copy gets; "" if there is one table."""
+    """The tables of a source, by the `split` that their rows get; "" if there is one table."""
     if opened.test is None:
         return {"": opened.train}
     return {"train": opened.train, "test": opened.test}
@@ -164,8 +164,8 @@ def cell_texts(source: str, cells: Sequence[TextCell], column: str) -> pl.Series
         text = cell.holder[cell.key]
         if not (text is None or isinstance(text, str)):
             raise InputError(
-                f"{source}: row {cell.row + 1}: {column!r} is {text!r:.40}, not text; choose another "
-                "with --text"
+                f"{source}: row {cell.row + 1}: {column!r} is {text!r:.40}, not text; choose "
+                "another with --text"
             )
         texts.append(text)
     return text_series(texts)
