@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tokensieve.cli.command import say
+from tokensieve.cli.command import QUIET, SOURCES, command, out_option, say
 from tokensieve.errors import InputError
+from tokensieve.options import option
 from tokensieve.read.settings import ReadSettings
 from tokensieve.text.settings import TokenSettings
 from tokensieve.wording import percent, plural
@@ -23,6 +24,31 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tokensieve.arrays import Floats
+    from tokensieve.auditing.balance_features import RowFeatures
+    from tokensieve.auditing.balancing import Balance
+    from tokensieve.read.copies import CopyTarget, Row
+    from tokensieve.read.corpus import Corpus
+    from tokensieve.text.tokenizers import Tokenizer
+
+WEIGHT_COLUMN = "weight"
+
+
+@command(source=SOURCES)
+def _balance(
+    source: list[str],
+    reading: ReadSettings,
+    token_settings: TokenSettings,
+    token: list[str] | None = option(
+        None, "Token or form to balance (repeatable).", metavar="TOKEN", parse=list
+    ),
+    length: bool = option(False, "Balance the length of texts."),
+    audit: Path | None = option(
+        None, "Folder of an audit: balance the tokens of its shortcuts.", metavar="FOLDER"
+    ),
+    out: Path = out_option("tokensieve-balance"),
+    quiet: bool = QUIET,
+) -> None:
+    """Write a copy of the source with a column of weights."""
     from tokensieve.auditing.balance_features import row_features
     from tokensieve.auditing.balancing import balance, require_enough_documents
     from tokensieve.files import check_writable
