@@ -53,7 +53,7 @@ def _balance(
     from tokensieve.auditing.balancing import balance, require_enough_documents
     from tokensieve.files import check_writable
     from tokensieve.read.copies import copy_target
-    from tokensieve.read.corpus import read_corpus
+    from tokensieve.read.reader import read_corpus
 
     target = copy_target(out, source[0], "balanced")
     check_writable(target.folder, audit=not target.is_folder)

@@ -34,13 +34,14 @@ IGNORED = "label label_separator group drop"  # options of reading that commands
 LARGE = 2_000_000_000  # bytes of a file, from which on streaming is suggested
 QUIET: Any = option(False, "Show neither progress nor results.", flag="--quiet,-q")
 _SECTIONS = {
-    "Commands": "audit compare mask train predict explain diagnose demo".split(),
+    "Commands": "audit compare mask balance train predict explain diagnose demo".split(),
     "Research": "verify reproduce".split(),
 }
 _SURPLUS = {  # command → where an argument too many goes
     "explain": "put the text in quotes",
     "compare": "it takes two audits",
     "predict": "it takes one source",
+    "balance": "name the folder or file to write with --out",
     "mask": "it takes one source; name the folder or file to write with --out",
     "verify": "it takes one source",
     "diagnose": "pass test documents with --test SOURCE",

@@ -265,7 +265,7 @@ def _mask_rows(
     texts = {column: cell_texts(source, cells[column], column) for column in columns}
     is_pairs = plan.pair_columns is not None
     masked, _, similar, warnings = mask_fields(texts, plan.tokens, plan.tokenizer, alike=is_pairs)
-    removed = [token for token, occurring in similar.items() if token == occurring]
+    removed = [token for token, occurring in similar.items() if token and token == occurring]
 
     changed_rows = set()
     for column, shorter in masked.items():

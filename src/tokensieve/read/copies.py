@@ -19,8 +19,8 @@ from tokensieve.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
-    from tokensieve.read.opened import OpenedSource
 
+    from tokensieve.read.opened import OpenedSource
     from tokensieve.read.table import SourceTable
 
 Row = dict[str, Any]
