@@ -79,7 +79,7 @@ def _are_conversations(cells: Sequence[Any]) -> bool:
 
 
 def _read_conversations(cells: Sequence[list[Any]], role: str | None) -> Answers:
-    """The prompt goes up to where the conversations differ; without one, the last messages count."""
+    """The prompt goes up to where conversations differ; without one, the last messages count."""
     n_common = common_length(cells)
     if not n_common:
         return Answers([chat_text(cell[-1:], role) for cell in cells])
@@ -93,7 +93,7 @@ def _are_transcripts(cells: Sequence[Any]) -> bool:
 
 
 def _read_transcripts(cells: Sequence[str], role: str | None) -> Answers:
-    """The prompt goes up to the last common turn of the assistant; without one, the last reply counts."""
+    """The prompt goes up to the last common reply; without one, the last replies count."""
     common_turns = list(_REPLY.finditer(cells[0][: common_length(cells)]))
     if not common_turns:
         return Answers([_REPLY.split(cell)[-1].strip() for cell in cells])

@@ -73,7 +73,7 @@ class DocumentCollector:
         self.keep(usable.with_columns(key=text_digests(usable["text"])))
 
     def keep(self, usable: pl.DataFrame) -> None:
-        """Keep these documents, which have their digests; their texts go into the file, if there is one."""
+        """Keep these documents, which have their digests."""
         if self._stored is not None:
             self._stored.extend(usable["text"].to_list())
             usable = usable.drop("text")
@@ -111,7 +111,7 @@ def collect_documents(
         texts: the columns of the text.
         label: the column of the label.
         settings: how rows are read.
-        other_columns: columns whose values belong to the documents: name in the frame → in the table.
+        other_columns: name in the frame → column of the table whose values belong to documents.
         part: the column that holds train or test, if any.
         columns: those whose values are fields of the text, behind the others.
     """
@@ -199,7 +199,7 @@ class _RowReader:
         return labels
 
     def accepted(self, batch: Batch, frame: pl.DataFrame, counts: Counter[str]) -> pl.DataFrame:
-        """The rows whose label the annotator accepted, if a column says so; the others are counted."""
+        """The rows whose label the annotator accepted; the others are counted."""
         if self.verdict is None:
             return frame
         verdicts = pl.Series(as_list(batch[self.verdict]), dtype=pl.String)

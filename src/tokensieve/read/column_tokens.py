@@ -1,4 +1,4 @@
-"""Other columns as tokens (`--columns source,annotator,date`), so that what they give away is found.
+"""Other columns as tokens (`--columns source,date`), so that what they give away is found.
 
 Each value becomes one word in its field, such as `source:twitter`. Numbers with more than 20 values
 are divided into quarters, dates into months.

@@ -97,7 +97,7 @@ def labelled_columns(
 
 
 def verdict_column(table: SourceTable) -> str | None:
-    """Prodigy's column `answer`, which marks whether the annotator accepted the label, if there is one."""
+    """Prodigy's column `answer`, which says whether the annotator accepted the label."""
     if "answer" not in table.columns:
         return None
     values = {str(value) for value in table.sample["answer"]}
@@ -142,7 +142,7 @@ def _recognised_text(table: SourceTable, columns: Sequence[str], label_is_open: 
 def _unclear_text(
     table: SourceTable, columns: Sequence[str], candidates: Sequence[str], label_is_open: bool
 ) -> InputError:
-    """The error if several columns may hold the text, or none does, with a command that may work."""
+    """The error if several columns may hold the text, or none does, with a command."""
     candidates = list(candidates) or _nested_texts(table, columns)
     if not candidates and label_is_open:
         # a column that another option names, such as --by, may still be the text

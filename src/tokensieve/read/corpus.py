@@ -211,7 +211,7 @@ class Corpus:
 
     @property
     def weights(self) -> Floats | None:
-        """The training weight of each document, shape (n,); None if none were given, or in tests."""
+        """The training weight of each document, shape (n,); None if none were given."""
         weights = self._column("weight")
         return None if weights is None else weights.to_numpy()
 

@@ -20,13 +20,17 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from tokensieve.arrays import Ints
 from tokensieve.errors import InputError, one_line
 from tokensieve.read.columnar import guarded_batches
 from tokensieve.read.columns import KNOWN_NAMES
 from tokensieve.read.plain import READ_BYTES, PlainText
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.table import BATCH_ROWS, MAX_COLUMNS, Batch, SourceTable
+
+Bytes = NDArray[np.uint8]
 
 FIRST_LINES = 50  # by which the separator is recognised
 FIRST_CHARACTERS = 1_000_000
@@ -256,7 +260,8 @@ def _quoting_fault(problem: str) -> str:
         return f"stray characters after a closing double quote; {inside}"
     if "end of data" in problem:
         return f"a double quote is opened and never closed; close it; {inside}"
-    return f"broken quoting ({problem}); put each field that contains quotes in double quotes; {inside}"
+    around = "put each field that contains quotes in double quotes"
+    return f"broken quoting ({problem}); {around}; {inside}"
 
 
 def _parsed_batches(
@@ -313,35 +318,44 @@ def _polars_frame(file: _DelimitedFile, columns: Sequence[str]) -> pl.LazyFrame 
 
 
 def _checked_separators(file: _DelimitedFile, must_count: bool) -> int | None:
-    """The separators outside quotes (0 unless they must be counted); None if quotes are unsound.
-
-    Quotes are sound if each one that opens follows a separator, a line's end or a quote, and each
-    one that closes precedes one.
-    """
+    """The separators outside quotes (0 unless they must be counted); None if quotes are unsound."""
     content = np.memmap(file.text.path, np.uint8, "r")
-    last = len(content) - 1
-    neighbours = np.frombuffer(f'{file.separator}\n\r"'.encode(), np.uint8)
     n_separators = 0
     n_quotes = 0
     for start in range(0, len(content), READ_BYTES):
         block = content[start : start + READ_BYTES]
-        line_ends = block == ord("\n")
-        # a carriage return alone ends a line for csv only
-        returns = np.flatnonzero(block == ord("\r")) + start
-        has_lone_return = (content[np.minimum(returns + 1, last)] != ord("\n")).any()
-        may_be_endless = len(block) == READ_BYTES and not line_ends.any()
-        if has_lone_return or may_be_endless:
+        may_be_endless = len(block) == READ_BYTES and not (block == ord("\n")).any()
+        if may_be_endless or _has_lone_return(content, start, block):
             return None
         is_quote = block == ord('"')
         quotes = np.flatnonzero(is_quote) + start
-        is_closing = (np.arange(len(quotes)) + n_quotes) % 2 == 1
-        before = np.where(quotes > 0, content[np.maximum(quotes - 1, 0)], ord("\n"))
-        after = np.where(quotes < last, content[np.minimum(quotes + 1, last)], ord("\n"))
-        if not np.isin(np.where(is_closing, after, before), neighbours).all():
+        if not _are_sound(content, quotes, n_quotes, file.separator):
             return None
         if must_count:
             starts_inside = n_quotes % 2 == 1
             is_inside = np.bitwise_xor.accumulate(is_quote) ^ starts_inside
-            n_separators += int(((block == ord(file.separator)) & ~is_inside).sum())
+            is_separator = block == ord(file.separator)
+            n_separators += int((is_separator & ~is_inside).sum())
         n_quotes += len(quotes)
     return n_separators
+
+
+def _has_lone_return(content: Bytes, start: int, block: Bytes) -> bool:
+    """Whether a carriage return stands without a line feed: it ends a line for csv only."""
+    returns = np.flatnonzero(block == ord("\r")) + start
+    after = content[np.minimum(returns + 1, len(content) - 1)]
+    return bool((after != ord("\n")).any())
+
+
+def _are_sound(content: Bytes, quotes: Ints, n_before: int, separator: str) -> bool:
+    """Whether quotes stand at the ends of fields only.
+
+    Each one that opens follows a separator, a line's end or a quote, and each one that closes
+    precedes one.
+    """
+    last = len(content) - 1
+    neighbours = np.frombuffer(f'{separator}\n\r"'.encode(), np.uint8)
+    is_closing = (np.arange(len(quotes)) + n_before) % 2 == 1
+    before = np.where(quotes > 0, content[np.maximum(quotes - 1, 0)], ord("\n"))
+    after = np.where(quotes < last, content[np.minimum(quotes + 1, last)], ord("\n"))
+    return bool(np.isin(np.where(is_closing, after, before), neighbours).all())

@@ -110,7 +110,7 @@ def _is_aside(name: str) -> bool:
 
 
 def _texts_of_labels(path: Path) -> dict[str, list[Path]]:
-    """Label → its texts: the .txt files of each subfolder; if none has any, all files but tables."""
+    """Label → the .txt files of its subfolder; if no subfolder has any, all files but tables."""
     folders = _subfolders(path)
     texts = {folder.name: sorted(folder.glob("*.txt")) for folder in folders}
     if not any(texts.values()):

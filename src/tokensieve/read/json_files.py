@@ -23,7 +23,7 @@ _USUAL_KEYS = ("data", "rows", "items", "examples", "records", "results")
 
 
 def json_lines_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
-    """JSON lines, whose columns are the keys of the first thousand; or a list in spite of the name."""
+    """JSON lines, whose columns are the keys of the first thousand; or a list of objects."""
     text = PlainText(path, name, settings)
     if "".join(first_lines(text)[:2]).lstrip().startswith("["):
         with suppress(InputError):  # the line with the fault is named instead

@@ -45,7 +45,7 @@ class _LabelSet(NamedTuple):
 def _label_sets(
     values: Values, separator: str | None, name: str, first_row: int
 ) -> Iterator[_LabelSet]:
-    """Each cell with its labels: the entries of a list, or the parts of a text between separators."""
+    """Each cell with its labels: the entries of a list, or the parts between separators."""
     for row, cell in enumerate(as_list(values), first_row):
         if missing(cell):
             yield _LabelSet(cell, None)
@@ -73,7 +73,7 @@ def _entries(cell: object, separator: str | None) -> Sequence[object]:
 def has_label(
     values: Values, label: str, separator: str | None, name: str, first_row: int
 ) -> pl.Series:
-    """Whether a label is among those of each cell: "yes", "no", or null where the cell is missing."""
+    """Whether each cell has a label: "yes", "no", or null where the cell is missing."""
     answers = list[str | None]()
     for found in _label_sets(values, separator, name, first_row):
         if found.labels is None:
@@ -139,7 +139,7 @@ class _LabelCounts:
 
 
 def _count_labels(table: SourceTable, column: str, separator: str | None) -> _LabelCounts | None:
-    """Count the labels of a column of lists, or of texts with separators; None for any other column."""
+    """Count the labels of a column of lists or of separated labels; None for any other column."""
     sizes = Counter[str]()
     n_documents = 0
     row = 1

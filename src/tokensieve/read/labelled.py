@@ -35,14 +35,7 @@ def read_labelled(source: Source, settings: ReadSettings) -> Corpus:
     sides = [_Side(opened.train.name, train_rows)]
     sides += _test_side(opened, reader, settings, train_rows, test_rows)
 
-    final_labels = settings.destinations()
-    names = {name for side in sides for name in side.documents.frame["label"].unique()}
-    check_labels_exist(opened.train.name, final_labels, names)
-    corpora = list[Corpus]()
-    for side in sides:
-        classes = corpora[0].classes if corpora else None
-        assembled = _Assembly(side, final_labels, settings, reader.shown_columns, classes).corpus()
-        corpora.append(replace(assembled, fields=reader.fields, columns=reader.tokens.kinds))
+    corpora = _assemble_all(sides, reader, settings)
     corpus = corpora[0]
     if settings.sample_weight is not None and "weight" not in reader.other_columns:
         n_rows = train_rows.counts["rows"] + test_rows.counts["rows"]
@@ -53,6 +46,23 @@ def read_labelled(source: Source, settings: ReadSettings) -> Corpus:
         corpus.reading.counts["test_overlap"] = int(overlap.sum())
         corpus = replace(corpus, test=corpora[1])
     return replace(corpus, reading=_report(corpus, opened, reader, settings))
+
+
+def _assemble_all(
+    sides: Sequence[_Side], reader: _LabelledReader, settings: ReadSettings
+) -> list[Corpus]:
+    """The corpus of training, and that of testing under the same classes, if there is one."""
+    final_labels = settings.destinations()
+    names = {name for side in sides for name in side.documents.frame["label"].unique()}
+    check_labels_exist(sides[0].name, final_labels, names)
+    corpora = list[Corpus]()
+    for side in sides:
+        classes = corpora[0].classes if corpora else None
+        assembly = _Assembly(side, final_labels, settings, reader.shown_columns, classes)
+        corpora.append(
+            replace(assembly.corpus(), fields=reader.fields, columns=reader.tokens.kinds)
+        )
+    return corpora
 
 
 def _report(
@@ -308,7 +318,7 @@ class _Assembly:
         return stored.filter(pl.Series(is_kept))
 
     def _numbered(self, kept: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
-        """The frame of the corpus: labels as numbers, own groups for documents without one, weights."""
+        """The frame of the corpus, with labels as numbers, own groups and weights."""
         index = {label: i for i, label in enumerate(classes)}
         frame = kept.with_columns(
             label=pl.col("label").replace_strict(index, return_dtype=pl.Int64)

@@ -197,7 +197,8 @@ class PairCollector(DocumentCollector):
             return InputError(f"{self.name} has no rows")
         return InputError(
             f"{self.name}: none of the {counts['rows']:,} rows is a usable pair "
-            f"({counts['missing_text']:,} without an answer, {counts['empty']:,} with an empty one, "
+            f"({counts['missing_text']:,} without an answer, "
+            f"{counts['empty']:,} with an empty one, "
             f"{counts['identical']:,} with the same text twice); check --pairs"
         )
 
@@ -224,7 +225,7 @@ def _places(source: PairSource, position: Ints) -> Ints | None:
 
 
 def _position_notes(source: PairSource, position: Ints) -> list[str]:
-    """Where the preference came from, and how often the first answer won, which should not matter."""
+    """Where the preference came from, and how often the first answer won."""
     if not source.outcome_columns:
         return []
     names = ", ".join(map(repr, source.outcome_columns))

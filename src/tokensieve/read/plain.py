@@ -104,7 +104,7 @@ def _unpacked_blocks(packed: IO[bytes], start_frame: Callable[[], Any]) -> Itera
 
 @contextmanager
 def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
-    """Turn errors of the operating system, or of Polars reading a file of some kind, into one line."""
+    """Turn errors of the operating system, or of Polars, into one line."""
     try:
         yield
     except UnicodeError as problem:  # of encodings in which bad bytes cannot be marked

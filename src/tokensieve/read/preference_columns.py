@@ -1,4 +1,4 @@
-"""Tables that look like preference data, recognised by their columns, and the options that read them.
+"""Tables that look like preference data, and the options that read them.
 
 A layout is a row of `LAYOUTS`: a function that returns the options for a table, or None.
 """

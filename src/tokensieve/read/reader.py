@@ -18,13 +18,13 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     Labels that `group` and `drop` do not name stay as they are.
 
     Args:
-        source: a .csv, .tsv, .jsonl (.ndjson), .json, .parquet, .arrow or .xlsx file, also compressed
-            with gzip, zstd or xz; several files as a list or a glob; a folder of such files, or with
-            a subfolder of .txt files per label, or with such folders under train/ and test/; "-" for
-            standard input; an address that Polars reads (s3://, https://, hf://); a pandas or Polars
-            data frame, or anything else that gives Arrow data (PyArrow, DuckDB); a `Dataset` or
-            `DatasetDict` of the datasets library; a pair (texts, labels); or the name of a data set,
-            "imdb" or "yelp".
+        source: a .csv, .tsv, .jsonl (.ndjson), .json, .parquet, .arrow or .xlsx file, also
+            compressed with gzip, zstd or xz; several files as a list or a glob; a folder of such
+            files, or with a subfolder of .txt files per label, or with such folders under train/
+            and test/; "-" for standard input; an address that Polars reads (s3://, https://,
+            hf://); a pandas or Polars data frame, or anything else that gives Arrow data (PyArrow,
+            DuckDB); a `Dataset` or `DatasetDict` of the datasets library; a pair (texts, labels);
+            or the name of a data set, "imdb" or "yelp".
         settings: how it is read; `ReadSettings()` if None.
         options: fields of `ReadSettings` by name, in place of those in `settings`.
 

@@ -56,7 +56,7 @@ _WITH_COMMA = {"ties_dropped", "ties", "duplicates"}  # of pairs: "2 ties, left 
 
 @dataclass(frozen=True)
 class LikelyGroups:
-    """A column whose values look like groups of documents (authors, threads) although nobody named it.
+    """A column that nobody named and whose values look like groups (authors, threads).
 
     Attributes:
         column: its name.
@@ -78,7 +78,7 @@ class ReadingReport:
     """What was noticed while the source was read.
 
     Attributes:
-        counts: "rows" of the source (in this part of it, where it is split), "kept" documents in the
+        counts: "rows" of the source (in this part, if it is split), "kept" documents in the
             corpus, and the rows or documents that were left out, changed or look odd, by reason.
             A reason that did not occur counts 0.
         columns: where text and label were read; of pairs, the first and the last answer.
@@ -100,7 +100,7 @@ class ReadingReport:
     likely_groups: LikelyGroups | None = None
 
     def lines(self) -> list[str]:
-        """One plain sentence for each thing that a reader should know; none for what did not occur."""
+        """One plain sentence for each thing that a reader should know."""
         return [
             *self.detected,
             *self._classes_that_differ_only_in_case(),

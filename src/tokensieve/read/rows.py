@@ -10,7 +10,7 @@ from tokensieve.errors import InputError
 from tokensieve.read.column_tokens import ColumnTokens
 from tokensieve.read.columns import text_columns
 from tokensieve.read.fields import ColumnKind
-from tokensieve.read.table import SourceTable
+from tokensieve.read.table import Batch, SourceTable
 from tokensieve.read.texts import joined_texts
 from tokensieve.read.values import as_list, cell_text, text_series
 
@@ -38,26 +38,29 @@ def read_rows(
     for name in (*([label] if label else []), *keep):
         if name in texts and len(texts) > 1:
             raise InputError(f"{table.name}: {name!r} is a text field and cannot also be kept")
-    label_columns = [] if label is None else [table.checked_column(label, "label")]
+    label = None if label is None else table.checked_column(label, "label")
     kept = [table.checked_column(name, "results") for name in keep]
     token_fields = {name: (name,) for name in columns or {} if name in table.columns}
     tokens = ColumnTokens(table, token_fields, columns)
 
     frames = list[pl.DataFrame]()
-    first_row = 1
-    wanted = dict.fromkeys([*texts, *label_columns, *kept, *token_fields])
+    row = 1
+    wanted = dict.fromkeys([*texts, *([label] if label else []), *kept, *token_fields])
     for batch in table.read(list(wanted)):
-        values = {"text": joined_texts(table, batch, texts, first_row, columns=tokens).series}
-        if label_columns:
+        values = {"text": joined_texts(table, batch, texts, row, columns=tokens).series}
+        if label is not None:
             advice = "choose another column with --label COLUMN"
-            cells = batch[label_columns[0]]
-            values["label"] = table.as_names(cells, first_row, "the label is", advice)
+            values["label"] = table.as_names(batch[label], row, "the label is", advice)
         if kept:
-            written = {name: text_series(map(cell_text, as_list(batch[name]))) for name in kept}
-            values["kept"] = pl.DataFrame(written).to_struct("kept")
-        frame = pl.DataFrame(values).with_row_index("row", first_row)
-        frames.append(frame)
-        first_row += frame.height
-    if first_row == 1:
+            values["kept"] = _written(batch, kept)
+        frames.append(pl.DataFrame(values).with_row_index("row", row))
+        row += frames[-1].height
+    if row == 1:
         raise InputError(f"{table.name} has no rows")
     return pl.concat(frames).with_columns(pl.col("row").cast(pl.Int64))
+
+
+def _written(batch: Batch, names: Sequence[str]) -> pl.Series:
+    """Columns as text, in a struct."""
+    written = {name: text_series(map(cell_text, as_list(batch[name]))) for name in names}
+    return pl.DataFrame(written).to_struct("kept")

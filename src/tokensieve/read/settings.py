@@ -40,7 +40,7 @@ def _columns_from(given: str | Sequence[str]) -> str | tuple[str, ...]:
 
 
 def _written(given: object) -> str | None:
-    """A source or a column as summary.json names it; of an object that only Python can pass, its kind."""
+    """A source or a column as summary.json names it; of an object in Python, its kind."""
     if given is None or isinstance(given, str):
         return given
     if isinstance(given, Path):
@@ -63,10 +63,12 @@ _columns = partial(option, metavar="COLUMN,…", parse=_names_from)
 
 
 class Pairs:
-    """Columns of preference data, for the `pairs` of `read_corpus`: `Pairs("response_a", "response_b", winner="winner")`.
+    """Columns of preference data, for the `pairs` of `read_corpus`.
 
-    Without a winner or scores there are two columns, the preferred answer first. One column may contain all answers to a prompt as
-    a list; with scores and `by` it may also contain one answer per row. Of scores the higher wins, of ranks the lower.
+    As `Pairs("response_a", "response_b", winner="winner")`. Without a winner or scores there are
+    two columns, the preferred answer first. One column may contain all answers to a prompt as a
+    list; with scores and `by` it may also contain one answer per row. Of scores the higher wins, of ranks
+    the lower.
     """
 
     def __init__(
@@ -188,14 +190,19 @@ class ReadSettings(SourceSettings):
     How labelled documents or preference pairs are read.
 
     Attributes:
-        having: one of several labels that documents can have in the label column; the classes are then "no" and "yes".
-        test: a source of test documents, read with the same columns, groups and drops; it replaces the source's own.
-        by: column that says what a document belongs to (prompt, author, thread); these groups are then the independent units.
-        sample_weight: a column, or one number for each row of the source. Only the model uses it; importance counts documents.
-        columns: other columns whose values become tokens, so that they can be found as shortcuts. Of pairs, columns such as model_a
-            and model_b belong to one answer each; any other value is marked as that of the first or the second answer.
-        pairs: columns of the answers in preference data: two, the preferred one first, unless `winner`, `scores` or `ranks` says
-            which answer won; or a `Pairs`, which sets all of these.
+        having: one of several labels that documents can have in the label column; the classes are
+            then "no" and "yes".
+        test: a source of test documents, read with the same columns, groups and drops; it replaces
+            the source's own.
+        by: column that says what a document belongs to (prompt, author, thread); these groups are
+            then the independent units.
+        sample_weight: a column, or one number for each row of the source. Only the model uses it;
+            importance counts documents.
+        columns: other columns whose values become tokens, so that they can be found as shortcuts.
+            Of pairs, columns such as model_a and model_b belong to one answer each; any other value
+            is marked as that of the first or the second answer.
+        pairs: columns of the answers in preference data: two, the preferred one first, unless
+            `winner`, `scores` or `ranks` says which answer won; or a `Pairs`, which sets them.
         stream: keep documents, tokens and counts in files. All results are bit-identical.
     """
 

@@ -1,4 +1,4 @@
-"""Open a source of any kind: files, folders, standard input, addresses, frames, lists, data sets."""
+"""Open a source of any kind: files, folders, standard input, addresses, frames, data sets."""
 
 from __future__ import annotations
 
@@ -84,8 +84,9 @@ def _open_frame(source: object) -> OpenedSource:
     opened = open_data_set(source)
     if opened is None:
         raise InputError(
-            f"cannot read a {type(source).__name__}: pass a path, a data frame, an Arrow table, a "
-            "data set of the datasets library, a list of dicts, a dict of columns or (texts, labels)"
+            f"cannot read a {type(source).__name__}: pass a path, a data frame, an Arrow table, "
+            "a data set of the datasets library, a list of dicts, a dict of columns or "
+            "(texts, labels)"
         )
     return opened
 

@@ -279,7 +279,7 @@ class SourceTable:
         return Texts(pl.Series(texts, dtype=pl.String), n_replaced)
 
     def as_names(self, values: Values, first_row: int, holds: str, advice: str) -> pl.Series:
-        """Values as names (labels, groups), trimmed, with nulls; each distinct value is looked at once.
+        """Values as names (labels, groups), trimmed, with nulls.
 
         Raises:
             InputError: a value is a list of several or the like: "source: row 1: the label is a

@@ -27,7 +27,7 @@ MAX_WEIGHT = 1e100  # sums and products of weights stay finite
 
 
 def as_list(values: Values) -> list[Any]:
-    """Values as Python objects; dates that Python cannot hold become the numbers that store them."""
+    """Values as Python objects; dates that Python cannot hold become their numbers."""
     if not isinstance(values, pl.Series):
         return values
     if values.dtype.is_temporal() or values.dtype.is_nested():
@@ -38,7 +38,7 @@ def as_list(values: Values) -> list[Any]:
 
 
 def text_series(texts: Iterable[str | None] | pl.Series) -> pl.Series:
-    """Strings (None: a missing one) as a series; lone surrogates, which UTF-8 lacks, become U+FFFD."""
+    """Strings with None for missing ones as a series; lone surrogates become U+FFFD."""
     if isinstance(texts, pl.Series):
         return texts
     return pl.Series([text and SURROGATE.sub("\ufffd", text) for text in texts], dtype=pl.String)

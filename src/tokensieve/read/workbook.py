@@ -1,7 +1,9 @@
-"""A separate process that reads the first sheet of a workbook, since a small file may require any amount of memory and time.
+"""A separate process that reads a sheet of a workbook.
 
-`python -P workbook.py PATH OUT BYTES SECONDS` writes the sheet to OUT as Arrow and prints JSON: the names of all sheets, or what
-is wrong with the workbook.
+A small file may require any amount of memory and time, so the process has limits of both.
+
+`python -P workbook.py PATH OUT BYTES SECONDS` writes the first sheet to OUT as Arrow and prints
+JSON: the names of all sheets, or what is wrong with the workbook.
 """
 
 from __future__ import annotations
@@ -11,24 +13,29 @@ import sys
 from contextlib import suppress
 
 
-def _main(path: str, out: str, memory: int, seconds: int) -> object:
-    for kind, most in {"RLIMIT_AS": memory, "RLIMIT_CPU": seconds}.items():
-        with suppress(ImportError, ValueError):  # on Windows; where there is a lower limit already
-            import resource
+def _limit(name: str, most: int) -> None:
+    """Set a limit of this process; 0 sets none."""
+    with suppress(ImportError, ValueError):  # on Windows; if there is a lower limit already
+        import resource
 
-            if most:
-                resource.setrlimit(getattr(resource, kind), (most, most))
+        if most:
+            resource.setrlimit(getattr(resource, name), (most, most))
+
+
+def _main(path: str, out: str, memory: int, seconds: int) -> object:
+    _limit("RLIMIT_AS", memory)
+    _limit("RLIMIT_CPU", seconds)
     try:
         import fastexcel
         import polars as pl
 
-        pl.read_excel(path, engine="calamine", sheet_id=1, infer_schema_length=None).write_ipc(out)
+        sheet = pl.read_excel(path, engine="calamine", sheet_id=1, infer_schema_length=None)
+        sheet.write_ipc(out)
         return fastexcel.read_excel(path).sheet_names
     except BaseException as problem:  # a panic is no Exception
         return " ".join(str(problem).split()) or type(problem).__name__
 
 
 if __name__ == "__main__":
-    sys.stdout.write(
-        json.dumps(_main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
-    )
+    path, out, memory, seconds = sys.argv[1:]
+    sys.stdout.write(json.dumps(_main(path, out, int(memory), int(seconds))))

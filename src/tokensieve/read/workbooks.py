@@ -30,7 +30,8 @@ def workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTab
     )
     if process.returncode:  # Rust ends the process if it gets no memory
         raise InputError(
-            f"reading {name} takes over 4 GB or over a minute; export it as CSV, or pass --no-limits"
+            f"reading {name} takes over 4 GB or over a minute; "
+            "export it as CSV, or pass --no-limits"
         )
     sheets = json.loads(process.stdout)
     if isinstance(sheets, str):
