@@ -18,8 +18,9 @@ from tokensieve.arrays import Floats
 from tokensieve.auditing.demo import UTILITIES, demo_pairs
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.evidence.importance import token_importance
-from tokensieve.evidence.intervals import Share, share_interval
+from tokensieve.evidence.intervals import Occurrences, Share, share_interval
 from tokensieve.evidence.pairs import (
+    FlipMoments,
     _flipped_p,
     _length_features,
     _length_weights,
@@ -35,7 +36,7 @@ def p_of(d: Floats) -> float:
     """`_flipped_p` of one type's differences."""
     x = d[d != 0]
     sums = [np.array([float(y.sum())]) for y in (x, np.abs(x), x**2, x**4)]
-    return float(_flipped_p(*sums, np.array([len(x)]))[0])
+    return float(_flipped_p(FlipMoments(*sums, np.array([len(x)])))[0])
 
 
 def every_swap(d: Floats) -> float:
@@ -145,10 +146,10 @@ def test_formatting_counts_as_a_presence() -> None:
 def test_units_that_hold_both_sides_alike_narrow_the_share() -> None:
     a = np.array([[30.0]])
     wide, narrow = (
-        share_interval(a, a, (a, a), np.array([[2.0]]), shared) for shared in (0.0, 20.0)
+        share_interval(Occurrences(a, a, a, a, shared), np.array([[2.0]])) for shared in (0.0, 20.0)
     )
-    assert narrow[0] == wide[0] == 0
-    assert narrow[2][0, 0] < wide[2][0, 0]
+    assert narrow.estimate == wide.estimate == 0
+    assert narrow.high[0, 0] < wide.high[0, 0]
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from tokensieve.arrays import Ints
-from tokensieve.evidence.sums import WORD, TokenSums
+from tokensieve.evidence.sums import BITS_PER_WORD, TokenSums
 from tokensieve.text.counts import Counts
 
 
@@ -22,7 +22,8 @@ def made(seed: int, n: int = 200, types: int = 9, classes: int = 3) -> Counts:
 
 def exactly(words: Ints) -> Fraction:
     return sum(
-        (Fraction(int(word), 2 ** (WORD * (i + 1))) for i, word in enumerate(words)), Fraction(0)
+        (Fraction(int(word), 2 ** (BITS_PER_WORD * (i + 1))) for i, word in enumerate(words)),
+        Fraction(0),
     )
 
 

@@ -38,7 +38,7 @@ from tokensieve.auditing.result import Audit
 from tokensieve.auditing.settings import CHANGES, CompareSettings
 from tokensieve.errors import InputError
 from tokensieve.escape import for_display
-from tokensieve.evidence.intervals import LEVEL, Z95, Share, combined, false_discovery
+from tokensieve.evidence.intervals import LEVEL, Z95, Interval, Share, combined, false_discovery
 from tokensieve.files import Content, check_sums, csv_table, parsed, read_regular
 from tokensieve.report.blocks import Block, Column, Facts, Picture, Report, Section, Table, Text
 from tokensieve.task.tasks import Labels, Preferences
@@ -255,8 +255,11 @@ class _Saved:
     @staticmethod
     def mover(before: Floats, after: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """after − before with its interval, and p (module formula); each side holds estimates, low and high ends, shape (3, …)."""
-        sides = (np.stack(ends, axis=-1) for ends in zip(before, after, strict=True))
-        delta, low, high = (x[..., 0] for x in combined(np.array([[-1.0], [1.0]]), *sides))
+        sides = Interval(*(np.stack(ends, axis=-1) for ends in zip(before, after, strict=True)))
+        difference = combined(np.array([[-1.0], [1.0]]), sides)
+        delta = difference.estimate[..., 0]
+        low = difference.low[..., 0]
+        high = difference.high[..., 0]
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(
                 delta == 0,

@@ -56,13 +56,15 @@ def environment_effects(audit: AuditContext) -> EnvironmentEffects | None:
         sums = [audit.task.total(audit.train, _sums_within, name) for name in names]
         effects = Environments.of_sums(sums, tuple(names), audit.importance)
     else:
+        units = audit.task.units(corpus)
+        assert units is not None  # pairs always have them
         effects = Environments.compare_pairs(
             audit.train.counts,
             numbers,
             tuple(names),
             audit.importance,
             audit.train.n_formatting,
-            audit.task.units(corpus),
+            units,
         )
     return EnvironmentEffects(effects, numbers)
 

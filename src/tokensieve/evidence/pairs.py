@@ -1,38 +1,47 @@
-"""What preference pairs show about a token type, without any model: differences within pairs, tested by swapping sides.
+"""What preference pairs show about a token type, without any model, tested by swapping sides.
 
-Pair i has sides A (preferred) and B; x = c/T is a type's share of an answer's tokens, and of formatting, which is there or not,
-1/T̄ where it is there. Under the hypothesis that the type has no part in the preference, each pair might as well be the other way
-round; pairs of one unit (prompt) are turned together:
+Pair i has sides A (preferred) and B; x = c/T is a type's share of an answer's tokens, and of
+formatting, which is there or not, 1/T̄ where it is there. Under the hypothesis that the type has no
+part in the preference, each pair might as well be the other way round; pairs of one unit (prompt)
+are turned together:
 
-    D_u = Σ_{i∈u} (x_A − x_B)        Σ_u ±D_u  has mean 0, variance Σ D_u², fourth moment 3 (Σ D_u²)² − 2 Σ D_u⁴
+    D_u = Σ_{i∈u} (x_A − x_B)        Σ_u ±D_u  has mean 0, variance Σ D_u²,
+                                     fourth moment 3 (Σ D_u²)² − 2 Σ D_u⁴
 
-Importance is that of `tokensieve.evidence.importance` for "rejected" and "chosen": effect = α = ½ mean (x_A − x_B).
+Importance is that of `tokensieve.evidence.importance` for "rejected" and "chosen": effect = α =
+½ mean (x_A − x_B).
 
-**What wins** (`win_rates`): of the pairs in which one side alone contains the type, how often does that side win, P = σ(θ), and
-how often would it, if both were equally long? The second is a Bradley–Terry model with length as covariate (compare Dubois et al.
-2024):
+**What wins** (`win_rates`): of the pairs in which one side alone contains the type, how often does
+that side win, P = σ(θ), and how often would it, if both were equally long? The second is a
+Bradley–Terry model with length as covariate (compare Dubois et al. 2024):
 
-    P(A preferred) = σ(h(Δ log length) + θ_s δ_s),    δ_s = 1[s in A] − 1[s in B],    h odd, piecewise linear: h = B β
+    P(A preferred) = σ(h(Δ log length) + θ_s δ_s),    δ_s = 1[s in A] − 1[s in B]
 
-with β estimated once without any type, and θ_s for each type alone, half a win and half a loss added so that it is finite. The
-test is the score test of θ_s = 0, corrected for the estimate of β, turned by units as above. The interval of P is Wilson's, of as
-many pairs as have the information I of that test, n = 4 I (their number, where lengths are equal), over the design effect of units.
+with h odd and piecewise linear, h = B β, and β estimated once without any type; and θ_s for each
+type alone, half a win and half a loss added so that it is finite. The test is the score test of θ_s
+= 0, corrected for the estimate of β, turned by units as above. The interval of P is Wilson's, of as
+many pairs as have the information I of that test, n = 4 I (their number, where lengths are equal),
+over the design effect of units.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.special import betaincc, expit, ndtr, stdtrit
 
-from tokensieve.arrays import Floats, Ints, pair_differences, sum_by_group
-from tokensieve.evidence.importance import Importance
+from tokensieve.arrays import Floats, Ints, Positions, pair_differences, sum_by_group
+from tokensieve.evidence.importance import Importance, Statistics
 from tokensieve.evidence.intervals import (
     LEVEL,
     Z95,
+    Interval,
+    Occurrences,
     agreeing,
     false_discovery,
     quantile,
@@ -40,206 +49,401 @@ from tokensieve.evidence.intervals import (
 )
 from tokensieve.text.counts import Counts
 
-NEWTON = 25
+MAX_NEWTON_STEPS = 25
+MAX_STEP = 1.0  # in log-odds, so that no step overshoots far
+CONVERGED = 1e-9  # in log-odds
+RIDGE = 1e-9  # added where a matrix of information could be singular
+# Δ log length from which on a longer answer wins less and less the more often
+LENGTH_KNOTS = (0.5, 1.0)
+MIN_INFORMATION = 1e-3  # of a type, in pairs: an interval of width 1 instead of a division by zero
+NORMAL_CROWD = 1e-5  # Σ D⁴/(Σ D²)²: so many units that the curve is the normal curve
+CROWD_RANGE = (1e-12, 0.99)  # within which the curve of `_flipped_p` has a positive shape
+MAX_EXPONENT = 1000  # 2⁻¹⁰⁰⁰ is no underflow, and nobody reads a smaller p
 
 
-def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importance:
+def pair_importance(counts: Counts, units: Ints, n_formatting: int = 0) -> Importance:
     """Importance of every type for "rejected" and "chosen" (module docstring), in O(nonzeros).
 
-    Takes 2n documents, preferred side first, and the unit of each pair, shape (n,); the last `presences` types are formatting.
+    Args:
+        counts: 2n documents, preferred side first.
+        units: the unit of each pair, shape (n,).
+        n_formatting: how many of the last types are formatting.
     """
-    words, n = counts.n_types - presences, counts.n_documents // 2
-    lengths = (
-        np.asarray(counts.matrix[:, :words].sum(axis=1)).ravel() if presences else counts.lengths
-    )
-    scale = np.repeat(1 / np.maximum(lengths, 1.0), np.diff(counts.matrix.indptr))
-    if presences:
-        scale = np.where(counts.matrix.indices < words, scale, 1 / max(float(lengths.mean()), 1.0))
-    shares = sp.csr_array(
-        (counts.matrix.data * scale, counts.matrix.indices, counts.matrix.indptr),
-        counts.matrix.shape,
-    )
+    n_pairs = counts.n_documents // 2
+    shares = _shares(counts, n_formatting)
     flips = sum_by_group(pair_differences(shares), units)
-    total, reach, second, fourth, m = _moments(flips)
-    p = _flipped_p(total, reach, second, fourth, m)
-    t = quantile(m)
+    moments = FlipMoments.of(flips)
+    p_value = _flipped_p(moments)
+
+    t = quantile(moments.n_units)
     # the square of one typical unit is added, so that few units of one sign still have a variance
-    half = t * np.sqrt(
-        np.maximum(second - total**2 / max(flips.shape[0], 1), 0.0) + second / np.maximum(m, 1)
+    typical = moments.second / np.maximum(moments.n_units, 1)
+    spread = np.maximum(moments.second - moments.total**2 / max(flips.shape[0], 1), 0.0)
+    half = t * np.sqrt(spread + typical)
+    effect = Interval(
+        moments.total / (2 * n_pairs),
+        (moments.total - half) / (2 * n_pairs),
+        (moments.total + half) / (2 * n_pairs),
     )
-    mean, ends = total / (2 * n), ((total - half) / (2 * n), (total + half) / (2 * n))
-    low, high = agreeing(mean, *ends, p)
-    effect = mean[:, None], low[:, None], high[:, None]
-    sides = [sum_by_group(sp.csr_array(counts.matrix[i::2]), units) for i in (0, 1)]
-    inside, outside = (_column(side.sum(axis=0)) for side in sides)
-    squares = _column(sides[0].power(2).sum(axis=0)), _column(sides[1].power(2).sum(axis=0))
-    shared = _column(sides[0].multiply(sides[1]).sum(axis=0))
-    return Importance.of_columns(
-        [share_interval(inside, outside, squares, t[:, None], shared), effect, effect],
-        reach=_column(shares.sum(axis=0)) / (2 * n),
-        p_value=p[:, None],
+    effect = agreeing(effect, p_value)
+    effect = Interval(effect.estimate[:, None], effect.low[:, None], effect.high[:, None])
+
+    occurrences = _occurrences(counts, units)
+    return Statistics(
+        posterior=share_interval(occurrences, t[:, None]),
+        alpha=effect,
+        effect=effect,
+        reach=_column(shares.sum(axis=0)) / (2 * n_pairs),
+        p_value=p_value[:, None],
+    ).importance(
         tokens=counts.tokens,
         classes=counts.classes,
         neutral=np.zeros(2),
         class_documents=counts.present,
-        class_count=np.concatenate([outside, inside], axis=1),
+        class_count=np.concatenate([occurrences.outside, occurrences.inside], axis=1),
+    )
+
+
+def _shares(counts: Counts, n_formatting: int) -> sp.csr_array:
+    """x = c/T of every answer; formatting, which is there or not, counts 1/T̄."""
+    matrix = counts.matrix
+    n_words = counts.n_types - n_formatting
+    lengths = counts.lengths
+    if n_formatting:
+        lengths = np.asarray(matrix[:, :n_words].sum(axis=1)).ravel()
+    scale = np.repeat(1 / np.maximum(lengths, 1.0), np.diff(matrix.indptr))
+    if n_formatting:
+        mean_length = max(float(lengths.mean()), 1.0)
+        scale = np.where(matrix.indices < n_words, scale, 1 / mean_length)
+    return sp.csr_array((matrix.data * scale, matrix.indices, matrix.indptr), matrix.shape)
+
+
+def _occurrences(counts: Counts, units: Ints) -> Occurrences:
+    """Occurrences in preferred answers (inside) and in the others, by units, shape (|S|, 1)."""
+    preferred = sum_by_group(sp.csr_array(counts.matrix[0::2]), units)
+    other = sum_by_group(sp.csr_array(counts.matrix[1::2]), units)
+    return Occurrences(
+        inside=_column(preferred.sum(axis=0)),
+        outside=_column(other.sum(axis=0)),
+        squares_inside=_column(preferred.power(2).sum(axis=0)),
+        squares_outside=_column(other.power(2).sum(axis=0)),
+        shared=_column(preferred.multiply(other).sum(axis=0)),
     )
 
 
 def win_rates(
     counts: Counts, units: Ints, log_ratio: Floats, weights: Floats | None = None
 ) -> pl.DataFrame:
-    """How often the side that alone contains a type wins, and how often at equal length (module docstring), given 2n documents,
-    preferred side first, and of each pair the unit, Δ log length and weight (½ for each of the two orders of a tie), shape (n,).
+    """How often the side that alone contains a type wins, and how often at equal length.
 
-    A row per type that some pair has on one side alone: token, pairs, wins (pairs where that is the preferred side),
-    win_rate = σ(θ) with its 95 % interval low and high, p_value of "it has no part in the preference" and q_value; the last
-    five again at equal length, with the prefix "equal_length_"."""
-    present = sp.csr_array(
-        (np.ones(counts.matrix.nnz), counts.matrix.indices, counts.matrix.indptr),
-        counts.matrix.shape,
-    )
-    delta = pair_differences(present)
+    A row per type that some pair has on one side alone: token, pairs, wins (pairs where that is the
+    preferred side), win_rate = σ(θ) with its 95 % interval low and high, p_value of "it has no part
+    in the preference" and q_value; the last five again at equal length, with the prefix
+    "equal_length_".
+
+    Args:
+        counts: 2n documents, preferred side first.
+        units: the unit of each pair, shape (n,).
+        log_ratio: Δ log length of each pair, shape (n,).
+        weights: of each pair, shape (n,): ½ for each of the two orders of a tie; 1 if None.
+    """
+    matrix = counts.matrix
+    present = sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), matrix.shape)
+    differences = pair_differences(present)
     if weights is not None:
-        delta.data = delta.data * np.repeat(weights, np.diff(delta.indptr))
-    parts = np.abs(delta.data), np.maximum(delta.data, 0)
-    pairs, wins = (np.bincount(delta.indices, x, counts.n_types) for x in parts)
+        differences.data = differences.data * np.repeat(weights, np.diff(differences.indptr))
+    types = differences.indices
+    pairs = np.bincount(types, np.abs(differences.data), counts.n_types)
+    wins = np.bincount(types, np.maximum(differences.data, 0), counts.n_types)
+    has_halves = bool((wins % 1).any())
     columns = {
         "token": pl.Series(counts.tokens.tolist(), dtype=pl.String),
         "pairs": pairs.astype(np.int64),
-        "wins": wins if (wins % 1).any() else wins.astype(np.int64),
+        "wins": wins if has_halves else wins.astype(np.int64),
     }
-    for prefix, x in (
-        ("", np.zeros((len(units), 0))),
-        ("equal_length_", _length_features(log_ratio)),
-    ):
-        names = ("win_rate", "low", "high", "p_value", "q_value")
-        columns |= {
-            prefix + name: found for name, found in zip(names, _rates(delta, units, x), strict=True)
-        }
+    no_features = np.zeros((len(units), 0))
+    columns |= WinRates.of(differences, units, no_features).columns("")
+    columns |= WinRates.of(differences, units, _length_features(log_ratio)).columns("equal_length_")
     frame = pl.DataFrame(columns).filter(pl.col("pairs") > 0)
     return frame.sort("equal_length_low", "token", descending=[True, False])
 
 
 def _length_features(log_ratio: Floats) -> Floats:
-    """B of the module docstring: the parts of Δ log length within ±½, from there to ±1, and beyond, where longer wins hardly more
-    often; shape (n, 3)."""
-    inner, middle = np.clip(log_ratio, -0.5, 0.5), np.clip(log_ratio, -1.0, 1.0)
+    """B of the module docstring: the parts of Δ log length between the knots, shape (n, 3)."""
+    first, second = LENGTH_KNOTS
+    inner = np.clip(log_ratio, -first, first)
+    middle = np.clip(log_ratio, -second, second)
     return np.column_stack([inner, middle - inner, log_ratio - middle])
 
 
 def _length_weights(features: Floats) -> Floats:
-    """β of P(A preferred) = σ(B β), B of shape (n, r), with half a win and half a loss of each feature added: finite for any
-    data."""
+    """β of P(A preferred) = σ(B β), B of shape (n, r), by Newton's method.
+
+    Half a win and half a loss of each feature are added, so that it is finite for any data.
+    """
     n, r = features.shape
-    x, weights = (
-        np.vstack([features, np.eye(r), -np.eye(r)]),
-        np.append(np.ones(n), np.full(2 * r, 0.5)),
-    )
+    x = np.vstack([features, np.eye(r), -np.eye(r)])
+    weights = np.append(np.ones(n), np.full(2 * r, 0.5))
     beta = np.zeros(r)
-    for _ in range(NEWTON):
+    for _ in range(MAX_NEWTON_STEPS):
         miss = expit(-(x @ beta))
-        curve = (x * (weights * miss * (1 - miss))[:, None]).T @ x
-        beta += np.clip(
-            np.linalg.solve(curve + 1e-9 * np.eye(r), x.T @ (weights * miss)), -1.0, 1.0
-        )
+        curvature = (x * (weights * miss * (1 - miss))[:, None]).T @ x
+        slope = x.T @ (weights * miss)
+        step = np.linalg.solve(curvature + RIDGE * np.eye(r), slope)
+        beta += np.clip(step, -MAX_STEP, MAX_STEP)
     return np.asarray(beta)
 
 
-def _rates(
-    delta: sp.csr_array, units: Ints, x: Floats
-) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """σ(θ) of each type, its interval, p and q, shape (|S|,), given B = x, shape (n, r); without columns, rates as they are."""
-    n, n_types = delta.shape
-    offset = x @ _length_weights(x)
-    pair, types, sign = np.repeat(np.arange(n), np.diff(delta.indptr)), delta.indices, delta.data
-    weight = np.abs(sign)
-    theta = np.zeros(n_types)  # Σ δ σ(−(offset + θ δ)) + ½ − σ(θ) = 0 of each type, by Newton
-    for _ in range(NEWTON):
-        wrong, half = expit(-(offset[pair] + theta[types] * np.sign(sign))), expit(theta)
-        slope = np.bincount(types, sign * wrong, n_types) + 0.5 - half
-        curve = np.bincount(types, weight * wrong * (1 - wrong), n_types) + half * (1 - half)
-        step = np.clip(slope / curve, -1.0, 1.0)
-        theta += step
-        if float(np.abs(step).max(initial=0.0)) < 1e-9:
-            break
-    miss = expit(-offset)
+@dataclass(frozen=True)
+class WinRates:
+    """σ(θ) of each type with its interval, p and q, each of shape (|S|,)."""
+
+    rate: Floats
+    low: Floats
+    high: Floats
+    p_value: Floats
+    q_value: Floats
+
+    @classmethod
+    def of(cls, differences: sp.csr_array, units: Ints, features: Floats) -> WinRates:
+        """Rates given the features B of each pair; without columns, rates as they are.
+
+        Args:
+            differences: weighted δ of each pair and type, shape (n, |S|).
+            units: of the pairs, shape (n,).
+            features: B, shape (n, r).
+        """
+        model = PairModel.of(differences, features)
+        test = score_test(model, units)
+        p_value = _flipped_p(test.moments)
+        q_value = np.ones(model.n_types)
+        occurs = model.pairs > 0
+        q_value[occurs] = false_discovery(p_value[occurs][:, None])[:, 0]
+        theta = model.theta()
+        interval = agreeing(_rate_interval(model, theta, test, units), p_value)
+        return cls(expit(theta), 0.5 + interval.low, 0.5 + interval.high, p_value, q_value)
+
+    def columns(self, prefix: str) -> dict[str, Any]:
+        """As columns of a table."""
+        return {
+            f"{prefix}win_rate": self.rate,
+            f"{prefix}low": self.low,
+            f"{prefix}high": self.high,
+            f"{prefix}p_value": self.p_value,
+            f"{prefix}q_value": self.q_value,
+        }
+
+
+@dataclass(frozen=True)
+class PairModel:
+    """P(A preferred) = σ(offset + θ_s δ_s) for each type s alone, and its entries: a δ that is not
+    0.
+
+    Attributes:
+        differences: weighted δ, shape (n, |S|); the entries are its stored values, in order.
+        pair, types: the pair and the type of each entry.
+        features: B, shape (n, r).
+        offset: B β, shape (n,).
+        pairs: weighted pairs that have the type on one side alone, shape (|S|,).
+    """
+
+    differences: sp.csr_array
+    pair: Ints
+    types: Positions
+    features: Floats
+    offset: Floats
+    pairs: Floats
+
+    @classmethod
+    def of(cls, differences: sp.csr_array, features: Floats) -> PairModel:
+        """With β estimated once, without any type."""
+        n, n_types = differences.shape
+        return cls(
+            differences,
+            np.repeat(np.arange(n), np.diff(differences.indptr)),
+            differences.indices,
+            features,
+            features @ _length_weights(features),
+            np.bincount(differences.indices, np.abs(differences.data), n_types).astype(float),
+        )
+
+    @property
+    def n_types(self) -> int:
+        """|S|."""
+        return int(self.differences.shape[1])
+
+    @property
+    def signed(self) -> Floats:
+        """Weighted δ of each entry."""
+        return np.asarray(self.differences.data)
+
+    def sum_by_type(self, entries: Floats) -> Floats:
+        """The sum of each type's entries, shape (|S|,)."""
+        return np.bincount(self.types, entries, self.n_types).astype(np.float64)
+
+    def with_entries(self, entries: Floats) -> sp.csr_array:
+        """Other values in the places of δ."""
+        d = self.differences
+        return sp.csr_array((entries, self.types, d.indptr), shape=d.shape)
+
+    def miss(self, theta: Floats) -> Floats:
+        """P of the other side's winning, of each entry."""
+        return np.asarray(
+            expit(-(self.offset[self.pair] + theta[self.types] * np.sign(self.signed)))
+        )
+
+    def theta(self) -> Floats:
+        """θ of each type by Newton's method: Σ δ σ(−(offset + θ δ)) + ½ − σ(θ) = 0."""
+        weight = np.abs(self.signed)
+        theta = np.zeros(self.n_types)
+        for _ in range(MAX_NEWTON_STEPS):
+            miss = self.miss(theta)
+            half = expit(theta)
+            slope = self.sum_by_type(self.signed * miss) + 0.5 - half
+            curvature = self.sum_by_type(weight * miss * (1 - miss)) + half * (1 - half)
+            step = np.clip(slope / curvature, -MAX_STEP, MAX_STEP)
+            theta += step
+            if float(np.abs(step).max(initial=0.0)) < CONVERGED:
+                break
+        return theta
+
+
+@dataclass(frozen=True)
+class FlipMoments:
+    """Moments of Σ ±D_u over the units of each type, all of shape (|S|,).
+
+    Attributes:
+        total: Σ D.
+        reach: Σ |D|.
+        second, fourth: Σ D² and Σ D⁴.
+        n_units: how many D_u are not zero.
+    """
+
+    total: Floats
+    reach: Floats
+    second: Floats
+    fourth: Floats
+    n_units: Ints
+
+    @classmethod
+    def of(cls, flips: sp.csr_array) -> FlipMoments:
+        """From D of each unit (rows) and type."""
+        flips.eliminate_zeros()
+        d = flips.data
+        n_types = flips.shape[1]
+
+        def sum_by_type(entries: Floats) -> Floats:
+            return np.bincount(flips.indices, entries, n_types).astype(np.float64)
+
+        return cls(
+            sum_by_type(d),
+            sum_by_type(np.abs(d)),
+            sum_by_type(d**2),
+            sum_by_type(d**4),
+            np.bincount(flips.indices, minlength=n_types).astype(np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class ScoreTest:
+    """The score test of θ_s = 0 for each type.
+
+    Attributes:
+        moments: of the score, by units, with its variance corrected for the estimate of β.
+        information: shape (|S|,).
+    """
+
+    moments: FlipMoments
+    information: Floats
+
+
+def score_test(model: PairModel, units: Ints) -> ScoreTest:
+    """The scores at θ = 0, summed over units, and what the estimate of β takes from them."""
+    x = model.features
+    miss = expit(-model.offset)
     spread = miss * (1 - miss)
-    lean = np.asarray(
-        sp.csr_array((sign * spread[pair], types, delta.indptr), shape=delta.shape).T @ x
-    )
-    k = np.linalg.solve((x * spread[:, None]).T @ x + 1e-9 * np.eye(x.shape[1]), lean.T).T
-    information = np.bincount(types, weight * spread[pair], n_types) - (k * lean).sum(axis=1)
-    scores = sum_by_group(
-        sp.csr_array((sign * miss[pair], types, delta.indptr), shape=delta.shape), units
-    )
-    common = np.zeros((scores.shape[0], x.shape[1]))
-    np.add.at(common, np.unique(units, return_inverse=True)[1], x * miss[:, None])
-    total, reach, plain, fourth, units_with = _moments(scores)
-    second = (
-        plain
-        - 2 * (k * (scores.T @ common)).sum(axis=1)
-        + ((k @ (common.T @ common)) * k).sum(axis=1)
-    )
-    second = np.maximum(second, 1e-9 * plain)
-    p = _flipped_p(total, reach, second, fourth, units_with)
-    pairs, q = np.bincount(types, weight, n_types), np.ones(n_types)
-    q[pairs > 0] = false_discovery(p[pairs > 0][:, None])[:, 0]
-    # Kish's design effect of the units, as in `Share.over`, from what is left of each pair at the estimate
-    left = sign * expit(-(offset[pair] + theta[types] * np.sign(sign)))
-    of_units = sum_by_group(sp.csr_array((left, types, delta.indptr), shape=delta.shape), units)
-    grouped, degrees = (
-        units_with < np.bincount(types, minlength=n_types),
-        np.maximum(units_with - 1, 1),
-    )
-    together, alone = (
-        np.bincount(of_units.indices, of_units.data**2, n_types),
-        np.bincount(types, left**2, n_types),
-    )
-    design = np.maximum(together / np.maximum(alone, 1e-300) * units_with / degrees, 1.0)
-    design = np.where(grouped, design, 1.0)
-    size, t = (
-        np.maximum(4 * information / design, 1e-3),
-        np.where(grouped, stdtrit(degrees, 1 - LEVEL / 2), Z95),
-    )
-    rate = np.clip(
-        (expit(theta) * (pairs + 1) - 0.5) / np.maximum(pairs, 1), 0.0, 1.0
-    )  # wins of the pairs
-    middle, spare = rate + t**2 / (2 * size), 1 + t**2 / size
-    half = t * np.sqrt(rate * (1 - rate) / size + t**2 / (4 * size**2))
-    low, high = agreeing(
-        expit(theta) - 0.5, (middle - half) / spare - 0.5, (middle + half) / spare - 0.5, p
-    )
-    return expit(theta), 0.5 + low, 0.5 + high, p, q
+    signed_spread = model.signed * spread[model.pair]
+    lean = np.asarray(model.with_entries(signed_spread).T @ x)
+    k = _movement_of_beta(x, spread, lean)
+    information = model.sum_by_type(np.abs(signed_spread)) - (k * lean).sum(axis=1)
+
+    scores = sum_by_group(model.with_entries(model.signed * miss[model.pair]), units)
+    moments = FlipMoments.of(scores)
+
+    # Σ D² less what estimating β takes from it, from the slopes of each pair's likelihood in β
+    slopes = _sum_rows(x * miss[:, None], units)
+    crossed = 2 * (k * (scores.T @ slopes)).sum(axis=1)
+    second = moments.second - crossed + ((k @ (slopes.T @ slopes)) * k).sum(axis=1)
+    corrected = replace(moments, second=np.maximum(second, RIDGE * moments.second))
+    return ScoreTest(corrected, information)
 
 
-def _flipped_p(total: Floats, reach: Floats, second: Floats, fourth: Floats, units: Ints) -> Floats:
+def _sum_rows(rows: Floats, units: Ints) -> Floats:
+    """The sums of the rows of each unit, units in order."""
+    unit_of_each = np.unique(units, return_inverse=True)[1]
+    sums = np.zeros((unit_of_each.max(initial=-1) + 1, rows.shape[1]))
+    np.add.at(sums, unit_of_each, rows)
+    return sums
+
+
+def _movement_of_beta(x: Floats, spread: Floats, lean: Floats) -> Floats:
+    """How far β moves with the score of each type, shape (|S|, r)."""
+    curvature = (x * spread[:, None]).T @ x + RIDGE * np.eye(x.shape[1])
+    return np.asarray(np.linalg.solve(curvature, lean.T).T)
+
+
+def _rate_interval(model: PairModel, theta: Floats, test: ScoreTest, units: Ints) -> Interval:
+    """σ(θ) − ½ with Wilson's interval on as many pairs as have the information of the test.
+
+    The design effect of the units is Kish's, as in `Share.over`.
+    """
+    n_units = test.moments.n_units
+    is_grouped = n_units < np.bincount(model.types, minlength=model.n_types)
+    design = np.where(is_grouped, _design_effects(model, theta, n_units, units), 1.0)
+    n = np.maximum(4 * test.information / design, MIN_INFORMATION)
+    t = np.where(is_grouped, stdtrit(np.maximum(n_units - 1, 1), 1 - LEVEL / 2), Z95)
+
+    # wins of the pairs, without the half of each that was added
+    rate = (expit(theta) * (model.pairs + 1) - 0.5) / np.maximum(model.pairs, 1)
+    rate = np.clip(rate, 0.0, 1.0)
+    centre = rate + t**2 / (2 * n)
+    shrink = 1 + t**2 / n
+    half = t * np.sqrt(rate * (1 - rate) / n + t**2 / (4 * n**2))
+    low = (centre - half) / shrink - 0.5
+    return Interval(expit(theta) - 0.5, low, (centre + half) / shrink - 0.5)
+
+
+def _design_effects(model: PairModel, theta: Floats, n_units: Ints, units: Ints) -> Floats:
+    """Kish's design effect of each type, from what is left of each pair at the estimate."""
+    residuals = model.signed * model.miss(theta)
+    by_unit = sum_by_group(model.with_entries(residuals), units)
+    together = np.bincount(by_unit.indices, by_unit.data**2, model.n_types)
+    alone = model.sum_by_type(residuals**2)
+    tiny = 1e-300  # a type in no pair has no residuals
+    ratio = together / np.maximum(alone, tiny) * n_units / np.maximum(n_units - 1, 1)
+    return np.asarray(np.maximum(ratio, 1.0))
+
+
+def _flipped_p(moments: FlipMoments) -> Floats:
     """Two-sided p of Σ D_u when every D_u may as well have the other sign, shape (|S|,).
 
-    The symmetric curve on a bounded range (Pearson II) with the moments above; where that range is shorter than ±Σ |D_u|, as where
-    one unit outweighs the others, the normal curve, which bounds the tail but for a factor (Hoeffding 1963); and never less than
-    2^{1−m}, the smallest p that m units can give.
+    The symmetric curve on a bounded range (Pearson II) with these moments; where that range is
+    shorter than ±Σ |D_u|, as where one unit outweighs the others, the normal curve, which bounds
+    the tail but for a factor (Hoeffding 1963); and never less than 2^{1−m}, the smallest p that m
+    units can give.
     """
-    flat = second <= 0
-    var = np.where(flat, 1.0, second)
-    crowd = np.clip(np.where(flat, 1.0, fourth / var**2), 1e-12, 0.99)
-    shape, end = (3 / crowd - 3) / 2, np.sqrt(var * (3 / crowd - 2))
-    normal = 2 * ndtr(-np.abs(total) / np.sqrt(var))
-    curve = 2 * betaincc(shape, shape, (np.minimum(np.abs(total) / end, 1.0) + 1) / 2)
-    p = np.where((crowd < 1e-5) | (end < reach), normal, curve)
-    least = np.exp2(1.0 - np.minimum(units, 1000))
-    return np.asarray(np.where(flat, 1.0, np.clip(np.maximum(p, least), 0.0, 1.0)))
-
-
-def _moments(flips: sp.csr_array) -> tuple[Floats, Floats, Floats, Floats, Ints]:
-    """Σ D, Σ |D|, Σ D², Σ D⁴ of each type, shape (|S|,), and how many D_u are not zero."""
-    flips.eliminate_zeros()
-    d, n = flips.data, flips.shape[1]
-    columns = (
-        np.bincount(flips.indices, x, n).astype(np.float64) for x in (d, np.abs(d), d**2, d**4)
-    )
-    first, size, second, fourth = columns
-    return first, size, second, fourth, np.bincount(flips.indices, minlength=n).astype(np.int64)
+    is_constant = moments.second <= 0
+    variance = np.where(is_constant, 1.0, moments.second)
+    crowd = np.clip(np.where(is_constant, 1.0, moments.fourth / variance**2), *CROWD_RANGE)
+    shape = (3 / crowd - 3) / 2
+    end = np.sqrt(variance * (3 / crowd - 2))
+    deviation = np.abs(moments.total)
+    normal = 2 * ndtr(-deviation / np.sqrt(variance))
+    bounded = 2 * betaincc(shape, shape, (np.minimum(deviation / end, 1.0) + 1) / 2)
+    is_normal: NDArray[np.bool_] = (crowd < NORMAL_CROWD) | (end < moments.reach)
+    p = np.where(is_normal, normal, bounded)
+    smallest = np.exp2(1.0 - np.minimum(moments.n_units, MAX_EXPONENT))
+    return np.asarray(np.where(is_constant, 1.0, np.clip(np.maximum(p, smallest), 0.0, 1.0)))
 
 
 def _column(x: Any) -> Floats:

@@ -1,26 +1,27 @@
 """The sums over documents from which importance is computed; they merge exactly.
 
-However a corpus is divided, on any number of machines, the sum over the parts has the same bits as the sum over the whole. Streams
-and clusters rely on that, so real numbers are summed in fixed point here.
+However a corpus is divided, on any number of machines, the sum over the parts has the same bits as
+the sum over the whole. Streams and clusters rely on that, so real numbers are summed in fixed point
+here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import scipy.sparse as sp
 
-from tokensieve.arrays import Floats, Ints, in_ranges, matrix_blocks
+from tokensieve.arrays import Floats, Ints, Positions, in_ranges, matrix_blocks
 from tokensieve.text.counts import Counts
 
-WORD, WORDS = (
-    31,
-    3,
-)  # bits of each part of a fixed-point number, and parts: 93 bits behind the point
+# a fixed-point number is three words of 31 bits: 93 bits behind the point
+BITS_PER_WORD = 31
+WORDS_PER_NUMBER = 3
+N_POWERS = 3  # Σ x, Σ x² and Σ x³ are kept
 
 
 class Sums(tuple[Any, ...]):
@@ -31,16 +32,27 @@ class Sums(tuple[Any, ...]):
 
 
 @dataclass(frozen=True)
-class TokenSums:
-    """Sums over documents X with counts c, lengths T and shares x = c/T, for |S| types and K classes; `a + b` merges exactly.
+class PowerSums:
+    """Σ x, Σ x² and Σ x³ over the documents of all classes, each of shape (|S|, 1)."""
 
-    Σx, Σx², Σx³ and Σ1/T are fixed-point numbers Σ_i word_i 2^(−31 (i+1)), i = 0, 1, 2, their words summed as 64-bit integers:
-    sums are not rounded, so their order does not matter, and there is room for 2³² documents. What a term loses after 93 bits is
-    below its own rounding for documents of up to 5,000 tokens, and below 10⁻¹² of it for up to 200,000.
+    first: Floats
+    second: Floats
+    third: Floats
+
+
+@dataclass(frozen=True)
+class TokenSums:
+    """Sums over documents X with counts c, lengths T and shares x = c/T; `a + b` merges exactly.
+
+    There are |S| types and K classes. Σx, Σx², Σx³ and Σ1/T are fixed-point numbers Σ_i word_i
+    2^(−31 (i+1)), i = 0, 1, 2, their words summed as 64-bit integers: sums are not rounded, so
+    their order does not matter, and there is room for 2³² documents. What a term loses after 93
+    bits is below its own rounding for documents of up to 5,000 tokens, and below 10⁻¹² of it for up
+    to 200,000.
 
     Attributes:
         class_sizes: documents of each class, shape (K,).
-        inverse_lengths: words of Σ 1/T in each class, over documents that are not empty, shape (K, 3).
+        inverse_lengths: words of Σ 1/T in each class, over documents with tokens, shape (K, 3).
         present: documents of the class that contain the type, shape (|S|, K).
         count: Σ c in the class, shape (|S|, K): whole numbers, hence exact.
         squares: Σ c² in the class, shape (|S|, K).
@@ -55,68 +67,87 @@ class TokenSums:
     shares: Ints
 
     @classmethod
-    def zero(cls, types: int, classes: int) -> TokenSums:
+    def zero(cls, n_types: int, n_classes: int) -> TokenSums:
         """The sums over no documents."""
-        count, squares = np.zeros((2, types, classes))
-        shapes = (classes,), (classes, WORDS), (types, classes), (types, classes, 3, WORDS)
-        sizes, inverse, present, shares = (np.zeros(shape, np.int64) for shape in shapes)
-        return cls(sizes, inverse, present, count, squares, shares)
+        return cls(
+            class_sizes=np.zeros(n_classes, np.int64),
+            inverse_lengths=np.zeros((n_classes, WORDS_PER_NUMBER), np.int64),
+            present=np.zeros((n_types, n_classes), np.int64),
+            count=np.zeros((n_types, n_classes)),
+            squares=np.zeros((n_types, n_classes)),
+            shares=np.zeros((n_types, n_classes, N_POWERS, WORDS_PER_NUMBER), np.int64),
+        )
 
     @classmethod
     def of(
-        cls, matrix: Any, labels: Ints, classes: int, lengths: Floats | None = None
+        cls, matrix: Any, labels: Ints, n_classes: int, lengths: Floats | None = None
     ) -> TokenSums:
-        """The sums over documents, the rows of a matrix of counts c (CSR, float64), with their class indices, in O(nonzeros).
+        """The sums over the rows of a matrix of counts (CSR, float64), in O(nonzeros).
 
-        `lengths` are T in tokens, shape (n,), at least every c of the row; the row sums if None."""
-        out = cls.zero(matrix.shape[1], classes)
+        Args:
+            labels: class index of each row.
+            lengths: T in tokens, shape (n,), at least every c of the row; the row sums if None.
+        """
+        sums = cls.zero(matrix.shape[1], n_classes)
         if lengths is None:
             lengths = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
-        out.class_sizes[:] = np.bincount(labels, minlength=classes)
-        # writable: one compilation
-        places = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
-        rows = *places, matrix.data, np.array(labels, np.int64), lengths
-        sums = (out.inverse_lengths, out.present, out.shares), (out.count, out.squares)
-        in_ranges(
-            lambda low, high: _add_up(rows, *sums, low, high), places[1]
-        )  # threads share the types
-        return out
+        sums.class_sizes[:] = np.bincount(labels, minlength=n_classes)
+        documents = _Documents(
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int32, copy=False),
+            matrix.data,
+            np.array(labels, np.int64),  # a copy is writable, so that the kernel is compiled once
+            lengths,
+        )
+        totals = _Totals(sums.inverse_lengths, sums.present, sums.count, sums.squares, sums.shares)
+        # each thread has some of the types
+        in_ranges(lambda low, high: _add_up(documents, totals, low, high), documents.types)
+        return sums
 
     @staticmethod
-    def of_counts(counts: Counts, features: int = 0, units: Ints | None = None) -> Sums:
-        """Sums over the words of documents, or of their groups (`units`), and over their formatting, the last `features`
-        columns, of which a document has lengths of one and a group the share of its documents; a block of documents at a
-        time."""
-        words, k = counts.n_types - features, counts.n_classes
-        sums, marks = TokenSums.zero(words, k), TokenSums.zero(features, k)
-        whole, sizes = (
-            (counts, np.ones(counts.n_documents, np.int64))
-            if units is None
-            else counts.merge_groups(units)
-        )
-        for rows, m in matrix_blocks(whole.matrix):
-            labels, lengths = whole.labels[rows], sizes[rows].astype(np.float64)
-            sums += TokenSums.of(sp.csr_array(m[:, :words]) if features else m, labels, k)
-            if features:
-                marks += TokenSums.of(sp.csr_array(m[:, words:]), labels, k, lengths)
-        return Sums((sums, marks))
+    def of_counts(counts: Counts, n_formatting: int = 0, units: Ints | None = None) -> Sums:
+        """(sums over words, sums over formatting) of documents, a block of documents at a time.
+
+        Formatting is in the last `n_formatting` columns; a document has a length of one there. With
+        `units`, the group of each document, the sums are over groups, of which formatting has the
+        share of its documents.
+        """
+        n_words = counts.n_types - n_formatting
+        n_classes = counts.n_classes
+        words = TokenSums.zero(n_words, n_classes)
+        formatting = TokenSums.zero(n_formatting, n_classes)
+        if units is None:
+            documents_behind = np.ones(counts.n_documents, np.int64)
+        else:
+            counts, documents_behind = counts.merge_groups(units)
+        for rows, matrix in matrix_blocks(counts.matrix):
+            labels = counts.labels[rows]
+            if not n_formatting:
+                words += TokenSums.of(matrix, labels, n_classes)
+                continue
+            words += TokenSums.of(sp.csr_array(matrix[:, :n_words]), labels, n_classes)
+            lengths = documents_behind[rows].astype(np.float64)
+            forms = sp.csr_array(matrix[:, n_words:])
+            formatting += TokenSums.of(forms, labels, n_classes, lengths)
+        return Sums((words, formatting))
 
     @staticmethod
     def of_label(label: int, sides: Sequence[TokenSums]) -> TokenSums:
-        """The documents of one label in several sums over the same types: those of the first are class 0, of the next class 1, …"""
-        axes = {
-            "class_sizes": 0,
-            "inverse_lengths": 0,
-            "present": 1,
-            "count": 1,
-            "squares": 1,
-            "shares": 1,
-        }
+        """The documents of one label in several sums over the same types.
+
+        Those of the first sum are class 0, of the next class 1, and so on.
+        """
+
+        def stack(name: str, axis: int) -> Any:
+            return np.stack([getattr(side, name).take(label, axis) for side in sides], axis)
+
         return TokenSums(
-            *(
-                np.stack([getattr(side, name).take(label, axis) for side in sides], axis)
-                for name, axis in axes.items()
-            )
+            class_sizes=stack("class_sizes", 0),
+            inverse_lengths=stack("inverse_lengths", 0),
+            present=stack("present", 1),
+            count=stack("count", 1),
+            squares=stack("squares", 1),
+            shares=stack("shares", 1),
         )
 
     def __add__(self, other: TokenSums) -> TokenSums:
@@ -143,10 +174,10 @@ class TokenSums:
         return _as_floats(self.shares[:, :, 1])
 
     @property
-    def powers(self) -> tuple[Floats, Floats, Floats]:
-        """Σ x, Σ x² and Σ x³ over all classes, each of shape (|S|, 1)."""
+    def powers(self) -> PowerSums:
+        """Over all classes."""
         first, second, third = _as_floats(self.shares.sum(axis=1)).T[:, :, None]
-        return first, second, third
+        return PowerSums(first, second, third)
 
     @property
     def inverse(self) -> Floats:
@@ -156,48 +187,63 @@ class TokenSums:
 
 def _as_floats(words: Ints) -> Floats:
     """Fixed-point numbers, words along the last axis, as floats."""
-    out = np.zeros(words.shape[:-1])
-    for i in reversed(range(WORDS)):
-        out = (out + words[..., i]) * 2.0**-WORD
-    return out
+    numbers = np.zeros(words.shape[:-1])
+    for i in reversed(range(WORDS_PER_NUMBER)):
+        numbers = (numbers + words[..., i]) * 2.0**-BITS_PER_WORD
+    return numbers
+
+
+class _Documents(NamedTuple):
+    """The rows of a CSR matrix of counts, with their labels and lengths."""
+
+    starts: Ints
+    types: Positions
+    entries: Floats
+    labels: Ints
+    lengths: Floats
+
+
+class _Totals(NamedTuple):
+    """The arrays of `TokenSums` that the kernel adds to."""
+
+    inverse_lengths: Ints
+    present: Ints
+    occurrences: Floats
+    squares: Floats
+    shares: Ints
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_up(
-    rows: tuple[Ints, Ints, Floats, Ints, Floats],
-    whole: tuple[Ints, Ints, Ints],
-    real: tuple[Floats, Floats],
-    low: int,
-    high: int,
-) -> None:
-    """Add documents (indptr, indices, counts, labels, lengths) to the sums of the types from `low` to `high` − 1, and their 1/T,
-    which belong to no type, if `low` is −1."""
-    indptr, indices, data, labels, lengths = rows
-    inverse, present, shares = whole
-    count, squares = real
-    for k in range(len(labels)):
-        y, length = labels[k], lengths[k]
+def _add_up(documents: _Documents, totals: _Totals, low: int, high: int) -> None:
+    """Add documents to the sums of the types from `low` to `high` − 1.
+
+    Their 1/T, which belong to no type, are added if `low` is −1.
+    """
+    for k in range(len(documents.labels)):
+        y = documents.labels[k]
+        length = documents.lengths[k]
         if length > 0 and low < 0:
-            _add_words(inverse[y], 1.0 / length)
-        for i in range(indptr[k], indptr[k + 1]):
-            s, c = indices[i], data[i]
+            _add_words(totals.inverse_lengths[y], 1.0 / length)
+        for i in range(documents.starts[k], documents.starts[k + 1]):
+            s = documents.types[i]
             if s < low or s >= high:
                 continue
+            c = documents.entries[i]
             x = c / length
-            present[s, y] += 1
-            count[s, y] += c
-            squares[s, y] += c * c
-            _add_words(shares[s, y, 0], x)
-            _add_words(shares[s, y, 1], x * x)
-            _add_words(shares[s, y, 2], x * x * x)
+            totals.present[s, y] += 1
+            totals.occurrences[s, y] += c
+            totals.squares[s, y] += c * c
+            _add_words(totals.shares[s, y, 0], x)
+            _add_words(totals.shares[s, y, 1], x * x)
+            _add_words(totals.shares[s, y, 2], x * x * x)
 
 
 @numba.njit()
 def _add_words(words: Ints, x: float) -> None:
     """Add x in [0, 1] to a fixed-point number; every step but the last is exact."""
-    for i in range(WORDS - 1):
-        x *= 2.0**WORD
+    for i in range(WORDS_PER_NUMBER - 1):
+        x *= 2.0**BITS_PER_WORD
         whole = np.int64(x)
         words[i] += whole
         x -= whole
-    words[WORDS - 1] += np.int64(x * 2.0**WORD + 0.5)
+    words[WORDS_PER_NUMBER - 1] += np.int64(x * 2.0**BITS_PER_WORD + 0.5)

@@ -24,7 +24,7 @@ import polars as pl
 
 from tokensieve.arrays import Ints
 from tokensieve.errors import InputError
-from tokensieve.evidence.duplicates import HASHES, MinHash
+from tokensieve.evidence import duplicates
 from tokensieve.evidence.sums import Sums
 from tokensieve.files import Folder
 from tokensieve.model.settings import TrainSettings
@@ -194,21 +194,19 @@ class Partitions(Chunks):
         first_test = len(self.parts) * _PLACES
         sides = Partitions(self.client, self.parts + ([] if test is None else test.parts))
         n = math.ceil(len(sides.parts) / MATCHED)
-        matched = sides.regrouped(
-            n, partial(MinHash.matched, first_test=first_test), _marks, classes
-        )
+        matched = sides.regrouped(n, partial(_matched, first_test=first_test), _marks, classes)
         counts: Counter[str] = matched.each(operator.itemgetter(0)).sum().result()
         if (
             near
         ):  # candidates, and the signatures of some of them at a time, come together on one worker
-            pairs = matched.each(operator.itemgetter(1)).sum(MinHash.merged)
+            pairs = matched.each(operator.itemgetter(1)).sum(duplicates.merged)
             alike = []
             for start in range(0, self.run(len, pairs).result(), PAIRS):
                 some = self.run(lambda pairs, start: pairs[start : start + PAIRS], pairs, start)
                 alike.append(
                     self.run(_alike, some, sides.each(_involved, some, numbered=True).parts)
                 )
-            counts.update(self.run(MinHash.counted, alike, first_test).result())
+            counts.update(self.run(duplicates.count_near_copies, alike, first_test).result())
         return counts
 
     @staticmethod
@@ -583,8 +581,14 @@ def _side(
         TokenStream.of(text, splitter),
         Formatting(splitter).bits(text if formatting else text.clear()),
     )
-    signatures = MinHash.signatures(stream)[0] if near else None
+    signatures = duplicates.signatures(stream) if near else None
     return _Stored(stream), _Stored((bits, frame.drop("text", "test"))), _Stored(signatures)
+
+
+def _matched(marks: pl.DataFrame, first_test: int) -> tuple[Counter[str], Ints]:
+    """Numbers of documents of the same digest, and the candidates for near duplicates."""
+    exact = duplicates.count_exact_copies(marks, first_test)
+    return exact, duplicates.candidates_of_marks(marks)
 
 
 def _marks(side: Side, number: int, classes: tuple[str, ...]) -> tuple[pl.DataFrame, pl.Series]:
@@ -607,7 +611,7 @@ def _marks(side: Side, number: int, classes: tuple[str, ...]) -> tuple[pl.DataFr
         )
     ]
     if signatures is not None:
-        out += MinHash.bands(signatures, words, document[words])
+        out += duplicates.bands(signatures, words, document[words])
     found = pl.concat(out, how="diagonal")
     return found, found["a"]
 
@@ -616,11 +620,11 @@ def _involved(side: Side, number: int, pairs: Ints) -> tuple[Ints, Any]:
     """Documents of a partition that occur in pairs, with their signatures."""
     documents = np.unique(pairs[pairs // _PLACES == number])
     return documents, side[2].value[documents % _PLACES] if len(documents) else np.empty(
-        (0, HASHES), np.uint32
+        (0, duplicates.HASHES), np.uint32
     )
 
 
 def _alike(pairs: Ints, involved: Sequence[tuple[Ints, Any]]) -> Ints:
     """The pairs that are similar enough."""
     documents, signatures = (np.concatenate(x) for x in zip(*involved, strict=True))
-    return MinHash.alike(pairs, documents, signatures)
+    return duplicates.similar(pairs, documents, signatures)

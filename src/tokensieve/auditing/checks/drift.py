@@ -10,10 +10,10 @@ from tokensieve.auditing.phrases import quoted
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import (
     LEVEL,
+    GroupSums,
     agreeing,
     combined,
     false_discovery,
-    mean_interval,
     permutation_p,
 )
 from tokensieve.evidence.sums import Sums, TokenSums
@@ -116,26 +116,22 @@ def drift(
         # groups: the documents before and after of each label in turn
         sizes = np.concatenate([one.sizes for one in strata])
         mix = np.array([one.documents for one in strata]) / sizes.sum()
-        first, second = (
-            np.concatenate([getattr(s, name) for s in strata], axis=1)
-            for name in ("first", "second")
-        )
-        inverse = np.concatenate([s.inverse for s in strata])
+        groups = GroupSums.concatenate([GroupSums.of_classes(one) for one in strata])
         documents = np.sum([s.present for s in strata], axis=0)
-        means = mean_interval(first, second, sizes, inverse, documents.sum(axis=1))
-        difference, low, high = combined(np.kron(mix, [-1.0, 1.0])[:, None], *means)
+        means = groups.mean_interval(documents.sum(axis=1))
+        difference = combined(np.kron(mix, [-1.0, 1.0])[:, None], means)
         # the difference of means per unit of the sum over "after"
         scales = [
             share * s.documents / s.sizes.prod() for s, share in zip(strata, mix, strict=True)
         ]
         p = permutation_p(strata, np.array([1]), scales)
-        low, high = agreeing(difference, low, high, p)
+        difference = agreeing(difference, p)
         columns = {
-            "share_before": means[0][:, ::2] @ mix,
-            "share_after": means[0][:, 1::2] @ mix,
-            "difference": difference[:, 0],
-            "difference_low": low[:, 0],
-            "difference_high": high[:, 0],
+            "share_before": means.estimate[:, ::2] @ mix,
+            "share_after": means.estimate[:, 1::2] @ mix,
+            "difference": difference.estimate[:, 0],
+            "difference_low": difference.low[:, 0],
+            "difference_high": difference.high[:, 0],
         }
         names = {"documents_before": documents[:, 0], "documents_after": documents[:, 1]}
         columns = {name: values / length for name, values in columns.items()}
