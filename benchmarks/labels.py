@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 
 from machine import DATA, described
 from tokensieve.arrays import Floats, Ints
-from tokensieve.auditing.checks.label_issues import LabelIssues
+from tokensieve.evidence import label_issues
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.read.reader import read_corpus
@@ -77,7 +77,7 @@ def suspects(train: CountedCorpus, words: int, seed: int) -> dict[str, Ints]:
         return np.concatenate([first, order[~np.isin(order, first)]])
 
     return {
-        "ours": LabelIssues.issues(mine, counts.labels)[0],
+        "ours": label_issues.find_label_issues(mine, counts.labels).documents,
         f"cleanlab, TF-IDF + LR, {FOLDS} parts": ranked(theirs(FOLDS)),
         "cleanlab, TF-IDF + LR, 5 parts": ranked(theirs(5)),
         "cleanlab on our probabilities": ranked(mine),

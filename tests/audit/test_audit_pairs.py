@@ -228,8 +228,8 @@ def test_accuracy_without_the_shortcuts_of_pairs_is_that_of_answers_without_them
     found: Audit,
 ) -> None:
     """Nothing but length, bold type and a word decides these pairs, so that without them the answer is chance."""
-    assert found.honest_accuracy is not None and found.pairs is not None
-    whole, without = found.honest_accuracy
+    assert found.without_shortcuts is not None and found.pairs is not None
+    whole, without = found.without_shortcuts.all_tokens, found.without_shortcuts.without
     assert whole == found.pairs.accuracy == found.accuracy
     assert without.value < whole.value and without.low < 0.65
     assert found.to_dict()["accuracy_interval"] == [whole.low, whole.high]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix, log_loss, precision_score, recall_score
 
-from tokensieve.auditing.model_card import BINS, ModelCard
+from tokensieve.auditing.model_card import BINS, ModelCard, learning_curve
 from tokensieve.model.attention import decide, probabilities
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
@@ -65,8 +65,8 @@ def test_no_test_documents() -> None:
 def test_the_curve_ends_at_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     train, test, settings = made(2)[0], made(2, seed=1)[0], TrainSettings()
     model = fit(train, settings)
-    curve = ModelCard.learning_curve(train, test, model, settings)
+    curve = learning_curve(train, test, model, settings)
     assert curve["documents"].to_list() == [38, 75, 150, 300]
     assert curve["accuracy"][-1] == np.mean(decide(model.logits(test.matrix)) == test.labels)
-    monkeypatch.setattr("tokensieve.auditing.model_card.CHEAP", 0)
-    assert ModelCard.learning_curve(train, test, model, settings).is_empty()
+    monkeypatch.setattr("tokensieve.auditing.model_card.MAX_COUNTS_FOR_CURVE", 0)
+    assert learning_curve(train, test, model, settings).is_empty()

@@ -18,7 +18,6 @@ from sklearn.linear_model import Ridge
 from calls import fast_first
 from tokensieve.auditing import run
 from tokensieve.auditing.checks.candidates import Candidate, field_boundaries
-from tokensieve.auditing.checks.label_issues import LabelIssues
 from tokensieve.auditing.checks.registry import all_checks
 from tokensieve.auditing.checks.shortcut import _area_of_others
 from tokensieve.auditing.checks.signs import Sign
@@ -27,12 +26,13 @@ from tokensieve.auditing.context import AuditContext
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.limits import tokens_over
 from tokensieve.auditing.masking import mask_texts
-from tokensieve.auditing.report import interactive_part
+from tokensieve.auditing.report import interactive_part, without_shortcuts_sentence
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import Share
+from tokensieve.evidence.label_issues import find_label_issues
 from tokensieve.model.fit import fit, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.read import stored_texts
@@ -235,8 +235,8 @@ def test_planted_formatting_is_not_looked_at_where_it_is_turned_off(name: str) -
 def test_accuracy_without_planted_formatting_is_that_of_data_without_it() -> None:
     plant = in_share(0.4, 1, lambda t: f"{t}   ")
     found = audit(read_corpus(reviews(500, 1, plant)), Settings(baseline=False))
-    assert found.honest_accuracy is not None
-    whole, without = found.honest_accuracy
+    assert found.without_shortcuts is not None
+    whole, without = found.without_shortcuts.all_tokens, found.without_shortcuts.without
     assert whole.value - without.value > 0.03
 
 
@@ -283,17 +283,16 @@ def test_contradictions_are_counted_with_their_rows(whole: Audit) -> None:
 
 
 def test_accuracy_without_the_shortcut_is_that_of_data_that_never_had_it(whole: Audit) -> None:
-    assert whole.honest_accuracy is not None
-    every, without = whole.honest_accuracy
+    assert whole.without_shortcuts is not None
+    every, without = whole.without_shortcuts.all_tokens, whole.without_shortcuts.without
     assert (
         every.value == pytest.approx(whole.test_accuracy)
         and every.of == without.of == whole.documents["test"]
     )
     assert without.low < every.value and without.value <= every.value
-    assert (
-        whole.without_shortcuts.startswith("Trained without ")
-        and f"instead of {every.value:.1%}" in whole.without_shortcuts
-    )
+    assert without_shortcuts_sentence(whole).startswith(
+        "Trained without "
+    ) and f"instead of {every.value:.1%}" in without_shortcuts_sentence(whole)
 
 
 def test_a_leak_names_both_sides() -> None:
@@ -397,11 +396,11 @@ def test_confident_issues_against_a_loop() -> None:
             k = max(others, key=lambda k: others[k])
             if p[i, k] > p[i, labels[i]]:
                 expected[i] = (k, p[i, k] - p[i, labels[i]])
-    found = LabelIssues.issues(p, labels)
-    assert dict(zip(found[0].tolist(), found[1].tolist(), strict=True)) == {
+    found = find_label_issues(p, labels)
+    assert dict(zip(found.documents.tolist(), found.looks_like.tolist(), strict=True)) == {
         i: k for i, (k, _) in expected.items()
     }
-    assert found[2] == pytest.approx(sorted((m for _, m in expected.values()), reverse=True))
+    assert found.margin == pytest.approx(sorted((m for _, m in expected.values()), reverse=True))
 
 
 def test_information_against_its_definition() -> None:
@@ -429,7 +428,7 @@ def test_findings_are_ranked_and_are_json(whole: Audit) -> None:
     assert [entry["kind"] for entry in written["findings"]] == [
         finding.kind for finding in whole.findings
     ]
-    rows = whole.finding_rows()
+    rows = whole.finding_rows
     assert rows.columns == ["finding", "kind", "tokens", "part", "row", "label"]
     assert rows.filter(pl.col("finding") == 1).height == whole.findings[0].rows.height
     assert "shortcut" in repr(whole.findings[0]) and Share.count(0, 0).high == 1.0
@@ -777,12 +776,12 @@ def test_fifteen_words_and_length_are_said_to_predict_so_much() -> None:
     found = audited(*reviews(500, 2), thorough=True)
     assert (
         found.few_words is not None
-        and found.few_words[1] is not None
-        and len(found.few_words[0]) == 15
+        and found.few_words.accuracy is not None
+        and len(found.few_words.words) == 15
     )
     assert found.to_dict()["few_words"]["accuracy"]["of"] == found.documents["test"]
     assert "the 15 most informative words" in str(found.report())
-    assert found.few_words[1].value > found.majority_accuracy
+    assert found.few_words.accuracy.value > found.majority_accuracy
 
 
 def shortcut_words(texts: list[str], labels: list[str]) -> set[str]:
@@ -976,15 +975,13 @@ def test_what_masking_leaves_of_a_phrase_is_found_and_compare_says_so() -> None:
     assert "tablet" in whole.findings[0].tokens and "whole phrase" in whole.findings[0].action
     masked, _ = mask_texts(made.texts, ["tablet"], WordTokenizer())
     rest = audit(read_corpus((masked.to_list(), labels)), quick)
-    assert rest.findings[0].tokens[0] == '⟨ends "posted via."⟩' and not rest.maskable(
-        rest.findings[0]
-    )
+    assert rest.findings[0].tokens[0] == '⟨ends "posted via."⟩' and not rest.findings[0].maskable
     assert "documents end in “posted via.”" in rest.findings[0].headline
     verdict = compare_audits(whole, rest).report().verdict
     assert (
         "“tablet” no longer predicts the label" in verdict and "still finds a shortcut: " in verdict
     )
-    phrases = whole.to_mask(whole.findings[0])  # what the printed command names
+    phrases = list(whole.findings[0].mask)  # what the printed command names
     assert phrases[0] == "posted via tablet" and set(phrases) == {
         f"posted via {device}" for device in ("tablet", "web", "phone", "laptop")
     }

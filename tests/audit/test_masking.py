@@ -6,7 +6,6 @@ import json
 import re
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from calls import Run
 from tokensieve.auditing.masking import mask_texts, read_decisions
-from tokensieve.auditing.result import Audit
+from tokensieve.auditing.removal import tokens_to_cut
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import WordTokenizer
 
@@ -71,19 +70,12 @@ DEBRIS = (
 
 def test_all_ratings_on_a_scale_are_masked_and_no_dates_or_huge_numbers() -> None:
     tokens = ["7/10", "3/10", "7/2024", "3/2024", "9/100", "55/100", "1/99999999999999"]
-    known = SimpleNamespace(
-        train=SimpleNamespace(counts=SimpleNamespace(tokens=tokens)),
-        model=SimpleNamespace(vocabulary=SimpleNamespace(tokenizer=WordTokenizer())),
-    )
-    audit: Any = SimpleNamespace(
-        maskable=lambda finding: list(finding), learned=known, _whole_phrases={}
-    )
-    asked: Any = ("7/10", "film")
-    assert set(Audit.to_mask(audit, asked)) == {"film", *(f"{i}/10" for i in range(11))}
-    asked = ("9/100",)
-    assert Audit.to_mask(audit, asked) == ["9/100", "55/100"]
-    asked = ("7/2024", "1/99999999999999")  # counting up to the scale would take days
-    assert Audit.to_mask(audit, asked) == list(asked)
+    splitter = WordTokenizer()
+    cut = tokens_to_cut(("7/10", "film"), tokens, splitter)
+    assert set(cut) == {"film", *(f"{i}/10" for i in range(11))}
+    assert tokens_to_cut(("9/100",), tokens, splitter) == ("9/100", "55/100")
+    far = ("7/2024", "1/99999999999999")  # counting up to the scale would take days
+    assert tokens_to_cut(far, tokens, splitter) == far
 
 
 @pytest.mark.parametrize("before", CASES)

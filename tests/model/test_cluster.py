@@ -762,7 +762,7 @@ def test_an_audit_finds_what_it_finds_on_one_machine(
         assert a.examples == b.examples
         assert_frame_equal(a.rows, b.rows)
     assert abs(there.test_accuracy - one.test_accuracy) < 0.15
-    assert bool(there.honest_accuracy) == settings.thorough
+    assert bool(there.without_shortcuts) == settings.thorough
     assert "not computed on a cluster: the learning curve" in there.notes
 
 
@@ -892,7 +892,7 @@ def test_an_audit_survives_the_death_of_workers(
         one.seconds.clear()
     pages = [render(one).encode() for one in (found, undisturbed)]
     assert pages[0] == pages[1] and found.to_dict() == undisturbed.to_dict()
-    assert found.finding_rows().equals(undisturbed.finding_rows()) and found.tokens.equals(
+    assert found.finding_rows.equals(undisturbed.finding_rows) and found.tokens.equals(
         undisturbed.tokens
     )
     assert found.label_issues.equals(undisturbed.label_issues)

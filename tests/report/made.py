@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
+from tokensieve.auditing.data import WithoutShortcuts
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.result import Audit
@@ -141,7 +142,7 @@ def make_audit(
             )
         ),
         findings=(made_finding(names, classes),),
-        honest_accuracy=(Share.count(325, 400), Share.count(300, 400)),
+        without_shortcuts=WithoutShortcuts(Share.count(325, 400), Share.count(300, 400)),
         neutral=dict.fromkeys(classes, 0.0),
         baseline_accuracy=0.8075,
         seconds={"reading": 0.5, "total": 2.25},

@@ -282,7 +282,7 @@ def test_empty_audit_still_gives_a_page() -> None:
         examples=[],
         suspicious=[],
         findings=(),
-        honest_accuracy=None,
+        without_shortcuts=None,
         notes=[],
     )
     text = VisiblePage(without_pictures(nothing)).text

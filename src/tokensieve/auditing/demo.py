@@ -86,9 +86,7 @@ class Reviews:
             )
             said = ("found" if predicts else missed) + "; outside the interval" * (not covered)
             rows.append((word, true, (row["posterior_difference"], *ends), said))
-        first = next(
-            (audit.maskable(one)[0] for one in audit.findings if audit.maskable(one)), None
-        )
+        first = next((finding.maskable[0] for finding in audit.findings if finding.maskable), None)
         verdict = f"is not the first suspicious token; “{first}” is" if first else "was not found"
         verdict = "is the first suspicious token" if first == self.shortcut else verdict
         measured_column, n = Column("Measured", "interval", unit="with 95% CI"), len(self.strengths)

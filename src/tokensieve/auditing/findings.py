@@ -12,6 +12,9 @@ from tokensieve.evidence.intervals import Share
 from tokensieve.text.excerpts import Excerpt
 
 LEVELS = ("high", "medium", "low")
+HIGH_SEVERITY = 0.05  # the prediction of one document in twenty is in doubt
+MEDIUM_SEVERITY = 0.01
+MAX_ROWS_IN_JSON = 1000  # findings.csv has all
 ROWS = {"token": pl.String, "part": pl.String, "row": pl.Int64, "label": pl.String}
 
 
@@ -21,9 +24,11 @@ class Finding:
 
     Attributes:
         kind: the name of the check that found it.
-        severity: roughly the fraction of documents whose prediction it puts in doubt; findings of one level are ranked by it.
+        severity: roughly the fraction of documents whose prediction it puts in doubt; "high" from
+            5%, "low" below 1%. Findings of one level are ranked by it.
         label: the class concerned, or "".
-        tokens: the tokens concerned; for a shortcut, those that occur together or share a word, the least word-like first.
+        tokens: the tokens concerned; for a shortcut, those that occur together or share a word, the
+            least word-like first.
         signs: how the tokens differ from ordinary words ("number", "fixed place", …).
         evidence: name → fraction of documents with its interval.
         documents: the number of documents concerned, in training and test data.
@@ -33,6 +38,8 @@ class Finding:
         headline: one sentence with its number, without a full stop.
         details: the evidence, as short clauses.
         action: what to do about it.
+        maskable: those of `tokens` that `mask` can cut from texts.
+        mask: what it should cut so that nothing of the finding is left: whole phrases, all ratings.
     """
 
     kind: str
@@ -48,30 +55,45 @@ class Finding:
     headline: str = ""
     details: tuple[str, ...] = ()
     action: str = ""
+    maskable: tuple[str, ...] = ()
+    mask: tuple[str, ...] = ()
 
     @property
     def level(self) -> Literal["high", "medium", "low"]:
-        """How serious it is: high from 5% of the documents, low below 1%."""
-        return "high" if self.severity >= 0.05 else "medium" if self.severity >= 0.01 else "low"
+        """How serious it is, by severity."""
+        if self.severity >= HIGH_SEVERITY:
+            return "high"
+        if self.severity >= MEDIUM_SEVERITY:
+            return "medium"
+        return "low"
 
     def __repr__(self) -> str:
-        about = ", ".join(for_display(token, 40) for token in self.tokens[:3]) or for_display(
-            self.label, 40
-        ) * bool(self.label)
-        return f"Finding({self.kind}{f': {about}' if about else ''}; {self.level}, {self.documents:,} documents)"
+        about = ", ".join(for_display(token, 40) for token in self.tokens[:3])
+        if not about and self.label:
+            about = for_display(self.label, 40)
+        subject = f"{self.kind}: {about}" if about else self.kind
+        return f"Finding({subject}; {self.level}, {self.documents:,} documents)"
 
     def _repr_html_(self) -> str:
-        shares = [(name, *share.to_dict().values()) for name, share in self.evidence.items()]
-        return html_table(
-            repr(self), ("evidence", "documents", "of", "fraction", "low", "high"), shares
-        )
+        columns = ("evidence", "documents", "of", "fraction", "low", "high")
+        rows = [(name, *share.to_dict().values()) for name, share in self.evidence.items()]
+        return html_table(repr(self), columns, rows)
 
     def to_dict(self) -> dict[str, object]:
         """An entry of findings.json, with its first thousand rows (findings.csv has them all)."""
-        entry = {name: getattr(self, name) for name in ("kind", "title", "headline", "level")}
-        entry |= {"severity": round(self.severity, 6), "class": self.label}
-        entry |= {"tokens": list(self.tokens), "signs": list(self.signs)}
-        entry["evidence"] = {name: share.to_dict() for name, share in self.evidence.items()}
-        entry |= {"details": list(self.details), "action": self.action, "documents": self.documents}
-        entry["rows"] = self.rows.select(list(ROWS)).head(1000).to_dicts()
-        return entry | {"examples": [asdict(one) for one in self.examples]}
+        return {
+            "kind": self.kind,
+            "title": self.title,
+            "headline": self.headline,
+            "level": self.level,
+            "severity": round(self.severity, 6),
+            "class": self.label,
+            "tokens": list(self.tokens),
+            "signs": list(self.signs),
+            "evidence": {name: share.to_dict() for name, share in self.evidence.items()},
+            "details": list(self.details),
+            "action": self.action,
+            "documents": self.documents,
+            "rows": self.rows.select(list(ROWS)).head(MAX_ROWS_IN_JSON).to_dicts(),
+            "examples": [asdict(example) for example in self.examples],
+        }

@@ -21,7 +21,7 @@ from tokensieve.text.counts import Counts
 from tokensieve.wording import percent, plain
 
 BINS = 10  # of calibration
-CHEAP = 1_500_000  # stored counts: about ten seconds for the three trainings of a learning curve
+MAX_COUNTS_FOR_CURVE = 1_500_000  # stored ones: about ten seconds for the three trainings
 
 
 @dataclass(frozen=True)
@@ -85,30 +85,6 @@ class ModelCard:
             lengths=_groups_by_length(test.matrix.sum(axis=1), right),
             curve=_accuracies([], []) if curve is None else curve,
         )
-
-    @staticmethod
-    def learning_curve(
-        train: Counts, test: Counts, model: Model, settings: TrainSettings
-    ) -> pl.DataFrame:
-        """Test accuracy of models trained on an eighth, a quarter, half and all of the training documents (`model`), as many passes
-        each; empty where that takes long."""
-        if train.matrix.nnz > CHEAP:
-            return _accuracies([], [])
-        order, models = (
-            np.random.default_rng(settings.seed).permutation(train.n_documents),
-            {train.n_documents: model},
-        )
-        for fraction in (1 / 2, 1 / 4, 1 / 8):
-            part = train.rows(np.sort(order[: round(fraction * train.n_documents)]))
-            if len(np.unique(part.labels)) == len(train.classes):
-                models[part.n_documents] = refit(part, model, train.n_documents, settings)
-        hits = {
-            n: int(np.count_nonzero(decide(one.logits(test.matrix)) == test.labels))
-            for n, one in models.items()
-        }
-        sizes = sorted(models)
-        curve = _accuracies([test.n_documents] * len(sizes), [hits[n] for n in sizes])
-        return curve.with_columns(documents=pl.Series(sizes))
 
     def to_dict(self) -> dict[str, object]:
         """All of it, as JSON values."""
@@ -185,6 +161,33 @@ class ModelCard:
             *out,
             Section("Confusions, calibration, length, learning curve", tuple(details), folded=True),
         ]
+
+
+def learning_curve(
+    train: Counts, test: Counts, model: Model, settings: TrainSettings
+) -> pl.DataFrame:
+    """Test accuracy of models trained on an eighth, a quarter, half and all of the documents.
+
+    Each makes as many passes as `model`, which was trained on all of them. Empty where that would
+    take long.
+    """
+    if train.matrix.nnz > MAX_COUNTS_FOR_CURVE:
+        return _accuracies([], [])
+    order = np.random.default_rng(settings.seed).permutation(train.n_documents)
+    models = {train.n_documents: model}
+    for fraction in (1 / 2, 1 / 4, 1 / 8):
+        chosen = np.sort(order[: round(fraction * train.n_documents)])
+        part = train.rows(chosen)
+        has_every_class = len(np.unique(part.labels)) == len(train.classes)
+        if has_every_class:
+            models[part.n_documents] = refit(part, model, train.n_documents, settings)
+    sizes = sorted(models)
+    n_right = [
+        int(np.count_nonzero(decide(models[size].logits(test.matrix)) == test.labels))
+        for size in sizes
+    ]
+    curve = _accuracies([test.n_documents] * len(sizes), n_right)
+    return curve.with_columns(documents=pl.Series(sizes))
 
 
 def _accuracies(sizes: Iterable[int], hits: Iterable[float]) -> pl.DataFrame:

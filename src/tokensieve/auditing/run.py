@@ -1,29 +1,30 @@
-"""The audit: from labelled text to the tokens that predict the label, those the model attends to, and whether they agree."""
+"""The audit: from labelled text to the tokens that predict the label, those the model attends to, and
+whether they agree."""
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tokensieve.auditing.checking import find_all
-from tokensieve.auditing.checks.alone import Alone
+from tokensieve.auditing.checks.alone import few_words
 from tokensieve.auditing.checks.label_issues import label_issues
 from tokensieve.auditing.checks.registry import all_checks, kinds_of_finding
 from tokensieve.auditing.context import AuditContext
+from tokensieve.auditing.data import WithoutShortcuts
 from tokensieve.auditing.environments import environment_effects
-from tokensieve.auditing.model_card import ModelCard
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.model_card import learning_curve
 from tokensieve.auditing.preferences import preference_facts
+from tokensieve.auditing.removal import with_removal
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
-from tokensieve.escape import for_display
-from tokensieve.evidence.intervals import Share
-from tokensieve.files import Content, csv_table
+from tokensieve.evidence.importance import Importance
 from tokensieve.model.settings import FEW
 from tokensieve.progress import Clock, Progress, in_background, silent
 from tokensieve.read.corpus import Corpus
@@ -31,11 +32,28 @@ from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
 from tokensieve.read.sources import Source
 from tokensieve.read.stored_texts import StoredTexts
-from tokensieve.report.blocks import Block, Column, Report, Table, Text
 from tokensieve.task.agreement import DIGITS, QUADRANTS, token_table
 from tokensieve.task.tasks import CorpusModel, Task, train_corpus
 from tokensieve.text.vocabulary import CountedCorpus
-from tokensieve.wording import plural, verb
+
+
+@dataclass
+class _Run:
+    """An audit under way.
+
+    Attributes:
+        baseline: the accuracy of TF-IDF + logistic regression, once it is known; None without it.
+    """
+
+    settings: Settings
+    progress: Progress
+    clock: Clock
+    baseline: Future[float | None] | None = field(default=None)
+
+    def start_baseline(self, task: Task, train: CountedCorpus, test: CountedCorpus) -> None:
+        """TF-IDF + logistic regression keep one core; the rest of the audit has the others."""
+        if self.settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
+            self.baseline = in_background(lambda: task.baseline(train, test, self.settings.seed))
 
 
 def audit(
@@ -50,218 +68,181 @@ def audit(
     """Audit a corpus: token importance, a trained classifier, findings, and where data and model agree.
 
     Args:
-        corpus: documents with their test set (if it has none, a seeded, stratified fraction is set aside), or anything that
-        `read_corpus` reads: a frame, a file, …
+        corpus: documents with their test set (if it has none, a seeded, stratified fraction is set
+            aside), or anything that `read_corpus` reads: a frame, a file, …
         progress: called with (stage, fraction done).
         seconds: times of earlier stages, reported with the others.
-        client: a `dask.distributed.Client`, whose workers read the source (`learn_on`); for a Dask bag or data frame the default
-            one if None. Texts and counts stay there: save the result before the client is closed.
-        options: fields of `Settings` by name, such as text, label, pairs, ngrams or tokenizer, in place of those in `settings`.
+        client: a `dask.distributed.Client`, whose workers read the source (`learn_on`); for a Dask
+            bag or data frame the default one if None. Texts and counts stay there: save the result
+            before the client is closed.
+        options: fields of `Settings` by name, such as text, label, pairs, ngrams or tokenizer, in
+            place of those in `settings`.
 
     Raises:
-        InputError: the source cannot be read, the corpus cannot be split, or no token is frequent enough."""
+        InputError: the source cannot be read, the corpus cannot be split, or no token is frequent
+            enough.
+    """
     if not isinstance(settings, Settings | None):
         raise InputError(
-            "the second argument must be Settings(…); pass texts and labels as a pair: audit((texts, labels))"
+            "the second argument must be Settings(…); pass texts and labels as a pair: "
+            "audit((texts, labels))"
         )
-    settings, progress, clock = (
-        (settings or Settings()).with_options(options),
-        progress or silent,
-        Clock(seconds),
-    )
+    settings = (settings or Settings()).with_options(options)
     if settings.budget is not None:
         settings.budget.check_kinds(kinds_of_finding())
+    run = _Run(settings, progress or silent, Clock(seconds))
     if client is not None or hasattr(corpus, "to_delayed"):
-        from tokensieve.task.cluster import train_remote
+        from tokensieve.task.cluster import train_remote  # Dask is optional
 
-        learned = train_remote(client, corpus, settings, progress, clock)
-        given = settings.test is not None or settings.split is not None
-        return _audited(learned, settings, progress, clock, given)
+        learned = train_remote(client, corpus, settings, run.progress, run.clock)
+        test_given = settings.test is not None or settings.split is not None
+        return _audited(learned, run, test_given)
+
     if not isinstance(corpus, Corpus):
         corpus = read_corpus(corpus, settings)
-        clock.lap("reading")
-    elif late := [name for name in options if name in ReadSettings.__dataclass_fields__]:
+        run.clock.lap("reading")
+    else:
+        _refuse_reading_options(options)
+    return _audited(_trained(corpus, run), run, test_given=corpus.test is not None)
+
+
+def _refuse_reading_options(options: dict[str, Any]) -> None:
+    """Raises an `InputError` for options that come too late for a corpus."""
+    late = [name for name in options if name in ReadSettings.__dataclass_fields__]
+    if late:
         raise InputError(
             f"{', '.join(late)}: the corpus has already been read; pass these to read_corpus"
         )
-    baselines: list[Future[float | None]] = []
-
-    def start_baseline(task: Task, train: CountedCorpus, test: CountedCorpus) -> None:
-        """TF-IDF + logistic regression keep one core; the rest of the audit has the others."""
-        if settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
-            baselines.append(in_background(lambda: task.baseline(train, test, settings.seed)))
-
-    few = len(corpus.texts) <= FEW  # training on them takes all cores
-    learned = train_corpus(corpus, settings, progress, clock, None if few else start_baseline)
-    if few:
-        start_baseline(learned.task, learned.train, learned.test)
-    return _audited(learned, settings, progress, clock, corpus.test is not None, *baselines)
 
 
-def _audited(
-    learned: CorpusModel,
-    settings: Settings,
-    progress: Progress,
-    clock: Clock,
-    test_given: bool,
-    baseline: Future[float | None] | None = None,
-) -> Audit:
+def _trained(corpus: Corpus, run: _Run) -> CorpusModel:
+    """The trained model; the baseline runs beside the training, which for few documents would need
+    all cores."""
+    is_small = len(corpus.texts) <= FEW
+    start = None if is_small else run.start_baseline
+    learned = train_corpus(corpus, run.settings, run.progress, run.clock, start)
+    if is_small:
+        run.start_baseline(learned.task, learned.train, learned.test)
+    return learned
+
+
+def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
     """What the documents and the model of them show."""
-    task, train, test = learned.task, learned.train, learned.test
-    importance = task.importance(train)
-    clock.lap("importance")
-    if settings.baseline and baseline is None:
+    settings = run.settings
+    task = learned.task
+    importance = task.importance(learned.train)
+    run.clock.lap("importance")
+    if settings.baseline and run.baseline is None:
         learned.notes.append(
             "TF-IDF + logistic regression was not trained for comparison: it needs all counts in memory"
         )
-    sums = task.attention_sums(train, learned.model)
-    table = token_table(importance, learned.model, sums[2] / np.maximum(importance.documents, 1))
-    which = np.array(
-        list(map(QUADRANTS.index, table["quadrant"][: train.counts.n_types])), dtype=np.int64
-    )
-    attended, uniform = (
-        (np.bincount(which, x, len(QUADRANTS)) / np.sum(x)).tolist() for x in sums[:2]
-    )
-    data = AuditContext(learned, importance, table, settings, test_given)
-    stable = pl.DataFrame()
-    environments = environment_effects(data)
-    if environments is not None:
-        stable = environments.effects.to_frame(data.importance)
-        q = pl.Series("heterogeneity_q", stable["q_value"]).round_sig_figs(DIGITS)
-        table = table.with_columns(stable["stability"], q)
-    clock.lap("agreement")
-    progress("agreement and findings", 0.0)
-    curve = None
-    if settings.thorough and task.classifies and "curve" not in task.left_out:
-        curve = in_background(
-            lambda: ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
-        )
-    findings = find_all(data, all_checks())
-    clock.lap("findings")
-    progress("learning curve", 0.0)
-    honest = few = None
+    agreement = _agreement(learned, importance)
+    context = AuditContext(learned, importance, agreement.tokens, settings, test_given)
+    tokens, environments = _with_environments(context)
+    run.clock.lap("agreement")
+
+    run.progress("agreement and findings", 0.0)
+    curve = _start_curve(context)
+    findings = [with_removal(one, learned.train) for one in find_all(context, all_checks())]
+    run.clock.lap("findings")
+    run.progress("learning curve", 0.0)
+    without_shortcuts = None
+    words = None
+    issues = pl.DataFrame()
     if settings.thorough:
-        shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
-        gone = {token for finding in shortcuts for token in finding.tokens}
-        if not all(
-            finding.tokens for finding in shortcuts
-        ):  # one of them is length, with all its bins
-            gone |= {str(token) for token in train.counts.tokens if "⟨length " in str(token)}
-        honest = task.accuracy_without(gone, train, test, learned.model, learned.f, settings)
-        few = Alone.few_words(data) if task.classifies else None
-    if curve:
-        curve.exception()  # waits
-    clock.lap("learning curve")
-    if baseline:
-        progress("TF-IDF + logistic regression, for comparison", 0.0)
-        baseline.exception()  # waits
-        clock.lap("baseline")
+        without_shortcuts = _without_shortcuts(context, findings)
+        words = few_words(context) if task.classifies else None
+        issues = label_issues(context).listed
+    curve_table = pl.DataFrame() if curve is None else curve.result()
+    run.clock.lap("learning curve")
+
+    baseline_accuracy = None
+    if run.baseline is not None:
+        run.progress("TF-IDF + logistic regression, for comparison", 0.0)
+        baseline_accuracy = run.baseline.result()
+        run.clock.lap("baseline")
     return Audit(
         learned=learned,
         settings=settings,
-        tokens=table,
-        neutral=dict(zip(train.counts.classes, importance.neutral.tolist(), strict=True)),
-        attention_share=dict(zip(QUADRANTS, zip(attended, uniform, strict=True), strict=True)),
-        findings=findings,
-        baseline_accuracy=baseline.result() if baseline else None,
-        honest_accuracy=honest,
-        few_words=few,
-        label_issues=label_issues(data)[2] if settings.thorough else pl.DataFrame(),
-        environments=stable,
-        curve=curve.result() if curve else pl.DataFrame(),
-        pairs=None if task.classifies else preference_facts(data),
-        seconds=clock.seconds,
+        tokens=tokens,
+        neutral=dict(zip(learned.train.counts.classes, importance.neutral.tolist(), strict=True)),
+        attention_share=agreement.attention_share,
+        findings=tuple(findings),
+        baseline_accuracy=baseline_accuracy,
+        without_shortcuts=without_shortcuts,
+        few_words=words,
+        label_issues=issues,
+        environments=environments,
+        curve=curve_table,
+        pairs=None if task.classifies else preference_facts(context),
+        seconds=run.clock.seconds,
+        test_given=test_given,
     )
 
 
 @dataclass(frozen=True)
-class LabelAudits:
-    """Audits of several labels of the same documents, side by side and in short."""
+class _Agreement:
+    """How data and model compare.
 
-    own_files: ClassVar[str] = r"labels\.csv"
-    name: str  # the source
-    version: str  # of this package
-    rows: tuple[dict[str, Any], ...]  # an entry of summary.json for each label (`label_row`)
-    left_out: dict[
-        str, int
-    ]  # labels of too few documents, or of all but a few → documents that have them
-    seconds: dict[str, float] = field(default_factory=dict)  # of each stage
+    Attributes:
+        tokens: the table of tokens.csv.
+        attention_share: quadrant → (fraction of all attention, fraction of uniform attention).
+    """
 
-    @staticmethod
-    def label_row(label: str, folder: str, audit: Audit) -> dict[str, Any]:
-        """One label's audit in short: of documents with and without it, in a folder beside the index."""
-        sizes = list(audit.class_documents.values())
-        first = audit.findings[0] if audit.findings else None
-        return {
-            "label": label,
-            "folder": folder,
-            "documents": sum(audit.documents.values()),
-            "base_rate": Share.count(sizes[1] if len(sizes) == 2 else max(sizes), sum(sizes)).value,
-            "test_accuracy": audit.accuracy.value,
-            "majority_accuracy": audit.majority_accuracy,
-            "findings": len(audit.findings),
-            "first_finding": first and first.kind,
-            "headline": first.headline if first else audit.report().verdict.removesuffix("."),
-            "exceeded": audit.fails,
-        }
+    tokens: pl.DataFrame
+    attention_share: dict[str, tuple[float, float]]
 
-    def to_dict(self) -> dict[str, object]:
-        """The content of summary.json."""
-        return {
-            "name": self.name,
-            "version": self.version,
-            "labels": list(self.rows),
-            "left_out": self.left_out,
-        }
 
-    def to_frame(self) -> pl.DataFrame:
-        """The same as a table, a row per label."""
-        return pl.DataFrame(self.rows, infer_schema_length=None)
+def _agreement(learned: CorpusModel, importance: Importance) -> _Agreement:
+    """Compares each token's association with the label and the attention that it gets."""
+    attention, uniform, relative = learned.task.attention_sums(learned.train, learned.model)
+    mean_relative = relative / np.maximum(importance.documents, 1)
+    tokens = token_table(importance, learned.model, mean_relative)
+    n_types = learned.train.counts.n_types
+    places = {quadrant: place for place, quadrant in enumerate(QUADRANTS)}
+    quadrant_of_type = np.array(
+        [places[name] for name in tokens["quadrant"][:n_types]], dtype=np.int64
+    )
 
-    def files(self) -> dict[str, Content]:
-        """File name → content of everything but the page."""
-        summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
-        return {"labels.csv": csv_table(self.to_frame()), "summary.json": summary}
+    def by_quadrant(sums: np.ndarray) -> list[float]:
+        shares = np.bincount(quadrant_of_type, sums, len(QUADRANTS)) / np.sum(sums)
+        return [float(share) for share in shares]
 
-    def report(self) -> Report:
-        """A row for each label; their audits are in folders of their own."""
-        columns: tuple[Column, ...] = (
-            Column("Label"),
-            Column("Base rate", "percent"),
-            Column("Accuracy", "percent"),
-        )
-        columns += (
-            Column("Largest class", "percent", extra=True),
-            Column("Findings", "count"),
-            Column("In short"),
-        )
-        columns += (Column("Report", "link"),)
-        rows = []
-        for row in self.rows:
-            headline = (
-                for_display(row["headline"], 200)
-                + " (exceeds the --fail-on limit)" * row["exceeded"]
-            )
-            numbers = (
-                row["base_rate"],
-                row["test_accuracy"],
-                row["majority_accuracy"],
-                row["findings"],
-            )
-            rows.append(
-                (for_display(row["label"], 40), *numbers, headline, f"{row['folder']}/report.html")
-            )
-        blocks: list[Block] = [
-            Text("The last column has the path of each report."),
-            Table("", columns, rows, first=30, searchable=True),
-        ]
-        if self.left_out:
-            names = ", ".join(
-                f"{for_display(name, 20)} ({n:,})" for name, n in list(self.left_out.items())[:20]
-            )
-            text = f"Not audited, because too few documents have them or lack them: {names}."
-            blocks.append(Text(text, style="warning"))
-        n = sum(row["findings"] > 0 for row in self.rows)
-        verdict = f"{n:,} of {plural(len(self.rows), 'label')} {verb(n, 'have', 'has')} findings."
-        title = f"Audits of {for_display(self.name, 60, path=True)}"
-        return Report("audit", title, verdict, tuple(blocks), {"version": self.version})
+    pairs = zip(by_quadrant(attention), by_quadrant(uniform), strict=True)
+    return _Agreement(tokens, dict(zip(QUADRANTS, pairs, strict=True)))
+
+
+def _with_environments(context: AuditContext) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The table of tokens with its columns about environments, and the table of environments.csv."""
+    environments = environment_effects(context)
+    if environments is None:
+        return context.tokens, pl.DataFrame()
+    table = environments.effects.to_frame(context.importance)
+    q_value = pl.Series("heterogeneity_q", table["q_value"]).round_sig_figs(DIGITS)
+    return context.tokens.with_columns(table["stability"], q_value), table
+
+
+def _start_curve(context: AuditContext) -> Future[pl.DataFrame] | None:
+    """Begins to measure the learning curve in the background, where it is asked for."""
+    task = context.task
+    if not context.settings.thorough or not task.classifies or "curve" in task.left_out:
+        return None
+    train = context.train.counts
+    test = context.test.counts
+    model = context.learned.model
+    return in_background(lambda: learning_curve(train, test, model, context.settings))
+
+
+def _without_shortcuts(context: AuditContext, findings: list[Finding]) -> WithoutShortcuts | None:
+    """Accuracy of a model trained without the shortcuts; None if there are none."""
+    shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
+    tokens = {token for finding in shortcuts for token in finding.tokens}
+    is_about_length = any(not finding.tokens for finding in shortcuts)
+    if is_about_length:
+        names = [str(token) for token in context.train.counts.tokens]
+        tokens |= {name for name in names if "⟨length " in name}
+    learned = context.learned
+    accuracies = context.task.accuracy_without(
+        tokens, context.train, context.test, learned.model, learned.f, context.settings
+    )
+    return None if accuracies is None else WithoutShortcuts(*accuracies)

@@ -53,8 +53,8 @@ def _audit(
         BASELINE.start()
     from tokensieve import __version__
     from tokensieve.auditing.checks.registry import kinds_of_finding
+    from tokensieve.auditing.label_audits import LabelAudits, label_row
     from tokensieve.auditing.report import exceeded_report
-    from tokensieve.auditing.run import LabelAudits
     from tokensieve.files import check_writable
     from tokensieve.report.terminal import show
 
@@ -81,7 +81,7 @@ def _audit(
         taken.add(folder.lower())
         say(quiet, f"label {number} of {len(several)}: {label}")
         found = run_audit(given, own, out / folder, quiet, pictures, card, f"{named}: {label}")
-        rows.append(LabelAudits.label_row(label, folder, found))
+        rows.append(label_row(label, folder, found))
     from tokensieve.report.writer import save
 
     index = LabelAudits(named, __version__, tuple(rows), too_few)
@@ -107,7 +107,7 @@ def run_audit(
 ) -> Audit:
     """Read, audit, and write everything or nothing; of texts in memory also reviews.csv. `name` is that of the corpus, if it is not
     that of its source, and `cluster` the address of a Dask cluster to do it on."""
-    from tokensieve.auditing.result import Invocation
+    from tokensieve.auditing.data import Invocation
     from tokensieve.auditing.run import audit
     from tokensieve.cli.cluster import connected
     from tokensieve.files import check_writable, csv_table

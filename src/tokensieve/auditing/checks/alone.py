@@ -7,9 +7,12 @@ import numpy as np
 from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
 from tokensieve.auditing.checks.candidates import Candidate
+from tokensieve.auditing.data import FewWords
 from tokensieve.auditing.phrases import quoted
 from tokensieve.escape import for_display
 from tokensieve.wording import percent, plural
+
+N_FEATURES_NAMED = 15  # those of most information
 
 
 class Alone(Check):
@@ -30,7 +33,6 @@ class Alone(Check):
     thorough = True
     least = 0.05  # above the largest class
     weight = 0.2  # of a document that this part predicts
-    named = 15  # tokens and formatting of most information
 
     def find(self, data: AuditContext) -> Findings:
         corpus, names = data.train.corpus, [str(token) for token in data.train.counts.tokens]
@@ -63,7 +65,7 @@ class Alone(Check):
         )
         for i, (name, columns) in enumerate(parts):
             types = np.array(columns, dtype=np.int64)
-            found = self._accuracy(types, data)
+            found = _accuracy_of(types, data)
             if (
                 found is None
                 or found.low < majority + self.least
@@ -74,9 +76,9 @@ class Alone(Check):
                 best = max(best, found.value)
             elif name.startswith("The metadata") and found.low < best:
                 continue  # one of the columns says as much
-            types = types[np.argsort(-bits[types], kind="stable")][: self.named]
+            types = types[np.argsort(-bits[types], kind="stable")][:N_FEATURES_NAMED]
             tokens = tuple(names[s] for s in types)
-            few = self._accuracy(types, data) if len(types) < len(columns) else None
+            few = _accuracy_of(types, data) if len(types) < len(columns) else None
             details = [f"it reaches an accuracy of {found} on {plural(found.of, 'test document')}"]
             most = f"its {len(types)} most informative features, {quoted(tokens)}"
             details.append(
@@ -100,23 +102,25 @@ class Alone(Check):
                 details=tuple(details),
             )
 
-    @classmethod
-    def few_words(cls, data: AuditContext) -> tuple[tuple[str, ...], Share | None]:
-        """The most informative words, and the accuracy of a model of these and length alone. This is not a finding, because nobody
-        can know whether a text should need more."""
-        tokens, form = data.train.counts.tokens, np.arange(data.n_words, data.train.counts.n_types)
-        bits = Candidate.information(
-            data.importance.class_documents[: data.n_words], data.class_sizes
-        )
-        words = np.argsort(-bits, kind="stable")[: cls.named]
-        types = np.append(words, form[["⟨length " in str(token) for token in tokens[form]]])
-        return tuple(map(str, tokens[words])), cls._accuracy(types, data)
 
-    @staticmethod
-    def _accuracy(types: Ints, data: AuditContext) -> Share | None:
-        """Test accuracy of the same model trained on these types alone; None without any."""
-        if not 1 < len(types) < data.train.counts.n_types:
-            return None
-        return data.task.accuracy_of(
-            types, data.train, data.test, data.learned.model, data.settings
-        )
+def few_words(audit: AuditContext) -> FewWords:
+    """The most informative words, and the accuracy of a model of these and length alone.
+
+    This is not a finding, because nobody can know whether a text should need more.
+    """
+    class_documents = audit.importance.class_documents[: audit.n_words]
+    bits = Candidate.information(class_documents, audit.class_sizes)
+    words = np.argsort(-bits, kind="stable")[:N_FEATURES_NAMED]
+    names = [str(token) for token in audit.train.counts.tokens]
+    lengths = [s for s in range(audit.n_words, len(names)) if "⟨length " in names[s]]
+    types = np.append(words, np.array(lengths, dtype=np.int64))
+    return FewWords(tuple(names[s] for s in words), _accuracy_of(types, audit))
+
+
+def _accuracy_of(types: Ints, audit: AuditContext) -> Share | None:
+    """Test accuracy of the same model trained on these types alone; None for one, none or all."""
+    if not 1 < len(types) < audit.train.counts.n_types:
+        return None
+    return audit.task.accuracy_of(
+        types, audit.train, audit.test, audit.learned.model, audit.settings
+    )

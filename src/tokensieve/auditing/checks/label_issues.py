@@ -1,201 +1,232 @@
-"""Documents that may carry the wrong label: predictions of models that never saw them, and confident learning.
+"""Documents that may carry the wrong label, and preferences that may be reversed.
 
-With out-of-fold probabilities p_i(k) and labels y_i, the threshold of class k is the mean of p_i(k) over the documents labelled k.
-A document is an issue if some other class reaches its threshold, the largest such class being what it looks like; issues are ranked
-by their margin p_i(looks like) − p_i(y_i)  (Northcutt, Jiang, Chuang 2021, section 3.1: the off-diagonal of the confident joint).
-
-A pair is one document twice over, its preferred answer of class "chosen" and the other of class "rejected"; by symmetry both have
-the same probability and the same threshold, the mean of σ(m) over the pairs, m being the margin given by a model that never saw
-the pair's group. As only differences are seen, the scale of m, which a model of half the pairs has not settled, is that of least
-loss over all of them: one number.
+`tokensieve.evidence.label_issues` has the formula. A pair is one document twice over, its preferred
+answer of class "chosen" and the other of class "rejected"; by symmetry both have the same probability
+and the same threshold, the mean of σ(m) over the pairs, m being the margin given by a model that never
+saw the pair's group. As only differences are seen, the scale of m, which a model of half the pairs has
+not settled, is that of least loss over all of them: one number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tokensieve.arrays import Floats, Ints
+from tokensieve.arrays import Floats
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
+    Excerpt,
     Findings,
     Labels,
     Preferences,
     Share,
     computed_once,
 )
-from tokensieve.evidence.sums import Sums
+from tokensieve.evidence.label_issues import LabelIssues, OwnProbabilities, find_label_issues
 from tokensieve.model.attention import Model
 from tokensieve.read.corpus import Corpus
 from tokensieve.task.tasks import Task
 from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import percent, plural
 
-LISTED = 1000  # rows of label-issues.csv
-Folds = Callable[[CountedCorpus], Floats]
+MAX_LISTED = 1000  # rows of label-issues.csv
+MAX_EXAMPLES = 5
+EXAMPLE_CHARACTERS = 210  # whether a label is wrong takes more reading than another finding
+# margin of an issue that is counted; the others are only documents that are hard to predict
+CLEAR_MARGIN = 0.8
+WEIGHT = 0.3  # of a document whose prediction is in doubt
+MARGIN_DIGITS = 4
+
+ProbabilitiesOf = Callable[[CountedCorpus], Floats]
+"""Out-of-fold probabilities of some documents."""
 
 
+@dataclass(frozen=True, eq=False)
+class AuditLabelIssues:
+    """The label issues of an audit.
+
+    Attributes:
+        at_hand: those among the documents at hand.
+        n_clear: how many issues are clear, among all documents.
+        listed: row, label, looks_like, margin, against (the tokens that speak most against the
+            label) of the first thousand.
+    """
+
+    at_hand: LabelIssues
+    n_clear: int
+    listed: pl.DataFrame
+
+
+@computed_once
+def label_issues(audit: AuditContext) -> AuditLabelIssues:
+    """Training documents that may have the wrong label."""
+    task = audit.task
+    train = audit.train
+    model = audit.learned.model
+    probabilities_of = task.folds(train, model, audit.learned.settings)
+    if probabilities_of is None:
+        return AuditLabelIssues(LabelIssues.none(), 0, pl.DataFrame())
+
+    sums = task.total(train, _own_probabilities, probabilities_of)
+    small_model = replace(model, vocabulary=None)  # it may travel to other machines
+    clearest = task.total(train, _clearest, probabilities_of, sums, task, small_model)
+    at_hand = find_label_issues(probabilities_of(train), train.counts.labels, sums, task.size)
+    listed = clearest.table.with_columns(pl.col("margin").round(MARGIN_DIGITS))
+    return AuditLabelIssues(at_hand, clearest.n_clear, listed)
+
+
+@dataclass(frozen=True, eq=False)
 class _Clearest:
-    """The issues of largest margin, as a table; `a + b` has those of both."""
+    """The clearest issues of some documents; `a + b` are those of both.
 
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self.frame = frame
+    Attributes:
+        n_clear: how many are clear.
+        table: the first of them, by margin.
+    """
+
+    n_clear: int
+    table: pl.DataFrame
 
     def __add__(self, other: _Clearest) -> _Clearest:
-        both = pl.concat([self.frame, other.frame])
-        return _Clearest(both.sort("margin", descending=True, maintain_order=True).head(LISTED))
+        both = pl.concat([self.table, other.table])
+        ordered = both.sort("margin", descending=True, maintain_order=True)
+        return _Clearest(self.n_clear + other.n_clear, ordered.head(MAX_LISTED))
 
 
-class LabelIssues(Check):
+def _own_probabilities(part: CountedCorpus, probabilities_of: ProbabilitiesOf) -> OwnProbabilities:
+    return OwnProbabilities.of(probabilities_of(part), part.counts.labels)
+
+
+def _clearest(
+    part: CountedCorpus,
+    probabilities_of: ProbabilitiesOf,
+    sums: OwnProbabilities,
+    task: Task,
+    model: Model,
+) -> _Clearest:
+    """The clearest issues among some documents."""
+    counts = replace(part.counts, tokens=model.tokens)
+    issues = find_label_issues(probabilities_of(part), counts.labels, sums, task.size)
+    documents = issues.documents[:MAX_LISTED]
+    looks_like = issues.looks_like[:MAX_LISTED]
+    class_names = pl.Series(list(map(str, counts.classes)), dtype=pl.String)
+    against = task.opposing_tokens(counts, model, documents, looks_like)
+    table = part.corpus.rows_of(documents).select(
+        "row",
+        "label",
+        looks_like=class_names.gather(looks_like),
+        margin=issues.margin[:MAX_LISTED],
+        against=pl.Series(against, dtype=pl.String),
+    )
+    return _Clearest(int(_is_clear(issues, part.corpus).sum()), table)
+
+
+def _is_clear(issues: LabelIssues, corpus: Corpus) -> NDArray[np.bool_]:
+    """Which issues are clear; of a tie, either order is right."""
+    return (issues.margin >= CLEAR_MARGIN) & ~corpus.tied[issues.documents]
+
+
+class WrongLabels(Check):
     """Training documents whose label the others contradict."""
 
     name = "labels"
     title = "Labels to check"
     about = (
-        "Training documents for which cross-validated models confidently predict another class: its probability is at least 0.8 "
-        "higher than that of the label (confident learning)."
+        "Training documents for which cross-validated models confidently predict another class: its "
+        f"probability is at least {CLEAR_MARGIN} higher than that of the label (confident learning)."
     )
     action = "Read the rows in label-issues.csv from the top and correct those that are wrong."
     tasks: ClassVar[tuple[type[Task], ...]] = (Labels,)
     thorough = True
-    clear = 0.8  # margin of an issue that is counted; the others are only documents that are hard to predict
-    weight = 0.3  # of a document whose prediction is in doubt
-    noun, problem = "document", "may have the wrong label"
-    reason = "models trained without {} give another class a probability at least 0.8 higher than that of the given label"
+    noun: ClassVar[str] = "document"
+    problem: ClassVar[str] = "may have the wrong label"
 
-    def find(self, data: AuditContext) -> Findings:
-        corpus, task = data.train.corpus, data.task
-        (documents, looks_like, margin), n, listed = label_issues(data)
-        if not n:
+    def find(self, audit: AuditContext) -> Findings:
+        issues = label_issues(audit)
+        if not issues.n_clear:
             return
-        sure = self._sure(margin, documents, corpus)
-        documents, looks_like = documents[sure], looks_like[sure]
-        share = Share.count(n, int(data.class_sizes.sum()))
-        if not task.classifies:
-            share = Share.over(
-                np.isin(task.items(len(corpus.labels)), documents), task.units(corpus)
-            )
-        action = self.action
-        # else ties are among them, or not all are listed
-        if n == int((listed["margin"] >= self.clear).sum()) < listed.height:
-            these = f"These are the first {n:,}" if n > 1 else "This is the first"
-            action += f" {these} of its {listed.height:,} rows; the others are less certain."
-        first = zip(documents[:5].tolist(), looks_like.tolist(), strict=False)
+        clear = issues.at_hand.where(_is_clear(issues.at_hand, audit.train.corpus))
+        share = self.share(audit, clear, issues.n_clear)
+        subject = plural(issues.n_clear, f"training {self.noun}")
         yield self.finding(
-            data,
-            self.weight * share.value,
-            f"{plural(n, f'training {self.noun}')} ({percent(share.value)}) {self.problem}",
-            documents,
-            n_documents=n,
+            audit,
+            severity=WEIGHT * share.value,
+            headline=f"{subject} ({percent(share.value)}) {self.problem}",
+            documents=clear.documents,
+            n_documents=issues.n_clear,
             evidence={f"{self.noun}s": share},
-            action=action,
-            details=(
-                self.reason.format(f"these {n:,} {self.noun}s" if n > 1 else f"this {self.noun}"),
-            ),
-            examples=tuple(
-                data.excerpt(i, looks_like=corpus.classes[k], characters=210) for i, k in first
-            ),
+            action=_action(self.action, issues),
+            details=(self.reason(issues.n_clear),),
+            examples=_excerpts(audit, clear),
         )
 
-    @classmethod
-    def of(cls, data: AuditContext) -> tuple[tuple[Ints, Ints, Floats], int, pl.DataFrame]:
-        """`label_issues`."""
-        task, model, train = data.task, data.learned.model, data.train
-        folds = task.folds(train, model, data.learned.settings)
-        if folds is None:
-            return (
-                (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)),
-                0,
-                pl.DataFrame(),
-            )
-        sums = task.total(
-            train, lambda part, folds: cls._sums(folds(part), part.counts.labels), folds
+    def share(self, audit: AuditContext, clear: LabelIssues, n_clear: int) -> Share:
+        """The fraction of training documents concerned."""
+        return Share.count(n_clear, int(audit.class_sizes.sum()))
+
+    def reason(self, n: int) -> str:
+        """Why these documents are listed."""
+        these = "this document" if n == 1 else f"these {n:,} documents"
+        return (
+            f"models trained without {these} give another class a probability at least "
+            f"{CLEAR_MARGIN} higher than that of the given label"
         )
-        n, listed = task.total(
-            train, cls._listed, folds, sums, task, replace(model, vocabulary=None)
-        )
-        here = cls.issues(folds(train), train.counts.labels, sums, task.size)
-        return here, n, listed.frame.with_columns(pl.col("margin").round(4))
-
-    @staticmethod
-    def _sums(p: Floats, labels: Ints) -> Floats:
-        """For each class, the sum of the probabilities that its documents have of it, and their number, shape (2, K)."""
-        return np.array(
-            [[x.sum(), len(x)] for x in (p[labels == j, j] for j in range(p.shape[1]))]
-        ).T
-
-    @classmethod
-    def _listed(
-        cls, part: CountedCorpus, folds: Folds, sums: Floats, task: Task, model: Model
-    ) -> Sums:
-        """The number of clear issues, and a table of the clearest."""
-        counts = replace(part.counts, tokens=model.tokens)
-        every, looks_like, margin = cls.issues(folds(part), counts.labels, sums, task.size)
-        documents, looks = every[:LISTED], looks_like[:LISTED]
-        table = part.corpus.rows_of(documents).select(
-            "row",
-            "label",
-            looks_like=pl.Series(list(map(str, counts.classes)), dtype=pl.String).gather(looks),
-            margin=margin[:LISTED],
-            against=pl.Series(
-                task.opposing_tokens(counts, model, documents, looks), dtype=pl.String
-            ),
-        )
-        return Sums((int(cls._sure(margin, every, part.corpus).sum()), _Clearest(table)))
-
-    @classmethod
-    def _sure(cls, margin: Floats, documents: Ints, corpus: Corpus) -> NDArray[np.bool_]:
-        """Which issues are clear; with ties, either order is right."""
-        return (margin >= cls.clear) & ~corpus.tied[documents]
-
-    @classmethod
-    def issues(
-        cls, p: Floats, labels: Ints, sums: Floats | None = None, size: int = 1
-    ) -> tuple[Ints, Ints, Floats]:
-        """The issues among documents (module formula), clearest first: documents, the class each looks like, margin; from their
-        out-of-fold probabilities p, shape (n, K). `sums` are those of `_sums`, of these documents if None; of the `size`
-        documents of an item the first stands for it."""
-        k = p.shape[1]
-        own, n = cls._sums(p, labels) if sums is None else sums
-        threshold = np.divide(own, n, out=np.full(k, np.inf), where=n > 0)
-        others = np.where((p >= threshold) & (np.arange(k) != labels[:, None]), p, -1.0)
-        looks_like = others.argmax(axis=1)
-        margin = others.max(axis=1) - p[np.arange(len(p)), labels]
-        found = np.flatnonzero(
-            (others.max(axis=1) >= 0) & (margin > 0) & (np.arange(len(p)) % size == 0)
-        )
-        order = found[np.argsort(-margin[found], kind="stable")]
-        return order, looks_like[order], margin[order]
 
 
-class ReversedPairs(LabelIssues):
+class ReversedPairs(WrongLabels):
     """Training pairs that look as if the rejected answer were the better one."""
 
     title = "Preferences to check"
     about = (
-        "Training pairs in which a model trained without the pairs of their prompt prefers the rejected answer with a probability "
-        "of at least 0.9."
+        "Training pairs in which a model trained without the pairs of their prompt prefers the "
+        "rejected answer with a probability of at least 0.9."
     )
     action = "Read the rows in label-issues.csv from the top, and reverse or remove those that are wrong."
     tasks = (Preferences,)
-    noun, problem = "pair", "may have the preference reversed"
-    reason = (
-        "for {}, models trained without the pairs of their prompt prefer the rejected answer with a probability of at least "
-        "0.9"
+    noun = "pair"
+    problem = "may have the preference reversed"
+
+    def share(self, audit: AuditContext, clear: LabelIssues, n_clear: int) -> Share:
+        """The fraction of training pairs concerned, with an interval over prompts."""
+        corpus = audit.train.corpus
+        first_answers = audit.task.items(len(corpus.labels))
+        return Share.over(np.isin(first_answers, clear.documents), audit.task.units(corpus))
+
+    def reason(self, n: int) -> str:
+        """Why these pairs are listed."""
+        these = "this pair" if n == 1 else f"these {n:,} pairs"
+        return (
+            f"for {these}, models trained without the pairs of their prompt prefer the rejected "
+            "answer with a probability of at least 0.9"
+        )
+
+
+def _action(action: str, issues: AuditLabelIssues) -> str:
+    """The action, and which rows of the file it is about, if the file has more."""
+    n_listed_clear = int((issues.listed["margin"] >= CLEAR_MARGIN).sum())
+    all_are_first = issues.n_clear == n_listed_clear  # else ties are among them
+    if not all_are_first or n_listed_clear == issues.listed.height:
+        return action
+    these = (
+        "This is the first" if issues.n_clear == 1 else f"These are the first {issues.n_clear:,}"
     )
+    return f"{action} {these} of its {issues.listed.height:,} rows; the others are less certain."
 
 
-@computed_once
-def label_issues(
-    audit: AuditContext,
-) -> tuple[tuple[Ints, Ints, Floats], int, pl.DataFrame]:
-    """Training documents that may have the wrong label: those at hand, clearest first (document, the class it looks like,
-    margin); the number of clear ones among all; and a table of the first thousand of all: row, label, looks_like, margin,
-    against (the tokens that speak most against the label)."""
-    return LabelIssues.of(audit)
+def _excerpts(audit: AuditContext, clear: LabelIssues) -> list[Excerpt]:
+    """The beginnings of the clearest documents, with the class that each looks like."""
+    class_names = audit.class_names
+    return [
+        audit.excerpt(document, looks_like=class_names[k], characters=EXAMPLE_CHARACTERS)
+        for document, k in zip(
+            clear.documents[:MAX_EXAMPLES].tolist(),
+            clear.looks_like[:MAX_EXAMPLES].tolist(),
+            strict=True,
+        )
+    ]

@@ -1,0 +1,165 @@
+"""The findings of an audit as cards: what was found, where it occurs, and what to do about it."""
+
+from __future__ import annotations
+
+from tokensieve.auditing.data import AuditData
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.next_steps import MAX_NAMED_TOKENS, next_commands
+from tokensieve.auditing.phrases import quoted
+from tokensieve.auditing.report_tokens import EVERYWHERE, PAGE
+from tokensieve.escape import for_display
+from tokensieve.report.blocks import (
+    Block,
+    Command,
+    Medium,
+    Passage,
+    Passages,
+    Section,
+    Text,
+    Tokens,
+)
+from tokensieve.wording import plural, verb
+
+MAX_IN_TERMINAL = 5
+MAX_ON_PAGE = 9
+MAX_OPEN_CARDS = 2  # the others open with a click
+MAX_TOKENS_ON_CARD = 12
+MAX_OVER_BUDGET_NAMED = 12
+EXAMPLE_CHARACTERS = 400  # on either side of the token
+MAX_EXAMPLES = {"labels": 3, "leak": 4}  # a leak's examples are two pairs of copies
+DEFAULT_MAX_EXAMPLES = 2
+
+
+def findings_section(audit: AuditData) -> Section:
+    """All findings that a page or a terminal shows, most serious first."""
+    findings = audit.findings
+    blocks = _limit_blocks(audit)
+    for place, finding in enumerate(findings[:MAX_ON_PAGE]):
+        blocks.append(_card(audit, finding, place))
+    blocks += _not_shown(findings)
+    if findings:
+        text = "Every document of every finding is listed by row in findings.csv."
+        blocks.append(Text(text, style="note", only=PAGE))
+    else:
+        text = (
+            "None of the checks found anything to act on. That does not prove that there is nothing: "
+            "read the strongest predictors with someone who knows the data."
+        )
+        blocks.append(Text(text, only=PAGE))
+    title = "Findings, most serious first" if findings else "Findings"
+    return Section(title, tuple(blocks), anchor="found")
+
+
+def _limit_blocks(audit: AuditData) -> list[Block]:
+    """Whether the audit exceeds its --fail-on limits; nothing without any."""
+    if audit.settings.budget is None:
+        return []
+    if not audit.fails:
+        return [Text(f"Nothing exceeds the limit {audit.settings.budget}.", style="good")]
+    tokens = audit.over_budget["token"].unique(maintain_order=True).to_list()
+    names = [for_display(token, 40) for token in tokens[:MAX_OVER_BUDGET_NAMED]]
+    names += audit.exceeded
+    text = f"This audit exceeds the limit {audit.settings.budget}: {', '.join(names)}."
+    if tokens:
+        text += " Every row to review is in over-budget.csv."
+    return [Text(text, style="bad")]
+
+
+def _not_shown(findings: tuple[Finding, ...]) -> list[Block]:
+    """How many findings are in a file only."""
+    blocks: list[Block] = []
+    in_terminal: tuple[Medium, ...] = ("terminal",)
+    for limit, only in ((MAX_IN_TERMINAL, in_terminal), (MAX_ON_PAGE, PAGE)):
+        n_more = len(findings) - limit
+        if n_more > 0:
+            text = f"{plural(n_more, 'more finding')} {verb(n_more, 'are', 'is')} in findings.json."
+            blocks.append(Text(text, style="note", only=only))
+    return blocks
+
+
+def _card(audit: AuditData, finding: Finding, place: int) -> Section:
+    """One finding. The first one's headline is the verdict of the report already."""
+    headline = finding.headline
+    details = list(finding.details)
+    if place == 0 and details:
+        headline = details.pop(0)
+    blocks = _headline_blocks(finding, headline)
+    if finding.tokens:
+        n_more = max(0, len(finding.tokens) - MAX_TOKENS_ON_CARD)
+        blocks.append(Tokens("", finding.tokens[:MAX_TOKENS_ON_CARD], n_more, only=PAGE))
+    blocks += [Text(as_sentence(detail), style="note", only=PAGE) for detail in details]
+    if finding.examples:
+        blocks.append(Passages("", tuple(_example_passages(finding)), only=PAGE))
+    # what to do about the first finding is on the first screen, unless a command there is about it
+    if place > 0 or finding.mask:
+        blocks.append(Text(finding.action, only=PAGE))
+    if place > 0:
+        blocks += _card_commands(audit, finding)
+    return Section(
+        finding.title,
+        tuple(blocks),
+        level=finding.level,
+        folded=place >= MAX_OPEN_CARDS,
+        only=PAGE if place >= MAX_IN_TERMINAL else EVERYWHERE,
+    )
+
+
+def _headline_blocks(finding: Finding, headline: str) -> list[Block]:
+    """The headline; where another sentence replaces it, the terminal names the tokens first."""
+    sentence = as_sentence(headline)
+    is_replaced = headline != finding.headline
+    if is_replaced and finding.tokens and quoted(finding.tokens) not in headline:
+        in_terminal = f"{quoted(finding.tokens, 3)}: {headline}."
+        return [Text(sentence, only=PAGE), Text(in_terminal, only=("terminal",))]
+    return [Text(sentence)]
+
+
+def _example_passages(finding: Finding) -> list[Passage]:
+    """Places in the texts; of a leak, each test document with its training document."""
+    n_examples = MAX_EXAMPLES.get(finding.kind, DEFAULT_MAX_EXAMPLES)
+    is_label_issue = finding.kind == "labels"
+    sides: tuple[str, ...] = ("",)
+    if finding.kind == "leak" and len(finding.examples) > 1:
+        sides = ("test document", "training document")
+    passages = []
+    for number, example in enumerate(finding.examples[:n_examples]):
+        note = sides[number % len(sides)]
+        if example.looks_like:
+            note = f"looks like {for_display(example.looks_like, 30)}"
+        pieces = (
+            (example.before[-EXAMPLE_CHARACTERS:], 0.0),
+            (example.token, 1.0),
+            (example.after[:EXAMPLE_CHARACTERS], 0.0),
+        )
+        passages.append(
+            Passage(
+                pieces=tuple(piece for piece in pieces if piece[0]),
+                label=for_display(example.label, 30),
+                row=example.row,
+                note=note,
+                part="train" if is_label_issue else "",
+            )
+        )
+    return passages
+
+
+def _card_commands(audit: AuditData, finding: Finding) -> list[Block]:
+    """The command that removes one shortcut; of pairs also those that show what is left."""
+    if finding.kind != "shortcut" or not finding.mask:
+        return []
+    is_for_pairs = not audit.learned.task.classifies
+    has_other_words = any(other.maskable for other in audit.shortcuts if other is not finding)
+    # `--audit` removes all shortcuts, hence it must be the only one with words
+    can_name_folder = is_for_pairs and audit.invocation is not None and not has_other_words
+    if len(finding.mask) > MAX_NAMED_TOKENS and not can_name_folder:
+        return []
+    commands = next_commands(audit, finding.mask)
+    lines = list(commands.masks)
+    if is_for_pairs:  # their first screen prints no commands where length or formatting comes first
+        lines += [commands.audit_again, commands.compare]
+    return [Command(line, only=PAGE) for line in lines if line]
+
+
+def as_sentence(clause: str) -> str:
+    """A clause with a capital and a full stop."""
+    return f"{clause[:1].upper()}{clause[1:]}."
