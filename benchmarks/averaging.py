@@ -97,7 +97,7 @@ def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> dict[str, float]
     of a document that it holds (tokens and counts)."""
     from tokensieve.model.adam import Schedule
     from tokensieve.model.adam import train as adam
-    from tokensieve.model.fit import initial_table, prior_of
+    from tokensieve.model.start import initial_table, prior_of
 
     splitter, n = WordTokenizer(), len(frame)
     stream, tokenizing = _timed(lambda: tokenize(frame["text"], splitter))

@@ -133,7 +133,8 @@ def quick_training(monkeypatch: pytest.MonkeyPatch) -> None:
     for tests that judge no model."""
     from tokensieve.progress import BASELINE
 
-    monkeypatch.setattr("tokensieve.model.fit.FEW", 0)
+    for module in ("choice", "held_out"):
+        monkeypatch.setattr(f"tokensieve.model.{module}.FEW", 0)
     monkeypatch.setattr(BASELINE, "start", lambda: None)
     monkeypatch.setattr(BASELINE, "answer", lambda write: 0.75)
 

@@ -171,7 +171,7 @@ def test_trainings_side_by_side_have_the_bits_that_they_have_alone(
     counts, _, _ = problem(5, 1, n)
     tables = []
     for cores in (1, 2, 4):
-        monkeypatch.setattr("tokensieve.model.fit.cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr("tokensieve.model.choice.n_threads", lambda cores=cores: cores)
         model = fit(counts)
         tables.append((model.steps, model.scores.tobytes(), model.values.tobytes()))
     assert tables[0] == tables[1] == tables[2]

@@ -30,9 +30,11 @@ from tokensieve.model.attention import (
     probabilities,
     with_sink,
 )
+from tokensieve.model.choice import best_scale
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.explanation import SINK
-from tokensieve.model.fit import best_scale, fit, initial_table
+from tokensieve.model.fit import fit
+from tokensieve.model.start import initial_table
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.values import text_series
 from tokensieve.text.counts import Counts

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tokensieve.arrays import matrix_blocks
 from tokensieve.model.attention import Model, attention, attention_sums, logits
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.text import counts as counts_module
 from tokensieve.text.counts import Counts
 
 QUIET = settings(deadline=None, derandomize=True)
@@ -221,7 +220,7 @@ def test_blocks_change_rounding_only(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = Counts.from_matrix(rng.poisson(0.9, size=(1200, 100)), np.zeros(1200, int), ("",))
     u, w, prior = rng.normal(size=100), rng.normal(size=(100, 2)), np.zeros(2)
     whole = effects(counts.matrix, u, w, prior)
-    monkeypatch.setattr(counts_module, "BLOCK", 5000)
+    monkeypatch.setattr("tokensieve.arrays.ENTRIES_PER_BLOCK", 5000)
     assert len(list(matrix_blocks(counts.matrix))) > 10
     parts = effects(counts.matrix, u, w, prior)
     for name in ("documents", "attention", "contribution", "deletion"):

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokensieve.arrays import Ints
-from tokensieve.model.fit import FEW, OVERLAP, RATES, _families, _held_out, fit, refit
-from tokensieve.model.settings import TrainSettings
+from tokensieve.model.choice import RATES
+from tokensieve.model.fit import fit, refit
+from tokensieve.model.held_out import MIN_OVERLAPPING, held_out_documents, overlapping_families
+from tokensieve.model.settings import FEW, TrainSettings
 from tokensieve.text.counts import Counts
 
 
@@ -56,8 +58,8 @@ def test_families_are_those_of_brute_force(held: list[set[int]]) -> None:
         np.vstack([matrix, matrix]), [0, 1] * len(held)
     )  # every document twice
     expected = by_brute_force([*held, *held])
-    found = _families(counts)
-    many = sum(len(family) > 1 for family in expected) > OVERLAP * sum(
+    found = overlapping_families(counts)
+    many = sum(len(family) > 1 for family in expected) > MIN_OVERLAPPING * sum(
         bool(family) for family in expected
     )
     if found is None:
@@ -72,21 +74,24 @@ def test_families_are_those_of_brute_force(held: list[set[int]]) -> None:
 @pytest.mark.parametrize("sentences", [150, FEW // 4])
 def test_the_spans_of_a_sentence_are_held_out_together(sentences: int) -> None:
     counts, of = spans(sentences)
-    family = _families(counts)
+    family = overlapping_families(counts)
     assert family is not None and (counts.n_documents > FEW) == (sentences > 150)
     for one in np.unique(family[family >= 0]):
         assert len(set(of[family == one])) == 1
-    for inside, outside in _held_out(counts, TrainSettings(), None):
-        assert not set(family[inside]) & set(family[outside]) - {-1} and len(outside) > 10
-        assert sorted([*inside, *outside]) == list(range(counts.n_documents))
+    for part in held_out_documents(counts, TrainSettings(), None):
+        assert (
+            not set(family[part.learned]) & set(family[part.held_out]) - {-1}
+            and len(part.held_out) > 10
+        )
+        assert sorted([*part.learned, *part.held_out]) == list(range(counts.n_documents))
 
 
 def test_documents_of_their_own_are_divided_as_ever() -> None:
     rng = np.random.default_rng(0)
     counts = Counts.from_matrix(rng.poisson(0.02, (2500, 300)), rng.integers(2, size=2500))
-    assert _families(counts) is None
+    assert overlapping_families(counts) is None
     long = Counts.from_matrix(np.ones((20, 60)), [0, 1] * 10)  # equal, but too long to compare
-    assert _families(long) is None
+    assert overlapping_families(long) is None
 
 
 def test_spans_do_not_give_away_what_is_held_out() -> None:

@@ -18,9 +18,11 @@ from calls import Run, costly
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
+from tokensieve.model.choice import best_scale
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.fit import best_scale, fit, initial_table, prior_of
+from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
+from tokensieve.model.start import initial_table, prior_of
 from tokensieve.read.reader import read_corpus
 from tokensieve.text.counts import Counts
 

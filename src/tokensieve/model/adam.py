@@ -1,10 +1,17 @@
 """Adam's rule, and the two-numbers-per-type table (u, w) trained by it on minibatches.
 
-    m ← m + (1 − β₁)(g − m)        r ← β₂ r + (1 − β₂) g²        x ← x − η/(1 − β₁ᵗ) · m / (√r / √(1 − β₂ᵗ) + ε)
+    m ← m + (1 − β₁)(g − m)
+    r ← β₂ r + (1 − β₂) g²
+    x ← x − η/(1 − β₁ᵗ) · m / (√r / √(1 − β₂ᵗ) + ε)
 
-with β = (0.9, 0.999), ε = 1e-8 (Kingma & Ba 2015, ordered as PyTorch does it). Of the table only the types of a batch are touched
-at each step (their moments do not decay in between), so an epoch costs O(nonzeros of the count matrix); its step sizes fall
-linearly to zero. One thread and one order of documents: the same seed gives the same bits.
+with β = (0.9, 0.999), ε = 1e-8 (Kingma & Ba 2015, ordered as PyTorch does it). Of the table only
+the types of a batch are touched at each step (their moments do not decay in between), so an epoch
+costs O(nonzeros of the count matrix); its step sizes fall linearly to zero. One thread and one
+order of documents: the same seed gives the same bits.
+
+The compiled loops work on a **table** with a row per type: u with its two moments and its gradient,
+then each w with its own (`_packed`). A test compares them with `attention.gradient` and a step of
+Adam in NumPy (tests/model/test_adam.py).
 """
 
 from __future__ import annotations
@@ -12,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
@@ -20,12 +28,25 @@ from numpy.typing import NDArray
 from tokensieve.arrays import Floats, Ints
 from tokensieve.text.counts import Counts
 
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
-CONSTANTS = (1 - BETA1, BETA2, 1 - BETA2, EPSILON)
-_HALVINGS, _TAYLOR = (
-    0.5 ** np.arange(1100.0),
-    tuple(1 / math.factorial(k) for k in range(13, -1, -1)),
-)
+BETA1 = 0.9
+BETA2 = 0.999
+EPSILON = 1e-8
+CONSTANTS = (1 - BETA1, BETA2, 1 - BETA2, EPSILON)  # as `adam_step` takes them
+# columns of the table for each number that is trained
+VALUE = 0
+MOMENT1 = 1
+MOMENT2 = 2
+GRADIENT = 3
+PER_NUMBER = 4
+BYTES_PER_FLOAT = 8
+FLOATS_PER_CACHE_LINE = 8
+# e^x = 2^−k · series(r): powers of two down to the smallest number, and the series to its last bit
+_HALVINGS = 0.5 ** np.arange(1100.0)
+_TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
+# ln 2 in two parts, of which the first has few bits (Cody & Waite 1980)
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
+_LOWEST_EXPONENT = -760.0  # whose power is 0
 
 
 @dataclass(frozen=True)
@@ -38,7 +59,8 @@ class Schedule:
         score_rate: initial step size for u.
         value_rate: initial step size for w.
         seed: order of the documents.
-        pairs: whether a step takes pairs, documents 2k (preferred) and 2k + 1 (`tokensieve.model.attention`).
+        pairs: whether a step takes pairs, documents 2k (preferred) and 2k + 1
+            (`tokensieve.model.attention`).
     """
 
     steps: int
@@ -58,9 +80,17 @@ def adam_step(
     root: Floats | float,
     constants: tuple[float, ...],
 ) -> tuple[Floats, Floats, Floats]:
-    """The new moments m and r, and the amount to subtract from x: for numbers when compiled, for arrays through
-    `adam_step.py_func`. g is the gradient, `rate` η/(1 − β₁ᵗ), `root` 1/√(1 − β₂ᵗ), and `constants` are `CONSTANTS` in the
-    precision of the arithmetic."""
+    """The new moments m and r, and the amount to subtract from x.
+
+    Compiled it is for numbers; `adam_step.py_func` is for arrays.
+
+    Args:
+        g: the gradient.
+        m, r: the moments.
+        rate: η/(1 − β₁ᵗ).
+        root: 1/√(1 − β₂ᵗ).
+        constants: `CONSTANTS` in the precision of the arithmetic.
+    """
     new1, kept2, new2, epsilon = constants
     m = m + new1 * (g - m)
     r = kept2 * r + new2 * g * g
@@ -73,68 +103,93 @@ def train(
     """Train from (u, w); yield (steps done, u, w) every `pause` steps, each time as new arrays.
 
     Args:
-        counts: n documents with labels, and weights of mean 1, if any; the two documents of a pair have the same.
+        counts: n documents with labels, and weights of mean 1, if any; the two documents of a pair
+            have the same.
         u: initial scores, shape (|S|,); with one more, the sink's, which is in every document once.
-        w: initial values, shape (|S|, 1) for two classes or (|S|, K), likewise; the sink's stay as they are.
+        w: initial values, shape (|S|, 1) for two classes or (|S|, K), likewise; the sink's stay as
+            they are.
         schedule: the settings.
         pause: steps between two yields; the schedule's end yields too.
-        rows: the documents (or pairs) to train on (None: all). They are read where they lie, so that counts in files stay there.
+        rows: the documents (or pairs) to train on (None: all). They are read where they lie, so
+            that counts in files stay there.
     """
-    m = counts.matrix
-    rows = np.arange(counts.n_documents // (1 + schedule.pairs)) if rows is None else rows
-    indptr, labels = (
-        m.indptr.astype(np.int64),
-        counts.labels.copy(),
-    )  # one type and writable, so one compilation
-    sink = m.shape[1] if len(u) > m.shape[1] else -1
-    table, longest = _packed(u, w), int(np.diff(m.indptr).max(initial=1))
-    room = (
-        np.empty(2 * longest),
-        np.empty((4, w.shape[1])),
-        np.empty(len(u), np.int64),
-        np.zeros(len(u), np.bool_),
-    )
+    matrix = counts.matrix
+    if rows is None:
+        rows = np.arange(counts.n_documents // (2 if schedule.pairs else 1))
+    sink = matrix.shape[1] if len(u) > matrix.shape[1] else -1
+    table = _packed(u, w)
+    room = _room(int(np.diff(matrix.indptr).max(initial=1)), len(u), w.shape[1])
+    documents = _documents_for_loop(counts)
+    pairs = schedule.pairs or None  # None rather than False: what is for pairs is not compiled
+    done = 0
+    for batches in _batches(rows, schedule, pause):
+        rates, roots = _step_sizes(np.arange(done, done + len(batches)), schedule)
+        arguments = [*documents, batches, rates, roots, sink, pairs, table, *room]
+        _adam(*arguments)
+        done += len(batches)
+        yield done, table[:, VALUE].copy(), table[:, PER_NUMBER::PER_NUMBER].copy()
+
+
+def _documents_for_loop(counts: Counts) -> list[Any]:
+    """Documents as the first arguments of `_adam`.
+
+    Integers are of one type and arrays are writable, so that the loop is compiled once.
+    """
+    matrix = counts.matrix
     weights = np.ones(counts.n_documents) if counts.weights is None else counts.weights
-    rng = np.random.default_rng(schedule.seed)
+    starts = matrix.indptr.astype(np.int64)
+    return [starts, matrix.indices, matrix.data, counts.labels.copy(), weights]
+
+
+def _batches(rows: Ints, schedule: Schedule, pause: int) -> Iterator[Ints]:
+    """The documents of the steps from one yield to the next, shape (steps, per step).
+
+    They are drawn from permutations of all rows, one after the other.
+    """
     per_step = min(schedule.batch_size, len(rows))
+    rng = np.random.default_rng(schedule.seed)
     queue = np.empty(0, dtype=np.int64)
-    for start in range(0, schedule.steps, pause):
-        steps = np.arange(start, min(start + pause, schedule.steps))
-        while len(queue) < len(steps) * per_step:
+    for first_step in range(0, schedule.steps, pause):
+        n_steps = min(pause, schedule.steps - first_step)
+        n_rows = n_steps * per_step
+        while len(queue) < n_rows:
             queue = np.concatenate([queue, rng.permutation(rows)])
-        order, queue = queue[: len(steps) * per_step], queue[len(steps) * per_step :]
-        t = steps + 1.0
-        rate, root = 1 / (1 - BETA1**t), 1 / np.sqrt(1 - BETA2**t)
-        rates = np.outer(
-            rate * (1 - steps / schedule.steps), [schedule.score_rate, schedule.value_rate]
-        )
-        batches = order.reshape(-1, per_step)
-        _adam(
-            indptr,
-            m.indices,
-            m.data,
-            labels,
-            weights,
-            batches,
-            rates,
-            root,
-            sink,
-            schedule.pairs or None,
-            table,
-            *room,
-        )
-        yield int(steps[-1]) + 1, table[:, 0].copy(), table[:, 4::4].copy()
+        yield queue[:n_rows].reshape(-1, per_step)
+        queue = queue[n_rows:]
+
+
+def _step_sizes(steps: Ints, schedule: Schedule) -> tuple[Floats, Floats]:
+    """η/(1 − β₁ᵗ) of scores and values in each step, shape (steps, 2), and 1/√(1 − β₂ᵗ)."""
+    t = steps + 1.0
+    decay = 1 / (1 - BETA1**t) * (1 - steps / schedule.steps)
+    rates = np.outer(decay, [schedule.score_rate, schedule.value_rate])
+    return rates, 1 / np.sqrt(1 - BETA2**t)
 
 
 def _packed(u: Floats, w: Floats) -> Floats:
-    """Everything that training stores about a type, in one row: u with its moments and gradient, then each w with its own. With two
-    classes, a row is one cache line (64 bytes, aligned), so a type costs one memory access instead of eight."""
-    columns = 4 * (1 + w.shape[1])
-    memory = np.zeros(len(u) * columns + 8)
-    first = (-memory.ctypes.data // 8) % 8
-    table = memory[first : first + len(u) * columns].reshape(len(u), columns)
-    table[:, 0], table[:, 4::4] = u, w
+    """Everything that training stores about a type, in one row.
+
+    That is u with its moments and gradient, then each w with its own.
+
+    With two classes, a row is one cache line (64 bytes, aligned), so a type costs one memory access
+    instead of eight.
+    """
+    n_columns = PER_NUMBER * (1 + w.shape[1])
+    memory = np.zeros(len(u) * n_columns + FLOATS_PER_CACHE_LINE)
+    first = (-memory.ctypes.data // BYTES_PER_FLOAT) % FLOATS_PER_CACHE_LINE
+    table = memory[first : first + len(u) * n_columns].reshape(len(u), n_columns)
+    table[:, VALUE] = u
+    table[:, PER_NUMBER::PER_NUMBER] = w
     return table
+
+
+def _room(longest: int, n_types: int, n_heads: int) -> list[Any]:
+    """Arrays that `_adam` writes to: q, f and g of a document or pair, and the types touched."""
+    q = np.empty(2 * longest)
+    fg = np.empty((4, n_heads))
+    touched = np.empty(n_types, np.int64)
+    is_touched = np.zeros(n_types, np.bool_)
+    return [q, fg, touched, is_touched]
 
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
@@ -148,64 +203,65 @@ def _adam(
     rates: Floats,
     roots: Floats,
     sink: int,
-    pairs: bool | None,  # None rather than False: what is for pairs is not compiled
+    pairs: bool | None,
     table: Floats,
     q: Floats,
     fg: Floats,
     touched: Ints,
-    marked: NDArray[np.bool_],
+    is_touched: NDArray[np.bool_],
 ) -> None:
-    """A step of Adam on the table, in place, for each row of `batches`; its gradients and `marked` are zero before and after."""
+    """A step of Adam on the table, in place, for each row of `batches`.
+
+    The gradients in the table and `is_touched` are zero before and after.
+    """
     size = batches.shape[1]
     for step in range(batches.shape[0]):
         n_touched = 0
         if sink >= 0:
-            touched[0], n_touched = sink, 1
+            touched[0] = sink
+            n_touched = 1
         for j in range(size):
             k = batches[step, j]
             if pairs is None:
-                first, last = indptr[k], indptr[k + 1]
-                if first < last:
-                    _document(
-                        indices[first:last],
-                        data[first:last],
-                        labels[k],
-                        weights[k],
-                        sink,
-                        table,
-                        q,
-                        fg,
-                    )
+                types = indices[indptr[k] : indptr[k + 1]]
+                counts = data[indptr[k] : indptr[k + 1]]
+                if len(types):
+                    _document(types, counts, labels[k], weights[k], sink, table, q, fg)
             else:
-                first, middle, last = indptr[2 * k], indptr[2 * k + 1], indptr[2 * k + 2]
-                _pair(
-                    middle - first,
-                    indices[first:last],
-                    data[first:last],
-                    weights[2 * k],
-                    sink,
-                    table,
-                    q,
-                    fg,
-                )
-            for i in range(first, last):
-                s = indices[i]
-                if not marked[s]:
-                    marked[s] = True
+                types = indices[indptr[2 * k] : indptr[2 * k + 2]]
+                counts = data[indptr[2 * k] : indptr[2 * k + 2]]
+                n_preferred = indptr[2 * k + 1] - indptr[2 * k]
+                _pair(n_preferred, types, counts, weights[2 * k], sink, table, q, fg)
+            for s in types:
+                if not is_touched[s]:
+                    is_touched[s] = True
                     touched[n_touched] = s
                     n_touched += 1
-        score_rate, value_rate, root = rates[step, 0], rates[step, 1], roots[step]
         for i in range(n_touched):
-            s = touched[i]
-            marked[s] = False
-            for at in range(0, table.shape[1], 4):
-                rate = value_rate if at else score_rate
-                g, m, r = table[s, at + 3] / size, table[s, at + 1], table[s, at + 2]
-                table[s, at + 1], table[s, at + 2], change = adam_step(
-                    g, m, r, rate, root, CONSTANTS
-                )
-                table[s, at] -= change
-                table[s, at + 3] = 0.0
+            is_touched[touched[i]] = False
+        _update(table, touched[:n_touched], size, rates[step, 0], rates[step, 1], roots[step])
+
+
+@numba.njit(error_model="numpy")
+def _update(
+    table: Floats, types: Ints, size: int, score_rate: float, value_rate: float, root: float
+) -> None:
+    """A step of Adam for all numbers of some types, whose gradients end as zero.
+
+    The gradients in the table are sums over `size` documents.
+    """
+    for i in range(len(types)):
+        s = types[i]
+        for at in range(0, table.shape[1], PER_NUMBER):
+            rate = value_rate if at else score_rate
+            g = table[s, at + GRADIENT] / size
+            m, r, change = adam_step(
+                g, table[s, at + MOMENT1], table[s, at + MOMENT2], rate, root, CONSTANTS
+            )
+            table[s, at + MOMENT1] = m
+            table[s, at + MOMENT2] = r
+            table[s, at] -= change
+            table[s, at + GRADIENT] = 0.0
 
 
 @numba.njit(error_model="numpy")
@@ -219,25 +275,31 @@ def _document(
     q: Floats,
     fg: Floats,
 ) -> None:
-    """Add the gradient of one document and the sink, times its weight (tokensieve.model.attention)."""
-    heads = table.shape[1] // 4 - 1
-    top, drained = _read(types, data, sink, table, q, fg[0])
-    if heads == 1:
+    """Add the gradient of one document and the sink, times its weight, to the table.
+
+    The formulas are those of tokensieve.model.attention. `fg` has room for f − w_top and g.
+    """
+    n_heads = table.shape[1] // PER_NUMBER - 1
+    f = fg[0]
+    g = fg[1]
+    top, drained = _read(types, data, sink, table, q, f)
+    if n_heads == 1:
         y = 1.0 if label == 1 else -1.0
-        fg[1, 0] = -y / (1.0 + math.exp(y * (fg[0, 0] + table[top, 4])))
+        g[0] = -y / (1.0 + math.exp(y * (f[0] + table[top, 4])))
     else:
-        largest, total = -math.inf, 0.0
-        for h in range(heads):
-            largest = max(largest, fg[0, h] + table[top, 4 * h + 4])
-        for h in range(heads):
-            fg[1, h] = math.exp(fg[0, h] + table[top, 4 * h + 4] - largest)
-            total += fg[1, h]
-        for h in range(heads):
-            fg[1, h] /= total
-        fg[1, label] -= 1.0
-    for h in range(heads):
-        fg[1, h] *= weight
-    _learn(types, sink, table, q, fg[0], fg[1], top, drained)
+        largest = -math.inf
+        for h in range(n_heads):
+            largest = max(largest, f[h] + table[top, 4 * h + 4])
+        total = 0.0
+        for h in range(n_heads):
+            g[h] = math.exp(f[h] + table[top, 4 * h + 4] - largest)
+            total += g[h]
+        for h in range(n_heads):
+            g[h] /= total
+        g[label] -= 1.0
+    for h in range(n_heads):
+        g[h] *= weight
+    _learn(types, sink, table, q, f, g, top, drained)
 
 
 @numba.njit(error_model="numpy")
@@ -251,24 +313,29 @@ def _pair(
     q: Floats,
     fg: Floats,
 ) -> None:
-    """Add the gradient of a pair, entries 0 … m − 1 (preferred) and the others, each with the sink (tokensieve.model.attention)."""
+    """Add the gradient of a pair, each side with the sink, times its weight, to the table.
+
+    Entries 0 … m − 1 are the preferred text, the others the rejected one. `fg` has room for
+    f − w_top and g of both.
+    """
     top, drained = _read(types[:m], data[:m], sink, table, q[:m], fg[0])
-    other, poured = _read(types[m:], data[m:], sink, table, q[m:], fg[2])
-    margin = (fg[0, 0] + table[top, 4]) - (fg[2, 0] + table[other, 4])
+    other_top, other_drained = _read(types[m:], data[m:], sink, table, q[m:], fg[2])
+    margin = (fg[0, 0] + table[top, 4]) - (fg[2, 0] + table[other_top, 4])
     fg[1, 0] = -weight / (1.0 + math.exp(margin))
     fg[3, 0] = -fg[1, 0]
     _learn(types[:m], sink, table, q[:m], fg[0], fg[1], top, drained)
-    _learn(types[m:], sink, table, q[m:], fg[2], fg[3], other, poured)
+    _learn(types[m:], sink, table, q[m:], fg[2], fg[3], other_top, other_drained)
 
 
 @numba.njit(error_model="numpy")
 def _exp(x: float) -> float:
-    """e^x of x ≤ 0, to the last bit or two: 2^−k times a Taylor series, |r| ≤ ln 2 / 2. Unlike `math.exp`, several at a time."""
-    x = max(x, -760.0)  # whose power is 0
+    """e^x of x ≤ 0, to the last bit or two: 2^−k times a Taylor series, |r| ≤ ln 2 / 2.
+
+    Unlike `math.exp`, it is computed for several numbers at a time.
+    """
+    x = max(x, _LOWEST_EXPONENT)
     k = math.floor(0.5 - x / math.log(2))
-    r = (
-        x + k * 6.93147180369123816490e-01
-    ) + k * 1.90821492927058770002e-10  # ln 2 in two parts (Cody & Waite 1980)
+    r = (x + k * _LN2_HIGH) + k * _LN2_LOW
     series = 0.0
     for term in _TAYLOR:
         series = series * r + term
@@ -279,28 +346,34 @@ def _exp(x: float) -> float:
 def _read(
     types: Ints, data: Floats, sink: int, table: Floats, q: Floats, f: Floats
 ) -> tuple[int, float]:
-    """Write attention into q, and f minus the value of the type of largest attention into f; return that type and the sink's
-    attention."""
-    peak = table[sink if sink >= 0 else types[0], 0]
+    """Write attention into q, and f minus the value of the type of largest attention into f.
+
+    Returns:
+        That type, and the sink's attention.
+    """
+    peak = table[sink if sink >= 0 else types[0], VALUE]
     for i in range(len(types)):
-        q[i] = table[types[i], 0]
+        q[i] = table[types[i], VALUE]
         peak = max(peak, q[i])
     for i in range(len(types)):
         q[i] = data[i] * _exp(q[i] - peak)
-    top, drained = (sink, _exp(table[sink, 0] - peak)) if sink >= 0 else (types[0], 0.0)
-    most = total = drained
+    top = types[0] if sink < 0 else sink
+    drained = 0.0 if sink < 0 else _exp(table[sink, VALUE] - peak)
+    most = drained
+    total = drained
     for i in range(len(types)):
         total += q[i]
         if q[i] > most:
-            top, most = types[i], q[i]
+            top = types[i]
+            most = q[i]
     drained /= total
     for i in range(len(types)):
         q[i] /= total
-    for at in range(4, table.shape[1], 4):
+    for at in range(PER_NUMBER, table.shape[1], PER_NUMBER):
         total = drained * (table[sink, at] - table[top, at])
         for i in range(len(types)):
             total += q[i] * (table[types[i], at] - table[top, at])
-        f[at // 4 - 1] = total
+        f[at // PER_NUMBER - 1] = total
     return top, drained
 
 
@@ -308,17 +381,26 @@ def _read(
 def _learn(
     types: Ints, sink: int, table: Floats, q: Floats, f: Floats, g: Floats, top: int, drained: float
 ) -> None:
-    """Add g times the derivatives of f to the gradients, given what `_read` found and g = ∂ℓ/∂f."""
-    heads, g0, f0, w0 = table.shape[1] // 4 - 1, g[0], f[0], table[top, 4]
+    """Add g times the derivatives of f to the gradients, given what `_read` found and g = ∂ℓ/∂f.
+
+    ∂f/∂w_s = q_s and ∂f/∂u_s = q_s (w_s − f), where f is less the value of `top`.
+    """
+    n_heads = table.shape[1] // PER_NUMBER - 1
+    g0 = g[0]
+    f0 = f[0]
+    w0 = table[top, 4]
     for i in range(len(types)):
-        s, slope = types[i], 0.0
-        if heads == 1:  # numbers in registers: a quarter less time
+        s = types[i]
+        if n_heads == 1:  # numbers in registers: a quarter less time
             table[s, 7] += g0 * q[i]
             table[s, 3] += g0 * ((table[s, 4] - w0) - f0) * q[i]
             continue
-        for h in range(heads):
-            slope += g[h] * ((table[s, 4 * h + 4] - table[top, 4 * h + 4]) - f[h])
+        slope = 0.0
+        for h in range(n_heads):
+            above_top = table[s, 4 * h + 4] - table[top, 4 * h + 4]
+            slope += g[h] * (above_top - f[h])
             table[s, 4 * h + 7] += g[h] * q[i]
         table[s, 3] += slope * q[i]
-    for h in range(heads):
-        table[sink, 3] += drained * g[h] * ((table[sink, 4 * h + 4] - table[top, 4 * h + 4]) - f[h])
+    for h in range(n_heads):
+        above_top = table[sink, 4 * h + 4] - table[top, 4 * h + 4]
+        table[sink, 3] += drained * g[h] * (above_top - f[h])

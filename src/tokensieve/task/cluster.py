@@ -40,10 +40,11 @@ from tokensieve.model.attention import (
     loss_and_slope,
     probabilities,
 )
+from tokensieve.model.choice import best_scale
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.fit import best_scale, initial_table, prior_of
 from tokensieve.model.partitions import Partitions, Piece, Side
 from tokensieve.model.settings import TrainSettings
+from tokensieve.model.start import initial_table, prior_of
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.reading_report import ReadingReport

@@ -28,8 +28,10 @@ from tokensieve.model.attention import (
     probabilities,
     with_sink,
 )
-from tokensieve.model.fit import best_scale, fit, prior_of, refit
+from tokensieve.model.choice import best_scale
+from tokensieve.model.fit import fit, refit
 from tokensieve.model.settings import TrainSettings
+from tokensieve.model.start import prior_of
 from tokensieve.progress import BASELINE, Clock, Progress, silent
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.split import draw_units, folds, split_corpus
