@@ -408,6 +408,12 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
             limit,
             reason=f"{words}; only second-order terms act on that token, and these are not modelled",
         )
+    if len(phi.pairs) and phase.finite.flat:
+        # Other documents push p along the surface with a force of order one, and nothing restores it.
+        return replace(
+            limit,
+            reason="the tied gaps are in balance on a whole surface, along which other documents move p",
+        )
     if not len(phi.pairs) or phase.end == "still":
         norm = math.hypot(float(np.linalg.norm(phase.points[-1])), float(np.linalg.norm(flow.rest)))
         rests = f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum of Φ"
