@@ -1,46 +1,211 @@
-"""The certificate that `verify` writes, checked by the documentation's script, which knows nothing of tokensieve."""
+"""The certificate that `verify` writes, and the checker, which knows nothing of the package."""
 
 from __future__ import annotations
 
+import ast
 import io
-import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from test_faces import contradicted
 
+from tokensieve.text.counts import Counts
+from tokensieve.theory.limit import checker
 from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import verify
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "check_certificate.py"
+Arrays = dict[str, Any]
 
 
-def test_a_limit_is_checked_by_a_script_without_tokensieve(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    """A limit with a finite gap: one document stands in the data with both labels."""
+    files = verify(contradicted()[0], VerifySettings(d=64, eta=400.0)).files()
+    written = files["certificate.npz"]
+    assert isinstance(written, bytes)
+    return written
+
+
+@pytest.fixture
+def arrays(content: bytes) -> Arrays:
+    return dict(np.load(io.BytesIO(content)))
+
+
+def refused(arrays: Arrays) -> bool:
+    try:
+        checker.check(arrays)
+    except checker.Refused:
+        return True
+    return False
+
+
+def test_the_checker_imports_numpy_and_flint_alone() -> None:
+    tree = ast.parse(Path(checker.__file__).read_text(encoding="utf-8"))
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {
+        name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
+    }
+    assert imported == {"__future__", "sys", "zipfile", "dataclasses", "numpy", "flint"}
+
+
+def test_the_script_accepts_what_verify_proved(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "certificate.npz"
+    path.write_bytes(content)
+    done = subprocess.run([sys.executable, checker.__file__, path], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert not done.stderr
+    assert done.stdout.count("proved: ") == 3
+
+
+@pytest.mark.parametrize("size", [0, 10, 2000])
+def test_a_damaged_file_is_refused_in_one_line(
+    content: bytes, tmp_path: Path, size: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "certificate.npz"
-    found = verify(contradicted()[0], VerifySettings(d=64, eta=400.0))
-    content = found.files()["certificate.npz"]
-    assert isinstance(content, bytes) and "tokensieve" not in SCRIPT.read_text().replace(
-        "without tokensieve", ""
-    )
-    path.write_bytes(content)
-    done = subprocess.run([sys.executable, SCRIPT, path], capture_output=True, text=True)
-    assert not done.stderr and done.returncode == 0
-    assert done.stdout.endswith("\ncertified\n") and "F1" in done.stdout and "F3" in done.stdout
-    arrays = dict(np.load(io.BytesIO(content)))
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(path)])
-    for name in ("z", "p_hat", "rho"):
-        moved = arrays[name] + 1e-3 * np.linalg.norm(arrays[name]) * np.random.default_rng(
-            0
-        ).standard_normal(64)
-        np.savez(path, **(arrays | {name: moved}))
-        with pytest.raises(SystemExit) as ended:
-            runpy.run_path(str(SCRIPT))
-        assert ended.value.code == 1 and capsys.readouterr().out.endswith("NOT certified\n"), name
+    path.write_bytes(content[:size])
+    assert checker.main([str(path)]) == 1
+    assert capsys.readouterr().out.startswith("refused: ")
+
+
+@pytest.mark.parametrize(
+    "name",
+    "indptr indices counts labels E w selected z p_hat rho tight point log_time radius tube".split(),
+)
+def test_a_missing_array_is_refused(arrays: Arrays, name: str) -> None:
+    del arrays[name]
+    assert refused(arrays)
+
+
+def test_the_diverging_part_cannot_be_left_out(arrays: Arrays) -> None:
+    for name in checker.DIVERGING:
+        del arrays[name]
+    assert refused(arrays)
+
+
+@pytest.mark.parametrize("name", "E w z p_hat rho point log_time radius tube".split())
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_number_that_is_not_finite_is_refused(arrays: Arrays, name: str, value: float) -> None:
+    arrays[name].flat[0] = value
+    assert refused(arrays)
+
+
+def moved(name: str, factor: float = 1e-3) -> Callable[[Arrays], None]:
+    def mutate(arrays: Arrays) -> None:
+        values = arrays[name]
+        noise = np.random.default_rng(0).standard_normal(values.shape)
+        arrays[name] = values + factor * np.linalg.norm(values) * noise
+
+    return mutate
+
+
+def scaled(name: str, factor: float) -> Callable[[Arrays], None]:
+    def mutate(arrays: Arrays) -> None:
+        arrays[name] = arrays[name] * factor
+
+    return mutate
+
+
+def flipped_labels(arrays: Arrays) -> None:
+    arrays["labels"] = -arrays["labels"]
+
+
+def deselected(arrays: Arrays) -> None:
+    """The tied document selects one of its types less."""
+    sizes = np.add.reduceat(arrays["selected"].astype(int), arrays["indptr"][:-1])
+    row = int(np.argmax(sizes))
+    entries = np.arange(arrays["indptr"][row], arrays["indptr"][row + 1])
+    arrays["selected"][entries[arrays["selected"][entries]][0]] = False
+
+
+def selected_one_more(arrays: Arrays) -> None:
+    arrays["selected"][np.flatnonzero(~arrays["selected"])[0]] = True
+
+
+def exchanged_selection(arrays: Arrays) -> None:
+    """The second document selects another type instead."""
+    start, end = arrays["indptr"][1:3]
+    entries = np.arange(start, end)
+    is_selected = arrays["selected"][entries]
+    arrays["selected"][entries[is_selected][0]] = False
+    arrays["selected"][entries[~is_selected][0]] = True
+
+
+def without_a_tight_pair(arrays: Arrays) -> None:
+    arrays["tight"] = arrays["tight"][1:]
+
+
+def tight_pair_twice(arrays: Arrays) -> None:
+    arrays["tight"] = np.concatenate([arrays["tight"], arrays["tight"][:1]])
+
+
+def tight_pair_reversed(arrays: Arrays) -> None:
+    arrays["tight"][0] = arrays["tight"][0, ::-1].copy()
+
+
+def unknown_type(arrays: Arrays) -> None:
+    arrays["indices"][0] = len(arrays["w"])
+
+
+def repeated_type(arrays: Arrays) -> None:
+    arrays["indices"][1] = arrays["indices"][0]
+
+
+def negative_count(arrays: Arrays) -> None:
+    arrays["counts"][0] = -1
+
+
+def without_a_document(arrays: Arrays) -> None:
+    arrays["indptr"] = arrays["indptr"][:-1]
+
+
+def transposed(arrays: Arrays) -> None:
+    arrays["E"] = arrays["E"].T.copy()
+
+
+def text(arrays: Arrays) -> None:
+    arrays["w"] = arrays["w"].astype(str)
+
+
+def in_single_precision(arrays: Arrays) -> None:
+    arrays["E"] = arrays["E"].astype(np.float32)
+
+
+MUTATIONS = [
+    moved("z"), moved("p_hat"), moved("rho"), moved("point"), moved("E"), moved("w", 0.1),
+    scaled("radius", 0.1), scaled("radius", 1e5), scaled("radius", -1.0), scaled("tube", 1e9),
+    scaled("tube", 0.0), scaled("log_time", 0.5), scaled("log_time", 2.0), scaled("p_hat", 0.5),
+    flipped_labels, deselected, selected_one_more, exchanged_selection, without_a_tight_pair,
+    tight_pair_twice, tight_pair_reversed, unknown_type, repeated_type, negative_count,
+    without_a_document, transposed, text, in_single_precision,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mutate", MUTATIONS)
+def test_a_changed_certificate_is_refused(arrays: Arrays, mutate: Callable[[Arrays], None]) -> None:
+    mutate(arrays)
+    assert refused(arrays)
+
+
+def test_tied_types_of_equal_value_have_no_strict_minimum() -> None:
+    """Nothing moves their gap, so that L_S is constant along it; an earlier checker accepted this."""
+    arrays = {
+        "indptr": np.array([0, 2]),
+        "indices": np.array([0, 1]),
+        "counts": np.array([1.0, 1.0]),
+        "labels": np.array([1]),
+        "E": np.eye(2),
+        "w": np.array([1.0, 1.0]),
+        "selected": np.array([True, True]),
+        "z": np.zeros(2),
+        "point": np.zeros(2),
+        "tube": np.array(0.1),
+    }
+    assert refused(arrays)
 
 
 def test_an_undecided_limit_has_no_certificate() -> None:
@@ -48,9 +213,12 @@ def test_an_undecided_limit_has_no_certificate() -> None:
     assert not any(name.startswith("certificate") for name in found.files())
 
 
-@pytest.mark.parametrize("name", ["certificate.json", "certificate.npz"])
-def test_a_point_has_a_certificate_too(name: str) -> None:
-    from tokensieve.text.counts import Counts
-
-    counts = Counts.from_matrix([[1, 1, 0]] * 5 + [[0, 1, 1]] * 5, [1, 1, 1, 0, 0, 1, 0, 0, 0, 1])
-    assert name in verify(counts, VerifySettings(d=8, eta=20.0, seed=5)).files()
+def test_a_finite_limit_is_proved_too() -> None:
+    held = [[1, 1, 0]] * 5 + [[0, 1, 1]] * 5
+    counts = Counts.from_matrix(held, [1, 1, 1, 0, 0, 1, 0, 0, 0, 1])
+    found = verify(counts, VerifySettings(d=8, eta=20.0, seed=5))
+    assert found.limit.fate == "converges to a point"
+    assert found.limit.grade == "proved attractor"
+    content = found.files()["certificate.npz"]
+    assert isinstance(content, bytes)
+    assert checker.check(dict(np.load(io.BytesIO(content)))).curvature > 0

@@ -55,34 +55,31 @@ def test_a_point_far_from_the_line_is_not_proved_and_the_inequality_says_by_how_
     exact: Verification,
 ) -> None:
     flow = exact.flow
-    away = flow.coordinates + 1e4 * np.random.default_rng(0).standard_normal(
-        flow.coordinates.shape[1]
-    )
-    far = prove(
-        replace(exact.limit, flow=replace(flow, coordinates=away)),
-        exact.counts,
-        exact.embeddings,
-        exact.values,
-    )
-    assert (
-        far.grade == "numerically certified attractor"
-        and f"log t = {flow.log_time[-1]:.4g}" in far.unproved
-    )
-    assert "fails" in far.unproved or "too much weight" in far.unproved
+    noise = np.random.default_rng(0).standard_normal(flow.coordinates.shape[1])
+    away = replace(flow, coordinates=flow.coordinates + 1e4 * noise)
+    far = prove(replace(exact.limit, flow=away), exact.counts, exact.embeddings, exact.values)
+    assert far.grade == "proved attractor"
+    assert "the inequality fails" in far.unproved or "too much weight" in far.unproved
 
 
 def test_a_value_of_another_document_breaks_the_proof(exact: Verification) -> None:
     """With the values of selected and unselected tokens exchanged, tight pairs pull."""
     wrong = prove(exact.limit, exact.counts, exact.embeddings, -exact.values)
-    assert wrong.unproved == "an active constraint works against convergence"
+    assert wrong.grade == "numerically certified attractor"
 
 
-def test_finite_score_gaps_are_certified_and_the_reason_for_no_proof_is_said() -> None:
+def test_a_limit_with_finite_score_gaps_is_proved() -> None:
     found = verify(contradicted()[0], VerifySettings(d=64, eta=400.0))
-    assert found.limit.grade == "numerically certified attractor"
-    assert (
-        "does not cover finite score gaps" in found.limit.unproved
-        and "its inequality" in found.limit.unproved
-    )
+    assert found.limit.face is not None
+    assert found.limit.finite is not None
+    assert found.limit.face.dimension >= 1
+    assert found.limit.grade == "proved from this point on"
+    figures = found.limit.proof
+    assert 0 < figures["left"] < figures["right"]
+    assert 0 < figures["curvature"] <= found.limit.finite.curvature
+
+
+def test_a_curve_that_is_too_short_has_no_grade() -> None:
     short = verify(contradicted()[0], VerifySettings(d=64, eta=400.0, max_steps=3))
-    assert short.limit.grade == "not settled" and short.to_dict()["limit"]["grade"] == "not settled"  # type: ignore[index]
+    assert short.limit.grade == "not settled"
+    assert json.loads(short.files()["summary.json"])["limit"]["grade"] == "not settled"  # type: ignore[arg-type]

@@ -23,11 +23,18 @@ from tokensieve.report.blocks import (
 )
 from tokensieve.theory.claims import Outcome
 from tokensieve.theory.generators import GENERATED
+from tokensieve.theory.limit.certify import FlowLimit, Proved
 from tokensieve.wording import noun, verb
 
 if TYPE_CHECKING:
     from tokensieve.theory.verify import Verification
 
+# What the verdict adds about its certainty.
+STATUS: dict[Proved, str] = {
+    "": " (computed, not proved)",
+    "attractor": " (the limit is proved, the way there computed)",
+    "from this point on": " (proved)",
+}
 _PAGE: tuple[Medium, ...] = ("html", "markdown")
 # How a claim's outcome is set, and what the verdict says of one such claim and of several.
 _OUTCOMES: dict[Outcome, tuple[Style, str, str]] = {
@@ -84,13 +91,14 @@ _TERMS = {
     "Max margin": "The shortest p that separates the selected tokens of every document from its other tokens. It is certified by "
     "the gap between an upper and a lower bound on its optimum, by the residual of its optimality conditions, and by the "
     "smallest margin over every pair of every document, all computed anew after solving.",
-    "Proved, certified, not settled": "Proved: an inequality, checked in interval arithmetic, proves the limit of the flow from "
-    "the last point on. Numerically certified: conditions checked in double precision show that the limit attracts "
-    "nearby curves, and the curve was followed until it was close; that it arrives is computed, not proved. Not settled: "
-    "neither applies, for the reason given.",
+    "Proved, certified, not settled": "Proved from this point on: an inequality in ball arithmetic proves "
+    "the limit of the flow from the last point on. Proved attractor: it proves that the limit exists and "
+    "attracts every curve near it; that this curve arrives there is computed. Numerically certified: "
+    "the conditions hold in double precision. Not settled: none of these applies, for the reason given.",
     "Certificate": "Three conditions: (F1) the finite gaps are at a strict minimum; (F2) no shorter p separates the selected "
     "tokens; (F3) the forces on the growing gaps balance. certificate.npz contains the numbers, and "
-    "docs/check_certificate.py in the repository checks them: python check_certificate.py certificate.npz.",
+    "checker.py (in theory/limit) proves them without the rest of the package: python checker.py "
+    "certificate.npz.",
 }
 
 
@@ -106,8 +114,7 @@ def report_of(found: Verification) -> Report:
         else f"{hold} of {total} claims {'holds' if hold == 1 else 'hold'}"
     ]
     parts += [f"{n} {_OUTCOMES[one][1 if n == 1 else 2]}" for one, n in sizes.items() if n]
-    status = " (computed, not proved)" if limit.unproved else " (proved)"
-    status = status if limit.fate != "not settled" else ""
+    status = STATUS[limit.proved] if limit.fate != "not settled" else ""
     first, second = (for_display(name, 40) for name in counts.classes)
     lead = (
         "The claims are those of “Attention with Trained Embeddings Provably Selects Important Tokens” (2025). One training "
@@ -127,8 +134,8 @@ def report_of(found: Verification) -> Report:
     start.append(on_top)
     for one, plain in zip(found.claims, _PLAIN, strict=True):
         start.append(Text(f"{one.outcome}: {plain}", _OUTCOMES[one.outcome][0], only=("html",)))
-    words = "Next: read where attention ends up. docs/theory.md has a script that checks the certificate: python "
-    words += "check_certificate.py certificate.npz."
+    words = "Next: read where attention ends up. theory/limit/checker.py proves the certificate on its own: python "
+    words += "checker.py certificate.npz."
     start += [Text(words, only=("html",))] * (limit.fate != "not settled")
     start += [
         Text(f"{for_display(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes
@@ -205,11 +212,7 @@ def _limit_lines(found: Verification) -> list[str]:
     lines = [f"not settled, because {limit.reason}"]
     if limit.fate != "not settled":
         lines = [f"{limit.grade}: {limit.fate}" + (f"; {limit.reason}" if limit.reason else "")]
-        if limit.unproved:
-            lines.append(f"not proved, because {limit.unproved}")
-        else:
-            words = "from log t = {log_time:.4g} on, p stays within {radius:.3g} of the line p̂ log t + ρ' (interval arithmetic)"
-            lines.append(words.format(**limit.proof))
+        lines.append(_proof_line(limit))
     if face is not None and finite is not None and face.dimension:
         lines.append(
             f"(F1) tied tokens keep their proportions: dim V = {face.dimension}, {finite.documents:,} documents; smallest "
@@ -258,6 +261,30 @@ def _limit_lines(found: Verification) -> list[str]:
             f"{share:.1%} of the documents containing a completely positive or negative token select one"
         )
     return lines
+
+
+def _proof_line(limit: FlowLimit) -> str:
+    """What is proved of the limit, and what is not."""
+    figures = limit.proof
+    if not limit.proved:
+        return f"not proved, because {limit.unproved}"
+    if limit.proved == "attractor" and "attractor_log_time" in figures:
+        return (
+            "proved in ball arithmetic: the limit exists and attracts every curve near it from log "
+            f"t = {figures['attractor_log_time']:.4g} on; that this curve gets there is computed, "
+            f"because {limit.unproved}"
+        )
+    if limit.proved == "attractor":
+        return (
+            "proved in ball arithmetic: the point is a strict minimum and attracts every curve near "
+            "it; that this curve gets there is computed"
+        )
+    if "radius" in figures:
+        return (
+            f"proved in ball arithmetic: from log t = {figures['log_time']:.4g} on, p stays within "
+            f"{figures['radius']:.3g} of the line p̂ log t + ρ' + z*"
+        )
+    return "proved in ball arithmetic: the last point lies in the basin of a strict minimum"
 
 
 def _hypotheses(found: Verification) -> list[Block]:

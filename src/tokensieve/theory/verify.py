@@ -37,6 +37,25 @@ from tokensieve.theory.limit.proof import prove
 from tokensieve.theory.one_step import OneStep, one_step
 from tokensieve.theory.settings import VerifySettings
 
+# What the arrays of certificate.npz are.
+MEANING = {
+    "indptr": "documents × token types, compressed rows: row X is entries indptr[X] to indptr[X + 1]",
+    "indices": "the token type of each entry",
+    "counts": "how often the document contains it",
+    "labels": "y, ±1",
+    "E": "embeddings after one step",
+    "w": "their products with v",
+    "selected": "for each entry, whether the type is in S_X",
+    "z": "z*, the strict minimum of L_S on V = span{E_s − E_s' : s, s' ∈ S_X}",
+    "p_hat": "p̂: p grows like p̂ log t, with margin one on every pair of a selected and another type",
+    "rho": "ρ*, the strict minimum of Ψ on the span of the tight pairs",
+    "tight": "token types (s, r) of independent tight pairs",
+    "point": "p₀, the point from which on the limit is proved",
+    "log_time": "τ₀, log t there on the clock of the proof",
+    "radius": "r: p stays within r of the line",
+    "tube": "a: the tied gaps stay within a of z*",
+}
+
 
 @dataclass(frozen=True, repr=False)
 class Verification:
@@ -303,53 +322,13 @@ class Verification:
 
     def _certificate(self) -> dict[str, Content]:
         """certificate.npz (arrays) and certificate.json (what they mean); nothing where no limit is certified."""
-        counts, m, limit, flow = self.counts, self.counts.matrix, self.limit, self.flow
-        face, finite, margin, balance = limit.face, limit.finite, limit.margin, limit.balance
-        if limit.fate == "not settled" or face is None or finite is None:
+        limit, face = self.limit, self.limit.face
+        if limit.fate == "not settled" or face is None or not limit.certificate:
             return {}
-        arrays = {
-            "indptr": m.indptr,
-            "indices": m.indices,
-            "counts": m.data,
-            "labels": counts.signs,
-        }
-        arrays |= {
-            "E": self.embeddings,
-            "w": self.values,
-            "selected": face.mask,
-            "z": flow.whole(finite.z),
-        }
-        meaning = {
-            "indptr, indices, counts": "documents × token types, compressed rows: document X holds type s counts times",
-            "labels": "y, ±1",
-            "E, w": "embeddings after one step, and their products with v",
-            "selected": "for each entry of the matrix, whether the type is in S_X",
-            "z": "z*, the strict minimum of L_S on V = span{E_s − E_s' : s, s' ∈ S_X}",
-        }
-        if limit.direction is not None and balance is not None:
-            phi = limit.prediction.phases[-1].slow if limit.prediction is not None else None
-            idle = (
-                face.entries(counts, phi.pairs[phi.without_force])
-                if phi is not None
-                else ~face.mask & False
-            )
-            arrays |= {
-                "p_hat": limit.direction,
-                "rho": flow.whole(face.outside @ balance.rho),
-                "idle": idle,
-            }
-            meaning |= {
-                "p_hat": "p̂: p grows like p̂ log t, with margin one on every pair of a selected and another type of a document",
-                "idle": "for each entry of the matrix, whether the forces on its type cancel, so that p̂ needs no margin there",
-                "rho": "ρ*, the strict minimum of Ψ on the span of the tight pairs",
-            }
-            if limit.is_max_margin and margin is not None:
-                arrays |= {"pairs": margin.pairs, "multipliers": margin.multipliers}
-                meaning["pairs, multipliers"] = (
-                    "types (s, r) and λ ≥ 0 with p̂ = Σ λ (E_s − E_r) up to V: p̂ is the shortest"
-                )
+        arrays = limit.certificate
+        meaning = {name: MEANING[name] for name in arrays}
         kept = io.BytesIO()
-        np.savez_compressed(kept, **arrays)
+        np.savez_compressed(kept, allow_pickle=False, **arrays)
         about: dict[str, object] = {
             "verdict": limit.fate,
             "grade": limit.grade,

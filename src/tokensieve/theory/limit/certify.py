@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.progress import Progress
@@ -50,6 +51,14 @@ Fate = Literal[
     "diverges, Theorem 4.3",
     "not settled",
 ]
+
+# What is proved of a limit: nothing, that it attracts an open set, or that the curve stays near it.
+Proved = Literal["", "attractor", "from this point on"]
+GRADES: dict[Proved, str] = {
+    "": "numerically certified attractor",
+    "attractor": "proved attractor",
+    "from this point on": "proved from this point on",
+}
 
 
 @dataclass(frozen=True)
@@ -178,7 +187,7 @@ class _Prediction:
 
 
 @dataclass(frozen=True)
-class _Balance:
+class Balance:
     """Certificate (F3): a strict local minimum ρ* of Ψ."""
 
     rho: Floats  # in the coordinates of V^⊥, shape (r − k,)
@@ -189,6 +198,8 @@ class _Balance:
     residual: float  # ‖∇Ψ‖/‖p̂‖
     direction: Floats  # p̂ in the coordinates of V^⊥
     slowest: float  # smallest D·p̂ of all pairs, those that feel no force included
+    span: Floats  # orthonormal basis of span D_T, shape (r − k, l)
+    offset: Floats  # ρ* + c, shape (r − k,)
 
 
 @dataclass(frozen=True, repr=False)
@@ -214,22 +225,24 @@ class FlowLimit:
     face: Face | None = None
     finite: Equilibrium | None = None
     margin: Margin | None = None
-    balance: _Balance | None = None
+    balance: Balance | None = None
     is_max_margin: bool = False
     direction: Floats | None = None
     angle_constant: float = math.nan
     prediction: _Prediction | None = None
     compared: tuple[float, float, float] = (math.nan, math.nan, math.nan)
     seconds: dict[str, float] = field(default_factory=dict)
+    proved: Proved = ""
     unproved: str = "no proof was attempted"
     proof: dict[str, float] = field(default_factory=dict)
+    certificate: dict[str, NDArray[np.generic]] = field(default_factory=dict)
 
     @property
     def grade(self) -> str:
         """How certain the verdict is."""
         if self.fate == "not settled":
             return "not settled"
-        return "numerically certified attractor" if self.unproved else "proved from this point on"
+        return GRADES[self.proved]
 
     @classmethod
     def find(
@@ -484,6 +497,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     row = min(int(np.searchsorted(times, math.sqrt(times[0] * times[-1]))), len(times) - 1)
     offset = phase.slow_path[row] - balance.direction * times[row]
     offset = offset + B @ (B.T @ (balance.rho - offset))
+    balance = replace(balance, offset=offset)
     unit = balance.direction / np.linalg.norm(balance.direction)
     across = np.concatenate([offset - (offset @ unit) * unit, phase.finite.z, flow.rest])
     as_stated = k == 0 and is_max_margin and balance.pulling == 0
@@ -520,7 +534,7 @@ def _angle(p: Floats, direction: Floats) -> float:
 
 def _certify_balance(
     phi: Exponentials, direction: Floats, phase: _Phase, velocity: Floats
-) -> _Balance | None:
+) -> Balance | None:
     """(F3) by Newton's method from where the slow flow is; None where that reaches no strict minimum nearby."""
     gaps = phi.gaps(direction)
     tight = np.flatnonzero((gaps <= 1 + _CERTIFIED) & ~phi.without_force)
@@ -552,4 +566,7 @@ def _certify_balance(
     if residual > _CERTIFIED or curvature[0] <= 1e-9 * curvature[-1] or near > 1.0:
         return None
     least, spread = float(curvature[0]), float(curvature[0] / curvature[-1])
-    return _Balance(B @ x, pairs, pulling, least, spread, residual, direction, float(gaps.min()))
+    slowest = float(gaps.min())
+    return Balance(
+        B @ x, pairs, pulling, least, spread, residual, direction, slowest, span=B, offset=B @ x
+    )

@@ -1,313 +1,442 @@
-"""A proof that p stays within a ball of p̂ log t + ρ' for ever, from the last computed point on.
+"""Numbers from which a certified limit is proved: a point, and radii for which the theorem's inequality holds.
 
-Let every document select one type (V = 0), let p̂ be the shortest vector with D·p̂ = 1 on the tight pairs, and let ρ' be such that
-their forces λ = K e^{−D·ρ'} > 0 add up to p̂. The exact flow is dp/dτ = e^τ Σ κ(p) e^{−D·p} D over all pairs, and κ = K (1 + ε) with
-|ε| ≤ θ e^{τ₀−τ} where unselected weights are small. With R = p − p̂τ − ρ', b = K e^{−δτ−D·ρ'}, δ = D·p̂ − 1 and x e^{−x} ≤ 1/e,
+The theorem (docs/theory.md, "What is proved from one point on") says that the flow from a point p₀ stays
+near the line p̂ log t + ρ' + z* for ever if an inequality holds. This module looks for such a point and
+such radii in floating point. `limit.checker` proves the inequality in ball arithmetic and shares no code
+with the search. Two points are tried:
 
-    d/dτ ½|R|² ≤ θ e^{τ₀−τ} Σ_T λ + 1.5/e Σ_push b + 1.5 Σ_pull |b| |D| r e^{|D| r}        as long as |R| ≤ r,
-
-so that |R| < r for ever if ½|R₀|² and the integral of the right side from τ₀ on are together less than ½r² (docs/theory.md). Linear
-algebra is bounded by a-priori rounding errors, the inequality evaluated in interval arithmetic (mpmath).
+- the last point of the computed curve ("proved from this point on");
+- a point further out on the predicted line ("proved attractor"): the limit exists and attracts an open
+  set, and that the curve arrives there is computed.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.linalg as la
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.text.counts import Counts
-from tokensieve.theory.flow.split import Exponentials
-from tokensieve.theory.geometry import span_of
-from tokensieve.theory.limit.certify import FlowLimit
+from tokensieve.theory.flow.landscape import Landscape
+from tokensieve.theory.flow.solve import Flow
+from tokensieve.theory.flow.split import Equilibrium, Face
+from tokensieve.theory.limit.certify import Balance, FlowLimit
 
-# Radii that are tried.
-_RADII = np.geomspace(1.0, 300.0, 40)
-# Covers the rounding of the error bounds themselves, which are sums of positive numbers.
-_ABOVE = 1 + 1e-9
-# More pairs than this take too long in interval arithmetic.
-_MOST = 20_000
+# Radii r that are tried. Below 0.05 the pushing terms alone exceed ½r² on text.
+RADII = np.geomspace(0.02, 100.0, 30)
+# log t of points on the predicted line that are tried, relative to the end of the curve.
+LATER = np.geomspace(1.0, 1e4, 40)
+# Within the tube the Hessian of L_S changes by at most this fraction of itself; the theorem allows ½.
+MAX_KAPPA = 0.3
+# Within the tube no score gap of a document changes by more nats than this.
+MAX_CHANGE = 0.01
+# The search leaves this factor of the inequality to the rounding of both computations.
+ENOUGH = 0.8
+# More entries than this take more than a minute in ball arithmetic.
+MOST_ENTRIES = 1_000_000
+# What the curve itself is accurate to, in nats: its tied gaps may be set to z* if that moves them less.
+CURVE_ACCURACY = 1e-3
+# exp of more than this is as good as infinite.
+HUGE = 100.0
 
 
-class _Inequality:
-    """The inequality at a point of the split flow, in floating point: `left` < `right` at the best r, `radius` (0 if unselected
-    weights are too large), and `needed`, the log t from which on it would hold at the best of points (R₀ = 0)."""
+@dataclass(frozen=True)
+class Attempt:
+    """A point of the line and the radii that fit it best; `left` < `right` is the inequality.
 
-    def __init__(self, phi: Exponentials, balance: Any, q: Floats, log_time: float) -> None:
-        D = phi.F[phi.pairs[:, 0]] - phi.F[phi.pairs[:, 1]]
-        self._delta, self._size = D @ balance.direction - 1, np.linalg.norm(D, axis=1)
-        tight = (self._delta <= 1e-6) & ~phi.without_force
-        self._push, self._pull = (
-            ~tight & ~phi.without_force & (phi.sign == side) for side in (1, -1)
-        )
-        offset, B = q - balance.direction * log_time, span_of(phi.F, phi.pairs[tight])
-        toward = B @ (B.T @ (offset - balance.rho))
-        self._at, self._log_k, self._weight = D @ (offset - toward), phi.log_k, phi.log_weight
-        self.left, self.right, self.radius = self._best(log_time, float(np.linalg.norm(toward)))
-        times = (float(t) for t in log_time * np.geomspace(1.0, 1e4, 200))
-        self.needed = next((t for t in times if np.less(*self._best(t, 0.0)[:2])), math.inf)
-        self.log_time = log_time
+    Attributes:
+        point: p₀ without the part that never moves, shape (r,).
+        log_time: τ₀.
+        radius: r; 0 if unselected tokens have too much weight for every r.
+        moved: how far the tied gaps of p₀ were moved to equilibrium; 0 if they were left alone.
+    """
 
-    def _best(self, tau: float, start: float) -> tuple[float, float, float]:
-        """Both sides and r."""
-        log_b = self._log_k - self._at - self._delta * tau
-        best, pull, push = (math.inf, 1.0, 0.0), self._pull, self._push
-        pushed = np.exp(np.minimum(log_b[push] - 1, 300.0)) / self._delta[push]
-        for r in _RADII.tolist():
-            reach = self._size * r
-            if (self._weight - self._at - (1 + self._delta) * tau + reach).max() > -8.0:
-                break
-            pulled = (
-                np.exp(np.minimum(log_b[pull] + reach[pull], 300.0))
-                * reach[pull]
-                / self._delta[pull]
+    point: Floats
+    log_time: float
+    radius: float
+    left: float
+    right: float
+    moved: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        return self.left < ENOUGH * self.right and self.moved < CURVE_ACCURACY
+
+    @property
+    def failure(self) -> str:
+        """Why it does not hold."""
+        if not self.radius:
+            return "unselected tokens have too much weight at the end of the curve"
+        if self.left >= ENOUGH * self.right:
+            return (
+                f"at the end of the curve the inequality fails: {self.left:.3g} is not below "
+                f"{self.right:.3g}"
             )
-            left = 0.5 * start**2 + 1.5 * float(pushed.sum() + pulled.sum())
-            if left / (r * r / 2) < best[0] / best[1]:
-                best = (left, r * r / 2, r)
-            if best[0] < 0.5 * best[1]:
+        return f"the tied gaps at the end of the curve are {self.moved:.2g} away from equilibrium"
+
+    def figures(self) -> dict[str, float]:
+        """Ready for JSON."""
+        names = ("log_time", "radius", "left", "right", "moved")
+        figures = {name: float(getattr(self, name)) for name in names}
+        return {name: value for name, value in figures.items() if math.isfinite(value)}
+
+
+@dataclass(frozen=True)
+class Documents:
+    """What the theorem needs of each document, shape (n,).
+
+    Attributes:
+        sigmoid: σ(−y f*)/n.
+        value_range: Δ, the range of w.
+        gamma: Δℓ/4 of the selected types alone; 0 where one type is selected.
+        spread: ℓ, the largest distance of an unselected embedding from a selected one.
+    """
+
+    sigmoid: Floats
+    value_range: Floats
+    gamma: Floats
+    spread: Floats
+
+
+class Inequality:
+    """The theorem's inequality along the line p̂τ + ρ', in floating point.
+
+    Entries are the pairs (X, r) of a document and an unselected type; classes are sets of entries with
+    one D. Shapes are (entries,) or (classes,).
+    """
+
+    def __init__(
+        self, land: Landscape, face: Face, finite: Equilibrium, balance: Balance, basin: Basin
+    ) -> None:
+        counts = land.counts
+        unselected = np.flatnonzero(~face.mask)
+        self._document = counts.entry_documents[unselected]
+        types = counts.matrix.indices[unselected]
+        ends = np.stack([face.own[self._document], face.group[types]], axis=1)
+        self.pairs, self._class = Landscape.distinct(ends, len(face.lead))
+        F = land.E[face.lead] @ face.outside
+        self._D = F[self.pairs[:, 0]] - F[self.pairs[:, 1]]
+        self._lengths = np.linalg.norm(self._D, axis=1)
+        self._delta = self._D @ balance.direction - 1
+        size = len(face.lead)
+        self._is_tight = np.isin(self.pairs @ [size, 1], balance.tight @ [size, 1])
+
+        self._documents = documents_of(land, face, finite, unselected)
+        scores = (land.E @ finite.z)[types] + np.log(counts.matrix.data[unselected])
+        self._log_share = scores - finite.log_total[self._document]
+        self._value_gap = finite.answers[self._document] - land.w[types]
+        self._signs = counts.signs[self._document]
+        self._basin, self._face, self._finite, self._balance = basin, face, finite, balance
+        self._tube = basin.tube * basin.length
+
+    def last_attempt(self, point: Floats) -> Attempt:
+        """The inequality at the end of the curve, shape (r,), on the clock that makes |R₀| smallest.
+
+        The flow is autonomous, so that τ₀ is free: the limit in terms of log t is the same on any clock.
+        """
+        face, finite, balance = self._face, self._finite, self._balance
+        q = face.outside.T @ point
+        B, direction = balance.span, balance.direction
+        log_time = float(direction @ (q - balance.rho) / (direction @ direction))
+        R = B @ (B.T @ (q - direction * log_time - balance.rho))
+        away = point - finite.z
+        distance = float(np.linalg.norm(self._basin.root @ away))
+        moved = 0.0
+        if distance > 0.5 * self._basin.tube:
+            point = finite.z + face.outside @ q
+            moved, distance = float(np.linalg.norm(face.inside.T @ away)), 0.0
+        attempt = self._attempt(point, q - R, log_time, float(np.linalg.norm(R)), distance)
+        return replace(attempt, moved=moved)
+
+    def first_on_line(self, log_time: float) -> Attempt:
+        """The first of the later points on the line p̂τ + ρ' + z* at which it holds, or the last one tried."""
+        for tau in (log_time * LATER).tolist():
+            line = self._balance.offset + self._balance.direction * tau
+            point = self._finite.z + self._face.outside @ line
+            attempt = self._attempt(point, line, tau, 0.0, 0.0)
+            if attempt.holds:
+                break
+        return attempt
+
+    def _attempt(
+        self, point: Floats, line: Floats, log_time: float, start: float, distance: float
+    ) -> Attempt:
+        """The best radius at a point, with `line` = p̂τ₀ + ρ' in V^⊥, |R₀| and |ζ₀|."""
+        log_weight = self._log_share - (self._D @ line)[self._class]
+        best = Attempt(point, log_time, 0.0, math.inf, 1.0)
+        for radius in RADII.tolist():
+            left = self._left(log_weight, log_time, radius, distance) + start**2 / 2
+            right = radius**2 / 2
+            if left / right < best.left / best.right:
+                best = Attempt(point, log_time, radius, left, right)
+            if best.holds:
                 break
         return best
 
-    @property
-    def words(self) -> str:
-        """Whether it holds, and else by how much it fails and from where on it can hold."""
-        at = f"at the end of the curve, log t = {self.log_time:.4g}"
-        if self.left < self.right:
-            return f"its inequality holds {at}"
-        words = f"its inequality fails {at}: {self.left:.3g} must be below {self.right:.3g}"
-        if not self.radius:
-            words = f"unselected tokens have too much weight for its inequality {at}"
-        later = (
-            f"it can hold from log t = {self.needed:.4g} on"
-            if math.isfinite(self.needed)
-            else "no log t suffices"
-        )
-        return f"{words}; {later}"
+    def _left(self, log_weight: Floats, log_time: float, radius: float, distance: float) -> float:
+        """The left side without ½|R₀|²; infinite where a condition of the theorem fails."""
+        per_document, document, cls = self._documents, self._document, self._class
+        reach = self._lengths * radius
+        stretched = log_weight + reach[cls] + (per_document.spread * self._tube)[document]
+        weight = np.exp(np.minimum(stretched, HUGE))
+        H = np.bincount(document, weight, len(per_document.spread))
+        ranges, gamma, spread = per_document.value_range, per_document.gamma, per_document.spread
+        exponent = (gamma + spread) * self._tube + (ranges + 1) * H
+        growth = np.exp(np.minimum(exponent, HUGE))
+
+        push = float(np.mean(H * (gamma + ranges * spread + ranges * gamma / 4)))
+        integral = self._basin.integral(push, distance, log_time)
+        if integral == math.inf:
+            return math.inf
+
+        size = np.abs(self._value_gap)
+        k = growth[document] * (size * (gamma + spread)[document] + gamma[document])
+        theta = (growth * H)[document] * (size * (ranges + 1)[document] + ranges[document])
+        amount = np.exp(np.minimum(log_weight + log_time, HUGE)) * per_document.sigmoid[document]
+        n_classes = len(reach)
+        forces: Floats = self._signs * self._value_gap * amount
+        force: Floats = np.asarray(np.bincount(cls, forces, n_classes), np.float64)
+        largest = np.bincount(cls, (k * self._tube + theta) * amount, n_classes)
+        error = np.bincount(cls, (k * integral + theta) * amount, n_classes)
+
+        tight = self._is_tight
+        worst = reach * np.exp(np.minimum(reach, HUGE))
+        costs = error * np.maximum(worst, 1 / math.e)
+        if (force[tight] <= 0).any():
+            if not self._restores(force, reach):
+                return math.inf
+        elif (2 * largest[tight] >= force[tight]).any():
+            return math.inf
+        else:
+            costs[tight] = error[tight] / math.e
+        force, delta, worst = force[~tight], self._delta[~tight], worst[~tight]
+        grows = np.where(force > 0, force / math.e, -force * worst) / delta
+        return float(costs.sum() + grows.sum())
+
+    def _restores(self, force: Floats, reach: Floats) -> bool:
+        """Whether Σ_T λ (1 − e^{−x}) x ≥ 0 for all |R| ≤ r although some tight pairs pull."""
+        tight = self._is_tight
+        force, reach = force[tight], reach[tight]
+        change = np.where(force > 0, -np.expm1(-reach), np.expm1(np.minimum(reach, HUGE)))
+        rows = self._D[tight] @ self._balance.span
+        H = rows.T @ ((force * change / reach)[:, None] * rows)
+        return bool(np.linalg.eigvalsh(H)[0] > 0)
+
+
+def documents_of(land: Landscape, face: Face, finite: Equilibrium, unselected: Ints) -> Documents:
+    """The documents' figures, from all entries and from the unselected ones alone."""
+    counts, E, w = land.counts, land.E, land.w
+    n, types, document = counts.n_documents, counts.matrix.indices, counts.entry_documents
+    logit = counts.signs * finite.answers
+    lead = np.zeros(n, np.int64)
+    lead[document[face.mask]] = types[face.mask]
+    apart = np.zeros(len(types))
+    for first in range(0, len(types), 20_000):  # as many differences are held at once
+        part = slice(first, first + 20_000)
+        apart[part] = np.linalg.norm(E[types[part]] - E[lead[document[part]]], axis=1)
+    to_others, to_selected = np.zeros(n), np.zeros(n)
+    np.maximum.at(to_others, document[unselected], apart[unselected])
+    np.maximum.at(to_selected, document[face.mask], apart[face.mask])
+    selected_range = range_per_document(document[face.mask], w[types[face.mask]], n)
+    return Documents(
+        sigmoid=np.exp(-np.logaddexp(0.0, logit)) / n,
+        value_range=range_per_document(document, w[types], n),
+        gamma=selected_range * 2 * to_selected / 4,
+        spread=to_others + 2 * to_selected,
+    )
+
+
+def range_per_document(document: Ints, values: Floats, n: int) -> Floats:
+    """Largest less smallest value of each document, shape (n,); 0 without any."""
+    largest, smallest = np.full(n, -np.inf), np.full(n, np.inf)
+    np.maximum.at(largest, document, values)
+    np.minimum.at(smallest, document, values)
+    return np.asarray(np.maximum(largest - smallest, 0.0))
+
+
+@dataclass(frozen=True)
+class Basin:
+    """L_S near z*, in the norm |ζ|² = ζᵀHζ of its Hessian H there.
+
+    Attributes:
+        root: H^½ on V, shape (k, r), so that |ζ| is the length of root ζ; no rows where V = 0.
+        third: M₃, a bound on the third derivatives along vectors of norm 1.
+        tube: a, the radius of the tube that is tried.
+        length: largest Euclidean length of a vector of norm 1.
+        shortest: the smallest.
+    """
+
+    root: Floats
+    third: float
+    tube: float
+    length: float
+    shortest: float
+
+    @classmethod
+    def of(cls, land: Landscape, face: Face, finite: Equilibrium) -> Basin:
+        V = face.inside
+        if not face.dimension:
+            return cls(V.T, 0.0, 0.0, 0.0, 0.0)
+        inner = face.restricted(land.counts)
+        relative, _, log_size = Landscape(inner, land.E @ V, land.w).hessian(V.T @ finite.z)
+        scale = math.exp(log_size) * inner.n_documents / land.counts.n_documents
+        curvature, axes = np.linalg.eigh(relative * scale)
+        A = land.E @ V @ axes / np.sqrt(curvature)
+        total = 0.0
+        for start, end in itertools.pairwise(inner.matrix.indptr.tolist()):
+            types = inner.matrix.indices[start:end]
+            spread = max(float(np.linalg.norm(A[types] - A[s], axis=1).max()) for s in types)
+            total += third_derivative(float(np.ptp(land.w[types])), spread)
+        third = total / land.counts.n_documents
+        length = 1 / math.sqrt(curvature[0])
+        farthest = 2 * float(np.linalg.norm(land.E, axis=1).max())
+        tube = min(MAX_KAPPA / third, MAX_CHANGE / (farthest * length))
+        root = np.sqrt(curvature)[:, None] * (V @ axes).T
+        return cls(root, third, tube, length, 1 / math.sqrt(curvature[-1]))
+
+    def integral(self, push: float, distance: float, log_time: float) -> float:
+        """I, a bound on ∫|ζ| dτ in Euclidean length; infinite where the tube is left."""
+        if not len(self.root):
+            return 0.0
+        kappa = self.third * self.tube
+        if push >= ENOUGH * (1 - kappa) * self.tube / self.length:
+            return math.inf
+        rate = (1 - kappa) / self.length**2
+        pushed = (1 + kappa) / math.sqrt(1 - kappa) / self.shortest * push
+        begins = math.sqrt(1 + kappa) * distance * math.exp(-log_time)
+        return self.length / math.sqrt(1 - kappa) * (begins + pushed) / rate
+
+
+def third_derivative(value_range: float, spread: float) -> float:
+    """A bound on that of log(1 + e^{−y f}) along a direction in which tied scores differ by `spread`."""
+    first = value_range * spread / 4
+    second = value_range * spread**2 / 4
+    return 0.09623 * first**3 + 3 / 4 * first * second + 7 / 16 * value_range * spread**3
 
 
 def prove(limit: FlowLimit, counts: Counts, E: Floats, w: Floats) -> FlowLimit:
-    """A certified limit with the result of the proof: `unproved` is "" where it succeeds, else why it does not.
+    """A certified limit with its certificate and the result of the proof.
 
-    Embeddings E, shape (|S|, d), and values w, shape (|S|,), are those of the flow: the proof is about exactly these numbers.
+    The proof is about exactly these embeddings, shape (|S|, d), and values, shape (|S|,). `unproved` is
+    why it is not proved from the last point of the curve on, and `proof` has the figures.
     """
-    face, balance, direction, flow = limit.face, limit.balance, limit.direction, limit.flow
-    if limit.prediction is None or face is None or balance is None or direction is None:
-        return replace(limit, unproved="the proof covers limits in which p grows without end")
-    log_time = float(flow.log_time[-1])
-    entry = _Inequality(
-        limit.prediction.phases[-1].slow, balance, face.outside.T @ flow.coordinates[-1], log_time
-    )
-    if face.dimension:
-        why = f"the proof does not cover finite score gaps; even without them {entry.words}"
-        why = why.replace(
-            "even without them its inequality holds", "without them its inequality holds"
-        )
-    elif entry.left >= entry.right:
-        why = entry.words
-    else:
-        why = _inequality(counts, E, w, face.mask, flow.p, (direction, log_time, entry.radius))
-    figures = {
-        "log_time": log_time,
-        "radius": entry.radius,
-        "left": entry.left,
-        "right": entry.right,
+    limit = replace(limit, proved="", unproved="", proof={}, certificate={})
+    face, finite, balance = limit.face, limit.finite, limit.balance
+    if limit.fate == "not settled" or face is None or finite is None:
+        return replace(limit, unproved="nothing is certified that could be proved")
+    arrays = selection_arrays(limit, counts, E, w)
+    if finite.flat:
+        return replace(limit, certificate=arrays, unproved="no minimum on a surface is strict")
+    land = Landscape(counts, E if limit.flow.basis is None else E @ limit.flow.basis, w)
+    basin = Basin.of(land, face, finite)
+    if balance is None:
+        return prove_point(limit, arrays, basin.tube)
+    if counts.matrix.nnz > MOST_ENTRIES:
+        return replace(limit, certificate=arrays, unproved="too many entries for ball arithmetic")
+    inequality = Inequality(land, face, finite, balance, basin)
+    arrays |= {
+        "p_hat": limit.flow.whole(face.outside @ balance.direction),
+        "rho": limit.flow.whole(face.outside @ balance.rho),
+        "tight": independent_pairs(balance.tight, face),
     }
-    figures |= {"needed_log_time": entry.needed} if entry.left >= entry.right else {}
-    return replace(
-        limit, unproved=why, proof={name: x for name, x in figures.items() if math.isfinite(x)}
-    )
+    return prove_divergence(limit, inequality, arrays, basin.tube)
 
 
-def _gamma(n: int) -> float:
-    """Relative error of a sum of n products of rounded numbers."""
-    return (n + 4) * 2.0**-53 * _ABOVE
+def selection_arrays(
+    limit: FlowLimit, counts: Counts, E: Floats, w: Floats
+) -> dict[str, NDArray[np.generic]]:
+    """The documents, the selection and z*."""
+    assert limit.face is not None
+    assert limit.finite is not None
+    return {
+        "indptr": counts.matrix.indptr,
+        "indices": counts.matrix.indices,
+        "counts": counts.matrix.data,
+        "labels": counts.signs,
+        "E": E,
+        "w": w,
+        "selected": limit.face.mask,
+        "z": limit.flow.whole(limit.finite.z),
+    }
 
 
-def _inverse_norm(G: Floats, error: Floats) -> tuple[Floats, float]:
-    """An approximate inverse of a symmetric matrix known up to `error`, and a bound on the norm of the exact one."""
-    X = np.linalg.inv(G)
-    off = (
-        np.abs(np.eye(len(G)) - X @ G)
-        + 1e-15
-        + _gamma(len(G)) * (np.abs(X) @ np.abs(G))
-        + np.abs(X) @ error
-    )
-    rest = float(off.sum(axis=1).max()) * _ABOVE
-    return np.asarray(X), float(np.abs(X).sum(axis=1).max()) * _ABOVE / (
-        1 - rest
-    ) if rest < 1 else math.inf
+def prove_point(limit: FlowLimit, arrays: dict[str, NDArray[np.generic]], tube: float) -> FlowLimit:
+    """A limit in which every type keeps weight: from the last point on, or else from the limit itself."""
+    flow = limit.flow
+    here = arrays | {"point": flow.p, "tube": np.array(tube)}
+    refusal, figures = ask_checker(here)
+    limit = replace(limit, certificate=here, unproved=refusal, proof=figures)
+    if not refusal:
+        return replace(limit, proved="from this point on")
+    if flow.limit is None:
+        return limit
+    there = here | {"point": flow.limit}
+    further, figures = ask_checker(there)
+    if further:
+        return limit
+    return replace(limit, certificate=there, proof=figures, proved="attractor")
 
 
-def _inequality(
-    counts: Counts,
-    E: Floats,
-    w: Floats,
-    selected: NDArray[np.bool_],
-    p: Floats,
-    at: tuple[Floats, float, float],
-) -> str:
-    """Why the inequality is not proved, "" where it is, with `at` = (p̂ as computed, log t at the point p, r)."""
-    direction, tau, r = at
+def prove_divergence(
+    limit: FlowLimit, inequality: Inequality, arrays: dict[str, NDArray[np.generic]], tube: float
+) -> FlowLimit:
+    """From the last point of the curve on if that holds, else from a later point of the line."""
+    here = inequality.last_attempt(limit.flow.coordinates[-1])
+    limit = replace(limit, proof=here.figures())
+    if here.holds:
+        stated = arrays | place(here, limit.flow, tube)
+        refusal, figures = ask_checker(stated)
+        limit = replace(limit, certificate=stated, unproved=refusal, proof=limit.proof | figures)
+        if not refusal:
+            return replace(limit, proved="from this point on")
+    else:
+        limit = replace(limit, unproved=here.failure)
+
+    later = inequality.first_on_line(here.log_time)
+    stated = arrays | place(later, limit.flow, tube)
+    limit = replace(limit, certificate=stated)
+    if not later.holds:
+        return limit
+    refusal, figures = ask_checker(stated)
+    if refusal:
+        return replace(limit, unproved=f"{limit.unproved}; further out, {refusal}")
+    figures |= {"attractor_log_time": later.log_time}
+    return replace(limit, proof=limit.proof | figures, proved="attractor")
+
+
+def place(attempt: Attempt, flow: Flow, tube: float) -> dict[str, NDArray[np.generic]]:
+    """The arrays that state the point and the radii."""
+    return {
+        "point": flow.whole(attempt.point) + flow.rest,
+        "log_time": np.array(attempt.log_time),
+        "radius": np.array(attempt.radius),
+        "tube": np.array(tube),
+    }
+
+
+def ask_checker(arrays: dict[str, NDArray[np.generic]]) -> tuple[str, dict[str, float]]:
+    """Why the checker refuses a certificate ("" if it accepts), and the figures that it proved."""
     try:
-        from mpmath import iv  # type: ignore[import-untyped]
+        from tokensieve.theory.limit import checker
     except ImportError:
-        return "a proof needs interval arithmetic: pip install mpmath"
-    m, document, y = counts.matrix, counts.entry_documents, counts.signs
-    rest = np.flatnonzero(~selected)
-    if (np.bincount(document[selected], minlength=counts.n_documents) > 1).any():
-        return "some document selects several types"
-    lead, held = np.zeros((2, counts.n_documents), np.int64)
-    lead[document[selected]], held[document[selected]] = m.indices[selected], m.data[selected]
-    d, other = document[rest], m.indices[rest]
-    s = lead[d]
-    pairs, which = np.unique(np.stack([s, other], axis=1), axis=0, return_inverse=True)
-    if len(pairs) > _MOST:
-        return f"{len(pairs):,} pairs are too many for interval arithmetic"
-    tree = _Forest(E, pairs, direction)
-    delta, certain = tree.excess()
-    if not certain:
-        return "a margin is indistinguishable from 1 in double precision"
-    tight = delta == 0
-    # K of each entry, and b = K e^{−n·y} of the tight ones.
-    apart = [iv.mpf(float(w[a])) - float(w[b]) for a, b in zip(s, other, strict=True)]
-    K = [
-        float(y[x])
-        * gap
-        * float(m.data[i])
-        / (counts.n_documents * int(held[x]) * (1 + iv.exp(float(y[x]) * iv.mpf(float(w[a])))))
-        for x, a, i, gap in zip(d.tolist(), s, rest, apart, strict=True)
-    ]
-    if any(gap.a <= 0 <= gap.b for gap in apart):
-        return "an unselected token has the value of the selected one"
-    which = which.ravel()
-    if any(k.a <= 0 for k, j in zip(K, which, strict=True) if tight[j]):
-        return "an active constraint works against convergence"
-    if not tree.balanced(iv, K, which, tight):
-        return "the active constraints do not balance p̂"
-    start, below = tree.start(p, tau)
-    # The inequality itself.
-    size = tree.size
-    log_b = [-(iv.mpf(float(delta[j])) * tau + float(below[j])) for j in range(len(pairs))]
-    reach = [iv.exp(iv.mpf(float(size[j])) * r) for j in range(len(pairs))]
-    weight = [iv.exp(log_b[j] - tau) * reach[j] for j in range(len(pairs))]
-    eta: dict[int, Any] = dict.fromkeys(d.tolist(), iv.mpf(0))
-    wide, narrow = dict.fromkeys(d.tolist(), 0.0), dict.fromkeys(d.tolist(), math.inf)
-    for x, i, j, gap in zip(d.tolist(), rest, which, apart, strict=True):
-        eta[x] += weight[j] * float(m.data[i]) / int(held[x])
-        wide[x], narrow[x] = max(wide[x], float(abs(gap).b)), min(narrow[x], float(abs(gap).a))
-    theta = max(
-        ((eta[x] * (2 * wide[x] * (1 + 1 / iv.mpf(narrow[x])) + 1)).b for x in eta), default=0
-    )
-    if theta > 0.5:
-        return "unselected tokens still have too much weight"
-    total = iv.mpf(float(start)) ** 2 / 2
-    for k, j in zip(K, which, strict=True):
-        force = abs(k) * iv.exp(log_b[j])
-        if tight[j]:
-            total += theta * force
-        elif k.a > 0:
-            total += 1.5 * force / iv.e / float(delta[j])
-        else:
-            total += 1.5 * force * reach[j] * float(size[j]) * r / float(delta[j])
-    most = f"½|R₀|² and all later forces are {float(total.b):.3g}, ½r² is {r * r / 2:.3g}"
-    return "" if total < iv.mpf(r) ** 2 / 2 else most
+        return "a proof needs ball arithmetic: pip install python-flint", {}
+    try:
+        proof = checker.check(arrays)
+    except checker.Refused as refusal:
+        return str(refusal), {}
+    return "", {name: x for name, x in vars(proof).items() if math.isfinite(x)}
 
 
-class _Forest:
-    """Tight pairs A with independent differences, of which every other tight pair is an integer combination, and exact p̂ and ρ'.
-
-    p̂ = Dᵀ_A λ is the shortest vector with D_A·p̂ = 1; ρ' is known by y = D_A·ρ'. Both are enclosed: a computed vector, and how far
-    the exact one may be from it.
-    """
-
-    def __init__(self, E: Floats, pairs: Ints, direction: Floats) -> None:
-        D = E[pairs[:, 0]] - E[pairs[:, 1]]
-        self.size = np.linalg.norm(D, axis=1) * _ABOVE
-        incidence = np.zeros((len(pairs), len(E)))
-        rows = np.arange(len(pairs))
-        incidence[rows, pairs[:, 0]], incidence[rows, pairs[:, 1]] = 1.0, -1.0
-        near = np.flatnonzero(D @ direction <= 1 + 1e-6)
-        triangle, order = la.qr(incidence[near].T, mode="r", pivoting=True)
-        chosen = near[order[: int(np.sum(np.abs(np.diag(triangle)) > 1e-8))]]
-        self._N = np.rint(incidence @ np.linalg.pinv(incidence[chosen]))
-        self._joined = (self._N @ incidence[chosen] == incidence).all(axis=1)
-        self._D, self._A = D, D[chosen]
-        A, k = self._A, len(chosen)
-        self._long = float(np.linalg.norm(A)) * _ABOVE
-        self._X, self._inverse = _inverse_norm(
-            A @ A.T, _gamma(E.shape[1]) * (np.abs(A) @ np.abs(A).T)
-        )
-        self._lam = self._X @ np.ones(k)
-        self._lam = self._lam + self._X @ (1 - A @ (A.T @ self._lam))
-        self._p = A.T @ self._lam
-        lost = _gamma(k) * (np.abs(A).T @ np.abs(self._lam))
-        short = (
-            np.abs(1 - A @ self._p)
-            + np.abs(A) @ lost
-            + _gamma(E.shape[1]) * (np.abs(A) @ np.abs(self._p))
-        )
-        self._lam_error = self._inverse * math.sqrt(k) * float(short.max()) * _ABOVE
-        self._p_error = (self._long * self._lam_error + float(np.linalg.norm(lost))) * _ABOVE
-        # Of D·x per unit of |x|: rounding of D and of the product.
-        self._loss = _gamma(E.shape[1]) * 2 * float(np.linalg.norm(E, axis=1).max()) * _ABOVE
-
-    def excess(self) -> tuple[Floats, bool]:
-        """δ = D·p̂ − 1 of each pair, exact for combinations of A, else a lower bound; and whether it is certainly ≥ 0 for all."""
-        size = self.size * self._p_error + self._loss * float(np.linalg.norm(self._p))
-        apart = (self._D @ self._p - 1 - size) * (1 - 1e-9)
-        delta = np.where(self._joined, self._N.sum(axis=1) - 1, apart)
-        return delta, bool(
-            math.isfinite(self._p_error) and (np.where(self._joined, delta >= 0, delta > 0)).all()
-        )
-
-    def balanced(self, iv: Any, K: list[Any], which: Ints, tight: NDArray[np.bool_]) -> bool:
-        """Enclose y, where Σ_T K e^{−n·y} n = λ, by Newton's method and convexity; whether that succeeds."""
-        N = self._N
-        total = np.bincount(which, [float(k.mid) for k in K], len(N)) * tight
-        x = np.zeros(len(self._lam))
-        for _ in range(200):
-            b = np.where(tight, total * np.exp(np.minimum(-N @ x, 300.0)), 0.0)
-            step = np.linalg.lstsq(N.T @ (b[:, None] * N), N.T @ b - self._lam, rcond=None)[0]
-            x = x + step * min(1.0, 2.0 / max(float(np.abs(N[tight] @ step).max()), 1e-300))
-            if np.abs(step).max() < 1e-13:
-                break
-        b = np.where(tight, total * np.exp(-N @ x), 0.0)
-        sums = [iv.mpf(float(-one)) for one in self._lam]
-        for k, j in zip(K, which, strict=True):
-            if tight[j]:
-                path = np.flatnonzero(N[j])
-                force = k * iv.exp(
-                    -sum((int(N[j, a]) * iv.mpf(float(x[a])) for a in path), iv.mpf(0))
-                )
-                for a in path:
-                    sums[a] += int(N[j, a]) * force
-        miss = math.sqrt(sum(float(abs(one).b) ** 2 for one in sums)) * _ABOVE + self._lam_error
-        bend = N.T @ (b[:, None] * N)
-        inverse = _inverse_norm(bend, 1e-11 * (np.abs(N).T @ (b[:, None] * np.abs(N))))[1]
-        self._x, self._x_error = x, 2 * miss * inverse * _ABOVE
-        longest = float(np.linalg.norm(N[tight], axis=1).max())
-        return longest * self._x_error < 0.6
-
-    def start(self, p: Floats, tau: float) -> tuple[float, Floats]:
-        """A bound on |R₀|, and lower bounds on D·ρ'."""
-        A, offset = self._A, p - tau * self._p
-        rho = offset + A.T @ (self._X @ (self._x - A @ offset))
-        left = np.abs(self._x - A @ rho) + _gamma(A.shape[1]) * (np.abs(A) @ np.abs(rho))
-        error = self._long * self._inverse * (float(np.linalg.norm(left)) + self._x_error) * _ABOVE
-        lost = (
-            8
-            * 2.0**-53
-            * float(np.linalg.norm(p) + tau * np.linalg.norm(self._p) + np.linalg.norm(rho))
-        )
-        first = (
-            float(np.linalg.norm(p - tau * self._p - rho)) + tau * self._p_error + error + lost
-        ) * _ABOVE
-        return first, self._D @ rho - (
-            self.size * error + self._loss * float(np.linalg.norm(rho))
-        ) * _ABOVE
+def independent_pairs(pairs: Ints, face: Face) -> Ints:
+    """Types (s, r) of a spanning forest of some pairs of groups: their differences span the same."""
+    root = np.arange(len(face.lead))
+    kept = []
+    for a, b in pairs.tolist():
+        if root[a] != root[b]:
+            root[root == root[b]] = root[a]
+            kept.append((face.lead[a], face.lead[b]))
+    return np.array(kept, np.int64)
