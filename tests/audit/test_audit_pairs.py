@@ -20,8 +20,8 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
 from tokensieve.evidence.intervals import Share
 from tokensieve.read.pairs import read_pairs
-from tokensieve.report import live
 from tokensieve.report.html import page as render
+from tokensieve.report.live.samples import sample_documents
 from tokensieve.report.terminal import show
 
 PAIRS = ("chosen", "rejected")
@@ -91,15 +91,15 @@ def test_the_page_and_the_terminal_speak_of_pairs(
 
 def test_an_explanation_of_one_answer_names_what_the_other_adds(found: Audit) -> None:
     """The page said "token types that are not on this page −8.039", which was the other answer."""
-    documents, types = live._sample_documents(interactive_part(found))
+    sample = sample_documents(interactive_part(found), page_splits_text=True)
     order, model, sides = {}, found.learned.model, found.learned.test
     for place, row in enumerate(sides.corpus.rows.tolist()):
         order.setdefault((row, place % 2), place)
-    for one in documents[:40]:
+    for one in sample.documents[:40]:
         place = order[one["row"], one["label"] == 0]
         own = float(model.logits(sides.counts.matrix[[place]])[0, 0])
         assert one["answer"][0] == pytest.approx(own + one["other"], abs=1e-5)
-        assert set(sides.counts.matrix[[place]].indices) <= set(types)
+        assert set(sides.counts.matrix[[place]].indices) <= set(sample.types)
 
 
 def test_rows_of_findings_are_those_of_the_source(found: Audit) -> None:

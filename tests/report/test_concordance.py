@@ -14,8 +14,8 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.reader import read_corpus
-from tokensieve.report.live import LINES, _plain_matches
-from tokensieve.report.live import _context_lines as concordance
+from tokensieve.report.live.samples import N_LINES, plain_matches
+from tokensieve.report.live.samples import context_lines as concordance
 from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.tokenizers import WordTokenizer
 
@@ -35,12 +35,12 @@ def test_each_token_of_the_lists_has_ten_lines_from_both_sides(audited: Audit) -
     for label in audited.classes:
         for row in audited.top(label, 25).iter_rows(named=True):
             lines = found[row["token"]]
-            assert len(lines) == min(LINES, row["documents"]) and len(
+            assert len(lines) == min(N_LINES, row["documents"]) and len(
                 {one.row for one in lines}
             ) == len(lines)
             own = [one for one in lines if one.label == label]
             others = row["documents"] - row["class_documents"]
-            assert len(own) >= min(LINES // 2, row["class_documents"]) and len(lines) - len(
+            assert len(own) >= min(N_LINES // 2, row["class_documents"]) and len(lines) - len(
                 own
             ) >= min(6, others)
             words = row["token"].split(" ")
@@ -85,7 +85,7 @@ def test_the_quick_search_finds_what_the_tokenizer_finds(tokenizer: WordTokenize
         spans = [word for _, _, word in tokenizer.spans(str(corpus.texts[i]))]
         for token in {*spans, *(f"{a} {b}" for a, b in pairwise(spans))}:
             tried += 1
-            (place,) = _plain_matches([str(corpus.texts[i])], token, tokenizer)
+            (place,) = plain_matches([str(corpus.texts[i])], token, tokenizer)
             found = Excerpt.of(corpus, i, (token,), tokenizer, place)
             exact = Excerpt.of(corpus, i, (token,), tokenizer)
             assert [w for _, _, w in tokenizer.spans(found.token)] == token.split(" "), (

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokensieve import wording as numbers
-from tokensieve.report.live import FOLDER
+from tokensieve.report.html import FOLDER
 
 NAN = math.nan
 CASES: list[tuple[str, list[float | None], str]] = [
@@ -51,7 +51,7 @@ def test_written_by_the_page(tmp_path: Path) -> None:
         ]
         for name, arguments, _ in CASES
     ]
-    script = (FOLDER / "format.js").read_text(encoding="utf-8") + (
+    script = (FOLDER / "live/format.js").read_text(encoding="utf-8") + (
         f"\nconst calls = {json.dumps(calls)};"
         "console.log(JSON.stringify(calls.map(([name, given]) => Format[name](...given.map(Number)))));"
     )

@@ -20,8 +20,7 @@ from tokensieve import render
 from tokensieve.auditing.result import Audit, Invocation
 from tokensieve.escape import for_display, visible
 from tokensieve.report.blocks import Command, Picture, Report, Section, Text
-from tokensieve.report.html import SCRIPTS, page
-from tokensieve.report.live import FOLDER
+from tokensieve.report.html import FOLDER, SCRIPTS, page
 from tokensieve.report.pictures import specification
 from tokensieve.report.terminal import show
 
@@ -73,9 +72,9 @@ class VisiblePage(Page):
 
 def page_script() -> str:
     inside = "\n".join(
-        (FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS.split()
+        (FOLDER / f"live/{name}.js").read_text(encoding="utf-8") for name in SCRIPTS.split()
     )
-    return (FOLDER.parent / "page.js").read_text(
+    return (FOLDER / "page.js").read_text(
         encoding="utf-8"
     ) + f'(() => {{\n"use strict";\n{inside}}})();\n'
 

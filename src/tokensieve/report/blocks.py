@@ -1,7 +1,8 @@
-"""A report is data: every result returns a `Report`, and one renderer each turns it into terminal text, HTML or Markdown.
+"""A report is data: every result returns a `Report`, and renderers write it for a medium.
 
-Strings in blocks are plain text. Renderers escape them for their medium; nobody else does. Text that comes from data (tokens,
-labels, file names) goes through `tokensieve.escape.for_display` first, so that it is short and nothing in it is invisible.
+Strings in blocks are plain text. Renderers escape them for their medium (terminal, HTML, Markdown);
+nobody else does. Text that comes from data (tokens, labels, file names) goes through
+`tokensieve.escape.for_display` first, so that it is short and nothing in it is invisible.
 `only` names the media that show a block.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
@@ -39,7 +40,11 @@ EVERYWHERE: tuple[Medium, ...] = ("terminal", "html", "markdown")
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph: `lead` is larger, `next` comes first on a phone, `note` is small print, and the last three are coloured."""
+    """A paragraph.
+
+    Of its styles, `lead` is larger, `next` comes first on a phone, `note` is small print, and the
+    last three are coloured.
+    """
 
     text: str
     style: Style = "plain"
@@ -56,7 +61,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A row of tokens as they are, and how many more there are; on the audit's page a click opens one.
+    """A row of tokens as they are, and how many more there are; on a page a click opens one.
 
     Renderers call `for_display`.
     """
@@ -80,14 +85,16 @@ class Column:
     """A column of a table.
 
     Attributes:
-        format: how cells are written (`tokensieve.wording`). A cell of format `interval` is (value, low, high), written
-            "+0.42 [+0.31, +0.53]"; one of format `rate` is the same, written "83.0% (79.1 to 86.4)", or the value alone
-            where low is None. One of format `cell` is (count, fraction), written "107 (97%)" and shaded by the fraction.
+        format: how cells are written (`tokensieve.wording`). A cell of format `interval` is
+            (value, low, high), written "+0.42 [+0.31, +0.53]"; one of format `rate` is the same,
+            written "83.0% (79.1 to 86.4)", or the value alone where low is None. One of format
+            `cell` is (count, fraction), written "107 (97%)" and shaded by the fraction.
         digits: decimals of numbers; None for the default of the format.
         unit: small print beside the head, such as "× 1,000".
-        bar: on a page, numbers, intervals and rates are drawn as bars, too: percentages from 0 to 100, others from zero.
-        marks: for a column of a few known texts, which dot stands before each: "full" and "open" are blue, "alarm" is orange,
-            "dotted" and "none" are grey.
+        bar: on a page, numbers, intervals and rates are drawn as bars, too: percentages from 0 to
+            100, others from zero.
+        marks: for a column of a few known texts, which dot stands before each: "full" and "open"
+            are blue, "alarm" is orange, "dotted" and "none" are grey.
         extra: on a page, shown only when the reader asks for all columns.
     """
 
@@ -124,7 +131,8 @@ class Picture:
 
     Attributes:
         name: of its file, without ending; subfolders by "/".
-        chart: which chart of `tokensieve.report.pictures` draws it; up to the first "-" the name of its module.
+        chart: which chart of `tokensieve.report.pictures` draws it; up to the first "-" the name
+            of its module.
         data: what that chart takes: numbers, texts, lists and frames.
         title, caption: one line above it, and one below.
         description: what it shows, in words, for those who cannot see it.
@@ -143,11 +151,13 @@ class Passage:
     """A text with marked pieces.
 
     Attributes:
-        pieces: (text, weight): weights above zero are marked blue, below zero orange, zero not at all.
+        pieces: (text, weight): weights above zero are marked blue, below zero orange, zero not
+            at all.
         row: row in the source, from 1; None where it has none.
         note: what to see in it.
         style: "good" or "bad" sets the note in a badge.
-        part: "train" where the audit's page shall ask whether the label of this training document is wrong.
+        part: "train" where the audit's page shall ask whether the label of this training document
+            is wrong.
     """
 
     pieces: tuple[tuple[str, float], ...]
@@ -194,7 +204,7 @@ class FindingTokens:
 
 @dataclass(frozen=True, eq=False)
 class InteractiveAudit:
-    """The interactive part of an audit's page: a map and a table of all tokens, documents, a box for texts.
+    """The interactive part of an audit's page: a map and a table of all tokens, documents, a box.
 
     The scripts in `report/live` draw it.
 
@@ -291,9 +301,10 @@ class Report:
         command: the subcommand that makes such results, such as "audit".
         title: what was done to what, such as "Audit of tickets.csv".
         verdict: one sentence, the first thing that a reader sees.
-        blocks: everything else, in order. What comes before the first `Section` is the first screen of the page; it ends with
-            a `Command` or a `Text` that says what to do next.
-        about: version, settings, seconds and the like by name, for the small print at the end; a mapping becomes a table.
+        blocks: everything else, in order. What comes before the first `Section` is the first screen
+            of the page; it ends with a `Command` or a `Text` that says what to do next.
+        about: version, settings, seconds and the like by name, for the small print at the end; a
+            mapping becomes a table.
     """
 
     command: str
@@ -303,55 +314,80 @@ class Report:
     about: Mapping[str, object] = field(default_factory=dict)
 
 
-def cell_text(column: Column, value: Any) -> tuple[str, str]:
-    """The cell, and its interval in smaller print ("" where it has none)."""
+class CellText(NamedTuple):
+    """What a cell says, and its interval in smaller print ("" where it has none)."""
+
+    text: str
+    interval: str = ""
+
+    @property
+    def on_one_line(self) -> str:
+        """Both, with a space between."""
+        return f"{self.text} {self.interval}".rstrip()
+
+
+DEFAULT_DIGITS = {"percent": 1, "rate": 1, "cell": 0}  # two for all other formats
+
+
+def cell_text(column: Column, value: Any) -> CellText:
+    """A cell as its column's format writes it; – for None."""
     if value is None:
-        return "–", ""
-    digits = (
-        {"percent": 1, "rate": 1, "cell": 0}.get(column.format, 2)
-        if column.digits is None
-        else column.digits
-    )
+        return CellText("–")
+    digits = column.digits
+    if digits is None:
+        digits = DEFAULT_DIGITS.get(column.format, 2)
     match column.format:
         case "text" | "link":
-            return str(value), ""
+            return CellText(str(value))
         case "token":
-            return for_display(str(value)), ""
+            return CellText(for_display(str(value)))
+        case "interval" | "rate" | "cell":
+            return _cell_with_interval(column.format, value, digits)
         case "count":
-            return wording.count(value), ""
+            return CellText(wording.count(value))
         case "chance":
-            return wording.chance(value), ""
-        case "interval":
-            x, low, high = value
-            return wording.signed(x, digits), "" if low is None else wording.interval(
-                low, high, digits
-            )
-        case "rate":
-            x, low, high = value
-            low, high = (wording.percent(end, digits).removesuffix("%") for end in (low, high))
-            return wording.percent(x, digits), "" if value[1] is None else f"({low} to {high})"
-        case "cell":
-            return wording.count(value[0]), f"({wording.percent(value[1], digits)})"
-        case form:
-            return getattr(wording, form)(value, digits), ""  # percent, signed, plain
+            return CellText(wording.chance(value))
+        case "percent":
+            return CellText(wording.percent(value, digits))
+        case "signed":
+            return CellText(wording.signed(value, digits))
+        case "plain":
+            return CellText(wording.plain(value, digits))
 
 
-def blocks_for(these: Sequence[Block], medium: Medium) -> list[Block]:
+def _cell_with_interval(form: Format, value: Any, digits: int) -> CellText:
+    """Cells of several numbers; see `Column` for what they hold."""
+    if form == "cell":
+        n, fraction = value
+        return CellText(wording.count(n), f"({wording.percent(fraction, digits)})")
+    x, low, high = value
+    write = wording.signed if form == "interval" else wording.percent
+    text = write(x, digits)
+    if low is None:
+        return CellText(text)
+    if form == "interval":
+        return CellText(text, wording.interval(low, high, digits))
+    first = wording.percent(low, digits).removesuffix("%")
+    last = wording.percent(high, digits).removesuffix("%")
+    return CellText(text, f"({first} to {last})")
+
+
+def blocks_for(blocks: Sequence[Block], medium: Medium) -> list[Block]:
     """The blocks that a medium shows; where it is not a page, those instead of scripts."""
-    out: list[Block] = []
-    for block in these:
+    shown: list[Block] = []
+    for block in blocks:
         if medium not in getattr(block, "only", (medium,)):
             continue
         if medium != "html" and isinstance(block, InteractiveAudit):
-            out += blocks_for(block.instead, medium)
+            shown += blocks_for(block.instead, medium)
         else:
-            out.append(block)
-    return out
+            shown.append(block)
+    return shown
 
 
-def walk(these: Sequence[Block]) -> Iterator[Block]:
+def walk(blocks: Sequence[Block]) -> Iterator[Block]:
     """All blocks, those within others too."""
-    for block in these:
+    for block in blocks:
         yield block
         match block:
             case Section():

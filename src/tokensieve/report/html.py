@@ -1,24 +1,26 @@
-"""A report as one offline HTML page that can be read without its scripts, or as an element for a notebook. All text is escaped and
-isolated in its own writing direction. The page's Content-Security-Policy allows only its own script, by hash, and no requests."""
+"""A report as one offline HTML page that can be read without its scripts, or for a notebook.
+
+All text is escaped and isolated in its own writing direction. The page's Content-Security-Policy
+allows only its own script, by hash, and no requests.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import jinja2
-import numpy as np
 from markupsafe import Markup, escape
 
 from tokensieve import __version__, wording
@@ -39,115 +41,136 @@ from tokensieve.report.blocks import (
 from tokensieve.report.pictures import Drawings, draw, themed
 
 FOLDER = Path(__file__).parent
-PAGE_BYTES = 4_950_000
-_CODE = re.compile(r"`([^`]+)`|(?<![\w-])(--[a-z][a-z-]*(?:=[a-z]+)?)")
+PAGE_BYTES = 4_950_000  # mail and review tools take 5 MB
 SCRIPTS = (  # of the folder live, in order
-    "codec format words formatting model state address axis points map hand lines card panel decisions theme table whatif shade "
-    "documents box search main"
+    "codec format words formatting model state address axis points map hand lines card panel "
+    "decisions theme table whatif shade documents box search main"
 )
+LONGEST_LINK = 36  # letters of a section's title in the navigation
+
+# Documents longer than this are shown as two ends with what is between in words.
+MAX_CHARACTERS = 3_000
+MAX_PIECES = 800
+END_CHARACTERS = 1_500
+END_PIECES = 400
+
+_CODE = re.compile(r"`([^`]+)`|(?<![\w-])(--[a-z][a-z-]*(?:=[a-z]+)?)")
+_TEXT_FORMATS = ("text", "token", "link")
 
 
 def render(result: Any, notebook: bool = False) -> str:
-    """The HTML page for the result of any command (anything with a method `report`), or with `notebook` an element for a notebook;
-    `save` writes the page as report.html."""
+    """The HTML page for the result of any command, as `save` writes it to report.html.
+
+    Args:
+        result: anything with a method `report`.
+        notebook: an element for a notebook instead, with the first screen and the first section.
+    """
     report: Report = result.report()
     if not notebook:
         return page(report)
-    # the first screen and the first section; pictures are for pages
     first = report.blocks[: _first_screen_size(report) + 1]
-    report = replace(
-        report, blocks=tuple(block for block in first if not isinstance(block, Picture))
-    )
+    without_pictures = tuple(block for block in first if not isinstance(block, Picture))
+    report = replace(report, blocks=without_pictures)
     style = re.sub(r":root(?![-\w])", ":host", _read("page.css"))
     style += ":host { display: block; } header { max-width: none; padding: 0; }"
-    body = _environment().get_template("page.jinja").render(_context(report, {}) | {"whole": False})
+    variables = _context(report, {}) | {"whole": False}
+    body = _environment().get_template("page.jinja").render(variables)
     name = f"tokensieve-{sha256(body.encode()).hexdigest()[:12]}"
     template = _environment().get_template("notebook.jinja")
     return template.render(report=report, style=Markup(style), body=Markup(body), name=name)
 
 
 def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) -> str:
-    """The report as one page of less than 5 MB: a function of the report alone, and of its pictures, if drawn elsewhere."""
-    drawings = in_background(lambda: draw(report.blocks)) if drawings is None else drawings
-    interactive = next(
-        (block for block in walk(report.blocks) if isinstance(block, InteractiveAudit)), None
-    )
-    code, style = _read("page.js"), _read("page.css")
-    if interactive:
-        inside = "\n".join(
-            _read(f"live/{name}.js") for name in SCRIPTS.split()
-        )  # in one scope of their own
-        code += f'(() => {{\n"use strict";\n{inside}}})();\n'
-        style += _read("live/live.css")
-    hashes = {"script": code, "style": style}
-    hashes = {
-        name: b64encode(sha256(text.encode()).digest()).decode() for name, text in hashes.items()
-    }
-    template = _environment().get_template("page.jinja")
+    """The report as one page of less than 5 MB: a function of the report alone.
+
+    `drawings` are its pictures, if they are drawn elsewhere.
+    """
+    if drawings is None:
+        drawings = in_background(lambda: draw(report.blocks))
+    interactive = _interactive_block(report)
+    if interactive is None:
+        return _static_page(report, drawings, None)
 
     @cache
-    def rendered() -> str:
-        out = _context(report, drawings.result() if isinstance(drawings, Future) else drawings)
-        if interactive:
-            parts = (
-                _environment()
-                .get_template("live/audit.jinja")
-                .make_module(live.context(interactive))
-            )
-            out |= {
-                "live": {
-                    name: Markup(getattr(parts, name)())
-                    for name in ("controls", "panel", "sections")
-                }
-            }
-        out |= {"whole": True, "style": Markup(style), "script": Markup(code), "hashes": hashes}
-        return template.render(out)
+    def without_data() -> str:
+        return _static_page(report, drawings, interactive)
 
-    data = {}
-    if interactive:  # the room is asked for last: until then the pictures may be drawn
-        data = live.data_blocks(interactive, lambda: PAGE_BYTES - len(rendered().encode()))
-    tags = (
+    # the size is asked for last: until then the pictures may be drawn
+    data = live.data_blocks(interactive, lambda: PAGE_BYTES - len(without_data().encode()))
+    tags = [
         f'<script type="text/plain" id="block-{name}">{block}</script>\n'
         for name, block in data.items()
-    )
-    return rendered().replace("<!--blocks-->\n", "".join(tags))
+    ]
+    return without_data().replace("<!--blocks-->\n", "".join(tags))
+
+
+def _interactive_block(report: Report) -> InteractiveAudit | None:
+    for block in walk(report.blocks):
+        if isinstance(block, InteractiveAudit):
+            return block
+    return None
+
+
+def _static_page(
+    report: Report,
+    drawings: Drawings | Future[Drawings],
+    interactive: InteractiveAudit | None,
+) -> str:
+    """The page without the data that its scripts read."""
+    script = _read("page.js")
+    style = _read("page.css")
+    if interactive is not None:
+        modules = "\n".join(_read(f"live/{name}.js") for name in SCRIPTS.split())
+        script += f'(() => {{\n"use strict";\n{modules}}})();\n'  # in a scope of their own
+        style += _read("live/live.css")
+    finished = drawings.result() if isinstance(drawings, Future) else drawings
+    variables = _context(report, finished)
+    if interactive is not None:
+        template = _environment().get_template("live/audit.jinja")
+        macros = template.make_module(live.context(interactive))
+        variables["live"] = {
+            name: Markup(getattr(macros, name)()) for name in ("controls", "panel", "sections")
+        }
+    variables["whole"] = True
+    variables["style"] = Markup(style)
+    variables["script"] = Markup(script)
+    variables["hashes"] = {"script": _digest(script), "style": _digest(style)}
+    rendered = _environment().get_template("page.jinja").render(variables)
+    if interactive is None:
+        return rendered.replace("<!--blocks-->\n", "")
+    return rendered
+
+
+def _digest(text: str) -> str:
+    """SHA-256 as the Content-Security-Policy writes it."""
+    return b64encode(sha256(text.encode()).digest()).decode()
 
 
 def _first_screen_size(report: Report) -> int:
-    """How many blocks the first screen has: those before the first section and before what is interactive."""
-    kinds = [isinstance(block, Section | InteractiveAudit) for block in report.blocks]
-    return kinds.index(True) if True in kinds else len(kinds)
+    """How many blocks come before the first section and before what is interactive."""
+    for i, block in enumerate(report.blocks):
+        if isinstance(block, Section | InteractiveAudit):
+            return i
+    return len(report.blocks)
 
 
 def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
     """The variables of the template."""
     anchors = _anchors(report.blocks)
-    links: list[tuple[str, str]] = []
-    for block in report.blocks:
-        if isinstance(block, InteractiveAudit):
-            links += live.LINKS
-        elif isinstance(block, Section) and _has_content(block):
-            short = re.split(r"[,:(]| of each ", block.title)[
-                0
-            ]  # what stands before a comma or a colon
-            links.append((anchors[id(block)], shorten(short, 36, placeholder=" …")))
-    first = blocks_for(report.blocks[: _first_screen_size(report)], "html")
+    n_first = _first_screen_size(report)
+    first = blocks_for(report.blocks[:n_first], "html")
     leads = [block for block in first if isinstance(block, blocks.Text) and block.style == "lead"]
-    pictured = [block for block in first if isinstance(block, Picture)]
+    pictures = [block for block in first if isinstance(block, Picture)]
     return {
         "report": report,
         "version": __version__,
         "above": leads,
-        "hero_pictures": pictured,
-        "beside": [block for block in first if block not in leads and block not in pictured],
-        "rest": report.blocks[_first_screen_size(report) :],
+        "hero_pictures": pictures,
+        "beside": [block for block in first if block not in leads and block not in pictures],
+        "rest": report.blocks[n_first:],
         "anchors": anchors,
-        "links": [*links, ("about", "Settings")],
-        # as data addresses: nothing in a picture can touch the page
-        "images": {
-            name: "data:image/svg+xml;base64," + b64encode(themed(files["svg"]).encode()).decode()
-            for name, files in drawings.items()
-        },
+        "links": _links(report, anchors),
+        "images": {name: _data_address(files["svg"]) for name, files in drawings.items()},
         "about_it": {
             name: value for name, value in report.about.items() if value not in (None, "", [], {})
         },
@@ -155,88 +178,135 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
     }
 
 
-def _anchors(these: Sequence[Block]) -> dict[int, str]:
-    """Section → its address, no two alike; those that the scripts and the small print use are taken."""
+def _data_address(svg: bytes) -> str:
+    """A picture as a data address: nothing in it can touch the page."""
+    return "data:image/svg+xml;base64," + b64encode(themed(svg).encode()).decode()
+
+
+def _links(report: Report, anchors: Mapping[int, str]) -> list[tuple[str, str]]:
+    """(address, words) of each part of the page, for the navigation."""
+    links: list[tuple[str, str]] = []
+    for block in report.blocks:
+        if isinstance(block, InteractiveAudit):
+            links += live.LINKS
+        elif isinstance(block, Section) and _has_content(block):
+            before_comma_or_colon = re.split(r"[,:(]| of each ", block.title)[0]
+            words = shorten(before_comma_or_colon, LONGEST_LINK, placeholder=" …")
+            links.append((anchors[id(block)], words))
+    return [*links, ("about", "Settings")]
+
+
+def _anchors(content: Sequence[Block]) -> dict[int, str]:
+    """Identity of a section → its address, no two alike.
+
+    Addresses that the scripts and the small print use are taken.
+    """
     taken = {"main", "about", "decisions", *(name for name, _ in live.LINKS)}
-    out: dict[int, str] = {}
-    for section in walk(these):
+    anchors: dict[int, str] = {}
+    for section in walk(content):
         if isinstance(section, Section):
-            wanted = (
-                section.anchor
-                or re.sub("[^a-z0-9]+", "-", section.title.lower()).strip("-")
-                or "section"
-            )
-            name, i = wanted, 2
-            while name in taken:
-                name, i = f"{wanted}-{i}", i + 1
+            from_title = re.sub("[^a-z0-9]+", "-", section.title.lower()).strip("-")
+            name = _free_name(section.anchor or from_title or "section", taken)
             taken.add(name)
-            out[id(section)] = name
-    return out
+            anchors[id(section)] = name
+    return anchors
+
+
+def _free_name(wanted: str, taken: set[str]) -> str:
+    """The name, with a number behind it if it is taken."""
+    name = wanted
+    number = 2
+    while name in taken:
+        name = f"{wanted}-{number}"
+        number += 1
+    return name
 
 
 def _has_content(block: Block) -> bool:
     """Whether a page shows the block: a section only with something in it."""
-    return bool(blocks_for([block], "html")) and (
-        not isinstance(block, Section) or any(map(_has_content, block.blocks))
-    )
+    if not blocks_for([block], "html"):
+        return False
+    return not isinstance(block, Section) or any(map(_has_content, block.blocks))
 
 
-def _neighbour_groups(these: Sequence[Block]) -> list[tuple[str, list[Block]]]:
-    """Neighbours that are drawn together: findings as cards, pictures side by side."""
-    out: list[tuple[str, list[Block]]] = []
-    for block in filter(_has_content, these):
-        kind = "other"
+class _Group(NamedTuple):
+    """Neighbours that are drawn together."""
+
+    kind: str
+    members: list[Block]
+
+
+def _neighbour_groups(content: Sequence[Block]) -> list[_Group]:
+    """Findings are drawn as cards, pictures side by side."""
+    groups: list[_Group] = []
+    for block in filter(_has_content, content):
         if isinstance(block, Section):
             kind = "cards" if block.level else "sections"
         elif isinstance(block, Picture):
             kind = "pictures"
-        if not out or out[-1][0] != kind:
-            out.append((kind, []))
-        out[-1][1].append(block)
-    return out
+        else:
+            kind = "other"
+        if not groups or groups[-1].kind != kind:
+            groups.append(_Group(kind, []))
+        groups[-1].members.append(block)
+    return groups
 
 
 @cache
 def _environment() -> jinja2.Environment:
-    """The template of this folder, with everything escaped; compiled once."""
-    out = jinja2.Environment(
+    """The templates of this folder, with everything escaped; compiled once."""
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    out.filters |= {
+    filters: dict[str, Callable[..., Any]] = {
         "kind": lambda block: type(block).__name__,
         "identity": id,
         "grouped": _neighbour_groups,
         "grid": _table_grid,
         "cut": _shortened_passage,
-        "peak": lambda passage: (
-            max((abs(weight) for _, weight in passage.pieces), default=0.0) or 1.0
-        ),
+        "peak": _largest_weight,
         "one_line": _on_one_line,
-        # options such as --seed, and what stands between backticks
-        "code": lambda text: Markup(_CODE.sub(r"<code>\1\2</code>", str(escape(text)))),
-        "heading": lambda text: Markup(
-            str(escape(text)).replace("_", "_<wbr>")
-        ),  # where a long name may break
-        # line breaks and tabs stay, other control characters are made visible
+        "code": _with_code,
+        "heading": _breakable,
         "address": quote,
-        "piece": lambda text: re.sub(
-            r"[^\n\t]+", lambda part: visible(part[0]), text.replace("\r\n", "\n")
-        ),
+        "piece": _visible_piece,
         "shown": for_display,
         "setting": _setting_text,
         "count": wording.count,
         "signed": wording.signed,
     }
-    return out
+    environment.filters |= filters
+    return environment
 
 
 @cache
 def _read(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def _with_code(text: str) -> Markup:
+    """Text between backticks, and options, in the type of code."""
+    return Markup(_CODE.sub(r"<code>\1\2</code>", str(escape(text))))
+
+
+def _breakable(text: str) -> Markup:
+    """A heading that may break after an underscore."""
+    return Markup(str(escape(text)).replace("_", "_<wbr>"))
+
+
+def _visible_piece(text: str) -> str:
+    """A piece of a document; control characters other than line breaks and tabs are visible."""
+    lines = text.replace("\r\n", "\n")
+    return re.sub(r"[^\n\t]+", lambda part: visible(part[0]), lines)
+
+
+def _largest_weight(passage: blocks.Passage) -> float:
+    """The largest size of a piece's weight; 1 if none has any."""
+    return max((abs(weight) for _, weight in passage.pieces), default=0.0) or 1.0
 
 
 def _setting_text(value: object) -> str:
@@ -247,94 +317,136 @@ def _setting_text(value: object) -> str:
         return wording.plain(value, 2)
     if isinstance(value, int):
         return wording.count(value)
-    return for_display(
-        ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value), 200
-    )
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(str, value))
+    return for_display(str(value), 200)
 
 
 def _on_one_line(text: str) -> str:
-    """Text of a document on one line, with nothing in it that turns the writing direction or cannot be seen."""
+    """Text of a document on one line; nothing in it turns the direction or is invisible."""
     words = visible(" ".join(text.split()))
-    return (
-        f"{' ' * text[:1].isspace()}{words}{' ' * text[-1:].isspace()}" if words else text and " "
-    )
+    if not words:
+        return " " if text else ""
+    left = " " if text[:1].isspace() else ""
+    right = " " if text[-1:].isspace() else ""
+    return f"{left}{words}{right}"
 
 
 def _shortened_passage(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """The pieces of a document to show: all, or 1,500 characters (at most 400 pieces) of each end and what is between in words."""
+    """The pieces of a document to show: all, or both ends and how much is between."""
     ends = list(accumulate(len(text) for text, _ in pieces))
-    total = ends[-1] if ends else 0
-    if total <= 3_000 and len(pieces) <= 800:
+    n_characters = ends[-1] if ends else 0
+    if n_characters <= MAX_CHARACTERS and len(pieces) <= MAX_PIECES:
         return list(pieces)
-    first = min(1_500, ends[min(400, len(ends)) - 1])
-    last = max(total - 1_500, ends[-401] if len(ends) > 400 else 0, first)
-    head, tail = [], []
+    head_end = min(END_CHARACTERS, ends[min(END_PIECES, len(ends)) - 1])
+    tail_start = max(n_characters - END_CHARACTERS, head_end)
+    if len(ends) > END_PIECES:
+        tail_start = max(tail_start, ends[-END_PIECES - 1])
+    head = []
+    tail = []
     for (text, weight), end in zip(pieces, ends, strict=True):
         start = end - len(text)
-        if start < first:
-            head.append((text[: first - start], weight))
-        if end > last:
-            tail.append((text[max(0, last - start) :], weight))
-    between = [(f" [{last - first:,} characters omitted] ", 0.0)] if last > first else []
-    return head + between + tail
+        if start < head_end:
+            head.append((text[: head_end - start], weight))
+        if end > tail_start:
+            tail.append((text[max(0, tail_start - start) :], weight))
+    if tail_start > head_end:
+        head.append((f" [{tail_start - head_end:,} characters omitted] ", 0.0))
+    return head + tail
 
 
 def _table_grid(table: blocks.Table) -> dict[str, Any]:
     """Heads and cells of a table, as the template writes them."""
+    heads = [_head(column) for column in table.columns]
     columns = [
         _cells(column, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)
     ]
-    heads = []
-    for column in table.columns:
-        side = "" if column.bar or column.format in ("text", "token", "link") else "n"
-        classes = f"{side} {'extra' if column.extra else ''}".strip()
-        heads.append({"name": column.name, "unit": column.unit, "class": classes})
-    identity = sha256(
-        repr((table.title, heads, len(table.rows), table.rows[:1])).encode()
-    ).hexdigest()[:8]
     rows = [list(zip(table.columns, heads, row, strict=True)) for row in zip(*columns, strict=True)]
+    # the same in every run, so that a page is a function of its report
+    identity = repr((table.title, heads, len(table.rows), table.rows[:1]))
     return {
         "heads": heads,
         "rows": rows,
-        "id": f"t-{identity}",
-        "extra": any(c.extra for c in table.columns),
+        "id": f"t-{sha256(identity.encode()).hexdigest()[:8]}",
+        "extra": any(column.extra for column in table.columns),
     }
 
 
-def _cells(column: Column, values: Sequence[Any]) -> list[dict[str, Any]]:
-    """The cells of a column: what they say, the number they are sorted and drawn by, and bars on an axis with zero on it."""
-    several = column.format in ("interval", "rate", "cell")
-    ends = [0.0, 1.0]
-    if column.bar and column.format not in ("percent", "rate"):
-        bounds = np.array([value for value in values if value is not None], dtype=np.float64)
-        ends = [0.0, *bounds[np.isfinite(bounds)].tolist()]
-    start, width = min(ends), (max(ends) - min(ends)) or 1.0
+def _head(column: Column) -> dict[str, str]:
+    """A head with its classes: n for columns of numbers, extra for those shown on request."""
+    is_number = not column.bar and column.format not in _TEXT_FORMATS
+    classes = ["n"] if is_number else []
+    if column.extra:
+        classes.append("extra")
+    return {"name": column.name, "unit": column.unit, "class": " ".join(classes)}
+
+
+@dataclass
+class _Cell:
+    """A cell: what it says, the number it is sorted by, its shade, and its bar as CSS."""
+
+    text: str
+    interval: str
+    number: float | None = None
+    style: str = ""
+    bar: str = ""
+    against: bool = False
+
+
+class _BarAxis(NamedTuple):
+    """The axis on which the bars of a column are drawn; it has zero on it."""
+
+    start: float
+    width: float
+
+    def percent(self, x: float) -> float:
+        """Where a number lies on the axis."""
+        return 100 * (x - self.start) / self.width
+
+
+def _bar_axis(column: Column, values: Sequence[Any]) -> _BarAxis:
+    """From 0 to 1 for percentages and rates; else as far as the numbers go."""
+    if not column.bar or column.format in ("percent", "rate"):
+        return _BarAxis(0.0, 1.0)
+    ends = [0.0]
+    for value in values:
+        if value is not None:
+            ends += [x for x in _numbers(column, value) if math.isfinite(x)]
+    return _BarAxis(min(ends), (max(ends) - min(ends)) or 1.0)
+
+
+def _numbers(column: Column, value: Any) -> list[float]:
+    """The numbers of a cell; nan for those that are missing."""
+    numbers = value if column.format in ("interval", "rate", "cell") else (value,)
+    return [math.nan if x is None else float(x) for x in numbers]
+
+
+def _cells(column: Column, values: Sequence[Any]) -> list[_Cell]:
+    """The cells of a column, with bars where it has them."""
+    axis = _bar_axis(column, values)
     cells = []
     for value in values:
-        text, between = cell_text(column, value)
-        cell: dict[str, Any] = {
-            "text": text,
-            "between": between,
-            "number": None,
-            "style": "",
-            "bar": "",
-            "against": False,
-        }
+        cell = _Cell(*cell_text(column, value))
         cells.append(cell)
-        if value is None or column.format in ("text", "token", "link"):
+        if value is None or column.format in _TEXT_FORMATS:
             continue
         if column.format == "cell":
-            cell["style"] = f"--s:{value[1]:.2f}"
-        numbers = [math.nan if x is None else float(x) for x in (value if several else (value,))]
-        if not math.isfinite(numbers[0]):
-            continue
-        cell["number"] = numbers[0]
-        if column.bar:
-            zero, end, *interval = (100 * (x - start) / width for x in (0.0, *numbers))
-            cell |= {
-                "bar": f"--a:{min(zero, end):.1f}%;--b:{abs(end - zero):.1f}%",
-                "against": end < zero,
-            }
-            if several and math.isfinite(sum(interval)):
-                cell["bar"] += f";--c:{interval[0]:.1f}%;--d:{interval[1] - interval[0]:.1f}%"
+            cell.style = f"--s:{value[1]:.2f}"
+        numbers = _numbers(column, value)
+        if math.isfinite(numbers[0]):
+            cell.number = numbers[0]
+            if column.bar:
+                _draw_bar(cell, axis, numbers)
     return cells
+
+
+def _draw_bar(cell: _Cell, axis: _BarAxis, numbers: Sequence[float]) -> None:
+    """A bar from zero to the first number, and an interval between the other two."""
+    zero = axis.percent(0.0)
+    end = axis.percent(numbers[0])
+    cell.bar = f"--a:{min(zero, end):.1f}%;--b:{abs(end - zero):.1f}%"
+    cell.against = end < zero
+    if len(numbers) == 3 and math.isfinite(sum(numbers[1:])):
+        low = axis.percent(numbers[1])
+        high = axis.percent(numbers[2])
+        cell.bar += f";--c:{low:.1f}%;--d:{high - low:.1f}%"

@@ -3,122 +3,156 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tokensieve.escape import for_display, visible
 from tokensieve.report import blocks
-from tokensieve.report.blocks import (
-    Block,
-    Report,
-    Section,
-    Table,
-    blocks_for,
-    cell_text,
-)
+from tokensieve.report.blocks import Block, Report, Section, Table, blocks_for, cell_text
 
+DEEPEST_HEADING = 6  # levels that Markdown has
+MIN_FENCE = 3  # backticks around a code block
+_MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~$^=-])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
+# what would make a bare address a link, or a number at the beginning a list
 _LINK = re.compile(r"(?i)\bwww\.|[a-z]:(?=//)|\b(?:mailto|xmpp):|^\d+\.(?=\s)")
 
 
 def markdown(report: Report | Section) -> str:
-    """A report, or a section for a card of the hub, as Markdown that ends with a line break; hostile text cannot become a link, an
-    image, HTML or a heading."""
+    """A report, or a section for a card of the hub, as Markdown that ends with a line break.
+
+    Hostile text cannot become a link, an image, HTML or a heading.
+    """
     if isinstance(report, Section):
-        return "\n\n".join(part for part in _parts([report], 2) if part) + "\n"
-    parts = [f"# {_safe(report.title)}", f"**{_safe(report.verdict)}**", *_parts(report.blocks, 2)]
-    plain = {
-        name: value for name, value in report.about.items() if isinstance(value, str | int | float)
-    }
-    parts.append("; ".join(f"{_safe(name)} {_safe(str(value))}" for name, value in plain.items()))
-    return "\n\n".join(part for part in parts if part) + "\n"
+        return _joined(_paragraphs([report], depth=2))
+    about = [
+        f"{_safe(name)} {_safe(str(value))}"
+        for name, value in report.about.items()
+        if isinstance(value, str | int | float)
+    ]
+    return _joined(
+        [
+            f"# {_safe(report.title)}",
+            f"**{_safe(report.verdict)}**",
+            *_paragraphs(report.blocks, depth=2),
+            "; ".join(about),
+        ]
+    )
+
+
+def _joined(paragraphs: Iterable[str]) -> str:
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n"
 
 
 def _safe(text: str) -> str:
     """Text as Markdown that shows it as it is, on one line."""
-    escaped = re.sub(r"([\\`*_{}\[\]()#+!|~$^=-])", r"\\\1", visible(" ".join(text.split())))
+    escaped = _MARKUP.sub(r"\\\1", visible(" ".join(text.split())))
     escaped = re.sub("[&<>@]", lambda found: _ENTITIES[found[0]], escaped)
-    # the last sign of what would make a bare address a link, or a number a list, as an entity
+    # the last character of what would become a link or a list, as an entity
     return _LINK.sub(lambda found: f"{found[0][:-1]}&#{ord(found[0][-1])};", escaped)
 
 
-def _parts(these: Sequence[Block], depth: int) -> list[str]:
-    """Paragraphs of the blocks."""
-    out: list[str] = []
-    for block in blocks_for(these, "markdown"):
-        match block:
-            case blocks.Text():
-                out.append(_safe(block.text))
-            case blocks.Facts():
-                lines = [
-                    f"- {_safe(name)}: **{_safe(value)}** {_safe(note)}".rstrip()
-                    for name, value, note in block.facts
-                ]
-                out.append("\n".join(lines))
-            case blocks.Tokens():
-                listed = ", ".join(_safe(for_display(token, 40)) for token in block.tokens)
-                title = f"{_safe(block.title)}: " if block.title else ""
-                out.append(title + listed + (f" and {block.more:,} more" if block.more else ""))
-            case blocks.Terms():
-                out.append(
-                    "\n".join(
-                        f"- **{_safe(term)}**: {_safe(meaning)}" for term, meaning in block.terms
-                    )
-                )
-            case blocks.Table():
-                out += _table(block)
-            case blocks.Picture():
-                name = _safe(block.description or block.title)
-                out += [f"![{name}](<pictures/{block.name}.svg>)", _safe(block.caption)]
-            case blocks.Passages():
-                out += [
-                    f"**{_safe(block.title)}**" if block.title else "",
-                    "\n".join(map(_passage, block.passages)),
-                ]
-            case blocks.Command():
-                line = " ".join(block.command.split())
-                fence = "`" * max(
-                    3, 1 + max((len(run) for run in re.findall("`+", line)), default=0)
-                )
-                out += [_safe(block.purpose), f"{fence}sh\n{visible(line)}\n{fence}"]
-            case blocks.Section():
-                level = f" ({block.level})" if block.level else ""
-                out += [
-                    f"{'#' * depth} {_safe(block.title)}{level}",
-                    *_parts(block.blocks, min(depth + 1, 6)),
-                ]
-    return out
+def _bold(text: str) -> str:
+    return f"**{_safe(text)}**" if text else ""
+
+
+def _paragraphs(content: Sequence[Block], depth: int) -> list[str]:
+    """Paragraphs of the blocks; `depth` is the level of headings of their sections."""
+    paragraphs: list[str] = []
+    for block in blocks_for(content, "markdown"):
+        if isinstance(block, Section):
+            level = f" ({block.level})" if block.level else ""
+            paragraphs.append(f"{'#' * depth} {_safe(block.title)}{level}")
+            paragraphs += _paragraphs(block.blocks, min(depth + 1, DEEPEST_HEADING))
+        else:
+            paragraphs += _block(block)
+    return paragraphs
+
+
+def _block(block: Block) -> list[str]:
+    """The paragraphs of a block that holds no others."""
+    match block:
+        case blocks.Text():
+            return [_safe(block.text)]
+        case blocks.Facts():
+            return [_facts(block)]
+        case blocks.Tokens():
+            return [_tokens(block)]
+        case blocks.Terms():
+            lines = [f"- **{_safe(term)}**: {_safe(meaning)}" for term, meaning in block.terms]
+            return ["\n".join(lines)]
+        case blocks.Table():
+            return _table(block)
+        case blocks.Picture():
+            name = _safe(block.description or block.title)
+            return [f"![{name}](<pictures/{block.name}.svg>)", _safe(block.caption)]
+        case blocks.Passages():
+            return [_bold(block.title), "\n".join(map(_passage, block.passages))]
+        case blocks.Command():
+            return [_safe(block.purpose), _fenced(block.command)]
+    raise TypeError(f"a {type(block).__name__} has no Markdown")
+
+
+def _facts(block: blocks.Facts) -> str:
+    lines = []
+    for name, value, note in block.facts:
+        line = f"- {_safe(name)}: **{_safe(value)}** {_safe(note)}"
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def _tokens(block: blocks.Tokens) -> str:
+    line = ", ".join(_safe(for_display(token, 40)) for token in block.tokens)
+    if block.title:
+        line = f"{_safe(block.title)}: {line}"
+    if block.more:
+        line += f" and {block.more:,} more"
+    return line
+
+
+def _fenced(command: str) -> str:
+    """A code block, with more backticks around it than the command has in a row."""
+    line = " ".join(command.split())
+    longest_run = max((len(run) for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(MIN_FENCE, longest_run + 1)
+    return f"{fence}sh\n{visible(line)}\n{fence}"
 
 
 def _table(table: Table) -> list[str]:
-    head = " | ".join(
-        _safe(f"{column.name} {column.unit}".rstrip()) or " " for column in table.columns
-    )
-    rules = " | ".join(
-        "---" if column.format in ("text", "token") else "--:" for column in table.columns
-    )
-    lines = [f"| {head} |", f"| {rules} |"]
+    """Title, rows, how many more there are, and the note; empty where there is none."""
+    heads = [_safe(f"{column.name} {column.unit}".rstrip()) or " " for column in table.columns]
+    rules = ["---" if column.format in ("text", "token") else "--:" for column in table.columns]
+    lines = [_row(heads), _row(rules)]
     for row in table.rows[: table.first]:
-        cells = (cell_text(column, value) for column, value in zip(table.columns, row, strict=True))
-        lines.append(f"| {' | '.join(_safe(' '.join(cell).rstrip()) for cell in cells)} |")
-    more = f"… and {len(table.rows) - table.first:,} more" if len(table.rows) > table.first else ""
-    return [
-        f"**{_safe(table.title)}**" if table.title else "",
-        "\n".join(lines),
-        more,
-        _safe(table.note),
-    ]
+        cells = zip(table.columns, row, strict=True)
+        lines.append(_row(_safe(cell_text(column, value).on_one_line) for column, value in cells))
+    n_left_out = len(table.rows) - table.first
+    more = f"… and {n_left_out:,} more" if n_left_out > 0 else ""
+    return [_bold(table.title), "\n".join(lines), more, _safe(table.note)]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _passage(passage: blocks.Passage) -> str:
-    """A line of a list, with marked pieces in bold, the spaces around them outside of it."""
-    head = [
-        f"row {passage.row}" if passage.row is not None else "",
-        _safe(passage.label),
-        _safe(passage.note),
-    ]
-    out = "".join([", ".join(part for part in head if part), ": " if any(head) else ""])
-    for text, weight in passage.pieces:
-        inner, left, right = _safe(text), " " * text[:1].isspace(), " " * text[-1:].isspace()
-        bold = "**" if weight else ""
-        out += f"{left}{bold}{inner}{bold}{right}" if inner else left
-    return f"- {out}"
+    """A line of a list, with marked pieces in bold."""
+    where = [_safe(passage.label), _safe(passage.note)]
+    if passage.row is not None:
+        where.insert(0, f"row {passage.row}")
+    head = ", ".join(part for part in where if part)
+    text = "".join(_piece(text, weight) for text, weight in passage.pieces)
+    if head:
+        return f"- {head}: {text}"
+    return f"- {text}"
+
+
+def _piece(text: str, weight: float) -> str:
+    """A piece in bold if it has weight, with the spaces around it outside of the bold."""
+    inner = _safe(text)
+    left = " " if text[:1].isspace() else ""
+    if not inner:
+        return left
+    right = " " if text[-1:].isspace() else ""
+    if weight:
+        inner = f"**{inner}**"
+    return f"{left}{inner}{right}"

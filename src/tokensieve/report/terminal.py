@@ -1,4 +1,4 @@
-"""Reports and predictions in the terminal, as wide as the terminal is; the same numbers as on the page."""
+"""Reports and predictions in the terminal, as wide as it is; the same numbers as on the page."""
 
 from __future__ import annotations
 
@@ -31,19 +31,22 @@ if TYPE_CHECKING:
     from tokensieve.model.explanation import Explanation, PairExplanation
     from tokensieve.task.score import Score
 
-BLUE, ORANGE = "#2a78c8", "#d2691e"
+BLUE = "#2a78c8"
+ORANGE = "#d2691e"
 _STYLES = {"note": "dim", "good": BLUE, "warning": "yellow", "bad": ORANGE}
 _LEVELS = {"high": f"bold {ORANGE}", "medium": "bold yellow", "low": "bold"}
+MIN_SHADED = 0.15  # of the largest contribution; weaker words stay plain
+MAX_CLASSES = 8  # whose confusion matrix fits the width of a terminal
+MAX_UNKNOWN_LABELS = 3
 
 
 class _Console(rich_console.Console):
-    """Prints nothing that would steer the terminal, wherever in a text, a table or a title it occurs."""
+    """Prints nothing that would steer the terminal, wherever in a text or table it occurs."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, **options)
-        self.soft_wrap |= (
-            not self.is_terminal
-        )  # what another program or a file gets is not broken into lines
+        if not self.is_terminal:  # a file or another program gets unbroken lines
+            self.soft_wrap = True
 
     def on_broken_pipe(self) -> None:
         """Rich would end the program with status 1."""
@@ -54,12 +57,18 @@ class _Console(rich_console.Console):
     ) -> Iterable[Segment]:
         """As in rich; colours are its own and stay."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
 
 
 def show(report: Report, out: Path | None = None, seconds: float | None = None) -> None:
-    """Print a report: title, verdict and blocks; pictures, texts and the small print are left to the page. The last line names
-    `out`, the folder of its files, and the time taken."""
+    """Print a report: title, verdict and blocks.
+
+    Pictures, texts and the small print are left to the page. The last line names `out`, the folder
+    of its files, and the time taken.
+    """
     console = _Console()
     console.print(Line(report.title, style="dim"))
     console.print(Line(report.verdict, style="bold"))
@@ -67,125 +76,145 @@ def show(report: Report, out: Path | None = None, seconds: float | None = None) 
     _show(report.blocks, console)
     if out is not None:
         time = f"{seconds:.1f} s; " if seconds is not None else ""
-        console.print(
-            Line(f"{time}open {out / 'report.html'}; all files are in {out}", style="dim"),
-            soft_wrap=True,
-        )
+        last = f"{time}open {out / 'report.html'}; all files are in {out}"
+        console.print(Line(last, style="dim"), soft_wrap=True)
 
 
 def show_score(score: Score, brief: bool = False) -> None:
-    """Accuracy, log loss and the confusion matrix; brief: a line on standard error, where standard output is for the answers."""
-    right, loss = score.accuracy, f"log loss {plain(score.log_loss, 4)}"
-    share = (
-        f"accuracy {percent(right.value)} (95% CI {percent(right.low)} to {percent(right.high)})"
-    )
-    more = f" on {right.of:,} labelled documents"
+    """Print accuracy, log loss and the confusion matrix.
+
+    Brief: one line on standard error, where standard output is for the predictions.
+    """
+    accuracy = score.accuracy
+    interval = f"95% CI {percent(accuracy.low)} to {percent(accuracy.high)}"
+    figure = f"accuracy {percent(accuracy.value)} ({interval})"
+    documents = f" on {accuracy.of:,} labelled documents"
+    loss = f"log loss {plain(score.log_loss, 4)}"
     if brief:
-        _Console(stderr=True, soft_wrap=True).print(
-            Line(f"{share}{more}; {loss}; more with --out FOLDER")
-        )
+        line = Line(f"{figure}{documents}; {loss}; more with --out FOLDER")
+        _Console(stderr=True, soft_wrap=True).print(line)
         return
     console = _Console()
-    console.print(Line(share, style="bold") + Line(more))
-    these: list[Block] = [
-        Text(f"always predicting the largest class {percent(score.majority_accuracy)}; {loss}")
+    console.print(Line(figure, style="bold") + Line(documents))
+    majority = f"always predicting the largest class {percent(score.majority_accuracy)}"
+    _show([Text(f"{majority}; {loss}"), *_left_out(score), _confusion(score)], console)
+
+
+def _left_out(score: Score) -> list[Text]:
+    """Documents that could not be scored, by reason."""
+    unknown = list(score.unknown_labels.items())[:MAX_UNKNOWN_LABELS]
+    texts = [
+        Text(f"{n:,} left out: the model has no label {for_display(name, 30)!r}")
+        for name, n in unknown
     ]
-    for name, n in list(score.unknown_labels.items())[:3]:
-        these.append(Text(f"{n:,} left out: the model has no label {for_display(name, 30)!r}"))
-    these += [Text(f"{score.unlabelled:,} left out: no label")] * bool(score.unlabelled)
-    heads = (
-        Column("label ↓ prediction →"),
-        *(Column(for_display(name, 14), "count") for name in score.classes),
-    )
+    if score.unlabelled:
+        texts.append(Text(f"{score.unlabelled:,} left out: no label"))
+    return texts
+
+
+def _confusion(score: Score) -> Block:
+    """The confusion matrix, or where it is."""
+    if len(score.classes) > MAX_CLASSES:
+        n = len(score.classes)
+        return Text(f"the confusion matrix of {n} classes is in summary.json")
+    heads = [Column(for_display(name, 14), "count") for name in score.classes]
     rows = [
         (for_display(name, 24), *row)
         for name, row in zip(score.classes, score.confusion.tolist(), strict=True)
     ]
-    if len(rows) > 8:
-        these.append(Text(f"the confusion matrix of {len(rows)} classes is in summary.json"))
-    else:
-        these.append(Table("", heads, rows))
-    _show(these, console)
+    return Table("", (Column("label ↓ prediction →"), *heads), rows)
 
 
 def show_explanation(
-    model: Model, texts: Sequence[str], found: Explanation | PairExplanation
+    model: Model, texts: Sequence[str], explained: Explanation | PairExplanation
 ) -> None:
-    """A text shaded by contribution, a line on its answer, and the contributions with their sum; or two, and their difference."""
+    """Print a text shaded by contribution, its prediction, and the contributions with their sum.
+
+    Of a pair, print both texts and their difference.
+    """
     from tokensieve.model.explanation import PairExplanation
 
-    if not isinstance(found, PairExplanation):
-        _show_sum(model, texts[0], found)
+    if not isinstance(explained, PairExplanation):
+        _show_text(model, texts[0], explained)
         return
-    _show_sum(model, texts[0], found.first, "first")
-    _show_sum(model, texts[1], found.second, "second")
-    said = f"the first is preferred with probability {found.probability:.4f}"
-    _Console().print(
-        Line(f"first − second = {signed(found.logit, 6)}: ", style="bold") + Line(said)
-    )
+    _show_text(model, texts[0], explained.first, "first")
+    _show_text(model, texts[1], explained.second, "second")
+    difference = Line(f"first − second = {signed(explained.logit, 6)}: ", style="bold")
+    chance = f"the first is preferred with probability {explained.probability:.4f}"
+    _Console().print(difference + Line(chance))
 
 
-def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> None:
-    """One text; `name` is that of one of two."""
+def _show_text(model: Model, text: str, explained: Explanation, name: str = "") -> None:
+    """One text with its prediction and contributions; `name` is that of one of two."""
     console = _Console()
-    shares = model.pieces(text, [str(c) for c in model.classes].index(str(found.explained)))
-    largest = max((abs(share[1]) for share in shares), default=0.0) or 1.0
-    line = Line()
-    for piece, contribution, _, _ in shares:
-        style = _style(contribution) if abs(contribution) > 0.15 * largest else ""
-        line.append(for_display(piece, 10_000) if piece.strip() else piece, style=style)
-    console.print(line)
-    answer = f"logit {signed(found.logit, 6)}"
-    if name:
-        console.print(Line(f"{name}: {answer}, unknown words: {found.unknown}", style="bold"))
-    elif model.pairs:
-        advice = "compare it with another answer: --against TEXT"
-        console.print(Line(f"{answer}, unknown words: {found.unknown}; {advice}"))
-    else:
-        numbers = f"P({for_display(str(found.explained))}) = {found.probability:.4f}, {answer}, unknown words: {found.unknown}"
-        console.print(Line(f"{for_display(str(found.predicted))}  ", style="bold") + Line(numbers))
-    if found.table.is_empty():
+    console.print(_shaded(model, text, explained))
+    console.print(_prediction(model, explained, name))
+    if explained.table.is_empty():
         console.print("no known token: the prediction follows the class frequencies")
-        return
-    table = Grid(box=None, pad_edge=False)
-    for column in ("token", "count", "attention", "value", "contribution"):
-        table.add_column(column, justify="left" if column == "token" else "right")
-    for row in found.table.iter_rows(named=True):
-        added = Line(signed(row["contribution"], 6), style=_style(row["contribution"]))
-        cells = f"{row['count']:g}", f"{row['attention']:.4f}", signed(row["value"], 3)
-        table.add_row(Line(for_display(row["token"], 40)), *cells, added)
-    sums = (
-        f"{found.table['attention'].sum():.4f}",
-        "",
-        signed(float(found.table["contribution"].sum()), 6),
-    )
-    table.add_row(Line("sum", style="bold"), "", *sums)
-    console.print(table)
+    else:
+        console.print(_contributions(explained))
+
+
+def _shaded(model: Model, text: str, explained: Explanation) -> Line:
+    """The text, its words coloured by their contributions."""
+    classes = [str(name) for name in model.classes]
+    pieces = model.pieces(text, classes.index(str(explained.explained)))
+    largest = max((abs(piece[1]) for piece in pieces), default=0.0) or 1.0
+    line = Line()
+    for piece, contribution, *_ in pieces:
+        is_strong = abs(contribution) > MIN_SHADED * largest
+        style = _style(contribution) if is_strong else ""
+        # white space keeps its line breaks
+        line.append(for_display(piece, 10_000) if piece.strip() else piece, style=style)
+    return line
+
+
+def _prediction(model: Model, explained: Explanation, name: str) -> Line:
+    """A line on what the model predicts for a text."""
+    logit = f"logit {signed(explained.logit, 6)}, unknown words: {explained.unknown}"
+    if name:
+        return Line(f"{name}: {logit}", style="bold")
+    if model.pairs:
+        return Line(f"{logit}; compare it with another answer: --against TEXT")
+    predicted = Line(f"{for_display(str(explained.predicted))}  ", style="bold")
+    probability = f"P({for_display(str(explained.explained))}) = {explained.probability:.4f}"
+    return predicted + Line(f"{probability}, {logit}")
+
+
+def _contributions(explained: Explanation) -> Grid:
+    """Attention × value of each token, and their sum."""
+    grid = Grid(box=None, pad_edge=False)
+    grid.add_column("token", justify="left")
+    for column in ("count", "attention", "value", "contribution"):
+        grid.add_column(column, justify="right")
+    for row in explained.table.iter_rows(named=True):
+        contribution = row["contribution"]
+        grid.add_row(
+            Line(for_display(row["token"], 40)),
+            f"{row['count']:g}",
+            f"{row['attention']:.4f}",
+            signed(row["value"], 3),
+            Line(signed(contribution, 6), style=_style(contribution)),
+        )
+    attention = f"{explained.table['attention'].sum():.4f}"
+    total = signed(float(explained.table["contribution"].sum()), 6)
+    grid.add_row(Line("sum", style="bold"), "", attention, "", total)
+    return grid
 
 
 def _style(contribution: float) -> str:
     return f"bold {BLUE}" if contribution > 0 else f"bold {ORANGE}"
 
 
-def _show(these: Iterable[Block], console: _Console) -> None:
-    for block in blocks_for(tuple(these), "terminal"):
+def _show(content: Iterable[Block], console: _Console) -> None:
+    for block in blocks_for(tuple(content), "terminal"):
         match block:
             case Text():
                 console.print(Line(block.text, style=_STYLES.get(block.style, "")))
             case blocks.Facts():
-                width = max(len(name) for name, _, _ in block.facts)
-                for name, value, note in block.facts:
-                    console.print(
-                        Line(f"{name:<{width}}  {value}")
-                        + Line(f"  {note}" if note else "", style="dim")
-                    )
+                _show_facts(block, console)
             case blocks.Tokens():
-                more = f" and {block.more:,} more" if block.more else ""
-                listed = ", ".join(for_display(token, 40) for token in block.tokens)
-                console.print(
-                    Line(f"{block.title}: " if block.title else "", style="dim")
-                    + Line(listed + more)
-                )
+                _show_tokens(block, console)
             case Table():
                 _show_table(block, console)
             case blocks.Command():
@@ -196,43 +225,65 @@ def _show(these: Iterable[Block], console: _Console) -> None:
                 _show_section(block, console)
 
 
+def _show_facts(facts: blocks.Facts, console: _Console) -> None:
+    width = max(len(name) for name, _, _ in facts.facts)
+    for name, value, note in facts.facts:
+        line = Line(f"{name:<{width}}  {value}")
+        if note:
+            line += Line(f"  {note}", style="dim")
+        console.print(line)
+
+
+def _show_tokens(tokens: blocks.Tokens, console: _Console) -> None:
+    title = f"{tokens.title}: " if tokens.title else ""
+    listed = ", ".join(for_display(token, 40) for token in tokens.tokens)
+    if tokens.more:
+        listed += f" and {tokens.more:,} more"
+    console.print(Line(title, style="dim") + Line(listed))
+
+
 def _show_section(section: Section, console: _Console) -> None:
     """A finding begins with its level; other sections with an empty line and their title."""
-    inside = blocks_for(section.blocks, "terminal")
+    content = blocks_for(section.blocks, "terminal")
     if section.level:
-        head = Line(
-            f"{section.title} ({section.level}): ", style=_LEVELS.get(section.level, "bold")
-        )
-        match inside:
-            case [Text() as first, *inside]:
-                head += Line(first.text)
+        style = _LEVELS.get(section.level, "bold")
+        head = Line(f"{section.title} ({section.level}): ", style=style)
+        if content and isinstance(content[0], Text):
+            head += Line(content[0].text)
+            content = content[1:]
         console.print(head)
-    elif any(not isinstance(block, Picture) for block in inside):
+    elif any(not isinstance(block, Picture) for block in content):
         console.print()
         console.print(Line(section.title, style="bold"))
-    _show(inside, console)
+    _show(content, console)
 
 
 def _show_table(table: Table, console: _Console) -> None:
+    """A table without the columns that a page shows on request only."""
     if table.title:
         console.print(Line(table.title, style="dim"))
-    drawn = Grid(box=None, pad_edge=False, expand=False)
-    kept = [i for i, column in enumerate(table.columns) if not column.extra]
-    for i in kept:
-        column = table.columns[i]
-        side: Literal["left", "right"] = "left" if column.format in ("text", "token") else "right"
-        head = Line(f"{column.name} {column.unit}".rstrip(), style="dim")
-        drawn.add_column(head, justify=side, overflow="fold", no_wrap=column.format != "text")
+    grid = Grid(box=None, pad_edge=False, expand=False)
+    for column in table.columns:
+        if not column.extra:
+            side: Literal["left", "right"] = "right"
+            if column.format in ("text", "token"):
+                side = "left"
+            head = Line(f"{column.name} {column.unit}".rstrip(), style="dim")
+            is_whole = column.format != "text"
+            grid.add_column(head, justify=side, overflow="fold", no_wrap=is_whole)
     for row in table.rows[: table.first]:
-        cells = [cell_text(table.columns[i], row[i]) for i in kept]
-        drawn.add_row(
-            *(
-                Line(value) + Line(f" {between}" if between else "", style="dim")
-                for value, between in cells
-            )
-        )
-    console.print(drawn)
-    if len(table.rows) > table.first:
-        console.print(Line(f"… and {len(table.rows) - table.first:,} more", style="dim"))
+        cells = zip(table.columns, row, strict=True)
+        grid.add_row(*(_cell(column, value) for column, value in cells if not column.extra))
+    console.print(grid)
+    n_left_out = len(table.rows) - table.first
+    if n_left_out > 0:
+        console.print(Line(f"… and {n_left_out:,} more", style="dim"))
     if table.note:
         console.print(Line(table.note, style="dim"))
+
+
+def _cell(column: Column, value: object) -> Line:
+    cell = cell_text(column, value)
+    if not cell.interval:
+        return Line(cell.text)
+    return Line(cell.text) + Line(f" {cell.interval}", style="dim")

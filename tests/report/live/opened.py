@@ -10,15 +10,19 @@ import numpy as np
 
 from tokensieve.auditing.report import interactive_part
 from tokensieve.auditing.result import Audit
-from tokensieve.report import live
 from tokensieve.report.html import page
+from tokensieve.report.live.model import tokenizer_for_page
+from tokensieve.report.live.samples import sample_documents
 
 
 def sample(audit: Audit) -> list[SimpleNamespace]:
     """The test documents that the page holds: row, label, kind, text and answer."""
+    vocabulary = audit.learned.model.vocabulary
+    assert vocabulary is not None
+    page_splits_text = tokenizer_for_page(vocabulary) is not None
     return [
-        SimpleNamespace(**one | {"answer": np.asarray(one["answer"])})
-        for one in live._sample_documents(interactive_part(audit))[0]
+        SimpleNamespace(**document | {"answer": np.asarray(document["answer"])})
+        for document in sample_documents(interactive_part(audit), page_splits_text).documents
     ]
 
 

@@ -19,7 +19,7 @@ from tokensieve.auditing.report import interactive_part
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.report import html as page_module
-from tokensieve.report.live import _context_lines as concordance
+from tokensieve.report.live.samples import context_lines as concordance
 from tokensieve.text.tokenizers import WordTokenizer
 
 

@@ -17,13 +17,18 @@ from tokensieve.files import csv_table
 from tokensieve.progress import DRAWING
 from tokensieve.report.blocks import Block, Picture, walk
 from tokensieve.report.pictures import audit, diagnose, reproduce, theory
-from tokensieve.report.pictures.frame import DARK, Specification
+from tokensieve.report.pictures.frame import DARK, Charts, Specification
 from tokensieve.wording import subscripts
 
 Drawings = dict[str, dict[str, bytes]]
 """Name of a picture → ending → file: "svg", and on request "png" (twice its size), "pdf", "csv"."""
 
-CHARTS = audit.CHARTS | diagnose.CHARTS | reproduce.CHARTS | theory.CHARTS
+CHARTS: Charts = {
+    **audit.CHARTS,
+    **diagnose.CHARTS,
+    **reproduce.CHARTS,
+    **theory.CHARTS,
+}
 _NUMBER = r"(-?[0-9]+(?:\.[0-9])?)[0-9]*"  # to one decimal
 _CIRCLE = re.compile(
     rf'<path transform="translate\({_NUMBER},{_NUMBER}\)" d="M{_NUMBER},0A[^MZ"]*"'

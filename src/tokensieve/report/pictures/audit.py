@@ -21,6 +21,7 @@ from tokensieve.report.pictures.frame import (
     PALE_BLUE,
     PAPER,
     RANK,
+    Charts,
     Data,
     Specification,
     channel,
@@ -286,4 +287,4 @@ def _end_names(rows: list[Specification]) -> list[Specification]:
     return names
 
 
-CHARTS = {"audit-map": token_map, "audit-top": top_tokens, "audit-slopes": slopes}
+CHARTS: Charts = {"audit-map": token_map, "audit-top": top_tokens, "audit-slopes": slopes}

@@ -12,6 +12,7 @@ from tokensieve.report.pictures.frame import (
     PALE_BLUE,
     PALE_GREY,
     RANK,
+    Charts,
     Specification,
     channel,
     finish,
@@ -83,4 +84,4 @@ def curve(picture: Picture) -> Specification:
     return finish(layers, {"models": picture.data["models"]}, picture.title, [picture.caption])
 
 
-CHARTS = {"diagnose-use": use, "diagnose-curve": curve}
+CHARTS: Charts = {"diagnose-use": use, "diagnose-curve": curve}

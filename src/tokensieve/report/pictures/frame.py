@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from textwrap import wrap
 from typing import Any
 
 from tokensieve.escape import for_display
+from tokensieve.report.blocks import Picture
 
 Specification = dict[str, Any]
 """A Vega-Lite specification, or a part of one."""
 
 Data = dict[str, list[Specification]]
 """Name of a data set → its rows."""
+
+Charts = Mapping[str, Callable[[Picture], Specification]]
+"""The name of a chart, as `Picture.chart` has it → the function that draws it."""
 
 INK = "#1c1f24"
 MUTED = "#5b626c"

@@ -17,6 +17,7 @@ from tokensieve.report.pictures.frame import (
     ORANGE,
     PALE_BLUE,
     PAPER,
+    Charts,
     Data,
     Specification,
     channel,
@@ -177,4 +178,4 @@ def _lines(panel: Mapping[str, Any], prefix: str) -> Panel:
     return Panel({"layer": layers, "resolve": resolve}, {name: panel["lines"]})
 
 
-CHARTS = {"reproduce-panels": panels, "reproduce-verdicts": verdicts}
+CHARTS: Charts = {"reproduce-panels": panels, "reproduce-verdicts": verdicts}

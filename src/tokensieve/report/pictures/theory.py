@@ -18,6 +18,7 @@ from tokensieve.report.pictures.frame import (
     PALE_BLUE,
     RANK,
     SIDES,
+    Charts,
     Specification,
     channel,
     finish,
@@ -177,7 +178,7 @@ def _curve_line(x: str | Specification, y: str | Specification) -> Specification
     return layer("curve", "line", {"color": PALE_BLUE, "strokeWidth": 2.5}, x=x, y=y)
 
 
-CHARTS = {
+CHARTS: Charts = {
     "theory-alignment": cloud,
     "theory-scores": cloud,
     "theory-norm": norm,
