@@ -1,0 +1,225 @@
+"""How accurate models are where a mark no longer tells the class.
+
+A test set that was drawn with the training data contains the same shortcut, so a model that relies
+on it looks accurate there. These groups of test documents break the link between a mark and its
+class:
+- *contradicts*: documents of other classes that contain the mark;
+- *without*: documents that do not contain it;
+- *removed*: copies, without the mark, of the documents of its class that contain it;
+- *inserted*: copies, with the mark, of documents of other classes that do not contain it. It is put
+  where it usually stands: at the start or the end if it is there in most texts, else between two
+  words drawn at random.
+
+The accuracy in the worst group is what group-robust training is judged by (Sagawa et al. 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tokensieve.arrays import Ints
+from tokensieve.auditing.masking import mask_texts
+from tokensieve.text.formatting import is_formatting
+from tokensieve.text.tokenizers import Tokenizer
+
+GroupName = Literal["contradicts", "without", "removed", "inserted"]
+Predictor = Callable[[pl.Series], Sequence[str] | NDArray[np.str_]]  # texts → class names
+
+MIN_GROUP_DOCUMENTS = 20  # of fewer, a 95% interval of an accuracy is wider than ±20 points
+# A mark that stands at one end of most of its texts was put there; elsewhere a place is drawn.
+MOST_TEXTS = 0.8
+
+
+@dataclass(frozen=True)
+class LinkGroup:
+    """Test documents in which a mark does not tell the class.
+
+    Attributes:
+        name: which of the groups of the module's docstring.
+        texts: the documents, or their changed copies.
+        labels: class name of each, shape (n,).
+    """
+
+    name: GroupName
+    texts: pl.Series
+    labels: NDArray[np.str_]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Words or forms that give a class away.
+
+    Attributes:
+        tokens: as an audit writes them; a document contains the mark if it contains one of them.
+        label: the class that they predict.
+    """
+
+    tokens: tuple[str, ...]
+    label: str
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The tokens that can be removed from a text and put into one."""
+        return tuple(token for token in self.tokens if not is_formatting(token))
+
+
+@dataclass(frozen=True)
+class GroupAccuracy:
+    """Which documents of a group two models classify correctly.
+
+    Attributes:
+        group: the group.
+        n_documents: how many documents it has.
+        is_correct_before: shape (n,).
+        is_correct_after: shape (n,).
+    """
+
+    group: GroupName
+    n_documents: int
+    is_correct_before: NDArray[np.bool_]
+    is_correct_after: NDArray[np.bool_]
+
+    @property
+    def before(self) -> float:
+        """Accuracy of the first model."""
+        return float(self.is_correct_before.mean())
+
+    @property
+    def after(self) -> float:
+        """Accuracy of the second model."""
+        return float(self.is_correct_after.mean())
+
+
+def link_groups(
+    texts: pl.Series,
+    labels: NDArray[np.str_],
+    contains: NDArray[np.bool_],
+    mark: Mark,
+    tokenizer: Tokenizer,
+    seed: int = 0,
+) -> list[LinkGroup]:
+    """The groups that have enough documents.
+
+    Args:
+        texts: test documents.
+        labels: class name of each, shape (n,).
+        contains: whether each contains the mark, shape (n,).
+        mark: the mark. If it is formatting alone, nothing is removed or inserted.
+        tokenizer: splits the texts into the mark's tokens.
+        seed: of the places in which the mark is inserted.
+    """
+    is_of_class = labels == mark.label
+    members: dict[GroupName, NDArray[np.bool_]] = {
+        "contradicts": contains & ~is_of_class,
+        "without": ~contains,
+    }
+    if mark.words:
+        members["removed"] = contains & is_of_class
+        members["inserted"] = ~contains & ~is_of_class
+    groups = []
+    for name, is_member in members.items():
+        if is_member.sum() < MIN_GROUP_DOCUMENTS:
+            continue
+        own_texts = texts.filter(pl.Series(is_member))
+        if name == "removed":
+            own_texts, _ = mask_texts(own_texts, mark.words, tokenizer)
+        elif name == "inserted":
+            marked_texts = texts.filter(pl.Series(contains))
+            own_texts = insert_mark(own_texts, mark, marked_texts, tokenizer, seed)
+        groups.append(LinkGroup(name, own_texts, labels[is_member]))
+    return groups
+
+
+def insert_mark(
+    texts: pl.Series, mark: Mark, marked_texts: pl.Series, tokenizer: Tokenizer, seed: int
+) -> pl.Series:
+    """Put one of the mark's words, as often as it occurs, where it usually stands in its texts."""
+    occurrences = [_first_occurrence(text, mark.words, tokenizer) for text in marked_texts]
+    found = [occurrence for occurrence in occurrences if occurrence is not None]
+    if not found:
+        return texts
+    fraction_first = np.mean([occurrence.is_first for occurrence in found])
+    fraction_last = np.mean([occurrence.is_last for occurrence in found])
+    rng = np.random.default_rng(seed)
+    changed = []
+    for text in texts:
+        written = found[int(rng.integers(len(found)))].written
+        if fraction_first >= MOST_TEXTS:
+            changed.append(f"{written} {text}")
+        elif fraction_last >= MOST_TEXTS:
+            changed.append(f"{text} {written}")
+        else:
+            changed.append(_insert_between_words(text, written, tokenizer, rng))
+    return pl.Series(texts.name, changed, dtype=pl.String)
+
+
+@dataclass(frozen=True)
+class _Occurrence:
+    """A word of the mark as a text writes it, and whether it is the text's first or last word."""
+
+    written: str
+    is_first: bool
+    is_last: bool
+
+
+def _first_occurrence(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> _Occurrence | None:
+    """The first of the tokens in a text, n-grams included; None if it contains none."""
+    spans = tokenizer.spans(text)
+    words = [word for _, _, word in spans]
+    for token in tokens:
+        parts = token.split(" ")
+        for start in range(len(words) - len(parts) + 1):
+            end = start + len(parts)
+            if words[start:end] == parts:
+                first_character = spans[start][0]
+                last_character = spans[end - 1][1]
+                written = text[first_character:last_character]
+                return _Occurrence(written, start == 0, end == len(words))
+    return None
+
+
+def _insert_between_words(
+    text: str, written: str, tokenizer: Tokenizer, rng: np.random.Generator
+) -> str:
+    """Put a word before a word of the text that is drawn at random, or behind its last one."""
+    starts = [start for start, _, _ in tokenizer.spans(text)]
+    drawn = int(rng.integers(len(starts) + 1))
+    if drawn == len(starts):
+        return f"{text} {written}"
+    at = starts[drawn]
+    return f"{text[:at]}{written} {text[at:]}"
+
+
+def group_accuracies(
+    groups: Sequence[LinkGroup], before: Predictor, after: Predictor
+) -> list[GroupAccuracy]:
+    """What two models predict correctly in each group, the group where the first is worst first."""
+    results = []
+    for group in groups:
+        is_correct_before = np.asarray(before(group.texts)) == group.labels
+        is_correct_after = np.asarray(after(group.texts)) == group.labels
+        n_documents = len(group.labels)
+        results.append(GroupAccuracy(group.name, n_documents, is_correct_before, is_correct_after))
+    return sorted(results, key=lambda result: result.before)
+
+
+def documents_containing(
+    texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer
+) -> NDArray[np.bool_]:
+    """Whether each text contains one of the tokens, formatting included, shape (n,)."""
+    from tokensieve.text.vocabulary import count_texts
+
+    longest = max(token.count(" ") + 1 for token in tokens)
+    counted = count_texts(
+        texts, tokenizer=tokenizer, ngrams=longest, min_documents=1, formatting=True
+    )
+    names = {str(name): place for place, name in enumerate(counted.vocabulary.tokens)}
+    types: Ints = np.array([names[token] for token in tokens if token in names], dtype=np.int64)
+    occurrences = counted.matrix[:, types].sum(axis=1)
+    return np.asarray(occurrences).reshape(-1) > 0
