@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from tokensieve.arrays import Ints
 from tokensieve.auditing.masking import mask_texts
 from tokensieve.text.formatting import is_formatting
-from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 
-GroupName = Literal["contradicts", "without", "removed", "inserted"]
+GroupName = Literal["all", "contradicts", "without", "removed", "inserted"]
 Predictor = Callable[[pl.Series], Sequence[str] | NDArray[np.str_]]  # texts → class names
 
 MIN_GROUP_DOCUMENTS = 20  # of fewer, a 95% interval of an accuracy is wider than ±20 points
@@ -95,6 +95,17 @@ class GroupAccuracy:
         """Accuracy of the second model."""
         return float(self.is_correct_after.mean())
 
+    @property
+    def p_value(self) -> float:
+        """McNemar's exact test: of the documents that only one model gets right, half each."""
+        from scipy.stats import binomtest
+
+        n_lost = int((self.is_correct_before & ~self.is_correct_after).sum())
+        n_gained = int((~self.is_correct_before & self.is_correct_after).sum())
+        if n_lost + n_gained == 0:
+            return 1.0
+        return float(binomtest(n_lost, n_lost + n_gained).pvalue)
+
 
 def link_groups(
     texts: pl.Series,
@@ -121,6 +132,8 @@ def link_groups(
     }
     if mark.words:
         members["removed"] = contains & is_of_class
+    # a text of several fields has no one place where a mark usually stands
+    if mark.words and not isinstance(tokenizer, FieldTokenizer):
         members["inserted"] = ~contains & ~is_of_class
     groups = []
     for name, is_member in members.items():

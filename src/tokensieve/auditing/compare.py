@@ -33,6 +33,7 @@ from tokensieve import __version__
 from tokensieve.arrays import Floats
 from tokensieve.auditing.checks.registry import all_checks
 from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.link_report import RepairEffect
 from tokensieve.auditing.phrases import quoted
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.settings import CHANGES, CompareSettings
@@ -319,10 +320,11 @@ class AuditComparison:
         notes: notes for the reader.
         version: of this package.
         fail_on: limits as they were given; None without.
+        repair: both models where the shortcuts of the first audit mislead, if documents were given.
         seconds: of each stage.
     """
 
-    own_files: ClassVar[str] = r"compare\.csv|pictures/compare\.(svg|png|pdf|csv)"
+    own_files: ClassVar[str] = r"(compare|repair)\.csv|pictures/compare\.(svg|png|pdf|csv)"
 
     before: _Saved
     after: _Saved
@@ -332,6 +334,7 @@ class AuditComparison:
     notes: tuple[str, ...]
     version: str = __version__
     fail_on: str | None = None
+    repair: RepairEffect | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -415,6 +418,8 @@ class AuditComparison:
                     style="bad",
                 )
             )
+        if self.repair is not None:
+            blocks += self.repair.blocks()
         if not self.identical:
             wide = f"95% CI {points[1]} to {points[2]}, as for independent test sets; too wide if they share documents"
             facts.append(("Change in points", points[0], wide))
@@ -448,7 +453,10 @@ class AuditComparison:
     def files(self) -> dict[str, Content]:
         """File name → content of everything but the page and its picture."""
         summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
-        return {"compare.csv": csv_table(self.table), "summary.json": summary}
+        files: dict[str, Content] = {"compare.csv": csv_table(self.table), "summary.json": summary}
+        if self.repair is not None:
+            files["repair.csv"] = csv_table(self.repair.to_frame())
+        return files
 
     def to_frame(self) -> pl.DataFrame:
         """The content of compare.csv."""
@@ -478,6 +486,8 @@ class AuditComparison:
         shares = {side: asdict(one.accuracy) for side, one in sides.items()}
         change = dict(zip(("value", "low", "high"), self.accuracy, strict=True))
         summary |= {"accuracy": shares | change, "notes": list(self.notes), "version": self.version}
+        if self.repair is not None:
+            summary["repair"] = {"source": self.repair.source, "headline": self.repair.headline}
         return summary | {"fail_on": self.fail_on, "exceeded": self.exceeded}
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tokensieve.auditing.settings import CompareSettings
 from tokensieve.cli.command import QUIET, command, out_option
 from tokensieve.escape import printable
+from tokensieve.options import option
 
 
 @command(
@@ -16,17 +18,25 @@ def _compare(
     before: Path,
     after: Path,
     settings: CompareSettings,
+    on: str | None = option(
+        None,
+        "Labelled test documents: compare the models where the first audit's shortcuts mislead.",
+        metavar="SOURCE",
+    ),
     out: Path = out_option("tokensieve-compare"),
     quiet: bool = QUIET,
 ) -> int:
     """Compare the audits in two folders."""
     from tokensieve.auditing.compare import compare_audits
+    from tokensieve.auditing.link_report import repair_effect
     from tokensieve.files import check_writable
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
 
     check_writable(out)
     found = compare_audits(before, after, settings)
+    if on is not None:
+        found = replace(found, repair=repair_effect(before, after, on))
     save(found, out, pictures=False)
     if not quiet:
         show(found.report())

@@ -1,0 +1,228 @@
+"""Did a repair help? Two saved models on test documents where the first audit's shortcuts mislead.
+
+`tokensieve compare BEFORE AFTER --on SOURCE` reads labelled documents, forms for each shortcut that
+the first audit found the groups of `tokensieve.auditing.broken_link`, and compares what the two
+models predict correctly there. The documents are the same for both models, so the test is paired.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tokensieve.auditing.broken_link import (
+    GroupAccuracy,
+    GroupName,
+    LinkGroup,
+    Mark,
+    Predictor,
+    documents_containing,
+    group_accuracies,
+    link_groups,
+)
+from tokensieve.auditing.phrases import quoted
+from tokensieve.errors import InputError
+from tokensieve.files import parsed, read_regular
+from tokensieve.model.attention import Model, decide
+from tokensieve.model.storage import read_model
+from tokensieve.read.corpus import Corpus
+from tokensieve.read.reader import read_corpus
+from tokensieve.read.settings import ReadSettings
+from tokensieve.read.stored_texts import StoredTexts
+from tokensieve.report.blocks import Block, Column, Section, Table, Text
+from tokensieve.wording import percent
+
+MAX_MARKS = 5  # a page shows the most serious shortcuts
+DESCRIPTIONS: dict[GroupName, str] = {
+    "all": "all documents",
+    "contradicts": "documents where it contradicts the label",
+    "without": "documents without it",
+    "removed": "documents of its class, with it removed",
+    "inserted": "documents of other classes, with it inserted",
+}
+
+
+@dataclass(frozen=True)
+class MarkEffect:
+    """Two models on the documents where one mark does not tell the class.
+
+    Attributes:
+        mark: the mark.
+        groups: the groups, worst for the first model first.
+    """
+
+    mark: Mark
+    groups: tuple[GroupAccuracy, ...]
+
+
+@dataclass(frozen=True)
+class RepairEffect:
+    """What a repair changed on one set of labelled documents.
+
+    Attributes:
+        source: what the documents are called.
+        overall: both models on all documents.
+        marks: both models where each mark misleads.
+    """
+
+    source: str
+    overall: GroupAccuracy
+    marks: tuple[MarkEffect, ...]
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row per mark and group: tokens, class, group, documents, before, after, p_value."""
+        rows = [_row("", "", self.overall)]
+        for effect in self.marks:
+            tokens = " | ".join(effect.mark.tokens)
+            rows += [_row(tokens, effect.mark.label, result) for result in effect.groups]
+        return pl.DataFrame(rows)
+
+    @property
+    def headline(self) -> str:
+        """The worst group of the most serious mark, then all documents."""
+        overall = f"overall it {_change(self.overall)}"
+        with_groups = [effect for effect in self.marks if effect.groups]
+        if not with_groups:
+            return (
+                "No shortcut misleads in enough of these documents to judge by them. Accuracy "
+                f"{_change(self.overall)}."
+            )
+        effect = with_groups[0]
+        worst = effect.groups[0]
+        return (
+            f"{quoted(effect.mark.tokens)}: on {DESCRIPTIONS[worst.group]}, accuracy "
+            f"{_change(worst)}; {overall}."
+        )
+
+    def blocks(self) -> list[Block]:
+        """The section of a report."""
+        columns = (
+            Column("Where a shortcut misleads"),
+            Column("Documents", "count"),
+            Column("Before", "percent"),
+            Column("After", "percent"),
+            Column("p", "chance"),
+        )
+        rows: list[tuple[object, ...]] = [_cells("All documents", self.overall)]
+        for effect in self.marks:
+            name = quoted(effect.mark.tokens)
+            rows += [
+                _cells(f"{name}: {DESCRIPTIONS[result.group]}", result) for result in effect.groups
+            ]
+        note = "p: McNemar's test of the documents that only one of the two models gets right."
+        table = Table("", columns, tuple(rows), note=note)
+        return [Section("Did it help?", (Text(self.headline), table))]
+
+
+def _cells(name: str, result: GroupAccuracy) -> tuple[object, ...]:
+    return (name, result.n_documents, result.before, result.after, result.p_value)
+
+
+def _change(result: GroupAccuracy) -> str:
+    """Rises from 31.0% to 78.0%."""
+    if result.after == result.before:
+        return f"stays at {percent(result.before)}"
+    verb = "rises" if result.after > result.before else "falls"
+    return f"{verb} from {percent(result.before)} to {percent(result.after)}"
+
+
+def _row(tokens: str, label: str, result: GroupAccuracy) -> dict[str, object]:
+    return {
+        "tokens": tokens,
+        "class": label,
+        "group": result.group,
+        "documents": result.n_documents,
+        "before": result.before,
+        "after": result.after,
+        "p_value": result.p_value,
+    }
+
+
+def repair_effect(before: Path, after: Path, source: str) -> RepairEffect:
+    """Judge the models of two audits where the shortcuts of the first one mislead.
+
+    Args:
+        before: folder of the audit that found shortcuts.
+        after: folder of the audit of the repaired data.
+        source: labelled documents that were not used to train either, such as the test file of the
+            first audit. They are read with the settings of that audit.
+
+    Raises:
+        InputError: a folder is no audit of labelled documents, or the documents cannot be read.
+    """
+    first = read_model(before)
+    second = read_model(after)
+    if first.pairs or second.pairs:
+        raise InputError("--on needs audits of labelled documents, not of preference pairs")
+    marks = _marks_of(before)
+    corpus = read_corpus(source, _reading_of(before))
+    judges = (_predictor(first), _predictor(second))
+    texts = _texts_of(corpus)
+    labels = np.array(corpus.classes)[corpus.labels]
+    overall = group_accuracies([LinkGroup("all", texts, labels)], *judges)[0]
+
+    assert first.vocabulary is not None
+    tokenizer = first.vocabulary.tokenizer
+    effects = []
+    for mark in marks[:MAX_MARKS]:
+        contains = documents_containing(texts, mark.tokens, tokenizer)
+        groups = link_groups(texts, labels, contains, mark, tokenizer)
+        effects.append(MarkEffect(mark, tuple(group_accuracies(groups, *judges))))
+    return RepairEffect(corpus.name, overall, tuple(effects))
+
+
+def _texts_of(corpus: Corpus) -> pl.Series:
+    return corpus.texts[:] if isinstance(corpus.texts, StoredTexts) else corpus.texts
+
+
+def _predictor(model: Model) -> Predictor:
+    """The class name that a model predicts for each text."""
+    names = np.array([str(name) for name in model.classes])
+
+    def predict(texts: pl.Series) -> NDArray[np.str_]:
+        matrix, _ = model.count(texts)
+        predicted: NDArray[np.str_] = names[decide(model.logits(matrix))]
+        return predicted
+
+    return predict
+
+
+def _marks_of(folder: Path) -> list[Mark]:
+    """The shortcuts that an audit found for one class, most serious first."""
+    try:
+        findings = parsed(read_regular(folder / "findings.json"))["findings"]
+        shortcuts = [finding for finding in findings if finding["kind"] == "shortcut"]
+        marks = [
+            Mark(tuple(map(str, finding["tokens"])), str(finding["class"]))
+            for finding in shortcuts
+            if finding["tokens"] and finding["class"]
+        ]
+    except (OSError, ValueError, LookupError, TypeError) as problem:
+        raise InputError(
+            f"{str(folder)!r} is not an audit folder: its findings.json cannot be read "
+            f"({type(problem).__name__}); create one with `tokensieve audit`"
+        ) from None
+    if not marks:
+        raise InputError(
+            f"{str(folder)!r}: this audit found no shortcut of a class, so there is no group to "
+            "judge by; leave out --on"
+        )
+    return marks
+
+
+def _reading_of(folder: Path) -> ReadSettings:
+    """How the first audit read its documents; a split of its own source is not asked for again."""
+    try:
+        settings = parsed(read_regular(folder / "summary.json"))["settings"]
+        names = ("text", "label", "group", "drop", "role", "encoding", "separator")
+        options = {name: settings[name] for name in names if settings.get(name)}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
+        raise InputError(
+            f"{str(folder)!r} is not an audit folder: its summary.json cannot be read "
+            f"({type(problem).__name__}); create one with `tokensieve audit`"
+        ) from None
+    return ReadSettings().with_options(options)
