@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import shlex
@@ -51,6 +52,12 @@ def _mask(
         metavar="FOLDER",
     ),
     decisions: Path | None = option(None, "Decisions exported from the audit's page."),
+    swap: list[str] | None = option(
+        None,
+        "Add copies of texts in which two tokens change places (repeatable).",
+        metavar="TOKEN=TOKEN",
+        parse=list,
+    ),
     part: Part | None = option(None, "Whether SOURCE was the audit's training or test file."),
     pairs: str | None = option(
         None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED"
@@ -73,7 +80,7 @@ def _mask(
     columns = _text_columns(opened, reading, plan)
     rows, wrong_rows = _rows(source_name, opened, plan.mislabelled, part)
     outcome = _Masked()
-    if plan.tokens or not wrong_rows:
+    if plan.tokens or not (wrong_rows or swap):
         outcome = _mask_rows(rows, columns, plan, reading.role, source_name)
         if not outcome.removed_tokens and not wrong_rows:
             nothing = (
@@ -82,10 +89,14 @@ def _mask(
             )
             raise InputError("; ".join(outcome.warnings) or nothing)
 
-    _write(target, rows, wrong_rows, outcome, source_name)
+    kept_rows = [row for number, row in enumerate(rows) if number not in wrong_rows]
+    copies = _swapped_copies(kept_rows, columns, swap or [], plan, reading.role)
+    _write(target, [*rows, *copies], wrong_rows, outcome, source_name)
     what = f"{outcome.n_changed:,} of {len(rows):,} documents changed"
     if outcome.removed_tokens:
         what += f", {plural(len(outcome.removed_tokens), 'token')} removed"
+    if copies:
+        what += f", {plural(len(copies), 'counterfactual copy', 'counterfactual copies')} added"
     if wrong_rows:
         what += f", {plural(len(wrong_rows), 'mislabelled row')} left out"
     for line in (*outcome.warnings, f"{what}: {target.path}"):
@@ -283,6 +294,34 @@ def _mask_rows(
     if absent:
         warnings = [*warnings, _absent(absent)]
     return _Masked(len(changed_rows), removed, warnings)
+
+
+def _swapped_copies(
+    rows: Sequence[Row], columns: Sequence[str], swaps: list[str], plan: _Plan, role: str | None
+) -> list[Row]:
+    """A copy of every row whose texts contain one of two tokens, with the other one instead."""
+    if not swaps:
+        return []
+    from tokensieve.auditing.swapping import Swap, swap_texts
+    from tokensieve.read.copies import text_cells
+    from tokensieve.read.values import text_series
+
+    cells = [cell for column in columns for cell in text_cells(rows, column, role)]
+    texts = text_series([cell.holder[cell.key] for cell in cells])
+    swapped = swap_texts(texts, list(map(Swap.parse, swaps)), plan.tokenizer)
+    changed_rows = {cell.row for cell, text in zip(cells, swapped, strict=True) if text is not None}
+    copies = {number: copy.deepcopy(rows[number]) for number in sorted(changed_rows)}
+    # the cells of a copy come in the same order as those of its row
+    cells_of_copies = {
+        number: iter([cell for column in columns for cell in text_cells([row], column, role)])
+        for number, row in copies.items()
+    }
+    for cell, text in zip(cells, swapped, strict=True):
+        if cell.row in copies:
+            own_cell = next(cells_of_copies[cell.row])
+            if text is not None:
+                own_cell.holder[own_cell.key] = text
+    return list(copies.values())
 
 
 def _write(
