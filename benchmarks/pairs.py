@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from machine import DATA, described
-from tokensieve.auditing.preferences import PreferenceFacts
+from tokensieve.auditing.preferences import log_length_ratios
 from tokensieve.evidence.intervals import Share
 from tokensieve.model.settings import TrainSettings
 from tokensieve.read.corpus import Corpus
@@ -100,7 +100,7 @@ def main() -> None:
     assert test is not None
     assert test.pairs is not None
     rows: dict[str, Callable[[], np.ndarray]] = {
-        "longer": lambda: PreferenceFacts.log_ratios(test),
+        "longer": lambda: log_length_ratios(test),
         "tfidf, words": lambda: chosen(tfidf(1), train, test),
         "tfidf, words and bigrams": lambda: chosen(tfidf(2), train, test),
         "formatting": lambda: chosen(form, train, test),
@@ -112,7 +112,7 @@ def main() -> None:
     print(
         "| | test accuracy | 95 % over prompts | log loss | of like length | seconds |\n|---|---|---|---|---|---|"
     )
-    like = np.abs(PreferenceFacts.log_ratios(test)) <= np.log(1.25)
+    like = np.abs(log_length_ratios(test)) <= np.log(1.25)
     for name, margins in rows.items():
         start = time.perf_counter()
         m = margins()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.auditing.checks.drift import drift
 from tokensieve.errors import InputError
+from tokensieve.evidence.drift import drift
 from tokensieve.evidence.importance import token_importance
 from tokensieve.text.counts import Counts
 

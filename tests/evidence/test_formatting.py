@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from tokensieve.auditing.checks.drift import drift
+from tokensieve.evidence.drift import drift
 from tokensieve.evidence.importance import token_importance
 from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import FORMATTING, Formatting

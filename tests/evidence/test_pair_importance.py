@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from calls import fast_first
 from tokensieve.arrays import Floats
 from tokensieve.auditing.demo import UTILITIES, demo_pairs
-from tokensieve.auditing.preferences import PreferenceFacts
+from tokensieve.auditing.preferences import log_length_ratios
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import Occurrences, Share, share_interval
 from tokensieve.evidence.pairs import (
@@ -205,7 +205,7 @@ def test_a_known_judge_is_found_and_length_is_told_apart() -> None:
     corpus = read_pairs(demo_pairs(3000, 3), pairs=("chosen", "rejected"))
     assert corpus.pairs is not None
     counts = count_corpus(corpus).counts
-    frame = win_rates(counts, corpus.pairs.units, PreferenceFacts.log_ratios(corpus))
+    frame = win_rates(counts, corpus.pairs.units, log_length_ratios(corpus))
     found = frame.row(by_predicate=pl.col("token") == "tapestry", named=True)
     assert found["equal_length_low"] < expit(UTILITIES["tapestry"]) < found["equal_length_high"]
     found = frame.row(by_predicate=pl.col("token") == "furthermore", named=True)
@@ -225,7 +225,7 @@ def test_at_equal_length_a_useless_word_is_called_useful_no_more_often_than_it_s
         corpus = read_pairs(demo_pairs(250, 100 + seed), pairs=("chosen", "rejected"))
         assert corpus.pairs is not None
         counts = count_corpus(corpus).counts
-        found = win_rates(counts, corpus.pairs.units, PreferenceFacts.log_ratios(corpus)).filter(
+        found = win_rates(counts, corpus.pairs.units, log_length_ratios(corpus)).filter(
             token="furthermore"
         )
         false += int(found["equal_length_p_value"][0] < 0.05)

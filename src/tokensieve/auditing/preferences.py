@@ -47,7 +47,7 @@ class PreferenceFacts:
             part: corpus.pairs for part, corpus in corpora.items() if corpus.pairs is not None
         }
         units = {part: one.units for part, one in pairings.items()}
-        ratio = {part: cls.log_ratios(corpus) for part, corpus in corpora.items()}
+        ratio = {part: log_length_ratios(corpus) for part, corpus in corpora.items()}
         # ties are there in both orders
         weight = {part: np.where(corpus.tied[::2], 0.5, 1.0) for part, corpus in corpora.items()}
         wins = win_rates(learned.train.counts, units["train"], ratio["train"], weight["train"])
@@ -104,11 +104,11 @@ class PreferenceFacts:
         found = kept.sort(pl.col("pairs") * (2 * bound - 1) ** 2, "token", descending=[True, False])
         return found if rows is None else found.head(rows)
 
-    @staticmethod
-    def log_ratios(corpus: Corpus) -> Floats:
-        """Log of the preferred answer's characters over the other's, shape (n,)."""
-        logs = np.log(np.maximum(corpus.characters, 1).astype(np.float64))
-        return np.asarray(logs[::2] - logs[1::2])
+
+def log_length_ratios(corpus: Corpus) -> Floats:
+    """Log of the preferred answer's characters over the other's, shape (n,)."""
+    logs = np.log(np.maximum(corpus.characters, 1).astype(np.float64))
+    return np.asarray(logs[::2] - logs[1::2])
 
 
 @computed_once

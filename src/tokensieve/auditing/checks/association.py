@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
 from tokensieve.auditing.checks.shortcut import Shortcut
 from tokensieve.auditing.checks.signs import Sign, usual_signs
@@ -11,78 +14,125 @@ from tokensieve.auditing.copies import without_copies
 from tokensieve.auditing.phrases import of_class, quoted
 from tokensieve.wording import percent, plural
 
+MIN_DOCUMENTS = 20
+MAX_Q_VALUE = 0.001
+MIN_LIFT = 1.5  # how many times as likely the class is
+MAX_RATE = (
+    0.8  # from here on a token nearly decides the class, and the check of shortcuts looks at it
+)
+MAX_LOOKED_INTO = 60  # the most significant ones
+WEIGHT = 0.1  # it decides nothing
+
+
+@dataclass(frozen=True, eq=False)
+class _Link:
+    """A token that makes a class more likely.
+
+    Attributes:
+        token: its name.
+        type: its place among the token types.
+        label: the class.
+        documents: training documents that contain it.
+        is_value: whether it is a value of another column.
+    """
+
+    token: str
+    type: int
+    label: int
+    documents: Ints
+    is_value: bool
+
 
 class Association(Check):
-    """For example, the agent's name at the end of every ticket, which shows who replied but not what the ticket was about."""
+    """For example, the agent's name at the end of every ticket, which shows who replied but not what
+    the ticket was about."""
 
     name = "association"
     title = "Name or code linked to a class"
     about = (
-        "Tokens in at least 20 documents that are part of a code, an address or a fixed phrase at the start or end of the text, "
-        "or values of another column, and make one class at least 1.5 times as likely (q < 0.001), but not nearly certain."
+        "Tokens in at least 20 documents that are part of a code, an address or a fixed phrase at the "
+        "start or end of the text, or values of another column, and make one class at least 1.5 times "
+        "as likely (q < 0.001), but not nearly certain."
     )
     action = (
-        "Find out why it is associated with the label (author, system, date). Mask it if the association will not hold where "
-        "your model is used."
+        "Find out why it is associated with the label (author, system, date). Mask it if the "
+        "association will not hold where your model is used."
     )
     action_on_values = Shortcut.action_on_values
     tasks = (Labels,)
     yields_to = ("shortcut",)
-    least, sure, lift, most = 20, 0.001, 1.5, 0.8
-    looked_into = 60
 
-    def find(self, data: AuditContext) -> Findings:
-        train, found, words = data.train.counts, data.importance, data.n_words
-        share = data.class_sizes / data.class_sizes.sum()
-        documents = found.documents[:words, None]
-        rate = found.class_documents[:words] / np.maximum(documents, 1)
-        fits = (
-            (found.q_value[:words] < self.sure)
-            & (found.effect[:words] > 0)
-            & (documents >= self.least)
-        )
-        types, classes = np.nonzero(fits & (rate >= self.lift * share) & (rate < self.most))
-        order = np.argsort(found.p_value[types, classes], kind="stable")[: self.looked_into]
-        names, holders = (
-            train.tokens[types[order]].astype(str).tolist(),
-            list(train.holders(types[order])),
-        )
-        signs = Sign.of_each(names, holders, data.train.corpus, data.tokenizer, usual_signs(data))
-        fields = data.fields
-        kept = [
-            (token, int(types[i]), int(classes[i]), held)
-            for token, i, held, (borne, _) in zip(names, order, holders, signs, strict=True)
-            if len(without_copies(data, held)) >= self.least
-            and (
-                {Sign.MARKUP, Sign.BOILERPLATE} & set(borne) or (fields and fields.is_value(token))
-            )
-        ]
-        if not kept:
+    def find(self, audit: AuditContext) -> Findings:
+        links = _links(audit)
+        if not links:
             return
-        token, s, k, held = kept[0]
-        right, label = (
-            Share.count(int(found.class_documents[s][k]), int(found.documents[s])),
-            train.classes[k],
+        first = links[0]
+        label = audit.class_names[first.label]
+        base = audit.class_sizes[first.label] / audit.class_sizes.sum()
+        importance = audit.importance
+        in_class = Share.count(
+            int(importance.class_documents[first.type, first.label]),
+            int(importance.documents[first.type]),
         )
-        more, value = len(kept) - 1, fields and fields.is_value(token)
-        others = f"; the same is true of {plural(more, 'more token')}" if more else ""
-        rates = f"are {of_class(label)} ({percent(share[k], 0)} overall)"
-        tokens = tuple(dict.fromkeys(one[0] for one in kept))
+        headline = (
+            f"{percent(in_class.value, 0)} of documents containing {quoted([first.token])} are "
+            f"{of_class(label)} ({percent(base, 0)} overall)"
+        )
+        if len(links) > 1:
+            headline += f"; the same is true of {plural(len(links) - 1, 'more token')}"
+        origin = (
+            "a value of another column" if first.is_value else "part of a code or a fixed phrase"
+        )
         yield self.finding(
-            data,
-            0.1 * right.of / data.class_sizes.sum() * (right.low - share[k]),
-            f"{percent(right.value, 0)} of documents containing {quoted([token])} {rates}{others}",
-            held,
-            n_documents=right.of,
+            audit,
+            severity=WEIGHT * in_class.of / audit.class_sizes.sum() * (in_class.low - base),
+            headline=headline,
+            documents=first.documents,
+            n_documents=in_class.of,
             label=label,
-            tokens=tokens,
+            tokens=list(dict.fromkeys(link.token for link in links)),
             evidence={
-                "decides": right,
-                "base": Share.count(int(data.class_sizes[k]), int(data.class_sizes.sum())),
+                "decides": in_class,
+                "base": Share.count(
+                    int(audit.class_sizes[first.label]), int(audit.class_sizes.sum())
+                ),
             },
             details=(
-                f"{right.as_counts} documents containing it are {of_class(label)} ({right})",
-                "a value of another column" if value else "part of a code or of a fixed phrase",
+                f"{in_class.as_counts} documents containing it are {of_class(label)} ({in_class})",
+                f"it is {origin}",
             ),
-            action=self.action_on_values if value else self.action,
+            action=self.action_on_values if first.is_value else self.action,
         )
+
+
+def _links(audit: AuditContext) -> list[_Link]:
+    """The tokens with a sign of an artefact that are linked to a class, most significant first."""
+    counts = audit.train.counts
+    importance = audit.importance
+    n_words = audit.n_words
+    documents = importance.documents[:n_words, None]
+    rate = importance.class_documents[:n_words] / np.maximum(documents, 1)
+    base = audit.class_sizes / audit.class_sizes.sum()
+    is_linked = (
+        (importance.q_value[:n_words] < MAX_Q_VALUE)
+        & (importance.effect[:n_words] > 0)
+        & (documents >= MIN_DOCUMENTS)
+        & (rate >= MIN_LIFT * base)
+        & (rate < MAX_RATE)
+    )
+    types, labels = np.nonzero(is_linked)
+    order = np.argsort(importance.p_value[types, labels], kind="stable")[:MAX_LOOKED_INTO]
+    types, labels = types[order], labels[order]
+    names = [str(counts.tokens[s]) for s in types]
+    holders = list(counts.holders(types))
+    signs = Sign.of_each(names, holders, audit.train.corpus, audit.tokenizer, usual_signs(audit))
+    links = []
+    for place, name in enumerate(names):
+        is_value = audit.fields is not None and audit.fields.is_value(name)
+        has_sign = bool({Sign.MARKUP, Sign.BOILERPLATE} & set(signs[place][0]))
+        n_texts = len(without_copies(audit, holders[place]))
+        if n_texts >= MIN_DOCUMENTS and (has_sign or is_value):
+            links.append(
+                _Link(name, int(types[place]), int(labels[place]), holders[place], is_value)
+            )
+    return links

@@ -5,8 +5,18 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Preferences, Share
-from tokensieve.wording import percent, plural
+from tokensieve.arrays import Ints
+from tokensieve.auditing.checks.api import (
+    AuditContext,
+    Check,
+    Findings,
+    Labels,
+    Preferences,
+    Share,
+)
+from tokensieve.wording import percent, plural, verb
+
+MAX_EXAMPLES = 4  # two pairs of copies
 
 
 class Contradiction(Check):
@@ -18,31 +28,50 @@ class Contradiction(Check):
     action = "Decide on one label for each of these texts, or remove them."
     tasks = (Labels,)
 
-    def find(self, data: AuditContext) -> Findings:
-        train, test = data.train.corpus, data.test.corpus
-        n = len(train.texts)
-        keys = pl.concat([train.keys, test.keys])
-        frame = pl.DataFrame(
-            {"key": keys, "label": np.concatenate([train.labels, test.labels])}
-        ).with_row_index("i")
-        opposed = frame.filter(pl.col("label").n_unique().over("key") > 1).sort("key", "i")
-        i = opposed["i"].to_numpy().astype(np.int64)
-        total = data.total("contradicting", len(i))
+    def find(self, audit: AuditContext) -> Findings:
+        train, test = audit.train.corpus, audit.test.corpus
+        documents = _with_another_label(audit)
+        total = audit.total("contradicting", len(documents))
         if not total:
             return
-        share = Share.count(total, sum(data.totals["documents"].values()))
+        share = Share.count(total, sum(audit.totals["documents"].values()))
+        n_train = len(train.texts)
+        in_test = documents[documents >= n_train] - n_train
+        examples = [
+            audit.excerpt(i) if i < n_train else audit.excerpt(i - n_train, "test")
+            for i in documents[:MAX_EXAMPLES].tolist()
+        ]
+        have = verb(total, "have", "has")
         yield self.finding(
-            data,
-            share.value,
-            f"{plural(total, 'document')} ({percent(share.value)}) have the same text as a document with a different label",
+            audit,
+            severity=share.value,
+            headline=(
+                f"{plural(total, 'document')} ({percent(share.value)}) {have} the same text as a "
+                "document with a different label"
+            ),
             evidence={"documents": share},
             n_documents=total,
-            rows=pl.concat([train.rows_of(i[i < n]), test.rows_of(i[i >= n] - n, "test")]),
-            examples=tuple(
-                data.excerpt(k) if k < n else data.excerpt(k - n, "test") for k in i[:4].tolist()
+            rows=pl.concat(
+                [train.rows_of(documents[documents < n_train]), test.rows_of(in_test, "test")]
             ),
+            examples=examples,
             details=(f"{share.as_counts} documents have a copy with another label",),
         )
+
+
+def _with_another_label(audit: AuditContext) -> Ints:
+    """Documents of both sides, numbered training first, with a copy of another label; copies follow
+    each other."""
+    train, test = audit.train.corpus, audit.test.corpus
+    frame = pl.DataFrame(
+        {
+            "key": pl.concat([train.keys, test.keys]),
+            "label": np.concatenate([train.labels, test.labels]),
+        }
+    ).with_row_index("document")
+    has_other_label = pl.col("label").n_unique().over("key") > 1
+    ordered = frame.filter(has_other_label).sort("key", "document")
+    return ordered["document"].to_numpy().astype(np.int64)
 
 
 class OpposedPairs(Check):
@@ -54,28 +83,30 @@ class OpposedPairs(Check):
     action = "Decide which answer is better, or remove these pairs."
     tasks = (Preferences,)
 
-    def find(self, data: AuditContext) -> Findings:
-        keys = data.train.corpus.keys
-        sides = pl.DataFrame(
-            {"a": keys.gather_every(2), "b": keys.gather_every(2, 1)}
+    def find(self, audit: AuditContext) -> Findings:
+        corpus = audit.train.corpus
+        answers = pl.DataFrame(
+            {"preferred": corpus.keys.gather_every(2), "other": corpus.keys.gather_every(2, 1)}
         ).with_row_index("pair")
-        sides = sides.filter(
-            ~data.train.corpus.tied[::2]
-        )  # a tie stands in both orders by intention
-        turned = (
-            sides.join(sides, left_on=["a", "b"], right_on=["b", "a"], how="semi")["pair"]
-            .sort()
-            .to_numpy()
+        decided = answers.filter(~corpus.tied[::2])  # a tie stands in both orders by intention
+        opposed = decided.join(
+            decided, left_on=["preferred", "other"], right_on=["other", "preferred"], how="semi"
         )
-        if not len(turned):
+        pairs = opposed["pair"].sort().to_numpy().astype(np.int64)
+        if not len(pairs):
             return
-        share = Share.count(len(turned), sides.height)
+        share = Share.count(len(pairs), decided.height)
+        occur = verb(len(pairs), "occur")
+        have = verb(len(pairs), "have", "has")
         yield self.finding(
-            data,
-            share.value,
-            f"{plural(len(turned), 'pair')} ({percent(share.value)}) also occur with the other answer preferred",
-            2 * turned.astype(np.int64),
+            audit,
+            severity=share.value,
+            headline=(
+                f"{plural(len(pairs), 'pair')} ({percent(share.value)}) also {occur} with the other "
+                "answer preferred"
+            ),
+            documents=2 * pairs,
             evidence={"pairs": share},
-            details=(f"{share.as_counts} pairs have a copy with the other answer preferred",),
+            details=(f"{share.as_counts} pairs {have} a copy with the other answer preferred",),
             examples=(),
         )

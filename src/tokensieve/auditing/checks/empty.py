@@ -17,6 +17,8 @@ from tokensieve.auditing.checks.api import (
 from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import percent, plural, verb
 
+WEIGHT = 0.5  # such a document is still predicted by its formatting, or as the largest class
+
 
 class Empty(Check):
     """For such a document, only the class frequencies and formatting predict the label."""
@@ -24,36 +26,49 @@ class Empty(Check):
     name = "empty"
     title = "No known words"
     about = "Training or test documents that contain no word of the vocabulary."
-    action = "Look at these rows: the text may be missing, in another column, or in another language or script."
+    action = (
+        "Look at these rows: the text may be missing, in another column, or in another language or "
+        "script."
+    )
     tasks = (Labels,)
     descriptive = True
 
-    def find(self, data: AuditContext) -> Findings:
-        parts = {"train": data.train, "test": data.test}
-        wordless = {name: _wordless(part) for name, part in parts.items()}
-        n = sum(data.task.total(part, lambda some: len(_wordless(some))) for part in parts.values())
+    def find(self, audit: AuditContext) -> Findings:
+        sides = {"train": audit.train, "test": audit.test}
+        n = sum(audit.task.total(part, _n_without_words) for part in sides.values())
         if not n:
             return
-        share = Share.count(n, sum(data.totals["documents"].values()))
-        starts = [
-            data.excerpt(int(i), name) for name in parts for i in wordless[name][:MAX_EXAMPLES]
-        ]
+        share = Share.count(n, sum(audit.totals["documents"].values()))
+        rows = []
+        examples = []
+        for name, part in sides.items():
+            documents = _without_words(part)
+            rows.append(part.corpus.rows_of(documents, name))
+            examples += [audit.excerpt(i, name) for i in documents[:MAX_EXAMPLES].tolist()]
+        contain = verb(n, "contain")
         yield self.finding(
-            data,
-            0.5 * share.value,
-            f"{plural(n, 'document')} ({percent(share.value)}) {verb(n, 'contain')} no word that the model knows",
+            audit,
+            severity=WEIGHT * share.value,
+            headline=(
+                f"{plural(n, 'document')} ({percent(share.value)}) {contain} no word that the model "
+                "knows"
+            ),
             evidence={"documents": share},
             n_documents=n,
-            rows=pl.concat(
-                [part.corpus.rows_of(wordless[name], name) for name, part in parts.items()]
-            ),
-            examples=tuple(starts[:MAX_EXAMPLES]),
+            rows=pl.concat(rows),
+            examples=examples[:MAX_EXAMPLES],
             details=(f"{share.as_counts} documents contain no known word",),
         )
 
 
-def _wordless(part: CountedCorpus) -> Ints:
-    """Documents without a word: in rows of sorted types the first is none of the words."""
-    matrix, words = part.counts.matrix, part.counts.n_types - part.n_formatting
-    first = np.append(matrix.indices, words)[matrix.indptr[:-1]]
-    return np.flatnonzero((first >= words) | (np.diff(matrix.indptr) == 0))
+def _without_words(part: CountedCorpus) -> Ints:
+    """Documents without a word. The types of a row are sorted, words before formatting."""
+    matrix = part.counts.matrix
+    n_words = part.counts.n_types - part.n_formatting
+    first_types = np.append(matrix.indices, n_words)[matrix.indptr[:-1]]
+    is_empty = np.diff(matrix.indptr) == 0
+    return np.flatnonzero((first_types >= n_words) | is_empty)
+
+
+def _n_without_words(part: CountedCorpus) -> int:
+    return len(_without_words(part))

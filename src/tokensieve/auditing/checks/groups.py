@@ -2,124 +2,205 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, logit
 
 from tokensieve.arrays import Ints
-from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
+from tokensieve.auditing.checks.api import (
+    AuditContext,
+    Check,
+    Finding,
+    Findings,
+    Labels,
+    Share,
+)
 from tokensieve.auditing.phrases import quoted
 from tokensieve.escape import for_display, option
 from tokensieve.model.attention import probabilities
+from tokensieve.read.reading_report import LikelyGroups
 from tokensieve.text.counts import Counts
 from tokensieve.wording import percent, plural
 
+# a word is rare in up to so many documents, or in up to this fraction of all
+MAX_RARE_DOCUMENTS = 30
+MAX_RARE_FRACTION = 0.05
+# two documents must share the evidence of three words in `MAX_RARE_DOCUMENTS` documents each
+MIN_SHARED_RARE_WORDS = 3
+# and this much of the rare words of the one that has fewer
+MIN_SHARED_FRACTION = 0.35
+MAX_PAIRS = 2e6  # of documents that share a word: more would take minutes
+MIN_DOCUMENTS = 0.3  # fraction of documents that share words with another one
+MIN_AGREEMENT = 0.9  # of the pairs
+# news of one event share names, and a label through what they are about
+MIN_EXCESS_AGREEMENT = 0.3
+WEIGHT = 0.5  # only some predictions profit from a group on both sides of the split
+MAX_TOKENS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Pairs of training documents that share rare words.
+
+    Attributes:
+        first, second: places of the documents, shape (p,).
+        rare: the token types that are rare, shape (r,).
+        present: which document contains which of them, (documents, r).
+    """
+
+    first: Ints
+    second: Ints
+    rare: Ints
+    present: sp.csr_array
+
 
 class Groups(Check):
-    """Documents by one author or from one thread are not independent evidence, and leak across a random split."""
+    """Documents by one author or from one thread are not independent evidence, and leak across a
+    random split."""
 
     name = "groups"
     title = "Documents appear to be grouped"
     about = (
-        "At least 30% of the training documents share rare words with another one: words as rare together as three words in "
-        "30 documents each, and more than a third of the rare words of one of the two. At least 90% of these pairs have the "
-        "same label, 30 points more than the model expects from their other words, or than if each rare word told the label as it "
-        "does between groups. Also reported if documents with the same value in an author-like column have the same label at "
-        "least 10 points more often than by chance. Checked only without --by."
+        "At least 30% of the training documents share rare words with another one: words as rare "
+        "together as three words in 30 documents each, and more than a third of the rare words of one "
+        "of the two. At least 90% of these pairs have the same label, 30 points more than the model "
+        "expects from their other words, or than if each rare word told the label as it does between "
+        "groups. Also reported if documents with the same value in an author-like column have the "
+        "same label at least 10 points more often than by chance. Checked only without --by."
     )
-    action = "Name the column that groups them (author, thread, source) with --by, so that groups stay whole in the split."
+    action = (
+        "Name the column that groups them (author, thread, source) with --by, so that groups stay "
+        "whole in the split."
+    )
     tasks = (Labels,)
     descriptive = True
-    # a word is rare in up to so many documents, or so much of all; as informative as so many words of the first kind must be what
-    # two documents share, and so much of what one of them has
-    few, rare, words, alike = 30, 0.05, 3, 0.35
-    # of the documents; of their pairs; more than expected (news of one event share names, and a label through what they are about)
-    least, agree, beyond = 0.3, 0.9, 0.3
-    most = 2e6  # pairs of documents with a word in common
 
-    def find(self, data: AuditContext) -> Findings:
-        if data.train.corpus.groups is not None:
+    def find(self, audit: AuditContext) -> Findings:
+        corpus = audit.train.corpus
+        if corpus.groups is not None:
             return
-        train = data.train.counts
-        if (known := data.train.corpus.reading.likely_groups) is not None:
-            column, groups, documents = known.column, known.n_groups, known.n_documents
-            agreement, expected = known.agreement, known.expected_agreement
-            share = Share.count(documents, sum(data.totals["documents"].values()))
-            yield self.finding(
-                data,
-                0.5 * share.value * (agreement - expected),
-                f"Documents with the same value of the column “{for_display(column, 40)}” share a label in "
-                f"{percent(agreement, 0)} of pairs ({percent(expected, 0)} by chance)",
-                n_documents=documents,
-                evidence={"documents": share},
-                details=(f"{plural(groups, 'value')} occur in two or more documents",),
-                action="If these documents belong together (one author, thread or source), a random split puts parts of a group on "
-                f"both sides and inflates the accuracy. Keep them whole: {option('--by', column)}",
-            )
+        if corpus.reading.likely_groups is not None:
+            yield self._of_column(audit, corpus.reading.likely_groups)
             return
-        # pairs of documents that share rare words, each of which weighs log(documents / documents with it)
-        n, documents = train.n_documents, train.present[: data.n_words].sum(axis=1)
-        rare = np.flatnonzero((documents > 1) & (documents <= max(self.few, self.rare * n)))
-        rare = rare[np.argsort(documents[rare], kind="stable")]
-        rare = rare[np.cumsum(documents[rare].astype(np.float64) ** 2) <= self.most]
-        present = sp.csr_array(train.matrix[:, rare], dtype=np.float64)  # a copy
-        present.data[:] = 1
-        weighed = sp.csr_array(present * np.sqrt(np.log(n / documents[rare])))
-        shared, own = (
-            sp.coo_array(weighed @ weighed.T),
-            np.asarray(weighed.power(2).sum(axis=1)).ravel(),
-        )
-        i, j = shared.coords
-        enough = np.maximum(
-            self.words * np.log(n / self.few), self.alike * np.minimum(own[i], own[j])
-        )
-        i, j = np.array((i, j))[:, (i < j) & (shared.data >= enough)].astype(np.int64)
-        held, among = np.unique([i, j], return_inverse=True)
-        share = Share.count(len(held), train.n_documents)
-        if share.value < self.least:
+        pairs = _pairs_with_rare_words(audit)
+        documents = np.unique(np.append(pairs.first, pairs.second))
+        share = Share.count(len(documents), audit.train.counts.n_documents)
+        if share.value < MIN_DOCUMENTS:
             return
-        ordinary = train.rows(held).matrix.copy()
-        ordinary.data[np.isin(ordinary.indices, rare)] = 0
-        ordinary.eliminate_zeros()
-        chances = probabilities(data.learned.model.logits(ordinary))
-        same, (a, b) = train.labels[i] == train.labels[j], among.reshape(2, -1)
-        agreement, expected = (
-            float(same.mean()),
-            float((chances[a] * chances[b]).sum(axis=1).mean()),
-        )
-        if agreement < max(
-            self.agree, max(expected, self._told_by_words(i, j, present, train)) + self.beyond
-        ):
+        labels = audit.train.counts.labels
+        agreement = float((labels[pairs.first] == labels[pairs.second]).mean())
+        expected = _agreement_by_other_words(pairs, documents, audit)
+        by_words = _agreement_by_single_words(pairs, audit.train.counts)
+        if agreement < max(MIN_AGREEMENT, max(expected, by_words) + MIN_EXCESS_AGREEMENT):
             return
-        both = np.flatnonzero(present[[i[0]]].toarray() * present[[j[0]]].toarray())
-        tokens = tuple(str(train.tokens[s]) for s in rare[both][:5])
+
+        tokens = _shared_tokens(pairs, audit.train.counts)
         yield self.finding(
-            data,
-            0.5 * share.value * (agreement - expected),
-            f"{percent(share.value)} of training documents share rare words with another one; two such documents have the same "
-            f"label {percent(agreement, 0)} of the time ({percent(expected, 0)} expected from their other words)",
-            held,
+            audit,
+            severity=WEIGHT * share.value * (agreement - expected),
+            headline=(
+                f"{percent(share.value)} of training documents share rare words with another one; "
+                f"two such documents have the same label {percent(agreement, 0)} of the time "
+                f"({percent(expected, 0)} expected from their other words)"
+            ),
+            documents=documents,
             tokens=tokens,
             evidence={"documents": share},
             details=(
-                f"{plural(len(i), 'pair')} of documents; in one of them, both contain {quoted(tokens)}",
+                f"{plural(len(pairs.first), 'pair')} of documents share such words; in one pair, both "
+                f"contain {quoted(tokens)}",
             ),
         )
 
-    @staticmethod
-    def _told_by_words(i: Ints, j: Ints, present: sp.csr_array, train: Counts) -> float:
-        """How often pairs would have the same label if each rare word that they share told it by itself, as well as one does that
-        documents of different groups share: names of diseases are what diagnoses are about."""
-        n, labels = train.n_documents, train.labels
-        _, group = connected_components(
-            sp.coo_array((np.ones(len(i)), (i, j)), shape=(n, n)), directed=False
+    def _of_column(self, audit: AuditContext, groups: LikelyGroups) -> Finding:
+        """The finding about a column that looks like an author or a thread."""
+        share = Share.count(groups.n_documents, sum(audit.totals["documents"].values()))
+        excess = groups.agreement - groups.expected_agreement
+        return self.finding(
+            audit,
+            severity=WEIGHT * share.value * excess,
+            headline=(
+                f"Documents with the same value of the column “{for_display(groups.column, 40)}” "
+                f"share a label in {percent(groups.agreement, 0)} of pairs "
+                f"({percent(groups.expected_agreement, 0)} by chance)"
+            ),
+            n_documents=groups.n_documents,
+            evidence={"documents": share},
+            details=(f"{plural(groups.n_groups, 'value')} occur in two or more documents",),
+            action=(
+                "If these documents belong together (one author, thread or source), a random split "
+                "puts parts of a group on both sides and inflates the accuracy. Keep them whole: "
+                f"{option('--by', groups.column)}"
+            ),
         )
-        both = sp.coo_array(sp.triu(present @ present.T, 1))
-        a, b = (
-            side[(both.data == 1) & (group[both.coords[0]] != group[both.coords[1]])]
-            for side in both.coords
-        )
-        chance = logit(np.square(train.class_sizes / n).sum())
-        told = logit(Share.count(int((labels[a] == labels[b]).sum()), len(a)).low) - chance
-        return float(expit(chance + present[i].multiply(present[j]).sum(axis=1) * told).mean())
+
+
+def _pairs_with_rare_words(audit: AuditContext) -> _Pairs:
+    """Pairs that share enough rare words, each of which weighs log(documents / documents with it)."""
+    counts = audit.train.counts
+    n = counts.n_documents
+    documents = counts.present[: audit.n_words].sum(axis=1)
+    is_rare = (documents > 1) & (documents <= max(MAX_RARE_DOCUMENTS, MAX_RARE_FRACTION * n))
+    rare = np.flatnonzero(is_rare)
+    rare = rare[np.argsort(documents[rare], kind="stable")]
+    n_pairs = np.cumsum(documents[rare].astype(np.float64) ** 2)
+    rare = rare[n_pairs <= MAX_PAIRS]
+
+    present = sp.csr_array(counts.matrix[:, rare], dtype=np.float64)  # a copy
+    present.data[:] = 1
+    weighted = sp.csr_array(present * np.sqrt(np.log(n / documents[rare])))
+    shared = sp.coo_array(weighted @ weighted.T)
+    own = np.asarray(weighted.power(2).sum(axis=1)).ravel()
+    first, second = shared.coords
+    needed = np.maximum(
+        MIN_SHARED_RARE_WORDS * np.log(n / MAX_RARE_DOCUMENTS),
+        MIN_SHARED_FRACTION * np.minimum(own[first], own[second]),
+    )
+    is_pair = (first < second) & (shared.data >= needed)
+    return _Pairs(
+        first=first[is_pair].astype(np.int64),
+        second=second[is_pair].astype(np.int64),
+        rare=rare,
+        present=present,
+    )
+
+
+def _agreement_by_other_words(pairs: _Pairs, documents: Ints, audit: AuditContext) -> float:
+    """How often the model expects pairs to have the same label, from their words that are not rare."""
+    ordinary = audit.train.counts.rows(documents).matrix.copy()
+    ordinary.data[np.isin(ordinary.indices, pairs.rare)] = 0
+    ordinary.eliminate_zeros()
+    chances = probabilities(audit.learned.model.logits(ordinary))
+    first = chances[np.searchsorted(documents, pairs.first)]
+    second = chances[np.searchsorted(documents, pairs.second)]
+    return float((first * second).sum(axis=1).mean())
+
+
+def _agreement_by_single_words(pairs: _Pairs, counts: Counts) -> float:
+    """How often pairs would have the same label if each shared rare word told it by itself.
+
+    As well as one does that documents of different groups share: names of diseases are what
+    diagnoses are about.
+    """
+    n = counts.n_documents
+    links = sp.coo_array((np.ones(len(pairs.first)), (pairs.first, pairs.second)), shape=(n, n))
+    _, group = connected_components(links, directed=False)
+    n_shared = sp.coo_array(sp.triu(pairs.present @ pairs.present.T, 1))
+    first, second = n_shared.coords
+    is_between_groups = (n_shared.data == 1) & (group[first] != group[second])
+    same = counts.labels[first[is_between_groups]] == counts.labels[second[is_between_groups]]
+    chance = logit(np.square(counts.class_sizes / n).sum())
+    per_word = logit(Share.count(int(same.sum()), len(same)).low) - chance
+    n_words = pairs.present[pairs.first].multiply(pairs.present[pairs.second]).sum(axis=1)
+    return float(expit(chance + n_words * per_word).mean())
+
+
+def _shared_tokens(pairs: _Pairs, counts: Counts) -> tuple[str, ...]:
+    """Rare words that the two documents of the first pair share."""
+    first = pairs.present[[pairs.first[0]]].toarray()
+    second = pairs.present[[pairs.second[0]]].toarray()
+    places = np.flatnonzero(first * second)
+    return tuple(str(counts.tokens[s]) for s in pairs.rare[places][:MAX_TOKENS])

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
 from tokensieve.escape import for_display
 from tokensieve.wording import percent, plural
+
+MIN_DOCUMENTS = 20  # of fewer, a 95% interval of the class's recall is wider than ±20 points
+MAX_RATIO = 10  # largest to smallest class; beyond it, accuracy says little about the smallest
+SEVERITY_PER_FRACTION = 0.3  # documents of a small class are not all predicted wrongly
+MIN_SEVERITY = 0.005  # listed after every finding that concerns more documents
+MAX_SEVERITY = 0.045  # stays below "high": only the small classes are affected
 
 
 class Imbalance(Check):
@@ -14,47 +21,57 @@ class Imbalance(Check):
 
     name = "imbalance"
     title = "Small classes"
-    about = "The smallest class has fewer than 20 training documents, or at most a tenth as many as the largest."
+    about = (
+        f"The smallest class has fewer than {MIN_DOCUMENTS} training documents, or at most a tenth "
+        "as many as the largest."
+    )
     action = (
-        "Collect more documents of this class, merge it with another, or judge the model by the recall of this class instead of "
-        "the accuracy."
+        "Collect more documents of this class, merge it with another, or judge the model by the "
+        "recall of this class instead of the accuracy."
     )
     tasks = (Labels,)
     descriptive = True
-    few = 20  # no accuracy can be judged from fewer
-    unequal = 10  # times the smallest class
 
-    def find(self, data: AuditContext) -> Findings:
-        train = data.train.corpus
-        sizes = data.class_sizes
-        least = int(np.argmin(sizes))
-        tiny = bool(sizes[least] < self.few)
-        if not tiny and sizes.max() < self.unequal * sizes[least]:
+    def find(self, audit: AuditContext) -> Findings:
+        sizes = audit.class_sizes
+        smallest = int(np.argmin(sizes))
+        is_small = sizes < MIN_DOCUMENTS
+        is_unequal = sizes.max() >= MAX_RATIO * sizes[smallest]
+        if not is_small.any() and not is_unequal:
             return
-        share, label = Share.count(int(sizes[least]), int(sizes.sum())), train.classes[least]
-        name = (
-            for_display(label, 40) if label[:1].isalpha() else f"class “{for_display(label, 40)}”"
-        )
-        size, small = plural(int(sizes[least]), "training document"), int((sizes < self.few).sum())
-        headline = f"Class {for_display(label, 40)} has only {size} ({percent(share.value)})"
-        if small > 1:
-            which = (
-                f"{small} of {len(sizes)}"
-                if small < len(sizes)
-                else "Both"
-                if small == 2
-                else f"All {small}"
-            )
-            headline = f"{which} classes have fewer than {self.few} training documents"
-            headline += f"; {name} has the fewest ({int(sizes[least]):,})"
+
+        fraction_in_small_classes = sizes[is_small].sum() / sizes.sum()
+        severity = SEVERITY_PER_FRACTION * fraction_in_small_classes
         yield self.finding(
-            data,
-            # of the predictions of other classes it says nothing
-            float(np.clip(0.3 * sizes[sizes < self.few].sum() / sizes.sum(), 0.005, 0.045)),
-            headline,
-            np.flatnonzero(train.labels == least),
-            n_documents=int(sizes[least]),
-            label=label,
-            evidence={"class": share},
+            audit,
+            severity=np.clip(severity, MIN_SEVERITY, MAX_SEVERITY),
+            headline=_headline(sizes, audit.class_names[smallest]),
+            documents=audit.train.corpus.labels == smallest,
+            n_documents=int(sizes[smallest]),
+            label=audit.class_names[smallest],
+            evidence={"class": Share.count(int(sizes[smallest]), int(sizes.sum()))},
             examples=(),
         )
+
+
+def _headline(sizes: Ints, smallest_class: str) -> str:
+    """Says how small the smallest class is, or how many are small."""
+    n_smallest = int(sizes.min())
+    n_small_classes = int((sizes < MIN_DOCUMENTS).sum())
+    name = for_display(smallest_class, 40)
+    if n_small_classes <= 1:
+        documents = plural(n_smallest, "training document")
+        return f"Class {name} has only {documents} ({percent(n_smallest / sizes.sum())})"
+
+    if n_small_classes < len(sizes):
+        subject = f"{n_small_classes} of {len(sizes)}"
+    elif n_small_classes == 2:
+        subject = "Both"
+    else:
+        subject = f"All {n_small_classes}"
+    if not smallest_class[:1].isalpha():
+        name = f"class “{name}”"
+    return (
+        f"{subject} classes have fewer than {MIN_DOCUMENTS} training documents; {name} has the "
+        f"fewest ({n_smallest:,})"
+    )

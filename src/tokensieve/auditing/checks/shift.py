@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
+from tokensieve.arrays import Floats, Ints
+from tokensieve.auditing.checks.api import AuditContext, Check, Finding, Findings, Labels, Share
 from tokensieve.auditing.phrases import form_clause, of_class
 from tokensieve.wording import percent, plural, verb
+
+MIN_DIFFERENCE = 0.03  # of the fractions of documents in a class and in the others
+MAX_Q_VALUE = 0.001
+MAX_CLASSES = 8  # of those that differ most
+MAX_DETAILS = 5
+WEIGHT = 0.01  # of the difference: it decides nothing
+
+
+@dataclass(frozen=True, eq=False)
+class _Features:
+    """How frequent formatting features are in and outside each class.
+
+    Attributes:
+        types: their places among the token types, shape (m,).
+        inside: documents of each class that have the feature, shape (m, K).
+        outside_rate: fraction of the documents of other classes that have it, shape (m, K).
+        difference: fraction inside minus fraction outside, shape (m, K).
+        strength: the difference in standard deviations; 0 if it is small or not significant.
+    """
+
+    types: Ints
+    inside: Ints
+    outside_rate: Floats
+    difference: Floats
+    strength: Floats
 
 
 class Shift(Check):
@@ -15,61 +43,83 @@ class Shift(Check):
     name = "shift"
     title = "Formatting differs between classes"
     about = (
-        "Formatting (apart from length) that is at least 3 points more frequent in a class than in the others, with "
-        "q < 0.001; one finding for each of the eight classes that differ most."
+        "Formatting (apart from length) that is at least 3 points more frequent in a class than in "
+        "the others, with q < 0.001; one finding for each of the eight classes that differ most."
     )
     action = (
-        "Look at the documents: a source, a form or an editor may have left this mark. If it is an artefact of data "
-        "collection, clean the texts, or ignore formatting with --no-formatting."
+        "Look at the documents: a source, a form or an editor may have left this mark. If it is an "
+        "artefact of data collection, clean the texts, or ignore formatting with --no-formatting."
     )
     tasks = (Labels,)
     descriptive = True
     yields_to = ("shortcut",)
-    apart, sure = 0.03, 0.001
-    weight = 0.01  # of the difference: it decides nothing
 
-    def find(self, data: AuditContext) -> Findings:
-        train, found, sizes = data.train.counts, data.importance, data.class_sizes
-        n, types = int(sizes.sum()), np.arange(data.n_words, train.n_types)
-        types = types[["⟨length " not in name for name in train.tokens[types].astype(str).tolist()]]
-        inside, documents = found.class_documents[types], found.documents[types, None]
-        outside = (documents - inside) / np.maximum(n - sizes, 1)
-        apart, rate = inside / np.maximum(sizes, 1) - outside, documents / n
-        # in standard deviations: 10% against 1% is more of a mark than 60% against 45%
-        strength = apart / np.sqrt(np.maximum(rate * (1 - rate), 1 / n**2))
-        strength[(found.q_value[types] >= self.sure) | (apart < self.apart)] = 0
-        for k in np.argsort(-strength.max(axis=0, initial=0), kind="stable")[:8].tolist():
-            rows = [
-                i for i in np.argsort(-strength[:, k], kind="stable").tolist() if strength[i, k] > 0
-            ]
-            if not rows:
+    def find(self, audit: AuditContext) -> Findings:
+        features = _features(audit)
+        strongest = features.strength.max(axis=0, initial=0)
+        for label in np.argsort(-strongest, kind="stable")[:MAX_CLASSES].tolist():
+            if strongest[label] == 0:
                 return
-            label, names = train.classes[k], train.tokens[types[rows]].astype(str).tolist()
-            rates = [
-                _rates(label, name, apart[i, k], outside[i, k])
-                for i, name in zip(rows, names, strict=True)
-            ]
-            held = train.holders(types[rows[:1]])[0]
-            more = len(rows) - 1
-            others = (
-                f"; {plural(more, 'other feature')} also {verb(more, 'differ')}" if more else ""
+            yield self._of_class(audit, features, label)
+
+    def _of_class(self, audit: AuditContext, features: _Features, label: int) -> Finding:
+        """The features of one class, strongest first."""
+        order = np.argsort(-features.strength[:, label], kind="stable")
+        rows = [row for row in order.tolist() if features.strength[row, label] > 0]
+        class_name = audit.class_names[label]
+        names = [str(audit.train.counts.tokens[features.types[row]]) for row in rows]
+        sentences = [
+            _rates(
+                class_name, name, features.difference[row, label], features.outside_rate[row, label]
             )
-            share = Share.count(int(inside[rows[0], k]), int(sizes[k]))
-            yield self.finding(
-                data,
-                self.weight * apart[rows[0], k],
-                rates[0] + others,
-                held[train.labels[held] == k],
-                n_documents=share.found,
-                label=label,
-                tokens=tuple(names),
-                signs=("formatting",),
-                evidence={"class": share},
-                details=tuple(rates[1:6]),
-            )
+            for row, name in zip(rows, names, strict=True)
+        ]
+        headline = sentences[0]
+        n_more = len(rows) - 1
+        if n_more:
+            differ = verb(n_more, "differ")
+            headline += f"; {plural(n_more, 'other feature')} also {differ}"
+        holders = audit.train.counts.holders(features.types[rows[:1]])[0]
+        n_inside = int(features.inside[rows[0], label])
+        share = Share.count(n_inside, int(audit.class_sizes[label]))
+        return self.finding(
+            audit,
+            severity=WEIGHT * features.difference[rows[0], label],
+            headline=headline,
+            documents=holders[audit.train.counts.labels[holders] == label],
+            n_documents=share.found,
+            label=class_name,
+            tokens=names,
+            signs=("formatting",),
+            evidence={"class": share},
+            details=sentences[1 : MAX_DETAILS + 1],
+        )
 
 
-def _rates(label: str, token: str, apart: float, outside: float) -> str:
+def _features(audit: AuditContext) -> _Features:
+    """All formatting features apart from length."""
+    importance = audit.importance
+    sizes = audit.class_sizes
+    n_documents = int(sizes.sum())
+    names = audit.train.counts.tokens
+    types = np.array(
+        [s for s in range(audit.n_words, len(names)) if "⟨length " not in str(names[s])],
+        dtype=np.int64,
+    )
+    inside = importance.class_documents[types]
+    documents = importance.documents[types, None]
+    outside_rate = (documents - inside) / np.maximum(n_documents - sizes, 1)
+    difference = inside / np.maximum(sizes, 1) - outside_rate
+    # 10% against 1% is more of a mark than 60% against 45%
+    rate = documents / n_documents
+    deviation = np.sqrt(np.maximum(rate * (1 - rate), 1 / n_documents**2))
+    strength = difference / deviation
+    is_weak = (importance.q_value[types] >= MAX_Q_VALUE) | (difference < MIN_DIFFERENCE)
+    strength[is_weak] = 0
+    return _Features(types, inside, outside_rate, difference, strength)
+
+
+def _rates(label: str, token: str, difference: float, outside_rate: float) -> str:
     """How often a class has a feature, and the others."""
-    own = f"{percent(outside + apart)} of {of_class(label, 'documents')}"
-    return f"{own} {form_clause(token)} ({percent(outside)} of the others)"
+    own = f"{percent(outside_rate + difference)} of {of_class(label, 'documents')}"
+    return f"{own} {form_clause(token)} ({percent(outside_rate)} of the others)"

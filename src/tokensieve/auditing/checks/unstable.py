@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Share
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.phrases import quoted
 from tokensieve.escape import for_display
+from tokensieve.evidence.environments import Environments
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.task.agreement import FLOOR
-from tokensieve.wording import count, percent
+from tokensieve.wording import percent, plural
+
+MIN_COVERAGE = 0.01  # of the documents of an environment of mean size; rarer tokens are no finding
+MIN_DIFFERENCE = 0.3  # between the largest and the smallest lean (effect in units of its reach)
+MAX_TOKENS = 50
+WEIGHT = 0.5  # such a token misleads in some environments only
+
+
+@dataclass(frozen=True, eq=False)
+class _Unstable:
+    """Types and classes whose association differs between environments, most clearly first.
+
+    Attributes:
+        types, classes: places, shape (m,).
+        leans: by environment, type and class, shape (E, |S|, K), of the environments with an effect.
+    """
+
+    types: Ints
+    classes: Ints
+    leans: Floats
 
 
 class Unstable(Check):
@@ -19,67 +42,87 @@ class Unstable(Check):
     name = "unstable"
     title = "Unstable tokens"
     about = (
-        "Tokens that predict the label in some environments (--environments) and fail to predict it, or predict the opposite, in "
-        "others. The association differs between environments by at least 0.3 (q < 0.05)."
+        "Tokens that predict the label in some environments (--environments) and fail to predict it, "
+        "or predict the opposite, in others. The association differs between environments by at "
+        "least 0.3 (q < 0.05)."
     )
     action = "Do not rely on these tokens outside the environment in which they predict the label."
-    coverage = 0.01  # of the documents of an environment of mean size: rarer tokens are no finding
-    apart = 0.3  # between the largest and the smallest lean (effect in units of its reach)
-    listed = 50
-    weight = 0.5  # such a token misleads in some environments only
 
-    def find(self, data: AuditContext) -> Findings:
-        environments = environment_effects(data)
+    def find(self, audit: AuditContext) -> Findings:
+        environments = environment_effects(audit)
         if environments is None:
             return
-        found = environments.effects
-        overall, train = data.importance, data.train
-        leans = np.stack([x.lean for x in found.within if x is not None])
-        predicts = np.stack([x.q_value < LEVEL for x in found.within if x is not None])
-        least = max(FLOOR, self.coverage * data.class_sizes.sum() / max(len(found.names), 1))
-        chosen = found.stability == "unstable"
-        chosen &= predicts.any(axis=0) & (overall.documents >= least)[:, None]
-        chosen &= leans.max(axis=0) - leans.min(axis=0) >= self.apart
-        if not chosen.any():
+        unstable = _unstable(environments.effects, audit)
+        if not len(unstable.types):
             return
-        types, classes = np.nonzero(chosen)
-        most = leans.max(axis=0)[
-            types, classes
-        ]  # of two classes the one that it predicts where it predicts
-        order = np.lexsort((-most, types, -found.q_statistic[types, classes].round(6)))
-        tokens = tuple(dict.fromkeys(str(overall.tokens[s]) for s in types[order]))[: self.listed]
-        first, k = int(types[order[0]]), int(classes[order[0]])
-        held = train.counts.holders(np.array([first]))[0]
-        usable = [
-            (name, x) for name, x in zip(found.names, found.within, strict=True) if x is not None
-        ]
-        ends = dict.fromkeys(
-            (int(np.argmax(leans[:, first, k])), int(np.argmin(leans[:, first, k])))
-        )
-        evidence = {
-            name: Share.count(int(x.class_documents[first, k]), int(x.documents[first]))
-            for name, x in (usable[e] for e in ends)
-        }
-        noun = "documents" if data.task.classifies else "answers"
+        names = [str(audit.importance.tokens[s]) for s in unstable.types]
+        tokens = list(dict.fromkeys(names))[:MAX_TOKENS]
+        first, label = int(unstable.types[0]), int(unstable.classes[0])
+        extremes = _extreme_environments(environments.effects, unstable.leans, first, label)
+        noun = "documents" if audit.task.classifies else "answers"
         places = [
             f"{percent(share.value, 0)} of {noun} containing it in {for_display(name, 30)}"
-            for name, share in evidence.items()
+            for name, share in extremes.items()
         ]
-        label, others = train.counts.classes[k], len(tokens) - 1
-        vary = "s also vary" if others > 1 else " also varies"
-        also = f"; {count(others)} more token{vary} between environments" * bool(others)
-        whole = Share.count(int(overall.documents[first]), int(data.class_sizes.sum()))
-        yield self.finding(
-            data,
-            self.weight * whole.value,
-            f"{quoted(tokens[:1])} predicts the label differently in different environments: {' but only '.join(places)} "
-            f"are {for_display(label, 40)}{also}",
-            held,
-            n_documents=whole.found,
-            label=label,
-            tokens=tokens,
-            evidence={"documents": whole} | evidence,
-            rows=train.corpus.rows_of(held, token=tokens[0]),
-            examples=(),
-            details=(f"{whole.as_counts} {noun} contain {quoted(tokens[:1])}",),
+        headline = (
+            f"{quoted(tokens[:1])} predicts the label differently in different environments: "
+            f"{' but only '.join(places)} are {for_display(audit.class_names[label], 40)}"
         )
+        n_more = len(tokens) - 1
+        if n_more:
+            vary = "also vary" if n_more > 1 else "also varies"
+            headline += f"; {plural(n_more, 'more token')} {vary} between environments"
+        coverage = Share.count(int(audit.importance.documents[first]), int(audit.class_sizes.sum()))
+        holders = audit.train.counts.holders(np.array([first]))[0]
+        yield self.finding(
+            audit,
+            severity=WEIGHT * coverage.value,
+            headline=headline,
+            documents=holders,
+            n_documents=coverage.found,
+            label=audit.class_names[label],
+            tokens=tokens,
+            evidence={"documents": coverage} | extremes,
+            rows=audit.train.corpus.rows_of(holders, token=tokens[0]),
+            examples=(),
+            details=(f"{coverage.as_counts} {noun} contain {quoted(tokens[:1])}",),
+        )
+
+
+def _unstable(effects: Environments, audit: AuditContext) -> _Unstable:
+    """The types that predict a class in some environment and clearly less in another."""
+    known = [one for one in effects.within if one is not None]
+    leans = np.stack([one.lean for one in known])
+    predicts_somewhere = np.stack([one.q_value < LEVEL for one in known]).any(axis=0)
+    mean_size = audit.class_sizes.sum() / max(len(effects.names), 1)
+    is_frequent = audit.importance.documents >= max(FLOOR, MIN_COVERAGE * mean_size)
+    largest = leans.max(axis=0)
+    differs = largest - leans.min(axis=0) >= MIN_DIFFERENCE
+    is_unstable = (
+        (effects.stability == "unstable") & predicts_somewhere & is_frequent[:, None] & differs
+    )
+    types, classes = np.nonzero(is_unstable)
+    # of two classes, the one that the type predicts where it predicts anything
+    order = np.lexsort(
+        (-largest[types, classes], types, -effects.q_statistic[types, classes].round(6))
+    )
+    return _Unstable(types[order], classes[order], leans)
+
+
+def _extreme_environments(
+    effects: Environments, leans: Floats, token_type: int, label: int
+) -> dict[str, Share]:
+    """Where the type leans to the class most and least: the fraction of its documents of the class."""
+    known = [
+        (name, one)
+        for name, one in zip(effects.names, effects.within, strict=True)
+        if one is not None
+    ]
+    lean = leans[:, token_type, label]
+    shares = {}
+    for place in (int(np.argmax(lean)), int(np.argmin(lean))):
+        name, effect = known[place]
+        shares[name] = Share.count(
+            int(effect.class_documents[token_type, label]), int(effect.documents[token_type])
+        )
+    return shares

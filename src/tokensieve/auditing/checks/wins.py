@@ -1,35 +1,47 @@
 """What preference pairs reward: length first, then formatting, then words, each also at equal length.
 
-A type is listed if, at equal length, the side that alone contains it wins surely more (or less) often than chance: q < 0.05 in
-enough pairs, and the conservative bound of its rate beyond a limit. Whether the list holds is then tested on the test pairs, which
-were not used to find it.
+A type is listed if, at equal length, the side that alone contains it wins surely more (or less) often
+than chance: q < 0.05 in enough pairs, and the conservative bound of its rate beyond a limit. Whether
+the list holds is then tested on the test pairs, which were not used to find it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from tokensieve.arrays import pair_differences
+from tokensieve.arrays import Ints, pair_differences
 from tokensieve.auditing.checks.api import (
     MAX_EXAMPLES,
     AuditContext,
     Check,
+    Excerpt,
     Finding,
     Findings,
     Preferences,
     Share,
 )
 from tokensieve.auditing.phrases import form_clause, quoted
-from tokensieve.auditing.preferences import preference_facts
+from tokensieve.auditing.preferences import PreferenceFacts, log_length_ratios, preference_facts
 from tokensieve.escape import for_display
 from tokensieve.text.counts import Counts
-from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.formatting import is_formatting
+from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import percent, plural
 
-CLASSES = ("rejected", "chosen")
+REJECTED, CHOSEN = "rejected", "chosen"
+MIN_LENGTH_RATE = 0.55  # of pairs in which the longer answer wins: from here it is a finding
+# formatting, or a value of another column, is nobody's argument; a word may be one
+MIN_WORD_RATE = 0.75
+MAX_FORM_FINDINGS = 5
+MAX_WORDS = 40
+# Jaccard index of the pairs that two features of formatting decide, from which they are one finding
+MIN_OVERLAP = 0.4
+MAX_WORDS_IN_HEADLINE = 3
 
 
 class AnswerLength(Check):
@@ -37,39 +49,45 @@ class AnswerLength(Check):
 
     name = "shortcut"
     title = "Shortcut"
-    about = "The longer (or the shorter) answer wins more than 55% of pairs that differ in length, even at the conservative bound."
+    about = (
+        "The longer (or the shorter) answer wins more than 55% of pairs that differ in length, even "
+        "at the conservative bound."
+    )
     action = (
-        "Do your raters really prefer longer answers? If not, compare answers of similar length, or correct for length when you "
-        "judge models or train a reward model on these pairs."
+        "Do your raters really prefer longer answers? If not, compare answers of similar length, or "
+        "correct for length when you judge models or train a reward model on these pairs."
     )
     tasks = (Preferences,)
-    lean = 0.55  # of pairs in which the longer answer wins: from here it is a finding
 
-    def find(self, data: AuditContext) -> Findings:
-        found, ratio = preference_facts(data), preference_facts(data).log_ratios(data.train.corpus)
-        share = found.longer["train"]
-        if share.low <= self.lean and share.high >= 1 - self.lean:
+    def find(self, audit: AuditContext) -> Findings:
+        facts = preference_facts(audit)
+        longer_wins = facts.longer["train"]
+        if longer_wins.low <= MIN_LENGTH_RATE and longer_wins.high >= 1 - MIN_LENGTH_RATE:
             return
-        wins = share.value > 0.5
-        decides = share if wins else _complement(share)
-        (model, longer), side = found.like_length, "longer" if wins else "shorter"
-        uneven = " that differ in length" * (share.of < found.pairs["train"])
+        ratios = log_length_ratios(audit.train.corpus)
+        if longer_wins.value > 0.5:
+            side, label, wins, has_won = "longer", CHOSEN, longer_wins, ratios > 0
+        else:
+            side, label, wins, has_won = "shorter", REJECTED, _complement(longer_wins), ratios < 0
+        model, longer = facts.like_length
+        n_pairs = facts.pairs["train"]
+        detail = f"the {side} answer wins {wins.as_counts} training pairs"
+        if longer_wins.of < n_pairs:
+            detail += " that differ in length"
         yield self.finding(
-            data,
-            max(2 * decides.low - 1, 0.0),
-            f"The {side} answer wins {percent(decides.value, 0)} of the training pairs",
-            2 * np.flatnonzero(ratio > 0 if wins else ratio < 0),
-            label=CLASSES[wins],
+            audit,
+            severity=max(2 * wins.low - 1, 0.0),
+            headline=f"The {side} answer wins {percent(wins.value, 0)} of the training pairs",
+            documents=2 * np.flatnonzero(has_won),
+            label=label,
             signs=("formatting",),
             evidence={
-                "decides": decides,
-                "documents": Share.count(share.of, found.pairs["train"]),
+                "decides": wins,
+                "documents": Share.count(longer_wins.of, n_pairs),
                 "like_model": model,
                 "like_longer": longer,
             },
-            details=(
-                f"the {side} answer wins {decides.as_counts} training pairs{uneven}: {decides}",
-            ),
+            details=(f"{detail}: {wins}",),
             examples=(),
         )
 
@@ -80,114 +98,160 @@ class Wins(Check):
     name = "shortcut"
     title = "Shortcut"
     about = (
-        "Formatting or words that win or lose at equal length (q < 0.05), in at least 10 pairs and at least 0.5% of all pairs. The "
-        "conservative bound on the win rate must exceed 60% for formatting and values of other columns, and 75% for words."
+        "Formatting or words that win or lose at equal length (q < 0.05), in at least 10 pairs and at "
+        "least 0.5% of all pairs. The conservative bound on the win rate must exceed 60% for "
+        "formatting and values of other columns, and 75% for words."
     )
-    action = "Does a good answer need this? If not, balance the pairs; otherwise a reward model will learn to reward it."
+    action = (
+        "Does a good answer need this? If not, balance the pairs; otherwise a reward model will learn "
+        "to reward it."
+    )
+    action_on_words = action.replace(
+        "balance the pairs;", "balance the pairs, or mask it in both answers and audit again;"
+    )
     tasks = (Preferences,)
-    word = 0.75  # formatting, or a value of another column, is nobody's argument; a word may be one
-    most_forms, most_words = 5, 40
-    together = 0.4  # Jaccard index of the pairs that two features of formatting decide
 
-    def find(self, data: AuditContext) -> Findings:
+    def find(self, audit: AuditContext) -> Findings:
+        facts = preference_facts(audit)
         for wins in (True, False):
-            listed = preference_facts(data).top(wins, rows=None)["token"].to_list()
-            forms = [token for token in listed if is_formatting(token)][: 4 * self.most_forms]
-            sure = preference_facts(data).top(wins, rows=None, rate=self.word)["token"].to_list()
-            # a value of another column (a model, an annotator) is nobody's argument either
-            columns = {
-                name: [token for token in listed if token.startswith(f"{name}:")]
-                for name in data.train.corpus.columns
-            }
-            values = {token for tokens in columns.values() for token in tokens}
-            words = [token for token in sure if not is_formatting(token) and token not in values]
-            groups = self._group_features(forms, data.train.counts)[: self.most_forms]
-            for tokens in [
-                *groups,
-                *(tokens[: self.most_words] for tokens in (words, *columns.values()) if tokens),
-            ]:
-                yield self._as_finding(tokens, wins, data)
+            for tokens in _groups_of_tokens(audit, facts, wins):
+                yield self._finding_about(tokens, wins, audit)
 
-    def _group_features(self, tokens: list[str], counts: Counts) -> list[list[str]]:
-        """Features that decide much the same pairs are one finding; each group begins with the strongest."""
-        if not tokens:
-            return []
-        decided = _sides_with_feature(counts, tokens).astype(bool).astype(np.float64)
-        both = (decided.T @ decided).toarray()
-        sizes = np.maximum(np.diag(both), 1.0)
-        near = both / (sizes[:, None] + sizes[None, :] - both) >= self.together
-        groups: dict[int, list[str]] = {}
-        for i, token in enumerate(tokens):
-            groups.setdefault(next((first for first in groups if near[i, first]), i), []).append(
-                token
-            )
-        return list(groups.values())
-
-    def _as_finding(self, tokens: list[str], wins: bool, data: AuditContext) -> Finding:
-        """A group of types as one finding: how often the side with more of them wins (loses), in training and in test pairs."""
-        train, test = data.train, data.test
-        assert train.corpus.pairs is not None and test.corpus.pairs is not None
-        # of each pair: of how many of the types the preferred side has more (less, if they lose)
-        sums = [
-            np.asarray(_sides_with_feature(part.counts, tokens).sum(axis=1)).ravel()
-            for part in (train, test)
+    def _finding_about(self, tokens: list[str], wins: bool, audit: AuditContext) -> Finding:
+        """A group of types as one finding: how often the side with more of them wins, or loses."""
+        corpus = audit.train.corpus
+        rates = _rates(tokens, wins, audit)
+        in_more = _surplus(audit.train, tokens, wins)
+        documents = 2 * np.flatnonzero(in_more > 0) + (0 if wins else 1)
+        words = [token for token in tokens if not is_formatting(token)]
+        words_in_text = [
+            word for word in words if audit.fields is None or not audit.fields.is_value(word)
         ]
-        own, held = (x if wins else -x for x in sums)
-        row = preference_facts(data).wins.filter(pl.col("token") == tokens[0]).row(0, named=True)
-        counted, pairs = row["wins"] / row["pairs"], row["pairs"]
-        # as counted, in the interval of the smoothed rate; and at equal length as estimated
-        rates = {
-            "first": (counted, min(row["low"], counted), max(row["high"], counted)),
-            "equal_length": (
-                row["equal_length_win_rate"],
-                row["equal_length_low"],
-                row["equal_length_high"],
-            ),
-        }
-        shares = {name: Share(round(rate[0] * pairs), pairs, *rate) for name, rate in rates.items()}
-        shares = shares if wins else {name: _complement(share) for name, share in shares.items()}
-        won = Share.over(*train.corpus.pairs.without_mirrored_ties(own > 0, own != 0))
-        evidence = {
-            "decides": won,
-            "documents": Share.count(won.of, preference_facts(data).pairs["train"]),
-            **shares,
-            "test": Share.over(*test.corpus.pairs.without_mirrored_ties(held > 0, held != 0)),
-        }
-        documents = 2 * np.flatnonzero(own > 0) + (not wins)
-        chosen = documents[:: max(1, len(documents) // MAX_EXAMPLES)][:MAX_EXAMPLES]
-        words = tuple(token for token in tokens if not is_formatting(token))
-        in_text = [word for word in words if not (data.fields and data.fields.is_value(word))]
-        verb = "wins" if wins else "loses"
-        subject, them = (f"{quoted(tokens[:1])} alone", "them") if len(tokens) > 1 else ("it", "it")
-        details = [
-            f"the answer with more of {them} {verb} {won.as_counts} training pairs that differ in {them}: {won}",
-            f"at equal length {subject} {verb} {evidence['equal_length']}",
-        ]
-        tested = evidence["test"]
-        if tested.of:
-            pairs = plural(tested.of, "test pair")
-            details.append(
-                f"the answer with more of {them} {verb} {tested} of the {pairs} that differ in {them}; these were not used to find "
-                f"{them}"
-            )
+        examples: list[Excerpt] = []
+        if words:
+            shown = documents[:: max(1, len(documents) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+            examples = [Excerpt.of(corpus, i, words, audit.tokenizer) for i in shown.tolist()]
+        strength = max(0.0, 2 * rates.equal_length.low - 1)
         return self.finding(
-            data,
-            evidence["documents"].value * max(0.0, 2 * evidence["equal_length"].low - 1) ** 2,
-            _headline(tokens, verb, evidence),
-            documents,
-            label=CLASSES[wins],
-            tokens=tuple(tokens),
+            audit,
+            severity=rates.documents.value * strength**2,
+            headline=_headline(tokens, wins, rates),
+            documents=documents,
+            label=CHOSEN if wins else REJECTED,
+            tokens=tokens,
             signs=() if words else ("formatting",),
-            evidence=evidence,
-            rows=train.corpus.rows_of(documents, token=for_display(tokens[0], 40)),
-            examples=tuple(Excerpt.of(train.corpus, int(i), words, data.tokenizer) for i in chosen)
-            if words
-            else (),
-            details=tuple(details),
-            action=self.action.replace(";", ", or mask it in both answers and audit again;")
-            if in_text
-            else self.action,
+            evidence={
+                "decides": rates.decides,
+                "documents": rates.documents,
+                "first": rates.first,
+                "equal_length": rates.equal_length,
+                "test": rates.test,
+            },
+            rows=corpus.rows_of(documents, token=for_display(tokens[0], 40)),
+            examples=examples,
+            details=_details(tokens, wins, rates),
+            action=self.action_on_words if words_in_text else self.action,
         )
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """How often a group of types wins (or loses).
+
+    Attributes:
+        decides: training pairs won by the answer with more of them, of those that differ in them.
+        documents: training pairs that differ in them.
+        first: pairs won by the side that alone contains the first type.
+        equal_length: the same at equal length, as estimated.
+        test: as `decides`, in test pairs.
+    """
+
+    decides: Share
+    documents: Share
+    first: Share
+    equal_length: Share
+    test: Share
+
+
+def _groups_of_tokens(audit: AuditContext, facts: PreferenceFacts, wins: bool) -> list[list[str]]:
+    """What wins (or loses): formatting that decides the same pairs, words, values of each column."""
+    listed = facts.top(wins, rows=None)["token"].to_list()
+    certain = facts.top(wins, rows=None, rate=MIN_WORD_RATE)["token"].to_list()
+    forms = [token for token in listed if is_formatting(token)][: 4 * MAX_FORM_FINDINGS]
+    groups = _group_features(forms, audit.train.counts)[:MAX_FORM_FINDINGS]
+    values_of_columns = [
+        [token for token in listed if token.startswith(f"{column}:")]
+        for column in audit.train.corpus.columns
+    ]
+    values = {token for tokens in values_of_columns for token in tokens}
+    words = [token for token in certain if not is_formatting(token) and token not in values]
+    for tokens in (words, *values_of_columns):
+        if tokens:
+            groups.append(tokens[:MAX_WORDS])
+    return groups
+
+
+def _group_features(tokens: list[str], counts: Counts) -> list[list[str]]:
+    """Features that decide much the same pairs are one finding; each group begins with the
+    strongest."""
+    if not tokens:
+        return []
+    decided = _sides_with(counts, tokens).astype(bool).astype(np.float64)
+    in_common = (decided.T @ decided).toarray()
+    sizes = np.maximum(np.diag(in_common), 1.0)
+    overlap = in_common / (sizes[:, None] + sizes[None, :] - in_common)
+    groups: dict[int, list[str]] = {}
+    for place, token in enumerate(tokens):
+        similar = [first for first in groups if overlap[place, first] >= MIN_OVERLAP]
+        leader = similar[0] if similar else place
+        groups.setdefault(leader, []).append(token)
+    return list(groups.values())
+
+
+def _rates(tokens: list[str], wins: bool, audit: AuditContext) -> _Rates:
+    """How often a group wins (loses), in training and in test pairs."""
+    facts = preference_facts(audit)
+    train_pairs, test_pairs = audit.train.corpus.pairs, audit.test.corpus.pairs
+    assert train_pairs is not None and test_pairs is not None
+    in_train = _surplus(audit.train, tokens, wins)
+    in_test = _surplus(audit.test, tokens, wins)
+    row = facts.wins.filter(pl.col("token") == tokens[0]).row(0, named=True)
+    n_pairs = row["pairs"]
+    counted = row["wins"] / n_pairs
+    # as counted, in the interval of the smoothed rate
+    first = Share(
+        round(row["wins"]), n_pairs, counted, min(row["low"], counted), max(row["high"], counted)
+    )
+    at_equal_length = Share(
+        round(row["equal_length_win_rate"] * n_pairs),
+        n_pairs,
+        row["equal_length_win_rate"],
+        row["equal_length_low"],
+        row["equal_length_high"],
+    )
+    decides = Share.over(*train_pairs.without_mirrored_ties(in_train > 0, in_train != 0))
+    return _Rates(
+        decides=decides,
+        documents=Share.count(decides.of, facts.pairs["train"]),
+        first=first if wins else _complement(first),
+        equal_length=at_equal_length if wins else _complement(at_equal_length),
+        test=Share.over(*test_pairs.without_mirrored_ties(in_test > 0, in_test != 0)),
+    )
+
+
+def _surplus(part: CountedCorpus, tokens: Sequence[str], wins: bool) -> Ints:
+    """Of how many of the types the preferred answer of each pair has more; if they lose, the other."""
+    surplus = np.asarray(_sides_with(part.counts, tokens).sum(axis=1)).ravel()
+    return surplus if wins else -surplus
+
+
+def _sides_with(counts: Counts, tokens: Sequence[str]) -> sp.csr_array:
+    """For each pair, whether the preferred side alone (1) or the other alone (−1) contains each
+    token."""
+    places = {str(token): place for place, token in enumerate(counts.tokens)}
+    columns = sp.csr_array(counts.matrix[:, [places[token] for token in tokens]])
+    columns.data = np.ones_like(columns.data)
+    return pair_differences(columns)
 
 
 def _complement(share: Share) -> Share:
@@ -195,26 +259,45 @@ def _complement(share: Share) -> Share:
     return Share(share.of - share.found, share.of, 1 - share.value, 1 - share.high, 1 - share.low)
 
 
-def _sides_with_feature(counts: Counts, tokens: list[str]) -> sp.csr_array:
-    """For each pair, whether the preferred side alone (1) or the other alone (−1) contains each token."""
-    place = {str(token): s for s, token in enumerate(counts.tokens)}
-    columns = sp.csr_array(counts.matrix[:, [place[token] for token in tokens]])
-    columns.data = np.ones_like(columns.data)
-    return pair_differences(columns)
+def _details(tokens: list[str], wins: bool, rates: _Rates) -> list[str]:
+    verb = "wins" if wins else "loses"
+    if len(tokens) > 1:
+        subject, them = f"{quoted(tokens[:1])} alone", "them"
+    else:
+        subject, them = "it", "it"
+    details = [
+        f"the answer with more of {them} {verb} {rates.decides.as_counts} training pairs that differ "
+        f"in {them}: {rates.decides}",
+        f"at equal length {subject} {verb} {rates.equal_length}",
+    ]
+    if rates.test.of:
+        pairs = plural(rates.test.of, "test pair")
+        details.append(
+            f"the answer with more of {them} {verb} {rates.test} of the {pairs} that differ in "
+            f"{them}; these were not used to find {them}"
+        )
+    return details
 
 
-def _headline(tokens: list[str], verb: str, e: dict[str, Share]) -> str:
-    form = is_formatting(tokens[0])
-    if form or len(tokens) == 1:
-        first, equal = percent(e["first"].value, 0), percent(e["equal_length"].value, 0)
-        subject = f"containing {quoted(tokens[:1])}"
-        if form:
-            does, _, what = form_clause(tokens[0]).partition(" ")
-            subject = f"that {'is' if does == 'are' else does + 's'} {what}"
-        return f"An answer {subject} {verb} {first} of its pairs against answers without it, and {equal} at equal length"
-    listed = quoted(tokens[:3])
-    many = f"{len(tokens)} words such as {listed}" if len(tokens) > 3 else listed
-    rate = f"{percent(e['decides'].value, 0)} of the pairs"
-    if e["test"].of:
-        rate = f"{percent(e['test'].value, 0)} of the test pairs"
-    return f"The answer with more of {many} {verb} {rate} that differ in them"
+def _headline(tokens: list[str], wins: bool, rates: _Rates) -> str:
+    verb = "wins" if wins else "loses"
+    is_form = is_formatting(tokens[0])
+    if not is_form and len(tokens) > 1:
+        listed = quoted(tokens[:MAX_WORDS_IN_HEADLINE])
+        if len(tokens) > MAX_WORDS_IN_HEADLINE:
+            listed = f"{len(tokens)} words such as {listed}"
+        if rates.test.of:
+            rate = f"{percent(rates.test.value, 0)} of the test pairs"
+        else:
+            rate = f"{percent(rates.decides.value, 0)} of the pairs"
+        return f"The answer with more of {listed} {verb} {rate} that differ in them"
+
+    subject = f"containing {quoted(tokens[:1])}"
+    if is_form:
+        plain_verb, _, what = form_clause(tokens[0]).partition(" ")
+        singular_verb = "is" if plain_verb == "are" else f"{plain_verb}s"
+        subject = f"that {singular_verb} {what}"
+    return (
+        f"An answer {subject} {verb} {percent(rates.first.value, 0)} of its pairs against answers "
+        f"without it, and {percent(rates.equal_length.value, 0)} at equal length"
+    )
