@@ -15,7 +15,7 @@ Vowpal Wabbit learns with logistic loss on hashed n-grams in one thread, five pa
 the same settings and data now and then). A peer that is not installed is left out, and the output names it.
 
 `audit`: finding tokens that give the label away, and wrong labels, on the training half of IMDB: `tokensieve audit` does both,
-scattertext writes its page of terms, and cleanlab ranks labels by five-fold probabilities of TF-IDF + logistic regression.
+and cleanlab ranks labels by five-fold probabilities of TF-IDF + logistic regression.
 
 `margin`: `max_margin` against the dense formulation (every pair a row, Clarabel), with more and more documents until the dense
 one passes the time allowed.
@@ -444,15 +444,6 @@ def audit(options: argparse.Namespace) -> None:
         for name in AUDITS
         if find_spec(name)
     }
-    if options.scattertext:
-        script = Path(__file__).with_name("scattertext_page.py")
-        commands["scattertext"] = [
-            str(options.scattertext),
-            str(script),
-            str(DATA / "imdb_train.parquet"),
-        ]
-    else:
-        print("scattertext is left out; scattertext_page.py says how to include it\n")
     tools = list(commands)
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in tools}
     for k in range(options.runs):
@@ -553,9 +544,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--method", choices=METHODS)
-    parser.add_argument(
-        "--scattertext", type=Path, metavar="PYTHON", help="a Python that has scattertext"
-    )
     parser.add_argument("--tool", choices=AUDITS)
     parser.add_argument("--setting", type=json.loads, default={})
     parser.add_argument("--seconds", type=float, default=120.0)

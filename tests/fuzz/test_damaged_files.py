@@ -1,7 +1,7 @@
 """Files that were changed at random, read by whatever reads them: an answer or one line, in seconds, within a gigabyte.
 
 Each case runs in a forked process with a limit on its time, so that a panic, an abort or a hang is one fault and not the end.
-`python tests/cli/test_loaders.py SECONDS [SEED [FAMILY …]]` tries cases until the processor time is spent, and counts them.
+`python tests/fuzz/test_damaged_files.py SECONDS [SEED [FAMILY …]]` tries cases until the processor time is spent, and counts them.
 """
 
 from __future__ import annotations
