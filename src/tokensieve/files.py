@@ -1,4 +1,4 @@
-"""Files: read only if that must come to an end; written all or none; tables that are safe in a spreadsheet; temporary ones."""
+"""Files: read only if that comes to an end; written all or none; safe tables; temporary files."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import sys
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from mmap import mmap
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -30,18 +30,30 @@ if TYPE_CHECKING:
 
 Content = str | bytes | Callable[[Path], None]
 
-STAGING = ".tokensieve-"
-_WAIT = 60  # seconds for another run that writes into the same folder
-_SUMS = "SHA256SUMS"  # of all files of a result, as `sha256sum --check` reads it
-LOCK, JOURNAL = "lock", "journal.json"  # in such a folder
+# JSON takes up to twenty times its size in memory
+MAX_SIZE = 2**26  # bytes: 64 MiB
+MAX_SIZE_OF_RESULT = 2**31  # bytes; a table of tokens is read in parts
+STAGING = ".tokensieve-"  # names of folders for files that are not in their place yet
+COMPLETE = "complete.json"  # in such a folder: all files are written, and what is to be removed
+SUMS = "SHA256SUMS"  # of all files of a result, as `sha256sum --check` reads it
+MAX_WAIT = 10.0  # seconds for another run that writes into the same folder; most write for less
+PAUSE = 0.01  # seconds between two tries
+MAX_DEPTH = 500  # folders above one another, as Python's own recursion would end
+# characters that no file system, or no reader of its name, can take
+_NO_FOLDER_NAME = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")
+_DISK_IS_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # a disk, a quota, a file
 
 
-def read_regular(path: Path, links: bool = False, limit: int = 2**26) -> bytes:
+def read_regular(path: Path, links: bool = False, limit: int = MAX_SIZE) -> bytes:
     """Content of a regular file, so that reading ends: no FIFO, device or socket is opened.
 
-    Every file that a user names, or that lies in a folder that a user names, is read by this function (large sources of documents
-    are read in parts by `tokensieve.read.formats`, with limits of their own). `links`: follow symbolic links; `limit`: in bytes, by
-    default 64 MiB, since JSON takes up to twenty times its size in memory.
+    Every file that a user names, or that lies in a folder that a user names, is read by this
+    function (large sources of documents are read in parts by `tokensieve.read.formats`, with limits
+    of their own).
+
+    Args:
+        links: follow symbolic links.
+        limit: in bytes.
 
     Raises:
         InputError: the path is a link or no regular file, or the file is larger than the limit.
@@ -49,249 +61,323 @@ def read_regular(path: Path, links: bool = False, limit: int = 2**26) -> bytes:
     """
     if "\0" in str(path):
         raise InputError(f"{str(path)!r} is not a file name: it contains a null character")
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     if (path.is_symlink() and not links) or (path.exists() and not path.is_file()):
         raise InputError(
             f"{str(path)!r} cannot be read: it is a link, device or pipe, not a regular file"
         )
-    with open(os.open(path, flags | (0 if links else getattr(os, "O_NOFOLLOW", 0))), "rb") as file:
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if not links:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+    with open(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{str(path)!r} cannot be read: not a regular file")
         if status.st_size > limit:
+            size = f"{status.st_size / 1e6:,.0f} MB"
             raise InputError(
-                f"{str(path)!r} cannot be read: {status.st_size / 1e6:,.0f} MB is too large for this kind of file"
+                f"{str(path)!r} cannot be read: {size} is too large for this kind of file"
             )
-        return (
-            file.read() if status.st_size else b""
-        )  # as those in /proc and /sys, of which some have no end
+        if not status.st_size:  # as those in /proc and /sys, of which some have no end
+            return b""
+        return file.read()
 
 
 def parsed(content: bytes) -> Any:
-    """UTF-8 JSON, strictly: NaN, numbers too large for a float, a name twice and deep nesting are a ValueError."""
+    """UTF-8 JSON, strictly.
 
-    def finite(written: str) -> float:
-        if not math.isfinite(float(written)):
-            raise ValueError(f"{written} is not a finite number")
-        return float(written)
-
-    def without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        if len(dict(pairs)) < len(pairs):
-            raise ValueError("a name occurs twice in one object")
-        return dict(pairs)
-
+    Raises:
+        ValueError: it is not JSON, or has NaN, numbers too large for a float, a name twice, or deep
+            nesting.
+    """
     try:
-        text = content.decode("utf-8")
         return json.loads(
-            text, parse_constant=finite, parse_float=finite, object_pairs_hook=without_repeats
+            content.decode("utf-8"),
+            parse_constant=_finite,
+            parse_float=_finite,
+            object_pairs_hook=_without_repeats,
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
 
-def check_writable(folder: Path, audit: bool = False, model: bool = False) -> None:
-    """Make sure, before any work is done, that files can be written into the folder, or it and those that hold it be made.
+def _finite(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(f"{written} is not a finite number")
+    return number
 
-    It may hold an audit or a model only if that is what will be written (`audit`, `model`).
+
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a name occurs twice in one object")
+    return dict(pairs)
+
+
+def check_writable(folder: Path, audit: bool = False, model: bool = False) -> None:
+    """Make sure, before any work is done, that files can be written into the folder.
+
+    It, and the folders that hold it, need not exist. It may hold an audit or a model only if that
+    is what will be written (`audit`, `model`). What a killed run had completed there is moved into
+    place.
+
+    Raises:
+        InputError: they cannot, or another run is writing there.
     """
-    if len(folder.parts) > 500 or re.search("[\0\ud800-\udc7f\udd00-\udfff]", str(folder)):
+    if len(folder.parts) > MAX_DEPTH or _NO_FOLDER_NAME.search(str(folder)):
         raise InputError(f"--out {str(folder)[:80]!r} cannot be the name of a folder; name another")
     with _writing(folder):
-        theirs = (
-            {"findings.json": "an audit"}
-            if model
-            else {"findings.json": "an audit", "model.json": "a model"}
+        if not audit:
+            _check_not_replaced(folder, model)
+        nearest = next(
+            place
+            for place in (folder, *folder.absolute().parents)
+            if place.exists() or place.is_symlink()
         )
-        for holds, what in theirs.items() if not audit else ():
-            if (folder / holds).exists():
-                raise InputError(
-                    f"--out {str(folder)!r} contains {what}, which would be replaced; name another folder"
-                )
-        home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-        if not home.is_dir():
-            raise InputError(f"{str(home)!r} is a file; name a folder with --out")
-        with _exclusive_turn(folder):
-            _finish_earlier(folder)
+        if not nearest.exists():
+            raise InputError(f"{str(nearest)!r} is a link that leads nowhere; name another --out")
+        if not nearest.is_dir():
+            raise InputError(f"{str(nearest)!r} is a file; name a folder with --out")
+        if (folder / f"{STAGING}new").exists():  # of a run that was killed, or is writing just now
+            with _staging(folder):
+                pass
         # a try says more than permission bits: read-only disks, quotas, root
-        tempfile.TemporaryDirectory(prefix=STAGING, dir=home).cleanup()
+        tempfile.TemporaryDirectory(prefix=STAGING, dir=nearest).cleanup()
+
+
+def _check_not_replaced(folder: Path, model: bool) -> None:
+    """Refuse a folder with an audit, or a model if that is not what will be written."""
+    results = {"findings.json": "an audit"}
+    if not model:
+        results["model.json"] = "a model"
+    for name, result in results.items():
+        if (folder / name).exists():
+            raise InputError(
+                f"--out {str(folder)!r} contains {result}, which would be replaced; "
+                "name another folder"
+            )
 
 
 def check_sums(folder: Path) -> None:
-    """Compare a result with the checksums written with it, if there are any; an `InputError` names the first file that differs."""
+    """Compare a result with the checksums written with it, if there are any.
+
+    Raises:
+        InputError: a file differs; the first one is named.
+    """
     try:
-        listed = read_regular(folder / _SUMS).decode(errors="replace").splitlines()
+        listed = read_regular(folder / SUMS).decode(errors="replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return
     for line in dict.fromkeys(listed):
-        sum_, _, name = line.partition("  ")
-        what = "" if _stays_inside(folder, name) else "lies outside"
-        try:
-            if (
-                not what
-                and hashlib.sha256(read_regular(folder / name, limit=2**31)).hexdigest() != sum_
-            ):
-                what = "has changed since the result was written"
-        except OSError as problem:
-            what = f"cannot be read ({problem.strerror})"
-        if what:
+        expected, _, name = line.partition("  ")
+        problem = _difference(folder, name, expected)
+        if problem:
             raise InputError(
-                f"{str(folder)!r}: {name[:80]!r} {what}; rerun the command that wrote it, or, if you made the change "
-                f"yourself, delete {_SUMS} there"
+                f"{str(folder)!r}: {name[:80]!r} {problem}; rerun the command that wrote it, or, "
+                f"if you made the change yourself, delete {SUMS} there"
             )
+
+
+def _difference(folder: Path, name: str, expected: str) -> str:
+    """What is wrong with a file of a result; empty if nothing is."""
+    if not _stays_inside(folder, name):
+        return "lies outside"
+    try:
+        content = read_regular(folder / name, limit=MAX_SIZE_OF_RESULT)
+    except OSError as problem:
+        return f"cannot be read ({problem.strerror})"
+    if hashlib.sha256(content).hexdigest() != expected:
+        return "has changed since the result was written"
+    return ""
 
 
 def write_all(
     folder: Path, files: Mapping[str, Content], ours: str | None = None, sums: bool = False
 ) -> list[Path]:
-    """Write all files, or none: each is whole at any moment, and an interrupt leaves either run's files, never some of both.
+    """Write all files, or none: an interrupt leaves either run's files, never some of both.
 
-    The files are first written and synchronised in a temporary folder on the same file system: beside the target, which then
-    appears with one rename, or, where the target exists and may be a mount point of its own, within it; then each file is
-    renamed, and an interrupt waits for the last one. A journal is written before the first rename: if the process is killed
-    between two of them, the next run that writes there finishes the work (`_finish_earlier`). Of several runs that write there
-    at the same time, one renames after the other: the files are those of the last. Other files in the target are left alone.
+    The files are first written and synchronised in a folder on the same file system: beside the
+    target, which then appears with one rename, or, where the target exists and may be a mount point
+    of its own, within it. There each file is renamed into its place, and an interrupt waits for the
+    last one; if the process is killed between two of them, the next run that writes there finishes
+    the work. Other files in the target are left alone.
 
     Args:
         folder: the target, made if missing.
-        files: name, with "/" for subfolders → text (written as UTF-8, lone surrogates as `\\udXXX`), bytes, or a
-            function that writes the path it is given.
-        ours: a regular expression for names, such as "pictures/.*\\.svg". What has such a name and is not among `files` was left
-            by an earlier run and would contradict this one: it is removed.
+        files: name, with "/" for subfolders → text (written as UTF-8, lone surrogates as
+            `\\udXXX`), bytes, or a function that writes the path it is given.
+        ours: a regular expression for names, such as "pictures/.*\\.svg". What has such a name and
+            is not among `files` was left by an earlier run and would contradict this one: it is
+            removed.
         sums: also write the checksums that `check_sums` compares.
 
     Returns:
         The paths written, in the order of `files`.
+
+    Raises:
+        InputError: the disk refuses, or another run is writing there.
     """
     check_writable(folder, audit=True)
     for name in files:
         if not _stays_inside(folder, name) or (folder / name).is_dir():
             raise InputError(
-                f"cannot write {name!r} in {str(folder)!r}: it is a folder or lies outside; use another name"
+                f"cannot write {name!r} in {str(folder)!r}: it is a folder or lies outside; "
+                "use another name"
             )
-    home = folder if folder.is_dir() else folder.parent
-    with _writing(folder):
-        home.mkdir(parents=True, exist_ok=True)
-    room = sum(len(content) for content in files.values() if isinstance(content, str | bytes))
-    with _writing(folder, room), _staged(home) as staging:
-        new = staging / "new"
-        new.mkdir()
-        for name, content in files.items():
-            _write(new / name, content)
-        if sums:
-            lines = [
-                f"{hashlib.sha256((new / name).read_bytes()).hexdigest()}  {name}\n"
-                for name in files
-            ]
-            _write(new / _SUMS, "".join(lines))
-        if home != folder:
-            try:
-                os.replace(new, folder)
-                return [folder / name for name in [*files, *[_SUMS] * sums]]
-            except OSError:
-                if not folder.is_dir():
-                    raise
-            return write_all(folder, files, ours, sums)  # another run has just made the folder
-        with _exclusive_turn(folder):
-            _finish_earlier(folder)  # what another run that was killed meanwhile has left
-            # names in the folder that an earlier run left and that this one does not write
-            present = []
-            for path in folder.iterdir():
-                if not path.name.startswith(
-                    STAGING
-                ):  # those of other runs may vanish at any moment
-                    present += [
-                        path.name,
-                        *(f"{path.name}/{inside.name}" for inside in path.glob("*")),
-                    ]
-            stale = [
-                one
-                for one in present
-                if ours and re.fullmatch(ours, one) and (folder / one).is_file()
-            ]
-            stale = [one for one in stale if _stays_inside(folder, one)]
-            journal = {
-                "files": [*files, *[_SUMS] * sums],
-                "stale": [name for name in stale if name not in files],
-            }
-            _write(staging / "unfinished", json.dumps(journal))
-            os.rename(
-                staging / "unfinished", staging / JOURNAL
-            )  # from here on the next run would finish the work
-            _uninterrupted(lambda: _move_into_place(staging))
-    return [folder / name for name in [*files, *[_SUMS] * sums]]
+    size = sum(len(content) for content in files.values() if isinstance(content, str | bytes))
+    with _writing(folder, size):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _staging(folder) as staging:
+            names = _write_files(staging / "files", files, sums)
+            if staging.parent == folder:
+                stale = _stale_names(folder, names, ours)
+                _write(staging / "unfinished", json.dumps({"files": names, "stale": stale}))
+                os.rename(staging / "unfinished", staging / COMPLETE)
+                _uninterrupted(lambda: _move_into_place(staging))
+            else:
+                os.replace(staging / "files", folder)
+    return [folder / name for name in names]
 
 
-def _finish_earlier(folder: Path) -> None:
-    """Finish what an earlier run that was killed had begun to put into the folder, and remove what others left unfinished there.
+def _write_files(place: Path, files: Mapping[str, Content], sums: bool) -> list[str]:
+    """Write the files, and their checksums; all names."""
+    place.mkdir()
+    for name, content in files.items():
+        _write(place / name, content)
+    if not sums:
+        return list(files)
+    digests = {name: hashlib.sha256((place / name).read_bytes()).hexdigest() for name in files}
+    _write(place / SUMS, "".join(f"{digest}  {name}\n" for name, digest in digests.items()))
+    return [*files, SUMS]
 
-    A run holds a lock on what it writes as long as it lives, so that nothing is taken from under it.
+
+def _write(path: Path, content: Content) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if callable(content):
+        content(path)
+    elif isinstance(content, str):
+        path.write_bytes(content.encode("utf-8", "backslashreplace"))
+    else:
+        path.write_bytes(content)
+    with path.open("rb+") as written:  # the disk may refuse only now
+        os.fsync(written.fileno())
+
+
+def _stale_names(folder: Path, names: Sequence[str], ours: str | None) -> list[str]:
+    """Names in the folder that an earlier run left and that this one does not write."""
+    if ours is None:
+        return []
+    present = [path for path in folder.glob("*") if not path.name.startswith(STAGING)]
+    present += [inside for path in present for inside in path.glob("*")]
+    stale = []
+    for path in present:
+        name = path.relative_to(folder).as_posix()
+        is_left = re.fullmatch(ours, name) and name not in names and path.is_file()
+        if is_left and _stays_inside(folder, name):
+            stale.append(name)
+    return stale
+
+
+@contextmanager
+def _staging(folder: Path) -> Iterator[Path]:
+    """The one folder for files that are not in their place yet; gone at the end, unless killed.
+
+    What a killed run had completed in it is moved into place first.
+
+    Raises:
+        InputError: another run is using it.
     """
-    for home in (folder, folder.absolute().parent):
-        for staging in home.glob(f"{STAGING}*") if home.is_dir() else ():
-            elsewhere = (
-                home != folder and (staging / JOURNAL).is_file()
-            )  # left to runs that write there
-            if elsewhere or staging.is_symlink() or not (staging / LOCK).is_file():
-                continue
-            with (
-                suppress(OSError, ValueError, KeyError, TypeError),
-                open(staging / LOCK, "rb+") as lock,
-            ):
-                # a journal here is of a run whose turn is over: it is ending, and its lock may be released later than its turn
-                if not _locked(lock, _WAIT * (home == folder and (staging / JOURNAL).is_file())):
-                    continue
-                if (staging / JOURNAL).is_file():
-                    _move_into_place(staging)
-                shutil.rmtree(staging)
-
-
-@contextmanager
-def _staged(home: Path) -> Iterator[Path]:
-    """A locked folder for files that are not in their place yet; gone at the end, unless the process is killed."""
-    staging = Path(tempfile.mkdtemp(prefix=STAGING, dir=home))
+    place = _staging_place(folder)
+    lock = _locked(place, folder)
+    if place != _staging_place(folder):  # the run that we waited for has made the folder
+        _release(place, lock)
+        place = _staging_place(folder)
+        lock = _locked(place, folder)
     try:
-        with open(staging / "new.lock", "xb") as lock:
-            with suppress(OSError):  # a disk without locks
-                _locked(lock)
-            os.rename(
-                staging / "new.lock", staging / LOCK
-            )  # another run that finds it finds it locked
-            yield staging
+        with suppress(ValueError, KeyError, TypeError):  # damaged, or not ours
+            if (place / COMPLETE).is_file():
+                _uninterrupted(lambda: _move_into_place(place))
+        for path in place.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        yield place
     finally:
-        _uninterrupted(lambda: shutil.rmtree(staging, ignore_errors=True))
+        _release(place, lock)
 
 
-@contextmanager
-def _exclusive_turn(folder: Path) -> Iterator[None]:
-    """Only one process at a time renames files in the folder; others wait, unless the system has no such locks."""
-    if sys.platform == "win32" or not folder.is_dir():
-        yield
-        return
-    path, held = folder / f"{STAGING}turn", False
-    try:
-        while not held:
-            handle = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW)
-            free = True
-            with suppress(OSError):  # a disk without locks
-                free = _locked(handle, _WAIT)
-            with suppress(FileNotFoundError):  # the run before removed it
-                held = free and os.path.samestat(os.fstat(handle), path.stat())
-            if not held:
-                os.close(handle)
-            if not free:
-                raise InputError(
-                    f"another run keeps writing to {str(folder)!r}; end it, or choose another --out"
-                )
-        yield
-    finally:
-        if held:
-            with suppress(OSError):
-                _uninterrupted(lambda: path.unlink(missing_ok=True))
+def _staging_place(folder: Path) -> Path:
+    """Within the folder; beside it as long as it does not exist."""
+    if folder.is_dir():
+        return folder / f"{STAGING}new"
+    digest = hashlib.sha256(folder.name.encode("utf-8", "surrogateescape")).hexdigest()
+    return folder.parent / f"{STAGING}{digest[:16]}"  # a name as long as any file's may be too long
+
+
+def _release(place: Path, lock: int | None) -> None:
+    """Remove a staging folder, and let others have it."""
+    _uninterrupted(lambda: shutil.rmtree(place, ignore_errors=True))
+    if lock is not None:
+        os.close(lock)
+
+
+def _locked(place: Path, folder: Path) -> int | None:
+    """Make the staging folder if it is missing, and lock it for this process.
+
+    The system releases the lock when the process ends. None on a system without such locks.
+    """
+    end = time.monotonic() + MAX_WAIT
+    while time.monotonic() < end:
+        with suppress(FileExistsError):
+            place.mkdir()
+        if sys.platform == "win32":
+            return None
+        with suppress(FileNotFoundError):  # the run before has just removed it
+            handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            if _holds_lock(handle, place):
+                return handle
             os.close(handle)
+        time.sleep(PAUSE)
+    raise InputError(
+        f"another run is writing to {str(folder)!r}; wait for it, or choose another --out"
+    )
+
+
+def _holds_lock(handle: int, place: Path) -> bool:
+    """Whether the lock on an open folder could be had, and the folder is still in its place."""
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a disk without locks
+        return True
+    try:
+        return os.path.samestat(os.fstat(handle), place.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _move_into_place(staging: Path) -> None:
+    """Move the files that are still in a complete staging folder, and remove what is stale.
+
+    It may be called any number of times.
+    """
+    folder = staging.parent
+    journal = parsed(read_regular(staging / COMPLETE))
+    if not all(_stays_inside(folder, name) for name in (*journal["files"], *journal["stale"])):
+        raise ValueError("a name points outside its folder")
+    for name in journal["files"]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if (staging / "files" / name).exists():
+            os.replace(staging / "files" / name, folder / name)
+    for name in journal["stale"]:
+        path = folder / name
+        path.unlink(missing_ok=True)
+        if path.parent != folder and path.parent.is_dir() and not any(path.parent.iterdir()):
+            path.parent.rmdir()
 
 
 def _uninterrupted(work: Callable[[], None]) -> None:
-    """Do what may be done any number of times until it is done; interrupts, of which there may be several, wait for that."""
+    """Do what may be done any number of times until it is done; interrupts wait for that."""
     interrupt: KeyboardInterrupt | None = None
     while True:
         try:
@@ -303,112 +389,63 @@ def _uninterrupted(work: Callable[[], None]) -> None:
         raise interrupt
 
 
-def _locked(file: IO[bytes] | int, wait: float = 0) -> bool:
-    """Lock the file for this process; false where another one holds it, for all the seconds to wait. The system releases it when
-    the process ends."""
-    end = time.monotonic() + wait
-    while True:
-        try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # no such locks: what is older than a day belongs to nobody
-            handle = file if isinstance(file, int) else file.fileno()
-            return time.time() - os.fstat(handle).st_mtime > 86_400
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                return False
-            time.sleep(0.01)
-        else:
-            return True
-
-
 def _stays_inside(folder: Path, name: object) -> bool:
-    """Whether a name stays within the folder that it is used in: no folder in it is a link or leads up."""
-    if (
-        not isinstance(name, str)
-        or "\0" in name
-        or Path(name).is_absolute()
-        or Path(name).as_posix() != name
-    ):
+    """Whether a name stays within its folder: no folder in it is a link or leads up."""
+    if not isinstance(name, str) or "\0" in name:
+        return False
+    path = Path(name)
+    if path.is_absolute() or path.as_posix() != name:
         return False
     with suppress(OSError, RuntimeError):  # links in a circle
-        return (folder / name).parent.resolve() == folder.resolve() / Path(name).parent
+        return (folder / path).parent.resolve() == folder.resolve() / path.parent
     return False
+
+
+@contextmanager
+def _writing(folder: Path, size: int = 0) -> Iterator[None]:
+    """Say in one line why the operating system refused, and what room was needed."""
+    try:
+        yield
+    except OSError as problem:
+        needed = ""
+        advice = "name another folder"
+        if problem.errno in _DISK_IS_FULL:
+            advice = "free some space or name another folder"
+            if size:
+                needed = f" ({size / 1e6:,.1f} MB are needed)"
+        raise InputError(
+            f"cannot write to {str(folder)!r}: {problem.strerror or problem}{needed}; "
+            f"{advice} with --out"
+        ) from None
 
 
 def csv_table(frame: pl.DataFrame) -> bytes:
     """The frame as UTF-8 CSV that a spreadsheet reads as text and numbers, never as formulas.
 
-    A text cell or column name that starts with = + - @ ' tab or carriage return, and is no number, gets one leading
-    apostrophe. To read a cell back, strip one leading apostrophe. All other characters, control characters included,
-    stay as they are, in quotes where CSV asks for them; an empty text is "", a missing one is nothing.
+    A text cell or column name that starts with = + - @ ' tab or carriage return, and is no number,
+    gets one leading apostrophe. To read a cell back, strip one leading apostrophe. All other
+    characters, control characters included, stay as they are, in quotes where CSV asks for them; an
+    empty text is "", a missing one is nothing.
     """
-
-    def as_text(cell: pl.Expr) -> pl.Expr:
-        number = cell.str.contains(r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
-        return (
-            pl.when(number | ~cell.str.contains(r"^[=+\-@\t\r']"))
-            .then(cell)
-            .otherwise(pl.lit("'") + cell)
-        )
-
-    names = pl.DataFrame({"": frame.columns}, schema={"": pl.String}).select(as_text(pl.col("")))
-    text = as_text(pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String))
-    out = io.BytesIO()
-    frame.with_columns(text).rename(dict(zip(frame.columns, names[""], strict=True))).write_csv(out)
-    return out.getvalue()
+    names = pl.DataFrame({"": frame.columns}, schema={"": pl.String}).select(_as_text(pl.col("")))
+    text = _as_text(pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String))
+    table = io.BytesIO()
+    safe_names = dict(zip(frame.columns, names[""], strict=True))
+    frame.with_columns(text).rename(safe_names).write_csv(table)
+    return table.getvalue()
 
 
-@contextmanager
-def _writing(folder: Path, room: int = 0) -> Iterator[None]:
-    """Say in one line why the operating system refused, and what room was needed."""
-    try:
-        yield
-    except OSError as problem:
-        full = problem.errno in {
-            errno.ENOSPC,
-            errno.EDQUOT,
-            errno.EFBIG,
-        }  # of a disk, of a quota, of a file
-        needed = f" ({room / 1e6:,.1f} MB are needed)" if full and room else ""
-        advice = "free some space or name another folder" if full else "name another folder"
-        raise InputError(
-            f"cannot write to {str(folder)!r}: {problem.strerror or problem}{needed}; {advice} with --out"
-        ) from None
-
-
-def _write(path: Path, content: Content) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if callable(content):
-        content(path)
-    else:
-        path.write_bytes(
-            content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-        )
-    with path.open("rb+") as written:  # the disk may refuse only now
-        os.fsync(written.fileno())
-
-
-def _move_into_place(staging: Path) -> None:
-    """Do what the journal says: move what is still in `new`, and remove what is stale; may be called any number of times."""
-    folder, new = staging.parent, staging / "new"
-    journal = parsed(read_regular(staging / JOURNAL))
-    if not all(_stays_inside(folder, name) for name in (*journal["files"], *journal["stale"])):
-        raise ValueError("a name in the journal points outside its folder")
-    for name in journal["files"]:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        if (new / name).exists():
-            os.replace(new / name, folder / name)
-    for name in journal["stale"]:
-        path = folder / name
-        path.unlink(missing_ok=True)
-        if path.parent != folder and path.parent.is_dir() and not any(path.parent.iterdir()):
-            path.parent.rmdir()
+def _as_text(cell: pl.Expr) -> pl.Expr:
+    """With an apostrophe before what a spreadsheet would calculate."""
+    is_number = cell.str.contains(r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
+    is_harmless = ~cell.str.contains(r"^[=+\-@\t\r']")
+    return pl.when(is_number | is_harmless).then(cell).otherwise(pl.lit("'") + cell)
 
 
 class Folder:
-    """A temporary folder, inside another if given, that lives as long as an object that refers to it, or as the process."""
+    """A temporary folder, inside another if given, that lives as long as an object that refers to
+    it, or as the process.
+    """
 
     def __init__(self, inside: str | None = None) -> None:
         with Folder.storing():
@@ -419,18 +456,21 @@ class Folder:
     @staticmethod
     @contextmanager
     def storing(needed: int | None = None) -> Iterator[None]:
-        """Report in one line why temporary files, which may take this many bytes, cannot be written."""
+        """Report in one line why temporary files, which may take this many bytes, cannot be
+        written.
+        """
         try:
             yield
         except (OSError, pl.exceptions.PolarsError) as problem:
-            reason = (
-                getattr(problem, "strerror", None)
-                or "no space left, or a limit on the size of files"
-            )
-            room = "" if needed is None else f", which need up to {max(needed, 10**6) / 1e9:.3f} GB"
+            reason = getattr(problem, "strerror", None)
+            if reason is None:  # Polars has no number of the error
+                reason = "no space left, or a limit on the size of files"
+            size = ""
+            if needed is not None:
+                size = f", which need up to {max(needed, 10**6) / 1e9:.3f} GB"
             raise InputError(
-                f"cannot write temporary files in {tempfile.gettempdir()!r}{room} ({reason}): free some space, or set TMPDIR to a "
-                "folder on a larger disk"
+                f"cannot write temporary files in {tempfile.gettempdir()!r}{size} ({reason}): free "
+                "some space, or set TMPDIR to a folder on a larger disk"
             ) from None
 
     def new(self) -> Path:
@@ -454,28 +494,34 @@ class Folder:
             array = base
         return isinstance(array, mmap)
 
-    def matrix(self, blocks: Iterable[sp.csr_array], columns: int, most: int) -> sp.csr_array:
-        """A CSR matrix from blocks of its rows, in files that are mapped into memory and stay readable when their folder is gone.
+    def matrix(
+        self, blocks: Iterable[sp.csr_array], n_columns: int, max_entries: int
+    ) -> sp.csr_array:
+        """A CSR matrix from blocks of its rows, in files that are mapped into memory.
 
-        `most` bounds the stored entries; beyond 2³¹ positions need eight bytes instead of four.
+        It stays readable when the folder is gone. `max_entries` bounds the stored entries; beyond
+        2³¹, positions need eight bytes instead of four.
         """
         import numpy as np
         import scipy.sparse as sp
 
-        kind = np.dtype(np.int32 if most < 2**31 else np.int64)
-        paths, starts = (self.save([]), self.save([])), [np.zeros(1, np.int64)]
+        position = np.dtype(np.int32 if max_entries < 2**31 else np.int64)
+        size = max_entries * (position.itemsize + 8)
+        indices_path = self.save([])
+        data_path = self.save([])
+        starts = [np.zeros(1, np.int64)]
         for block in blocks:
-            entries = (
-                block.indices.astype(kind, copy=False),
-                block.data.astype(np.float64, copy=False),
-            )
-            for path, values in zip(paths, entries, strict=True):
-                with Folder.storing(most * (kind.itemsize + 8)), path.open("ab") as file:
-                    values.tofile(file)
+            with Folder.storing(size), indices_path.open("ab") as file:
+                block.indices.astype(position, copy=False).tofile(file)
+            with Folder.storing(size), data_path.open("ab") as file:
+                block.data.astype(np.float64, copy=False).tofile(file)
             starts.append(starts[-1][-1] + block.indptr[1:].astype(np.int64))
-        ends = np.concatenate(starts).astype(kind)
-        if not ends[-1]:
-            return sp.csr_array((len(ends) - 1, columns))
-        # copy-on-write, so that the arrays are of the same type to compiled kernels as those in memory
-        indices, data = np.memmap(paths[0], kind, "c"), np.memmap(paths[1], np.float64, "c")
-        return sp.csr_array((data, indices, ends), shape=(len(ends) - 1, columns))
+        indptr = np.concatenate(starts).astype(position)
+        n_rows = len(indptr) - 1
+        if not indptr[-1]:
+            return sp.csr_array((n_rows, n_columns))
+        # copy-on-write, so that the arrays are of the same type to compiled kernels as those in
+        # memory
+        indices = np.memmap(indices_path, position, "c")
+        data = np.memmap(data_path, np.float64, "c")
+        return sp.csr_array((data, indices, indptr), shape=(n_rows, n_columns))
