@@ -2,12 +2,12 @@
 
     python benchmarks/repair.py [--sets NAME …] [--marks NAME …] [--seed 0] [--name repair]
 
-A mark is put into 40% of the training documents of one class and 2% of the others, and into the test
-documents in the same way. Models are trained on the marked data as they are (raw), masked, balanced,
-and, for marks with a counterpart, with counterfactual copies (swapped); the ceiling is trained on the
-data without marks. All are judged on the test documents in which the mark does not tell the class
-(`tokensieve.auditing.broken_link`), by the worst of these groups, on all
-test documents as marked, and on the same documents without marks.
+A mark is put into 40% of the training documents of one class and 2% of the others, and into the
+test documents in the same way. Models are trained on the marked data as they are (raw), masked,
+balanced, and, for marks with a counterpart, with counterfactual copies (swapped); the ceiling is
+trained on the data without marks. All are judged on the test documents in which the mark does not
+tell the class (`tokensieve.auditing.broken_link`), by the worst of these groups, on all test
+documents as marked, and on the same documents without marks.
 
 The gap closed is (repaired − raw) / (ceiling − raw) in the worst group. Nothing of the repairs was
 chosen on these sets or marks. Figures go to benchmarks/results/repair.json. Data: see machine.py.
@@ -189,8 +189,22 @@ def judge(
     }
 
 
-def run(set_name: str, mark_name: str, seed: int) -> list[dict[str, object]]:
-    """One set with one mark: a row per model and training set."""
+@dataclass(frozen=True)
+class Experiment:
+    """Documents with a mark in one class, and the same documents without it."""
+
+    mark: Mark
+    planted: PlantedMark
+    train: pl.Series
+    marked_train: pl.Series
+    train_labels: Labels
+    test: pl.Series
+    marked_test: pl.Series
+    test_labels: Labels
+
+
+def draw(set_name: str, mark_name: str, seed: int) -> Experiment:
+    """Draw documents of a set and write the mark into its class of middle size."""
     texts, labels = load_set(set_name)
     rng = np.random.default_rng([seed, sum(map(ord, set_name + mark_name))])
     drawn = rng.permutation(len(texts))[: N_TRAIN + N_TEST]
@@ -198,25 +212,37 @@ def run(set_name: str, mark_name: str, seed: int) -> list[dict[str, object]]:
     classes, sizes = np.unique(labels[train], return_counts=True)
     label = str(classes[int(np.argsort(sizes)[len(sizes) // 2])])
     planted = MARKS[mark_name]
-    clean = texts.gather(train)
-    marked = plant(clean, labels[train], planted, label, rng)
-    marked_test = plant(texts.gather(test), labels[test], planted, label, rng)
+    train_texts = texts.gather(train)
+    test_texts = texts.gather(test)
+    return Experiment(
+        mark=Mark(planted.tokens, label),
+        planted=planted,
+        train=train_texts,
+        marked_train=plant(train_texts, labels[train], planted, label, rng),
+        train_labels=labels[train],
+        test=test_texts,
+        marked_test=plant(test_texts, labels[test], planted, label, rng),
+        test_labels=labels[test],
+    )
+
+
+def run(set_name: str, mark_name: str, seed: int) -> list[dict[str, object]]:
+    """One set with one mark: a row per model and training set."""
+    drawn = draw(set_name, mark_name, seed)
+    sets = training_sets(drawn.marked_train, drawn.train, drawn.train_labels, drawn.planted)
     rows: list[dict[str, object]] = []
-    for name, (own, own_labels, weights) in training_sets(
-        marked, clean, labels[train], planted
-    ).items():
+    for name, (texts, labels, weights) in sets.items():
         for trainer in (Trainer("attention"), Trainer("tf-idf")):
-            predict = trainer.fit(own, own_labels, weights)
-            figures = judge(predict, marked_test, labels[test], Mark(planted.tokens, label))
-            unmarked = predict(texts.gather(test)) == labels[test]
-            figures["unmarked"] = float(np.mean(unmarked))
+            predict = trainer.fit(texts, labels, weights)
+            figures = judge(predict, drawn.marked_test, drawn.test_labels, drawn.mark)
+            figures["unmarked"] = float(np.mean(predict(drawn.test) == drawn.test_labels))
             about = {"set": set_name, "mark": mark_name, "model": trainer.name, "data": name}
             rows.append({**about, **figures})
     return rows
 
 
 def summarise(rows: list[dict[str, object]]) -> pl.DataFrame:
-    """Per model and repair: the part of the worst group's gap that it closes, and its cost overall."""
+    """Per model and repair: the part of the worst group's gap that it closes, and its cost."""
     frame = pl.DataFrame(rows).select(
         "set", "mark", "model", "data", "worst", "overall", "unmarked"
     )
