@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from tokensieve.arrays import Floats
 from tokensieve.text.counts import Counts
 from tokensieve.theory.embeddings import initialise
+from tokensieve.theory.flow.face import Face
 from tokensieve.theory.flow.landscape import Landscape
+from tokensieve.theory.flow.slow import NEAR, Exponentials
 from tokensieve.theory.flow.solve import Flow, SplitFlow, gradient_flow
-from tokensieve.theory.flow.split import NEAR, Exponentials, Face
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.limit.certify import FlowLimit, _Prediction
+from tokensieve.theory.limit.certify import FlowLimit
+from tokensieve.theory.limit.prediction import Prediction, settled_ties
 from tokensieve.theory.one_step import one_step
 from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import verify
@@ -56,7 +58,7 @@ def test_a_contradicted_document_diverges_with_finite_gaps_along_the_direction_w
     assert limit.margin is not None and limit.margin.duality_gap <= 1e-10 and limit.is_max_margin
     assert limit.balance is not None and limit.balance.curvature > 0
     assert limit.finite is not None and limit.finite.curvature > 0
-    assert limit.compared[2] < 1e-3
+    assert limit.compared.error < 1e-3
     assert limit.direction is not None
     tied = E[
         counts.matrix.indices[
@@ -69,8 +71,8 @@ def test_a_contradicted_document_diverges_with_finite_gaps_along_the_direction_w
 def test_a_prediction_begins_late_and_is_compared_with_the_rest_of_the_curve() -> None:
     """Early starts were repeated from scratch; a late one is right the first time, and its own path is extended."""
     limit = limit_of(*contradicted())
-    assert limit.flow.log_time[-1] >= 40 and limit.compared[0] > 30
-    assert limit.compared[2] < 1e-5
+    assert limit.flow.log_time[-1] >= 40 and limit.compared.begins > 30
+    assert limit.compared.error < 1e-5
     assert limit.prediction is not None and limit.prediction.log_time[-1] >= 1e5
 
 
@@ -126,8 +128,8 @@ def test_a_gap_in_balance_beside_growing_ones_in_closed_form() -> None:
     )
     np.testing.assert_array_equal(limit.face.mask, [True] * 6 + [True, False, True, False])
     share = (math.log(2) + 1) / 2.5
-    [(s, r, gap, documents)] = limit.finite_gaps(counts, E)
-    assert (s, r, documents) == (0, 1, 3) and gap == pytest.approx(
+    [gap] = limit.finite_gaps(counts, E)
+    assert (gap.above, gap.below, gap.documents) == (0, 1, 3) and gap.gap == pytest.approx(
         math.log(share / (1 - share)), abs=1e-9
     )
     np.testing.assert_allclose(limit.direction, [1 / 3, 1 / 3, -2 / 3], atol=1e-9)
@@ -199,9 +201,10 @@ def test_a_gap_that_is_pulled_shut_closes_when_the_closed_form_has_its_pole(gap:
         np.array([-1.0, 1.0]),
     )
     phi = Exponentials(F, pairs, log_k, sign, np.array([0.0, -20.0]))
-    end, path, times, _ = phi.follow(gap * D / (D @ D), 2.0, 2.0, 1e5)
-    assert end == "near" and len(path) < 400
-    assert times[-1] == pytest.approx(gap + 1 - math.log(5), abs=5e-3)
+    slow = phi.follow(gap * D / (D @ D), 2.0, 2.0, 1e5)
+    path = slow.points
+    assert slow.end == "near" and len(path) < 400
+    assert slow.log_time[-1] == pytest.approx(gap + 1 - math.log(5), abs=5e-3)
     assert phi.nearness(path[-1])[0] == pytest.approx(-8.0, abs=1e-2)
 
 
@@ -249,7 +252,7 @@ def test_a_selection_that_went_round_in_a_circle_is_certified() -> None:
     """A newcomer came near and left again, at once, each time: all ties were released with a loose one."""
     counts = single_token(60, 30, 6, 8, leak=0.05, seed=2)[0]
     limit = verify(counts, VerifySettings(d=16, eta=200.0, seed=2, max_norm=1000.0)).limit
-    assert limit.fate == "diverges along p̂ with finite gaps" and limit.compared[2] < 1e-2
+    assert limit.fate == "diverges along p̂ with finite gaps" and limit.compared.error < 1e-2
     assert limit.prediction is not None and len(limit.prediction.phases) < 20
     assert limit.margin is not None and limit.margin.duality_gap < 1e-10
 
@@ -453,7 +456,7 @@ def test_a_prediction_begins_later_on_a_long_curve_whose_gaps_settle_late() -> N
     w = np.array([48.8, -16.2, -42.5, 8.5, 12.4])
     limit = limit_of(Counts.from_matrix(held, [0, 1, 0, 1]), E, w, np.zeros(4), max_norm=1e4)
     assert limit.fate == "diverges, Theorem 4.3" and limit.flow.log_time[-1] > 1000
-    assert limit.compared[0] > 60 and limit.compared[2] < 1e-3
+    assert limit.compared.begins > 60 and limit.compared.error < 1e-3
 
 
 def test_a_prediction_is_compared_where_the_steps_of_the_curve_are_long() -> None:
@@ -464,7 +467,7 @@ def test_a_prediction_is_compared_where_the_steps_of_the_curve_are_long() -> Non
         np.array([1.0, 9.5, 1.6, 2.9]),
     )
     limit = limit_of(Counts.from_matrix(held, [1, 0, 0, 0]), E, w, np.zeros(2), max_norm=1e4)
-    assert limit.fate == "diverges, Theorem 4.3" and limit.compared[2] < 1e-3
+    assert limit.fate == "diverges, Theorem 4.3" and limit.compared.error < 1e-3
 
 
 def test_one_loose_tie_leaves_the_others_tied() -> None:
@@ -482,18 +485,18 @@ def test_a_selection_does_not_change_again_and_again() -> None:
     counts = single_token(60, 30, 6, 8, leak=0.1, seed=5)[0]
     limit = verify(counts, VerifySettings(d=128, seed=5, max_norm=2000.0)).limit
     assert limit.prediction is not None
-    assert len(limit.prediction.phases) < 20 and limit.compared[2] < 1e-3
+    assert len(limit.prediction.phases) < 20 and limit.compared.error < 1e-3
 
 
 def test_a_type_that_came_near_has_to_move_away() -> None:
     """On 300 reviews the slow flow took over while a type was still near, and it was near at once, 200 times."""
     land = Landscape(Counts.from_matrix([[1, 1], [1, 1]], [1, 1]), np.eye(2), np.array([1.0, 0.0]))
-    prediction = _Prediction(land, np.array([4.1, -4.1]), 10.0)
-    face = prediction._settled_ties(Face.settled(land, np.array([4.1, -4.1]), 10.0))[0]
-    assert (
-        prediction._settled_ties(face) is not None
-        and prediction._settled_ties(face, NEAR + 0.5) is None
-    )
+    prediction = Prediction(land, np.array([4.1, -4.1]), 10.0)
+    assert not prediction.trouble
+    z = np.array([4.1, -4.1])
+    face = Face.settled(land, z, 10.0)
+    assert settled_ties(land, face, z) is not None
+    assert settled_ties(land, face, z, NEAR + 0.5) is None
 
 
 def test_the_first_step_in_other_coordinates_is_not_long() -> None:
@@ -527,9 +530,9 @@ def test_a_prediction_is_compared_beyond_the_end_of_the_curve(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """At a change of the selection a little time is a long way: a path that ended at the same log t had not come as far."""
-    ends, extend = list[float](), _Prediction.extend
+    ends, extend = list[float](), Prediction.extend
     monkeypatch.setattr(
-        _Prediction,
+        Prediction,
         "extend",
         lambda self, far, *rest: (ends.append(far), extend(self, far, *rest))[1],
     )
@@ -611,7 +614,7 @@ def test_gaps_on_which_no_force_acts_grow_more_slowly_than_log_t(
         and limit.face.dimension == ties
     )
     assert limit.balance is not None and 0 < limit.balance.slowest < 0.6 and not limit.is_max_margin
-    assert "gaps on which no force acts" in limit.reason and limit.compared[2] < 1e-2
+    assert "gaps on which no force acts" in limit.reason and limit.compared.error < 1e-2
     # The curve itself has that rate: of the gaps of its last units of log t, the slowest one between types that are not tied.
     flow, times = limit.flow, limit.flow.log_time
     rows = [min(int(np.searchsorted(times, times[-1] - 4)), len(times) - 2), len(times) - 1]

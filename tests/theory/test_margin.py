@@ -16,7 +16,7 @@ from scipy.optimize import linprog, minimize, nnls
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts
 from tokensieve.theory.embeddings import initialise
-from tokensieve.theory.flow.split import Face
+from tokensieve.theory.flow.face import Face
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.limit import margin as margin_module
 from tokensieve.theory.limit.margin import Margin, max_margin, selection_of

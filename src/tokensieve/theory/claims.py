@@ -322,7 +322,7 @@ def _direction(limit: FlowLimit, refuted: Outcome) -> _Found:
     if limit.face is not None and limit.face.dimension:
         words = f"{limit.face.dimension} finite gaps, which the margin problem keeps equal; {words}"
     # Confirmed by an angle that is small and falls, or by a prediction that the curve follows.
-    if (angle <= 0.01 and slope < -0.5) or limit.compared[2] < 0.01:
+    if (angle <= 0.01 and slope < -0.5) or limit.compared.error < 0.01:
         return "holds", words
     return (
         "needs a longer run",

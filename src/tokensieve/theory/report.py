@@ -244,12 +244,12 @@ def _limit_lines(found: Verification) -> list[str]:
         )
     if limit.changes:
         at = ", ".join(
-            f"{log_time:,.4g} ({documents})" for _, log_time, documents in limit.changes[:10]
+            f"{change.log_time:,.4g} ({change.documents})" for change in limit.changes[:10]
         )
         lines.append(
             f"the highest-scoring token changes again at these values of log t (number of documents): {at}"
         )
-    begun, ended, error = limit.compared
+    begun, ended, error = limit.compared.begins, limit.compared.ends, limit.compared.error
     if math.isfinite(error):
         lines.append(
             f"the path is predicted from log t = {begun:.4g} on; up to log t = {ended:.4g} the computed flow "
@@ -352,7 +352,7 @@ def _pictures(found: Verification) -> list[Picture]:
         add("angle", data, "Direction of p against its limit", caption, words)
     gaps = found.gap_curves()
     if gaps.height:
-        begun, _, error = found.limit.compared
+        begun, error = found.limit.compared.begins, found.limit.compared.error
         said = f"prediction (dashed) from log t = {begun:.3g}; distance to its path {error:.1e}"
         pairs = ", ".join(
             for_display(pair, 60) for pair in gaps["pair"].unique(maintain_order=True)

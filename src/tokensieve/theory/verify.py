@@ -116,7 +116,7 @@ class Verification:
         E = self.embeddings if self.flow.basis is None else self.embeddings @ self.flow.basis
         gaps, names = self.limit.finite_gaps(self.counts, E), self.counts.tokens
         return pl.DataFrame(
-            [(str(names[s]), str(names[r]), *rest) for s, r, *rest in gaps],
+            [(str(names[x.above]), str(names[x.below]), x.gap, x.documents) for x in gaps],
             schema=schema,
             orient="row",
         )
@@ -300,7 +300,7 @@ class Verification:
         if prediction is None or not prediction.phases or limit.margin is None:
             return pl.DataFrame(schema=schema)
         E = self.embeddings if flow.basis is None else self.embeddings @ flow.basis
-        pairs = [(s, r, "finite") for s, r, *_ in limit.finite_gaps(self.counts, E, 6)]
+        pairs = [(gap.above, gap.below, "finite") for gap in limit.finite_gaps(self.counts, E, 6)]
         strongest = np.argsort(-limit.margin.multipliers, kind="stable")[:6]
         pairs += [(s, r, "tight") for s, r in limit.margin.pairs[strongest].tolist()]
         sources = {
@@ -423,7 +423,7 @@ def verify(
             )
             found = Attended.of(counts, E, w, limit.flow, mask, important)
             # Where the last document settles: on the curve, or at the last change that is predicted beyond it.
-            final = max([found.final_from, *(log_time for _, log_time, _ in limit.changes)])
+            final = max([found.final_from, *(change.log_time for change in limit.changes)])
             found = replace(found, final_from=final)
     with stage("assumptions"):
         assumptions = Claim.hypotheses(counts, step)

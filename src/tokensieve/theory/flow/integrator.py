@@ -1,7 +1,7 @@
 """The flow of a loss in the clock log t, by steps of SciPy's BDF.
 
-If it moves faster than double precision resolves (a gap that is pulled shut), the clock restarts at zero: from there on it shows
-local time, and log t is the logarithm of the total time.
+If it moves faster than double precision resolves (a gap that is pulled shut), the clock restarts at zero:
+from there on it shows local time, and log t is the logarithm of the total time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import math
 import warnings
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.integrate import BDF
@@ -18,25 +18,52 @@ from scipy.linalg import LinAlgError, LinAlgWarning, solve
 from scipy.optimize import brentq
 
 from tokensieve.arrays import Floats
-from tokensieve.theory.flow.landscape import Landscape
 
-# A force counts when, times the time passed, it exceeds e^{−LIVE}. Coordinates without it are chosen anew when it exceeds
-# e^{−STALE}, and a step after which it exceeds e^{−SPOILT} is taken back.
-_LIVE, _STALE, _SPOILT = 25.0, 15.0, 5.0
+# A force counts when, times the time passed, it exceeds e^{−LIVE}. Coordinates without it are chosen anew
+# when it exceeds e^{−STALE}, and a step after which it exceeds e^{−SPOILT} is taken back.
+LIVE = 25.0
+STALE = 15.0
+SPOILT = 5.0
+# A step is not taken back for forces left out with a margin beyond this: none is.
+WIDEST_MARGIN = 1e6
 # e^{STEEP} is as steep as a right-hand side needs to be for a step to be rejected.
 STEEP = 300.0
 # Entries that have become too weak are looked for once per so much of the clock.
-_LOOK = 0.5
-# SciPy ends Newton's method at √rtol of the error that a step may have. Ten times that, 0.1 at 1e-4, is as accurate and faster.
-_LOOSER = 10.0
+LOOK = 0.5
+# SciPy ends Newton's method at √rtol of the error that a step may have. Ten times that, 0.1 at 1e-4, is as
+# accurate and faster.
+LOOSER = 10.0
+# Length of the first step; a failed one that was longer than the second is tried again with the first.
+FIRST_STEP = 0.1
+LONG_STEP = 1.0
+# A gradient step of this length, relative to the curvature, begins a clock at −∞.
+GRADIENT_STEP = 1e-3
 
 
-class _Coordinates(Protocol):
-    """A loss in coordinates x of p; `left_out_force` bounds the logarithm of the largest force that they leave out, sharply
-    where it exceeds `enough`."""
+class Slope(NamedTuple):
+    """−∇L/‖∇L‖ and log‖∇L‖; −∞ for a gradient of exactly zero."""
 
-    def slope(self, x: Floats, /) -> tuple[Floats, float]: ...
-    def hessian(self, x: Floats, /, clock: float | None = None) -> tuple[Floats, Floats, float]: ...
+    downhill: Floats
+    log_size: float
+
+
+class Jacobian(NamedTuple):
+    """∇²L/c, −∇L/c and log c."""
+
+    H: Floats
+    downhill: Floats
+    log_size: float
+
+
+class Coordinates(Protocol):
+    """A loss in coordinates x of p.
+
+    `left_out_force` bounds the logarithm of the largest force that they leave out, sharply where it exceeds
+    `enough`.
+    """
+
+    def slope(self, x: Floats, /) -> Slope: ...
+    def hessian(self, x: Floats, /, clock: float | None = None) -> Jacobian: ...
     def split(self, p: Floats, /) -> Floats: ...
     def joined(self, x: Floats, /) -> Floats: ...
     def left_out_force(self, x: Floats, enough: float, /) -> float: ...
@@ -45,32 +72,40 @@ class _Coordinates(Protocol):
 class Integrator:
     """The flow dp/dt = −∇L(p), one `step` at a time; the caller checks for events and decides when to stop.
 
-    Forces too weak to move anything yet are omitted from the coordinates, which are chosen again when such a force has grown.
+    Forces too weak to move anything yet are omitted from the coordinates, which are chosen again when such
+    a force has grown.
 
     Args:
-        coordinates: of a point, the log of the time passed there, and how many nats weaker a force may be to be left out.
+        coordinates: of a point, the log of the time passed there, and how many nats weaker a force may be
+            to be left out.
         p: where to begin, shape (r,).
         clock: log t there, counted from where the clock was last set back; −∞ to set it back here.
         log_time: the same, counted from the start of the whole curve.
         tolerance: relative and absolute local error of a step.
         step: first step of the clock.
+        is_plain: whether x is always p itself, so that a solver goes on in other coordinates.
     """
 
     def __init__(
         self,
-        coordinates: Callable[[Floats, float, float], _Coordinates],
+        coordinates: Callable[[Floats, float, float], Coordinates],
         p: Floats,
         clock: float,
         log_time: float,
         tolerance: tuple[float, float],
-        step: float = 0.1,
+        step: float = FIRST_STEP,
+        is_plain: bool = False,
     ) -> None:
-        self.p, self.clock = p, clock
-        self._coordinates, self._tolerance, self.last_step = coordinates, tolerance, step
+        self.p = p
+        self.clock = clock
+        self.last_step = step
+        self._coordinates = coordinates
+        self._tolerance = tolerance
+        self._is_plain = is_plain
         # log(e^{log_time} − e^{clock}): what has passed before the clock was last set back.
-        self._offset = (
-            log_time + math.log1p(-math.exp(clock - log_time)) if clock < log_time else -math.inf
-        )
+        self._offset = -math.inf
+        if clock < log_time:
+            self._offset = log_time + math.log1p(-math.exp(clock - log_time))
         self._followed = False
         self._solver: BDF | None = None
         self._choose()
@@ -78,7 +113,9 @@ class Integrator:
     @property
     def x(self) -> Floats:
         """The coordinates of p."""
-        return self.here.split(self.p) if self._solver is None else np.asarray(self._solver.y)
+        if self._solver is None:
+            return self.here.split(self.p)
+        return np.asarray(self._solver.y)
 
     @property
     def log_time(self) -> float:
@@ -91,65 +128,63 @@ class Integrator:
             if self._solver is None:
                 self._solver = self._begin()
             solver = self._solver
-            # BDF differences rows of its table that it has not filled yet; a trial step that is much too long overflows.
-            with np.errstate(invalid="ignore", over="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore", LinAlgWarning)
-                try:
-                    solver.step()
-                except (ValueError, LinAlgError):
-                    solver.status = "failed"
-            if solver.status == "failed" or not np.isfinite(solver.y).all():
+            if not try_step(solver):
                 self._solver = None
-                # BDF keeps the Jacobian of a trial step that was too long, e^τ times too large, for shorter ones, which fail too.
-                if self.last_step > 1.0:
-                    self.last_step = 0.1
+                # BDF keeps the Jacobian of a trial step that was too long, e^τ times too large, for
+                # shorter ones, which fail too.
+                if self.last_step > LONG_STEP:
+                    self.last_step = FIRST_STEP
                     continue
                 return False
             passed = max(float(solver.t), 0.0)
-            grown = self.here.left_out_force(solver.y, -_STALE - passed) + passed
-            if grown <= -_SPOILT or self._margin > 1e6:
+            grown = self.here.left_out_force(solver.y, -STALE - passed) + passed
+            if grown <= -SPOILT or self._margin > WIDEST_MARGIN:
                 break
             self._choose(4 * self._margin)
-        self.p, self.clock, self._followed = self.here.joined(solver.y), float(solver.t), True
+        self.p = self.here.joined(solver.y)
+        self.clock = float(solver.t)
         self.last_step = float(solver.h_abs)
-        if isinstance(self.here, Landscape):  # p is its own coordinates, and the solver goes on
-            if grown > -_STALE or self.clock > self._chosen + _LOOK:
+        self._followed = True
+        if self._is_plain:
+            if grown > -STALE or self.clock > self._chosen + LOOK:
                 self._choose(keep=self._solver)
-        elif grown > -_STALE:
+        elif grown > -STALE:
             self._choose()
         return True
 
     def restart(self, p: Floats | None = None, passed: float = -math.inf) -> bool:
-        """Reset the clock to zero, here or at a p reached after e^{passed} of time; False if no step was taken since."""
+        """Reset the clock to zero, here or at a p reached after e^{passed}; False without a step since."""
         if not self._followed and self.clock == -math.inf and p is None:
             return False
         self._offset = float(np.logaddexp(self.log_time, passed))
         self.p = self.p if p is None else p
-        self.clock, self._followed, self.last_step = -math.inf, False, 0.1
+        self.clock = -math.inf
+        self.last_step = FIRST_STEP
+        self._followed = False
         self._choose()
         return True
 
     def back_to(self, rises: Callable[[Floats], float]) -> None:
-        """Return to the point within the last step where a function of p rose through zero; stay here if it did not."""
+        """Return to where a function of p rose through zero within the last step; stay if it did not."""
         if self._solver is None:
             return
-        inside, low, high = (
-            self._solver.dense_output(),
-            float(self._solver.t_old),
-            float(self._solver.t),
-        )
+        inside = self._solver.dense_output()
+        low, high = float(self._solver.t_old), float(self._solver.t)
 
         def rise(at: float) -> float:
             return rises(self.here.joined(inside(at)))
 
         if rise(low) < 0 < rise(high):
             self.clock = float(brentq(rise, low, high, xtol=1e-13 * max(1.0, abs(high))))
-            self.p, self._solver = self.here.joined(inside(self.clock)), None
+            self.p = self.here.joined(inside(self.clock))
+            self._solver = None
 
-    def _choose(self, margin: float = _LIVE, keep: BDF | None = None) -> None:
+    def _choose(self, margin: float = LIVE, keep: BDF | None = None) -> None:
         """Choose coordinates anew at p."""
-        self.here, self._solver = self._coordinates(self.p, self.clock, margin), keep
-        self._margin, self._chosen = margin, self.clock
+        self.here = self._coordinates(self.p, self.clock, margin)
+        self._solver = keep
+        self._margin = margin
+        self._chosen = self.clock
 
     def _begin(self) -> BDF:
         loss = self.here
@@ -165,10 +200,9 @@ class Integrator:
         clock, x = self.clock, loss.split(self.p)
         if clock == -math.inf:  # begin with a gradient step that is small against the curvature
             H, downhill, log_size = loss.hessian(x)
-            first = 1e-3
             bend = max(float(np.linalg.norm(H)), 1 / (1 + float(np.linalg.norm(x))))
-            clock = math.log(first / bend) - log_size
-            x = x + first / bend * downhill
+            clock = math.log(GRADIENT_STEP / bend) - log_size
+            x = x + GRADIENT_STEP / bend * downhill
         relative, absolute = self._tolerance
         solver = BDF(
             curve,
@@ -180,10 +214,25 @@ class Integrator:
             jac=jacobian,
             first_step=self.last_step,
         )
-        solver.newton_tol *= _LOOSER
-        # BDF first predicts an explicit Euler step. Where gaps have settled, e^τ times their rounding error would throw them far
-        # from the minimum, and no later trial finds back. A linearly implicit one is the same where nothing is stiff.
+        solver.newton_tol *= LOOSER
+        # BDF first predicts an explicit Euler step. Where gaps have settled, e^τ times their rounding error
+        # would throw them far from the minimum, and no later trial finds back. A linearly implicit one is
+        # the same where nothing is stiff.
         with contextlib.suppress(LinAlgError, ValueError), warnings.catch_warnings():
             warnings.simplefilter("ignore", LinAlgWarning)
-            solver.D[1] = solve(np.eye(len(x)) - solver.h_abs * solver.J, solver.D[1])
+            implicit = np.eye(len(x)) - solver.h_abs * solver.J
+            solver.D[1] = solve(implicit, solver.D[1])
         return solver
+
+
+def try_step(solver: BDF) -> bool:
+    """A step of BDF; False if it fails or overflows."""
+    # BDF differences rows of its table that it has not filled yet; a trial step that is much too long
+    # overflows.
+    with np.errstate(invalid="ignore", over="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        try:
+            solver.step()
+        except (ValueError, LinAlgError):
+            return False
+    return solver.status != "failed" and bool(np.isfinite(solver.y).all())

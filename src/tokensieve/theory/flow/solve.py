@@ -1,9 +1,9 @@
-"""Gradient flow of the `<cls>` vector with the embeddings fixed, followed in the clock τ = log t: dp/dτ = −e^τ ∇L(p).
+"""Gradient flow of the `<cls>` vector with the embeddings fixed, in the clock τ = log t: dp/dτ = −e^τ ∇L(p).
 
-A score gap that diverges grows like τ, so that norms in the ten thousands (t = e^{thousands}) are reached; e^τ and ‖∇L‖ meet as
-logarithms only. What has settled is stiff, with curvatures of e^τ: SciPy's BDF follows it with the exact Hessian. Settled gaps
-leave their rounding error in the gradient, which e^τ magnifies; from log t = 20 on the flow is therefore followed in the
-coordinates of `split`, which change no term of it.
+A score gap that diverges grows like τ, so that norms in the ten thousands (t = e^{thousands}) are reached;
+e^τ and ‖∇L‖ meet as logarithms only. What has settled is stiff, with curvatures of e^τ: SciPy's BDF follows
+it with the exact Hessian. Settled gaps leave their rounding error in the gradient, which e^τ magnifies; from
+log t = 20 on the flow is therefore followed in the coordinates of `split`, which change no term of it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -25,23 +26,68 @@ from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts
-from tokensieve.theory.flow.integrator import STEEP, Integrator
-from tokensieve.theory.flow.landscape import Landscape, SplitLandscape
-from tokensieve.theory.flow.split import Equilibrium, Face
+from tokensieve.theory.flow.equilibrium import Equilibrium
+from tokensieve.theory.flow.face import Face
+from tokensieve.theory.flow.integrator import FIRST_STEP, STEEP, Integrator
+from tokensieve.theory.flow.landscape import Landscape, PointFigures
+from tokensieve.theory.flow.split import SplitLandscape
 from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.settings import VerifySettings
-from tokensieve.wording import plural
+from tokensieve.wording import noun
 
 # Log t from which on ties are split off.
-_SPLIT = 20.0
+SPLIT_FROM = 20.0
+# Ties are looked for again after so much of the clock.
+LOOK_AGAIN = 1.5
+# The first step in the coordinates of other ties may be no longer than this: where nothing moved for a
+# while steps are many nats long, and such a step may fail.
+LONGEST_FIRST_STEP = 1.0
 # Steps between two checkpoints.
 LEG = 50
 # What a checkpoint keeps of a curve, one row per accepted step.
-_COLUMNS = ("coordinates", "arc", "log_time", "loss", "log_gradient")
+COLUMNS = ("coordinates", "arc", "log_time", "loss", "log_gradient")
 # A verdict; that p diverges is for `limit.certify` to say, no curve is long enough for that.
-FINITE, UNDECIDED = "finite limit", "undecided at the budget"
+FINITE = "finite limit"
+UNDECIDED = "undecided at the budget"
 # What a limit on a surface means.
-_SURFACE = "for documents with the same tokens but different labels, the prediction is the frequency of their labels"
+SURFACE = "for documents with the same tokens but different labels, the prediction is the frequency of their labels"
+# Beyond this value the loss is too flat to follow in double precision.
+LARGEST_VALUE = 300.0
+# An exponent is fitted to the last so large a factor of ‖p‖, and to angles that are no rounding.
+FITTED_FACTOR = 30
+SMALLEST_ANGLE = 1e-12
+MIN_FITTED = 4
+# A finite limit is looked for when p moves, per unit of log t, by less than this fraction of its norm; first
+# after so many steps, then whenever their number has grown by the factor.
+SLOW = 0.02
+FIRST_LOOK = 20.0
+LOOK_FACTOR = 1.25
+# Newton's method may move a gap by this many nats to a strict minimum. The nearest point of a surface is the
+# limit up to the square of the distance, so that it has to be much nearer.
+MAX_MOVED = 0.1
+MAX_MOVED_TO_SURFACE = 1e-5
+# A gap that diverges asks for a step of one nat at any time, because its gradient and its curvature are both
+# e^{−gap}; one that settles has a larger product of time and curvature.
+SETTLED_PRODUCT = 3.0
+
+
+class Agreement(NamedTuple):
+    """Of a curve with a direction: the last angle, and the slope of log angle against log ‖p‖.
+
+    With unique, strictly positive multipliers of the max-margin direction the theory has −1; nan with fewer
+    than four points.
+    """
+
+    angle: float
+    exponent: float
+    standard_error: float
+
+
+class Ending(NamedTuple):
+    """A verdict of a curve, and its reason."""
+
+    verdict: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -92,26 +138,23 @@ class Flow:
         return z if self.basis is None else np.asarray(self.basis @ z)
 
     def angle(self, direction: Floats) -> Floats:
-        """Angle in radians between p and a direction of R^d along the curve, shape (m,); exact where its cosine rounds to one."""
+        """Angle in radians between p and a direction of R^d, shape (m,); exact where its cosine rounds to one."""
         unit = direction / np.linalg.norm(direction)
         inside = unit if self.basis is None else self.basis.T @ unit
         outside = unit - self.whole(inside)
-        dots = self.coordinates @ inside + float(self.rest @ unit)
-        across = np.linalg.norm(self.coordinates - np.outer(dots, inside), axis=1)
-        beyond = np.linalg.norm(self.rest - np.outer(dots, outside), axis=1)
-        return np.asarray(np.arctan2(np.hypot(across, beyond), dots))
+        along = self.coordinates @ inside + float(self.rest @ unit)
+        across = np.linalg.norm(self.coordinates - np.outer(along, inside), axis=1)
+        beyond = np.linalg.norm(self.rest - np.outer(along, outside), axis=1)
+        return np.asarray(np.arctan2(np.hypot(across, beyond), along))
 
-    def agreement(self, direction: Floats) -> tuple[float, float, float]:
-        """The last angle, and the slope of log angle against log ‖p‖ over the last factor 30 of ‖p‖ with its standard error.
-
-        With unique, strictly positive multipliers of the max-margin direction the theory has −1; nan with fewer than four points.
-        """
+    def agreement(self, direction: Floats) -> Agreement:
+        """The last angle to a direction and the rate at which it falls."""
         angle, norm = self.angle(direction), self.norm
-        late = (norm >= norm[-1] / 30) & (angle > 1e-12)
-        if late.sum() < 4:
-            return float(angle[-1]), math.nan, math.nan
-        fit = stats.linregress(np.log(norm[late]), np.log(angle[late]))
-        return float(angle[-1]), float(fit.slope), float(fit.stderr)
+        is_late = (norm >= norm[-1] / FITTED_FACTOR) & (angle > SMALLEST_ANGLE)
+        if is_late.sum() < MIN_FITTED:
+            return Agreement(float(angle[-1]), math.nan, math.nan)
+        fit = stats.linregress(np.log(norm[is_late]), np.log(angle[is_late]))
+        return Agreement(float(angle[-1]), float(fit.slope), float(fit.stderr))
 
     def to_dict(self) -> dict[str, str | float | None]:
         """Verdict and last figures, ready for JSON."""
@@ -155,66 +198,90 @@ def gradient_flow(
     """Follow gradient flow of p until ‖p‖ reaches settings.max_norm, p converges, its ties have settled, or the budget ends.
 
     Args:
-        counts, E, w, p: documents of two classes, embeddings, shape (|S|, d), values E v, shape (|S|,), and the start, shape (d,).
+        counts, E, w, p: documents of two classes, embeddings, shape (|S|, d), values E v, shape (|S|,), and
+            the start, shape (d,).
         settings: the budget.
-        checkpoint: file that keeps the curve, written every `LEG` steps; a curve found there is continued (its budget may
-            have been another).
+        checkpoint: file that keeps the curve, written every `LEG` steps; a curve found there is continued
+            (its budget may have been another).
         progress: called with ("flow", share of the way) after each step.
         after: a curve from the same start to continue.
 
     Raises:
-        InputError: shapes that do not agree, numbers that are not finite, settings out of range, or a checkpoint of another run.
+        InputError: shapes that do not agree, numbers that are not finite, settings out of range, or a
+            checkpoint of another run.
     """
     settings = settings or VerifySettings()
-    _check(counts, E, w, p)
-    started, spent = time.monotonic(), 0.0
+    check_problem(counts, E, w, p)
     reduced, basis = coordinates(E)
     z = p if basis is None else basis.T @ p
     rest = np.zeros_like(p) if basis is None else p - basis @ z
-    mark = checkpoints.fingerprint(settings.tolerance, counts, E, w, p)
-    kept = None
-    if after is not None:
-        kept, spent = {name: getattr(after, name) for name in _COLUMNS}, after.seconds
-    elif checkpoint is not None and (found := checkpoints.load(checkpoint, mark)) is not None:
-        kept, spent = found[0], float(found[1]["seconds"])
+    store = Store(checkpoint, checkpoints.fingerprint(settings.tolerance, counts, E, w, p))
+    earlier = store.earlier(after)
     with Flow.one_thread():
-        curve = _Curve(
-            Landscape(counts, reduced, w), z, float(np.linalg.norm(rest)), settings, kept
+        curve = Curve(
+            Landscape(counts, reduced, w), z, float(np.linalg.norm(rest)), settings, earlier.rows
         )
         while (ending := curve.stop_reason()) is None:
             curve.step()
             if progress is not None:
-                reached = max(
-                    curve.norm(curve.z) / settings.max_norm, curve.log_time / settings.max_log_time
-                )
-                progress("flow", min(1.0, max(reached, 0.0)))
-            if checkpoint is not None and len(curve.rows) % LEG == 1:
-                checkpoints.save(
-                    checkpoint,
-                    mark,
-                    curve.columns(),
-                    {"seconds": spent + time.monotonic() - started},
-                )
-    seconds = spent + time.monotonic() - started
-    if checkpoint is not None:
-        checkpoints.save(checkpoint, mark, curve.columns(), {"seconds": seconds})
-    limit = (
-        None
-        if curve.limit is None
-        else rest + (curve.limit if basis is None else basis @ curve.limit)
-    )
-    verdict, reason = ending
-    z, arc, log_time, loss, log_gradient = curve.columns().values()
+                progress("flow", curve.share())
+            if len(curve.rows) % LEG == 1:
+                store.save(curve, earlier.seconds + curve.seconds)
+    seconds = earlier.seconds + curve.seconds
+    store.save(curve, seconds)
+    limit = curve.limit
+    if limit is not None:
+        limit = rest + (limit if basis is None else basis @ limit)
     return Flow(
-        verdict, reason, z, arc, log_time, loss, log_gradient, seconds, basis, rest, limit, settings
+        ending.verdict,
+        ending.reason,
+        **curve.columns(),
+        seconds=seconds,
+        basis=basis,
+        rest=rest,
+        limit=limit,
+        settings=settings,
     )
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Columns of a curve that is continued, if any, and the seconds that it took."""
+
+    rows: dict[str, Floats] | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Store:
+    """The checkpoint of a curve, if there is one, and the mark of the problem."""
+
+    path: Path | None
+    mark: str
+
+    def earlier(self, after: Flow | None) -> Earlier:
+        """What is continued: a given curve, or that of the file."""
+        if after is not None:
+            rows = {name: getattr(after, name) for name in COLUMNS}
+            return Earlier(rows, after.seconds)
+        if self.path is None:
+            return Earlier()
+        stored = checkpoints.load(self.path, self.mark)
+        if stored is None:
+            return Earlier()
+        rows, figures = stored
+        return Earlier(rows, float(figures["seconds"]))
+
+    def save(self, curve: Curve, seconds: float) -> None:
+        if self.path is not None:
+            checkpoints.save(self.path, self.mark, curve.columns(), {"seconds": seconds})
 
 
 class SplitFlow:
-    """The true flow from a point, in coordinates that are chosen anew whenever ties settle or pairs become live.
+    """The true flow from a point, in coordinates chosen anew whenever ties settle or pairs become live.
 
-    Arguments as those of `Integrator`; if `face` is None, ties are looked for from log t = 20 on, and p is its own coordinates
-    before.
+    Arguments as those of `Integrator`; if `face` is None, ties are looked for from log t = 20 on, and p is
+    its own coordinates before.
     """
 
     def __init__(
@@ -225,22 +292,29 @@ class SplitFlow:
         log_time: float,
         tolerance: float,
         face: Face | None = None,
-        step: float = 0.1,
+        step: float = FIRST_STEP,
     ) -> None:
-        self._land, self._tolerance, self.looked = land, tolerance, clock
-        self.face = Face.settled(land, p, clock) if face is None and clock >= _SPLIT else face
-        self.solver = self._begin(p, clock, log_time, step if self.face is None else 0.1)
+        self._land = land
+        self._tolerance = tolerance
+        self.looked = clock
+        self.face = face
+        if face is None and clock >= SPLIT_FROM:
+            self.face = Face.settled(land, p, clock)
+        self.solver = self._begin(p, clock, log_time, step if self.face is None else FIRST_STEP)
 
     def step(self) -> bool:
-        """One step; if the clock cannot resolve it, ties are split and it is tried in local time. False if that fails too."""
-        if self.face is None and self.solver.clock >= _SPLIT:
+        """One step; if the clock cannot resolve it, in local time. False if that fails, too."""
+        if self.face is None and self.solver.clock >= SPLIT_FROM:
             self.refresh_ties()
-        solver, split = self.solver, self.face is not None
-        moved = solver.step() or (split and solver.restart() and solver.step())
-        # In local time the ties from before serve until then: which ones count only decides what digits are lost.
-        if split and moved and solver.clock >= _SPLIT and abs(solver.clock - self.looked) >= 1.5:
+        solver, is_split = self.solver, self.face is not None
+        has_moved = solver.step()
+        if not has_moved and is_split:
+            has_moved = solver.restart() and solver.step()
+        # In local time the ties from before serve until then: they only decide what digits are lost.
+        is_due = solver.clock >= SPLIT_FROM and abs(solver.clock - self.looked) >= LOOK_AGAIN
+        if is_split and has_moved and is_due:
             self.refresh_ties()
-        return moved
+        return has_moved
 
     def refresh_ties(self) -> bool:
         """Find the ties again; returns whether they changed."""
@@ -250,31 +324,42 @@ class SplitFlow:
         if before is not None and np.array_equal(face.mask, before.mask):
             return False
         self.face = face
-        # Where nothing moved for a while steps are many nats long, and the first one in other coordinates may fail because of that.
-        step = 0.1 if before is None else min(solver.last_step, 1.0)
+        step = FIRST_STEP if before is None else min(solver.last_step, LONGEST_FIRST_STEP)
         self.solver = self._begin(solver.p, solver.clock, solver.log_time, step)
         return before is not None or face.dimension > 0
 
-    def outside(self) -> tuple[float, float, float]:
+    def outside(self) -> PointFigures:
         """`SplitLandscape.outside` at the last point."""
         assert isinstance(self.solver.here, SplitLandscape)
         return self.solver.here.outside(self.solver.x)
 
     def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
-        land, face, tolerance = self._land, self.face, (self._tolerance, self._tolerance)
-        return Integrator(
-            lambda *at: land.live(*at) if face is None else SplitLandscape(land, face, *at),
-            p,
-            clock,
-            log_time,
-            tolerance,
-            step,
-        )
+        land, face = self._land, self.face
+
+        def choose(p: Floats, clock: float, margin: float) -> Landscape | SplitLandscape:
+            if face is None:
+                return land.live(p, clock, margin)
+            return SplitLandscape(land, face, p, clock, margin)
+
+        tolerance = (self._tolerance, self._tolerance)
+        return Integrator(choose, p, clock, log_time, tolerance, step, is_plain=face is None)
 
 
-class _Curve:
-    """A curve in progress: its rows (point, length, log t, loss, log‖∇L‖), and what is integrated from the last of them; `rest` is
-    the length of the part of p that never moves."""
+class CurveRow(NamedTuple):
+    """An accepted step: p in r coordinates, the length so far, log t, L and log‖∇L‖."""
+
+    z: Floats
+    arc: float
+    log_time: float
+    loss: float
+    log_gradient: float
+
+
+class Curve:
+    """A curve in progress, and what is integrated from its last row.
+
+    `rest` is the length of the part of p that never moves, and `earlier` the columns of a curve that goes on.
+    """
 
     def __init__(
         self,
@@ -282,136 +367,169 @@ class _Curve:
         z: Floats,
         rest: float,
         settings: VerifySettings,
-        kept: dict[str, Floats] | None,
+        earlier: dict[str, Floats] | None,
     ) -> None:
-        self._land, self._rest, self._settings, self._started = (
-            land,
-            rest,
-            settings,
-            time.monotonic(),
-        )
+        self._land = land
+        self._rest = rest
+        self._settings = settings
+        self._started = time.monotonic()
+        self._next_look = FIRST_LOOK
+        self._has_failed = False
         self.limit: Floats | None = None
-        self._patience, self._failed = 20.0, False
-        self.rows: list[tuple[Floats, float, float, float, float]] = [
-            (z, 0.0, -math.inf, *land.point(z)[:2])
-        ]
-        if kept is not None:  # what is beyond `max_norm` is left off
-            beyond = np.hypot(
-                np.linalg.norm(kept["coordinates"], axis=1), rest
-            ) > settings.max_norm * (1 + 1e-9)
-            last = max(int(np.argmax(beyond)) if beyond.any() else len(beyond), 1)
-            points, *numbers = (kept[name][:last] for name in _COLUMNS)
-            self.rows = list(zip(points, *(column.tolist() for column in numbers), strict=True))
-        self._coherence = land.point(self.z)[2]
-        at, before = self.log_time, self.rows[-2][2] if len(self.rows) > 1 else -math.inf
-        step = 0.1 * (at - before) if math.isfinite(before) else 0.1
-        self._flow = SplitFlow(land, self.z, at, at, settings.tolerance, step=step)
+        start = land.point(z)
+        self.rows = [CurveRow(z, 0.0, -math.inf, start.loss, start.log_gradient)]
+        if earlier is not None:
+            self.rows = self._within_norm(earlier)
+        self._coherence = land.point(self.z).coherence
+        before = self.rows[-2].log_time if len(self.rows) > 1 else -math.inf
+        step = FIRST_STEP
+        if math.isfinite(before):
+            step = FIRST_STEP * (self.log_time - before)
+        self._flow = SplitFlow(
+            land, self.z, self.log_time, self.log_time, settings.tolerance, step=step
+        )
         if self._flow.face is not None:  # a curve that goes on
-            self._coherence = self._flow.outside()[2]
+            self._coherence = self._flow.outside().coherence
 
     @property
     def z(self) -> Floats:
-        return self.rows[-1][0]
+        return self.rows[-1].z
 
     @property
     def log_time(self) -> float:
-        return self.rows[-1][2]
+        return self.rows[-1].log_time
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
 
     def columns(self) -> dict[str, Floats]:
         """The rows as arrays."""
-        return {
-            name: np.array(column)
-            for name, column in zip(_COLUMNS, zip(*self.rows, strict=True), strict=True)
-        }
+        columns = zip(*self.rows, strict=True)
+        return {name: np.array(column) for name, column in zip(COLUMNS, columns, strict=True)}
 
     def norm(self, z: Floats) -> float:
         return math.hypot(float(np.linalg.norm(z)), self._rest)
 
+    def share(self) -> float:
+        """How much of the way is done, 0 to 1."""
+        settings = self._settings
+        by_norm = self.norm(self.z) / settings.max_norm
+        by_time = self.log_time / settings.max_log_time
+        return min(1.0, max(by_norm, by_time, 0.0))
+
     def step(self) -> None:
         """One accepted step; at the norm where the curve is to end, the part of a step that leads there."""
         if not self._flow.step():
-            self._failed = True
+            self._has_failed = True
             return
-        solver = self._flow.solver
-        if self.norm(solver.p) > self._settings.max_norm:
-            solver.back_to(lambda p: self.norm(p) - self._settings.max_norm)
-        arc = self.rows[-1][1] + float(np.linalg.norm(solver.p - self.z))
-        # Once ties are split off, the norm of the whole gradient is that of rounding; along V^⊥, where there is any, it is exact.
+        solver, max_norm = self._flow.solver, self._settings.max_norm
+        if self.norm(solver.p) > max_norm:
+            solver.back_to(lambda p: self.norm(p) - max_norm)
+        arc = self.rows[-1].arc + float(np.linalg.norm(solver.p - self.z))
+        # Once ties are split off, the norm of the whole gradient is that of rounding; along V^⊥, where
+        # there is any, it is exact.
         here = solver.here
         figures = here.point(solver.p) if isinstance(here, Landscape) else self._flow.outside()
-        loss, log_gradient, self._coherence = (
-            figures if figures[1] > -math.inf else self._land.point(solver.p)
+        if figures.log_gradient == -math.inf:
+            figures = self._land.point(solver.p)
+        self._coherence = figures.coherence
+        self.rows.append(
+            CurveRow(solver.p, arc, solver.log_time, figures.loss, figures.log_gradient)
         )
-        self.rows.append((solver.p, arc, solver.log_time, loss, log_gradient))
 
-    def stop_reason(self) -> tuple[str, str] | None:
+    def stop_reason(self) -> Ending | None:
         """The verdict and its reason, or None while the curve goes on."""
-        z, settings, steps, flow = self.z, self._settings, len(self.rows) - 1, self._flow
-        log_gradient, norm = self.rows[-1][4], self.norm(z)
-        if log_gradient == -math.inf:
-            found = self._finite_limit()[0]
-            self.limit = z if found is None else found
-            return FINITE, "the gradient is exactly zero: no score can change the loss"
+        settings, flow = self._settings, self._flow
+        n_steps = len(self.rows) - 1
+        norm = self.norm(self.z)
         at = f"at ‖p‖ = {norm:.6g}, log t = {self.log_time:.4g}"
+        if self.rows[-1].log_gradient == -math.inf:
+            minimum = self._finite_limit()
+            self.limit = self.z if minimum is None else minimum.point
+            return Ending(FINITE, "the gradient is exactly zero: no score can change the loss")
         if norm >= (1 - 1e-7) * settings.max_norm:
-            return UNDECIDED, f"the maximum norm was reached {at}"
-        # A finite limit is looked for when p moves, per unit of log t, by less than 2 % of its norm, or by less than rounding.
-        speed = math.exp(min(flow.solver.clock + log_gradient, STEEP))
-        noise = speed * float(np.finfo(float).eps) / max(self._coherence, 1e-300)
-        stuck = noise > settings.tolerance * (1 + norm) or self._failed
-        if stuck or (steps >= self._patience and speed < 0.02 * (1 + norm)):
-            self._patience = 1.25 * steps
-            self.limit, flat = self._finite_limit()
-            if self.limit is not None:
-                distance = float(np.linalg.norm(self.limit - z))
-                words = (
-                    f"p converges to a finite point {distance:.3g} away from the last one computed"
-                )
-                if flat:
-                    words += (
-                        f", one of a surface of minima ({plural(flat, 'dimension')}): {_SURFACE}"
-                    )
-                return FINITE, words
+            return Ending(UNDECIDED, f"the maximum norm was reached {at}")
+        is_stuck = self._is_rounding(norm) or self._has_failed
+        if is_stuck or (n_steps >= self._next_look and self._speed() < SLOW * (1 + norm)):
+            self._next_look = LOOK_FACTOR * n_steps
+            minimum = self._finite_limit()
+            if minimum is not None:
+                return self._converged(minimum)
         # Ties that have settled meanwhile may explain why the curve is stuck.
-        if stuck and not flow.refresh_ties():
-            return (
-                UNDECIDED,
-                f"the score gaps have settled and the gradient is down to rounding error {at}",
-            )
-        self._failed = False
-        if time.monotonic() - self._started > settings.max_seconds or steps >= settings.max_steps:
-            return (
-                UNDECIDED,
-                f"neither divergence nor convergence was seen within {steps} steps, {at}",
-            )
-        if (
-            flow.face is not None
-            and flow.face.dimension > 0
-            and self.log_time >= settings.max_log_time
-        ):
+        if is_stuck and not flow.refresh_ties():
+            words = "the score gaps have settled and the gradient is down to rounding error"
+            return Ending(UNDECIDED, f"{words} {at}")
+        self._has_failed = False
+        if self.seconds > settings.max_seconds or n_steps >= settings.max_steps:
+            words = f"neither divergence nor convergence was seen within {n_steps} steps"
+            return Ending(UNDECIDED, f"{words}, {at}")
+        has_ties = flow.face is not None and flow.face.dimension > 0
+        if has_ties and self.log_time >= settings.max_log_time:
             words = (
                 "score gaps have settled, and the curve was followed far enough to certify a limit"
             )
-            return UNDECIDED, f"{words} {at}"
+            return Ending(UNDECIDED, f"{words} {at}")
         return None
 
-    def _finite_limit(self) -> tuple[Floats | None, int]:
-        """A local minimum that Newton's method reaches, or None; and the dimension of the surface of minima through it."""
-        land, (z, _, _, loss, _) = self._land, self.rows[-1]
+    def _within_norm(self, earlier: dict[str, Floats]) -> list[CurveRow]:
+        """Its rows up to the largest norm; at least one."""
+        norms = np.hypot(np.linalg.norm(earlier["coordinates"], axis=1), self._rest)
+        is_beyond = norms > self._settings.max_norm * (1 + 1e-9)
+        n_rows = int(np.argmax(is_beyond)) if is_beyond.any() else len(norms)
+        points, *numbers = (earlier[name][: max(n_rows, 1)] for name in COLUMNS)
+        columns = [column.tolist() for column in numbers]
+        return [CurveRow(*row) for row in zip(points, *columns, strict=True)]
+
+    def _speed(self) -> float:
+        """How far p moves per unit of log t."""
+        return math.exp(min(self._flow.solver.clock + self.rows[-1].log_gradient, STEEP))
+
+    def _is_rounding(self, norm: float) -> bool:
+        """Whether the rounding of the gradient moves p by more than the local error allows."""
+        noise = self._speed() * float(np.finfo(float).eps) / max(self._coherence, 1e-300)
+        return noise > self._settings.tolerance * (1 + norm)
+
+    def _converged(self, minimum: FiniteMinimum) -> Ending:
+        self.limit = minimum.point
+        distance = float(np.linalg.norm(minimum.point - self.z))
+        words = f"p converges to a finite point {distance:.3g} away from the last one computed"
+        if minimum.flat:
+            size = f"{minimum.flat} {noun(minimum.flat, 'dimension')}"
+            words = f"{words}, one of a surface of minima ({size}): {SURFACE}"
+        return Ending(FINITE, words)
+
+    def _finite_limit(self) -> FiniteMinimum | None:
+        """A local minimum that Newton's method reaches, and in which the curve has settled."""
+        land, z = self._land, self.z
         everything = Face.of(land.counts, land.E, np.ones(land.counts.matrix.nnz, bool))
-        found = Equilibrium.near(land, everything, z) if everything.dimension else None
-        # A gap that diverges asks for a step of one nat at any time: its gradient and its curvature are both e^{−gap}. The nearest
-        # point of a surface is the limit up to the square of the distance.
-        if found is None or found.moved > (1e-5 if found.flat else 0.1):
-            return None, 0
-        settled = self._flow.solver.clock + math.log(max(found.curvature, 1e-300)) > math.log(3.0)
-        end = z - everything.inside @ (everything.inside.T @ z) + found.z
-        return (
-            (end, found.flat) if settled and land.point(end)[0] <= loss * (1 + 1e-12) else (None, 0)
-        )
+        if not everything.dimension:
+            return None
+        minimum = Equilibrium.near(land, everything, z)
+        if minimum is None:
+            return None
+        if minimum.moved > (MAX_MOVED_TO_SURFACE if minimum.flat else MAX_MOVED):
+            return None
+        log_product = self._flow.solver.clock + math.log(max(minimum.curvature, 1e-300))
+        if log_product <= math.log(SETTLED_PRODUCT):
+            return None
+        V = everything.inside
+        end = z - V @ (V.T @ z) + minimum.z
+        if land.point(end).loss > self.rows[-1].loss * (1 + 1e-12):
+            return None
+        return FiniteMinimum(end, minimum.flat)
 
 
-def _check(counts: Counts, E: Floats, w: Floats, p: Floats) -> None:
+@dataclass(frozen=True)
+class FiniteMinimum:
+    """A minimum of L, shape (r,), and the dimension of the surface of minima through it."""
+
+    point: Floats
+    flat: int
+
+
+def check_problem(counts: Counts, E: Floats, w: Floats, p: Floats) -> None:
+    """Refuses what gradient flow cannot follow."""
     types, classes = counts.n_types, counts.n_classes
     if E.shape != (types, p.size) or w.shape != (types,):
         raise InputError(
@@ -419,10 +537,11 @@ def _check(counts: Counts, E: Floats, w: Floats, p: Floats) -> None:
         )
     if not (np.isfinite(E).all() and np.isfinite(w).all() and np.isfinite(p).all()):
         raise InputError("embeddings, values or p are not finite: use a smaller step size")
-    if np.abs(w).max(initial=0.0) > 300.0:
+    largest = np.abs(w).max(initial=0.0)
+    if largest > LARGEST_VALUE:
         raise InputError(
-            f"values reach ±{np.abs(w).max():.3g}: beyond ±300 the loss is too flat to follow in double precision; "
-            "use a smaller step size (--eta)"
+            f"values reach ±{largest:.3g}: beyond ±{LARGEST_VALUE:.0f} the loss is too flat to follow in "
+            "double precision; use a smaller step size (--eta)"
         )
     if counts.n_documents == 0 or classes != 2:
         raise InputError(

@@ -29,7 +29,7 @@ from scipy.optimize import nnls
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts
-from tokensieve.theory.flow.split import Face
+from tokensieve.theory.flow.face import Face
 from tokensieve.theory.geometry import coordinates, span_of
 
 # A pair is taken in when its margin falls short of one by more than this.

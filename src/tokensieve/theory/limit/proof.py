@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.text.counts import Counts
+from tokensieve.theory.flow.equilibrium import Equilibrium
+from tokensieve.theory.flow.face import Face
 from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.flow.solve import Flow
-from tokensieve.theory.flow.split import Equilibrium, Face
-from tokensieve.theory.limit.certify import Balance, FlowLimit
+from tokensieve.theory.limit.balance import Balance
+from tokensieve.theory.limit.certify import FlowLimit
 
 # Radii r that are tried. Below 0.05 the pushing terms alone exceed ½r² on text.
 RADII = np.geomspace(0.02, 100.0, 30)

@@ -1,0 +1,212 @@
+"""The point z* at which the finite gaps of a face settle: certificate (F1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tokensieve.arrays import Floats, Ints
+from tokensieve.theory.flow.face import Face
+from tokensieve.theory.flow.landscape import Landscape
+
+# Where curvatures differ by more than this, L_S may be least on a surface.
+MAYBE_FLAT = 1e-6
+# Below this fraction of the largest a curvature is rounding.
+ROUNDING = 1e-13
+# Newton's method ends at this relative length of a step, within so many steps; it fails if the last one
+# is longer than the second.
+SHORT_STEP = 1e-11
+NEWTON_STEPS = 30
+LONGEST_LAST_STEP = 1e-7
+# It fails if a gap moves by more nats: the minimum is another one than that of the flow.
+MAX_MOVED = 1.0
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """The minimum z* of L_S on V, with its certificate (F1).
+
+    Where equal documents have both labels, L_S may be least on a whole surface: every f_X is the logit of
+    its label frequency. L is analytic, so that the flow of these documents alone converges to a point of it
+    nearby (Absil & Kurdyka 2006), though no minimum is strict.
+
+    Attributes:
+        z: shape (r,), in V.
+        answers: f*_X, shape (n,).
+        log_total: log Σ_{s ∈ S_X} c_s e^{E_s·z*} of each document, shape (n,); zero without types.
+        curvature: smallest curvature of L_S on V; inf where V = 0.
+        spread: the same relative to the largest curvature.
+        moved: largest change of a score gap on the way from the curve to z*, in nats.
+        documents: how many select two or more types.
+        flat: dimension of the surface of minima through z*; 0 where the minimum is strict.
+    """
+
+    z: Floats
+    answers: Floats
+    log_total: Floats
+    curvature: float
+    spread: float
+    moved: float
+    documents: int
+    flat: int = 0
+
+    @classmethod
+    def near(cls, land: Landscape, face: Face, z: Floats) -> Equilibrium | None:
+        """The local minimum that Newton's method reaches without moving any gap by more than a nat."""
+        answers_at = RestrictedSoftmax(land, face)
+        if not face.dimension:
+            origin = np.zeros(land.E.shape[1])
+            return cls(origin, *answers_at(origin), math.inf, spread=1.0, moved=0.0, documents=0)
+        minimum = newton(land, face, face.inside.T @ z)
+        if minimum is None:
+            return None
+        at = face.inside @ minimum.x
+        log_tied = math.log(minimum.documents / land.counts.n_documents)
+        return cls(
+            at,
+            *answers_at(at),
+            curvature=math.exp(minimum.log_curvature + log_tied),
+            spread=minimum.spread,
+            moved=minimum.moved,
+            documents=minimum.documents,
+            flat=minimum.flat,
+        )
+
+
+@dataclass(frozen=True)
+class RestrictedSoftmax:
+    """f*_X and log Z_X with every softmax restricted to S_X."""
+
+    land: Landscape
+    face: Face
+
+    def __call__(self, z: Floats) -> tuple[Floats, Floats]:
+        counts = self.land.counts
+        types, document, n = counts.matrix.indices, counts.entry_documents, counts.n_documents
+        u = np.where(self.face.mask, (self.land.E @ z)[types], -np.inf)
+        highest = np.maximum(counts.largest_per_document(u), -1e300)  # none in an empty document
+        weight = counts.matrix.data * np.exp(u - highest[document])
+        total = np.bincount(document, weight, n)
+        divisor = np.where(total > 0, total, 1.0)
+        answers = np.bincount(document, weight * self.land.w[types], n) / divisor
+        return answers, np.where(total > 0, highest + np.log(divisor), 0.0)
+
+
+@dataclass(frozen=True)
+class NewtonMinimum:
+    """A minimum of L_S over the tied documents alone, in coordinates x of V."""
+
+    x: Floats
+    log_curvature: float
+    spread: float
+    moved: float
+    documents: int
+    flat: int
+
+
+@dataclass(frozen=True)
+class NewtonStep:
+    """A step to a minimum, or to a surface of minima of dimension `flat`, and the curvatures before it."""
+
+    step: Floats
+    curvature: Floats
+    log_size: float
+    flat: int = 0
+
+
+def newton(land: Landscape, face: Face, x: Floats) -> NewtonMinimum | None:
+    """Newton's method on V; None if it fails, or leaves the start by more than a nat."""
+    inner = face.restricted(land.counts)
+    loss = Landscape(inner, land.E @ face.inside, land.w)
+    starts = inner.matrix.indptr[:-1]
+    scores = loss.E @ x
+    moved, size = 0.0, math.inf
+    for _ in range(NEWTON_STEPS):
+        step = newton_step(loss, x)
+        if step.curvature[0] <= ROUNDING * step.curvature[-1]:
+            return None
+        x = x + step.step
+        shift = (loss.E @ x - scores)[inner.matrix.indices]
+        highest, lowest = np.maximum.reduceat(shift, starts), np.minimum.reduceat(shift, starts)
+        moved = float(np.max(highest - lowest))
+        if moved > MAX_MOVED:
+            return None
+        size = float(np.linalg.norm(step.step)) / (1 + float(np.linalg.norm(x)))
+        if size <= SHORT_STEP:
+            break
+    if size > LONGEST_LAST_STEP:
+        return None
+    return NewtonMinimum(
+        x=x,
+        log_curvature=step.log_size + math.log(step.curvature[0]),
+        spread=float(step.curvature[0] / step.curvature[-1]),
+        moved=moved,
+        documents=inner.n_documents,
+        flat=step.flat,
+    )
+
+
+def newton_step(loss: Landscape, x: Floats) -> NewtonStep:
+    """Towards a strict minimum, or, if curvatures differ much, the nearest point of a surface of minima."""
+    H, downhill, log_size = loss.hessian(x)
+    curvature, axes = np.linalg.eigh(H)
+    if curvature[0] <= MAYBE_FLAT * curvature[-1]:
+        surface = LabelFrequencies.at(loss, x)
+        if surface is not None and 0 < len(surface.misses) < len(x):
+            across = np.sqrt(np.outer(surface.bends, surface.bends))
+            curvature = np.linalg.eigvalsh(across * (surface.slopes @ surface.slopes.T))
+            step = np.linalg.pinv(surface.slopes) @ surface.misses
+            return NewtonStep(
+                np.asarray(step, np.float64), curvature, 0.0, len(x) - len(surface.misses)
+            )
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # zero curvatures are refused by the caller
+        step = axes @ ((axes.T @ downhill) / curvature)
+    return NewtonStep(step, curvature, log_size)
+
+
+@dataclass(frozen=True)
+class LabelFrequencies:
+    """Sets of equal documents whose logit x can change, and which have both labels.
+
+    Attributes:
+        slopes: ∂f/∂x of each set, shape (m, k).
+        misses: the logit of its label frequency less f, shape (m,).
+        bends: the curvature of the loss in f where it does not miss, shape (m,).
+    """
+
+    slopes: Floats
+    misses: Floats
+    bends: Floats
+
+    @classmethod
+    def at(cls, loss: Landscape, x: Floats) -> LabelFrequencies | None:
+        """None where such a set has one label, which no finite logit predicts best."""
+        counts, m = loss.counts, loss.counts.matrix
+        equal = counts.equal_documents
+        first, sizes = np.unique(equal, return_index=True, return_counts=True)[1:]
+        shares = np.bincount(equal, counts.labels) / sizes
+        slopes, misses, bends = [], [], []
+        for k, share, size in zip(first.tolist(), shares.tolist(), sizes.tolist(), strict=True):
+            row = slice(*m.indptr[k : k + 2])
+            types = m.indices[row]
+            if np.ptp(loss.w[types]) == 0:
+                continue
+            if share in (0.0, 1.0):
+                return None
+            q, f = softmax_mean(loss, types, m.data[row], x)
+            slopes.append((q * (loss.w[types] - f)) @ loss.E[types])
+            misses.append(math.log(share / (1 - share)) - f)
+            bends.append(size / counts.n_documents * share * (1 - share))
+        return cls(np.array(slopes).reshape(-1, len(x)), np.array(misses), np.array(bends))
+
+
+def softmax_mean(loss: Landscape, types: Ints, counts: Floats, x: Floats) -> tuple[Floats, float]:
+    """The attention q of a document's types, and its logit."""
+    u = loss.E[types] @ x + np.log(counts)
+    q = np.exp(u - u.max())
+    q /= q.sum()
+    return q, float(q @ loss.w[types])

@@ -1,0 +1,313 @@
+"""The slow flow: what p does once the finite gaps of a face have settled at z*.
+
+To first order in the weights of unselected types the loss is then L_S(z*) + Φ(q), q ∈ V^⊥, with
+
+    Φ(q) = Σ_{(a,b)} K_{ab} e^{−(F_a − F_b)·q},   K_{ab} = Σ σ(−y f*) y (f* − w_r) c_r e^{E_r·z*} / (n Z_X(z*)),
+
+summed over the documents X whose selected types are group a and their unselected types r of group b. A
+pair with K > 0 pushes its gap open, one with K < 0 *pulls*. No settled term is subtracted from another:
+dq/dt = −∇Φ can be followed to any norm.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokensieve.arrays import Floats, Ints
+from tokensieve.theory.flow.equilibrium import Equilibrium
+from tokensieve.theory.flow.face import SETTLED, Face
+from tokensieve.theory.flow.integrator import Integrator, Jacobian, Slope
+from tokensieve.theory.flow.landscape import Landscape
+from tokensieve.theory.geometry import laplacian_form, span_of
+
+# Forces whose sum is this much smaller than they are cancel: equal documents are predicted at the
+# frequency of their labels.
+CANCELS = 1e-9
+# An unselected type whose weight in its document rises to e^{−NEAR} ends the face.
+NEAR = 8.0
+# A type without a force counts as this many nats further away: nothing pulls it in.
+FORCELESS_DISTANCE = 5.0
+# Relative and absolute local error of a step, finer than the curve's: this path may be very long.
+TOLERANCE = (1e-9, 1e-5)
+# A path of more steps is given up.
+MAX_STEPS = 20_000
+# Less than this fraction of the largest force does not reach the last bit.
+LAST_BIT = 1e-17
+# At rest, the remaining motion per unit of log t is below this.
+AT_REST = 1e-3
+# Forces this many nats weaker than the largest do not matter while a gap is pulled shut.
+MATTERS = 40.0
+
+# Why the slow flow was left: an unselected type comes near, log t is as far as was wanted, nothing
+# moves, or the budget of steps or time ended.
+End = Literal["near", "far", "still", "steps", "time"]
+
+
+@dataclass(frozen=True)
+class SlowPath:
+    """A path of the slow flow.
+
+    Attributes:
+        end: why it was left.
+        points: shape (m, r − k); log_time: log t at them, shape (m,).
+        clock: the integrator's clock at the last point.
+    """
+
+    end: End
+    points: Floats
+    log_time: Floats
+    clock: float
+
+
+@dataclass(frozen=True)
+class Forces:
+    """K e^{−gap} of each pair and −∇Φ, both relative to the largest force e^{log_scale}."""
+
+    of_pairs: Floats
+    downhill: Floats
+    log_scale: float
+
+
+@dataclass(frozen=True)
+class Exponentials:
+    """Φ, with the interface of `Landscape`.
+
+    Attributes:
+        F: embeddings of the groups on V^⊥, shape (m, r − k).
+        pairs: groups (a, b), shape (j, 2).
+        log_k: log|K|, shape (j,); −∞ where the K of its documents cancel, so that no force moves the pair.
+        sign: sign of K, shape (j,).
+        log_weight: largest softmax weight of b over documents at q = 0, as a logarithm, shape (j,).
+    """
+
+    F: Floats
+    pairs: Ints
+    log_k: Floats
+    sign: Floats
+    log_weight: Floats
+
+    @classmethod
+    def of(cls, land: Landscape, face: Face, at: Equilibrium) -> Exponentials:
+        """Φ of a face, at the minimum of L_S on V."""
+        counts, F = land.counts, land.E[face.lead] @ face.outside
+        unselected = ~face.mask
+        document = counts.entry_documents[unselected]
+        types = counts.matrix.indices[unselected]
+        sign = counts.signs[document]
+        log_weight = np.log(counts.matrix.data[unselected]) + (land.E @ at.z)[types]
+        log_weight = log_weight - at.log_total[document]
+        pull = sign * (at.answers[document] - land.w[types])
+        ends = np.stack([face.own[document], face.group[types]], axis=1)
+        pairs, pair_of_entry = Landscape.distinct(ends, len(F))
+        with np.errstate(divide="ignore"):
+            log_force = np.log(np.abs(pull)) - np.logaddexp(0.0, sign * at.answers[document])
+            log_force = log_force + (log_weight - math.log(counts.n_documents))
+            log_k, sign_k = signed_sum(log_force, np.sign(pull), pair_of_entry, len(pairs))
+        nearest = largest_of_each(log_weight, pair_of_entry, len(pairs))
+        return cls(F, pairs, log_k, sign_k, nearest)
+
+    @property
+    def without_force(self) -> NDArray[np.bool_]:
+        """The pairs that feel no force, K = 0, shape (j,)."""
+        return np.isneginf(self.log_k)
+
+    @cached_property
+    def span(self) -> Floats:
+        """Orthonormal basis of the span of F_a − F_b, shape (r − k, l)."""
+        return span_of(self.F, self.pairs)
+
+    def gaps(self, q: Floats) -> Floats:
+        """(F_a − F_b)·q, shape (j,)."""
+        h = self.F @ q
+        return np.asarray(h[self.pairs[:, 0]] - h[self.pairs[:, 1]])
+
+    def nearness(self, q: Floats) -> Floats:
+        """Logarithm of the largest weight of an unselected group in any document, shape (j,)."""
+        return np.asarray(self.log_weight - self.gaps(q) - FORCELESS_DISTANCE * self.without_force)
+
+    def log_forces(self, q: Floats) -> Floats:
+        """Logarithm of the force of each pair, shape (j,)."""
+        return np.asarray(self.log_k - self.gaps(q))
+
+    def slope(self, q: Floats) -> Slope:
+        """−∇Φ/‖∇Φ‖ and log‖∇Φ‖."""
+        forces = self._forces(q)
+        size = float(np.linalg.norm(forces.downhill))
+        if size == 0:
+            return Slope(forces.downhill, -math.inf)
+        return Slope(forces.downhill / size, math.log(size) + forces.log_scale)
+
+    def hessian(self, q: Floats, clock: float | None = None) -> Jacobian:
+        """∇²Φ/‖∇Φ‖, −∇Φ/‖∇Φ‖ and log‖∇Φ‖."""
+        forces = self._forces(q)
+        size = float(np.linalg.norm(forces.downhill)) or 1.0
+        is_live = np.abs(forces.of_pairs) > LAST_BIT
+        H = laplacian_form(self.F, self.pairs[is_live], forces.of_pairs[is_live])
+        return Jacobian(H / size, forces.downhill / size, math.log(size) + forces.log_scale)
+
+    def _forces(self, q: Floats) -> Forces:
+        level, n_groups = self.log_forces(q), len(self.F)
+        top = float(level.max(initial=-math.inf))
+        if top == -math.inf:
+            force = np.zeros(len(level))
+        else:
+            force = self.sign * np.exp(level - top)
+        out = np.bincount(self.pairs[:, 0], force, n_groups)
+        node = out - np.bincount(self.pairs[:, 1], force, n_groups)
+        return Forces(force, node @ self.F, top)
+
+    def follow(
+        self, q: Floats, clock: float, log_time: float, far: float, deadline: float = math.inf
+    ) -> SlowPath:
+        """Follow dq/dt = −∇Φ until an unselected type comes near, log t reaches `far`, or nothing moves.
+
+        q, clock and log_time are those of `Integrator`; no step begins after the deadline.
+        """
+        solver = Integrator(
+            lambda q, clock, margin: LivePairs(self, q, clock, margin),
+            q,
+            clock,
+            log_time,
+            TOLERANCE,
+        )
+        points, times, before = [q], [log_time], self.nearness(q)
+        end: End = "steps"
+        for _ in range(MAX_STEPS):
+            if time.monotonic() > deadline:
+                end = "time"
+                break
+            if self.slope(solver.p).log_size == -math.inf:
+                end = "still"
+                break
+            if not solver.step():
+                # A gap closes faster than this clock can show, or has just been let go.
+                if not solver.restart(*pulled_shut(self, solver.p)):
+                    break
+                before = self.nearness(solver.p)
+                continue
+            near = self.nearness(solver.p)
+            closing = (near > -NEAR) & (near > before)
+            self._back_to_first(solver, closing & (before <= -NEAR))
+            before = near
+            points.append(solver.p)
+            times.append(solver.log_time)
+            if closing.any():
+                end = "near"
+            elif at_rest(self, solver.p, solver.clock):
+                end = "still"
+            elif solver.log_time >= far:
+                end = "far"
+            if end != "steps":
+                break
+        return SlowPath(end, np.array(points), np.array(times), solver.clock)
+
+    def _back_to_first(self, solver: Integrator, crossed: NDArray[np.bool_]) -> None:
+        """Return to where the first of some pairs came near, within the last step."""
+        if crossed.any():
+            solver.back_to(lambda q: float(self.nearness(q)[crossed].max()) + NEAR)
+
+
+def largest_of_each(values: Floats, owner: Ints, n_owners: int) -> Floats:
+    """The largest value of each owner, all of which have one, shape (n_owners,)."""
+    if not n_owners:
+        return values
+    order = np.argsort(owner, kind="stable")
+    first = np.searchsorted(owner[order], np.arange(n_owners))
+    return np.asarray(np.maximum.reduceat(values[order], first))
+
+
+def signed_sum(logs: Floats, signs: Floats, owner: Ints, n_owners: int) -> tuple[Floats, Floats]:
+    """log|Σ sign e^{log}| of each owner and the sign of the sum; sums that cancel are zero."""
+    top = largest_of_each(logs, owner, n_owners)
+    top = np.where(np.isneginf(top), 0.0, top)
+    share = np.exp(logs - top[owner])
+    total = np.bincount(owner, signs * share, n_owners)
+    size = np.bincount(owner, share, n_owners)
+    total[np.abs(total) <= CANCELS * size] = 0.0
+    return top + np.log(np.abs(total)), np.sign(total)
+
+
+class LivePairs:
+    """Φ on the span of the pairs whose force matters yet; the rest of q stands still."""
+
+    def __init__(self, phi: Exponentials, q: Floats, clock: float, margin: float) -> None:
+        level = phi.log_forces(q)
+        strongest = float(level.max(initial=-math.inf))
+        self._all = phi
+        self._live = level > min(-max(clock, 0.0), strongest) - margin
+        self._basis = span_of(phi.F, phi.pairs[self._live])
+        self._rest = q - self._basis @ (self._basis.T @ q)
+        # The live pairs alone, between the groups that occur in them.
+        nodes, ends = np.unique(phi.pairs[self._live], return_inverse=True)
+        inside = Exponentials(
+            F=phi.F[nodes] @ self._basis,
+            pairs=ends.reshape(-1, 2),
+            log_k=(phi.log_k - phi.gaps(self._rest))[self._live],
+            sign=phi.sign[self._live],
+            log_weight=phi.log_weight[self._live],
+        )
+        self.slope = inside.slope
+        self.hessian = inside.hessian
+
+    def split(self, q: Floats) -> Floats:
+        return np.asarray(self._basis.T @ q)
+
+    def joined(self, x: Floats) -> Floats:
+        return np.asarray(self._rest + self._basis @ x)
+
+    def left_out_force(self, x: Floats, enough: float) -> float:
+        level = self._all.log_forces(self.joined(x))
+        return float(level[~self._live].max(initial=-math.inf))
+
+
+class ShutGap(NamedTuple):
+    """Where q is once a gap has been pulled shut, and the logarithm of the time that passed."""
+
+    q: Floats | None = None
+    log_passed: float = -math.inf
+
+
+def pulled_shut(phi: Exponentials, q: Floats) -> ShutGap:
+    """The closing of a gap that is pulled shut, as far as no other force matters and no type is near.
+
+    Without q where no such force moves it.
+
+    With K < 0 alone, d gap/dt = −|K| ‖D‖² e^{−gap} has a pole at t = e^{gap}/(|K| ‖D‖²): all but the first
+    nats of a long gap close in no time, along D, and every other gap moves in proportion.
+    """
+    level = phi.log_forces(q)
+    first = int(np.argmax(level))
+    D = phi.F[phi.pairs[first, 0]] - phi.F[phi.pairs[first, 1]]
+    square = float(D @ D)
+    if phi.sign[first] > 0 or square == 0:
+        return ShutGap()
+    moves = phi.gaps(D) / square  # nats by which each gap closes per nat of this one
+    distance = -NEAR - 1 - phi.nearness(q)
+    others = np.arange(len(level)) != first
+    behind = (level[first] - MATTERS - level)[others]
+    gain = moves[others] - 1
+    until_strong = behind[gain > 0] / gain[gain > 0]
+    until_near = distance[moves > 0] / moves[moves > 0]
+    closes_by = float(np.concatenate([until_strong, until_near]).min())
+    if behind.min(initial=0.0) < 0 or closes_by <= 1:
+        return ShutGap()
+    log_passed = math.log(-math.expm1(-closes_by)) - float(level[first]) - math.log(square)
+    return ShutGap(np.asarray(q - D * (closes_by / square)), log_passed)
+
+
+def at_rest(phi: Exponentials, q: Floats, clock: float) -> bool:
+    """Whether q hardly moves, and t · curvature is large wherever a gap can move: a strict minimum."""
+    if phi.slope(q).log_size + clock > math.log(AT_REST):
+        return False
+    jacobian = phi.hessian(q)
+    curvature = np.linalg.eigvalsh(phi.span.T @ jacobian.H @ phi.span)
+    if curvature[0] <= 0:
+        return False
+    return bool(clock + jacobian.log_size + math.log(curvature[0]) > SETTLED)

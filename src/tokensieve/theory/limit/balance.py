@@ -1,0 +1,161 @@
+"""Certificate (F3): a strict local minimum ρ* of Ψ(ρ) = Σ_T K e^{−D·ρ} + p̂·ρ on the span of the tight D."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tokensieve.arrays import Floats, Ints
+from tokensieve.theory.flow.integrator import STEEP
+from tokensieve.theory.flow.slow import Exponentials
+from tokensieve.theory.geometry import laplacian_form, span_of
+from tokensieve.theory.limit.prediction import Phase
+
+# A direction is confirmed where the slow flow is within this angle of it; a gap on which no force acts
+# has to grow at least at this rate.
+CONFIRMED = 1e-3
+# Relative residual at which a certificate counts, and how far a margin may be from 1 to be tight.
+CERTIFIED = 1e-6
+# Newton's method ends at this residual, or after so many steps; a step moves no gap by more nats.
+NEWTON_RESIDUAL = 1e-11
+NEWTON_STEPS = 50
+LONGEST_STEP = 2.0
+# Rounding leaves some 1e-12 of the largest curvature.
+FLAT = 1e-9
+# ρ* belongs to this flow if no tight gap is further from it than this many nats.
+NEARBY = 1.0
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Certificate (F3).
+
+    Attributes:
+        direction: p̂ in the coordinates of V^⊥, shape (r − k,).
+        rho: ρ*, in the same coordinates.
+        offset: ρ* + c.
+        tight: groups (a, b) of the pairs with margin one, shape (j, 2); span: orthonormal basis of
+            their differences, shape (r − k, l).
+        pulling: how many of them have K < 0.
+        curvature: smallest one of Ψ at ρ*: the rate, per unit of log t, at which ρ settles.
+        spread: the same relative to the largest one.
+        residual: ‖∇Ψ‖/‖p̂‖.
+        slowest: smallest D·p̂ of all pairs, those that feel no force included.
+    """
+
+    direction: Floats
+    rho: Floats
+    offset: Floats
+    tight: Ints
+    span: Floats
+    pulling: int
+    curvature: float
+    spread: float
+    residual: float
+    slowest: float
+
+    @property
+    def is_max_margin(self) -> bool:
+        """Whether pairs without a force have margin one, too."""
+        return self.slowest > 1 - CERTIFIED
+
+
+def angle_between(p: Floats, direction: Floats) -> float:
+    unit = direction / np.linalg.norm(direction)
+    along = float(p @ unit)
+    return math.atan2(float(np.linalg.norm(p - along * unit)), along)
+
+
+@dataclass(frozen=True)
+class TightPairs:
+    """Ψ on the span of the tight differences.
+
+    Attributes:
+        pairs: groups (a, b), shape (j, 2).
+        log_k, sign: log|K| and the sign of K, shape (j,).
+        views: embeddings of the groups in a basis of that span, shape (m, l).
+        direction: p̂ in it, shape (l,).
+    """
+
+    pairs: Ints
+    log_k: Floats
+    sign: Floats
+    views: Floats
+    direction: Floats
+
+    def gaps(self, x: Floats) -> Floats:
+        """D·ρ of each pair for ρ with coordinates x."""
+        scores = self.views @ x
+        return np.asarray(scores[self.pairs[:, 0]] - scores[self.pairs[:, 1]])
+
+    def slope(self, x: Floats) -> Floats:
+        """∇Ψ."""
+        force = self.forces(x)
+        n_groups = len(self.views)
+        out = np.bincount(self.pairs[:, 0], force, n_groups)
+        node = out - np.bincount(self.pairs[:, 1], force, n_groups)
+        return np.asarray(self.direction - node @ self.views)
+
+    def forces(self, x: Floats) -> Floats:
+        """K e^{−D·ρ}."""
+        return np.asarray(self.sign * np.exp(np.minimum(self.log_k - self.gaps(x), STEEP)))
+
+    def curvature(self, x: Floats) -> tuple[Floats, Floats]:
+        """Eigenvalues and eigenvectors of ∇²Ψ."""
+        return np.linalg.eigh(laplacian_form(self.views, self.pairs, self.forces(x)))
+
+
+def certify_balance(
+    slow: Exponentials, direction: Floats, phase: Phase, velocity: Floats
+) -> Balance | None:
+    """(F3) from where the slow flow is; None if Newton's method finds no strict minimum nearby."""
+    gaps = slow.gaps(direction)
+    has_force = ~slow.without_force
+    tight = np.flatnonzero((gaps <= 1 + CERTIFIED) & has_force)
+    if not len(tight) or gaps[has_force].min() < 1 - CERTIFIED or gaps.min() < CONFIRMED:
+        return None
+    pairs = slow.pairs[tight]
+    B = span_of(slow.F, pairs)
+    psi = TightPairs(pairs, slow.log_k[tight], slow.sign[tight], slow.F @ B, B.T @ direction)
+    start = B.T @ (phase.slow_path[-1] - direction * float(phase.log_time[-1]))
+    length = float(np.linalg.norm(direction))
+    x, residual = minimise(psi, start, length)
+    eigenvalues, _ = psi.curvature(x)
+
+    pulling = int(np.sum(psi.sign < 0))
+    drift = float(np.abs(psi.gaps(x - start)).max())
+    # Where no pair pulls, Ψ is convex and has one minimum. With a weak force, a slow flow in its
+    # direction stays far away for long.
+    is_convex = not pulling and angle_between(velocity, direction) <= CONFIRMED
+    is_near = is_convex or drift <= NEARBY
+    is_strict = eigenvalues[0] > FLAT * eigenvalues[-1]
+    if residual > CERTIFIED or not is_strict or not is_near:
+        return None
+    return Balance(
+        direction=direction,
+        rho=B @ x,
+        offset=B @ x,
+        tight=pairs,
+        span=B,
+        pulling=pulling,
+        curvature=float(eigenvalues[0]),
+        spread=float(eigenvalues[0] / eigenvalues[-1]),
+        residual=residual,
+        slowest=float(gaps.min()),
+    )
+
+
+def minimise(psi: TightPairs, x: Floats, length: float) -> tuple[Floats, float]:
+    """Newton's method on Ψ: the point that it reaches, and ‖∇Ψ‖/length there."""
+    for _ in range(NEWTON_STEPS):
+        slope = psi.slope(x)
+        residual = float(np.linalg.norm(slope) / length)
+        eigenvalues, axes = psi.curvature(x)
+        if residual < NEWTON_RESIDUAL or eigenvalues[0] <= 0:
+            break
+        step = axes @ ((axes.T @ -slope) / eigenvalues)
+        longest = float(np.abs(psi.gaps(step)).max())
+        x = x + step * min(1.0, LONGEST_STEP / longest)
+    return x, residual
