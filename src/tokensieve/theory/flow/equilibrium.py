@@ -161,9 +161,7 @@ def newton_step(loss: Landscape, x: Floats) -> NewtonStep:
             return NewtonStep(
                 np.asarray(step, np.float64), curvature, 0.0, len(x) - len(surface.misses)
             )
-    with np.errstate(
-        divide="ignore", invalid="ignore"
-    ):  # zero curvatures are refused by the caller
+    with np.errstate(divide="ignore", invalid="ignore"):  # the caller refuses zero curvatures
         step = axes @ ((axes.T @ downhill) / curvature)
     return NewtonStep(step, curvature, log_size)
 

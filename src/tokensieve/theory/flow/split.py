@@ -113,8 +113,8 @@ class SplitLandscape:
         entries = OpenEntries(self._open[is_strong], self._ends[is_strong], self._F)
         H = self.land.curvature(terms, self._A, least, entries)
         # Forces of equal documents cancel exactly where they are summed first.
-        summed: Floats = np.bincount(self._pair[is_strong], force[is_strong], len(self._first))
-        self._add_outside(H, summed)
+        summed = np.bincount(self._pair[is_strong], force[is_strong], len(self._first))
+        self._add_outside(H, np.asarray(summed, np.float64))
         return Jacobian(np.asarray((H + H.T) / (2 * size)), downhill / size, self._log(size, terms))
 
     def _add_outside(self, H: Floats, force: Floats) -> None:
