@@ -229,7 +229,7 @@ def test_accuracy_without_the_shortcuts_of_pairs_is_that_of_answers_without_them
 ) -> None:
     """Nothing but length, bold type and a word decides these pairs, so that without them the answer is chance."""
     assert found.without_shortcuts is not None and found.pairs is not None
-    whole, without = found.without_shortcuts.all_tokens, found.without_shortcuts.without
+    whole, without = found.without_shortcuts.all_types, found.without_shortcuts.some_types
     assert whole == found.pairs.accuracy == found.accuracy
     assert without.value < whole.value and without.low < 0.65
     assert found.to_dict()["accuracy_interval"] == [whole.low, whole.high]

@@ -21,6 +21,7 @@ from scipy import stats
 from calls import Run, fast_first, undrawn
 from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
 from tokensieve.auditing.compare import _Saved
+from tokensieve.auditing.outcomes import SCHEMA, AccuracyChange, paired_change
 from tokensieve.auditing.settings import CompareSettings
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import Share
@@ -54,14 +55,59 @@ def folders(tmp_path_factory: pytest.TempPathFactory, reviews: tuple[list[str], 
     return home
 
 
-def test_an_audit_and_itself_are_identical_and_other_intervals_are_not_paired(
+def test_an_audit_and_itself_are_identical_and_test_sets_of_other_labels_are_not_paired(
     folders: Path,
 ) -> None:
     same = compare_audits(folders / "before", folders / "before").report()
     assert same.verdict == "The two audits are identical."
     assert "Change in points" not in html_page(same, {})
-    page = html_page(compare_audits(folders / "before", folders / "after").report(), {})
-    assert "as for independent test sets; too wide if they share documents" in page
+    changed = compare_audits(folders / "before", folders / "after")
+    assert "the same test documents" in html_page(changed.report(), {})
+    wide = replace(changed, accuracy=AccuracyChange(-0.01, -0.03, 0.01))
+    assert "the audits tested different documents" in html_page(wide.report(), {})
+
+
+def outcomes(right: np.ndarray, texts: list[str]) -> pl.DataFrame:
+    n = len(right)
+    return pl.DataFrame(
+        {
+            "row": np.arange(n),
+            "label": ["a"] * n,
+            "right": right,
+            "group": np.arange(n),
+            "text": texts,
+        },
+        schema=SCHEMA,
+    )
+
+
+def test_the_same_test_documents_are_compared_one_by_one(folders: Path) -> None:
+    """135 against 57 documents of 25,000: marginal intervals call that a difference within chance."""
+    before = np.ones(25_000)
+    after = np.ones(25_000)
+    before[:57] = 0
+    after[57 : 57 + 135] = 0
+    texts = ["t"] * 25_000
+    change = paired_change(outcomes(before, texts), outcomes(after, ["new"] * 1476 + texts[1476:]))
+    assert change is not None and change.everywhere is not None and change.on_changed is not None
+    assert change.everywhere.p_value < 1e-7 and not change.is_within_chance
+    assert change.on_changed.n == 1476 and change.on_changed.change < 10 * change.value
+    found = compare_audits(folders / "before", folders / "before")
+    found = replace(found, accuracy=change)
+    verdict = found.report().verdict
+    assert verdict.index("1,476 test texts") < verdict.index("all test texts")
+    assert "within chance" not in verdict
+    for limit, exceeded in (("accuracy=0.1%", ["accuracy"]), ("accuracy=0.5%", [])):
+        assert replace(found, fail_on=limit).exceeded == exceeded
+    other = outcomes(after[:-1], texts[:-1])
+    assert paired_change(outcomes(before, texts), other) is None
+
+
+def test_predictions_of_the_test_documents_are_read_back(folders: Path) -> None:
+    one = compare_audits(folders / "before", folders / "before")
+    assert one.before.outcomes is not None and one.before.outcomes.height == one.before.test
+    right = one.before.outcomes["right"].mean()
+    assert right == pytest.approx(one.before.accuracy.value, abs=1e-6)
 
 
 def test_the_change_in_points_agrees_with_the_accuracies_and_the_next_step_names_the_page(
@@ -74,7 +120,7 @@ def test_the_change_in_points_agrees_with_the_accuracies_and_the_next_step_names
         before=replace(found.before, accuracy=sides[0]),
         after=replace(found.after, accuracy=sides[1]),
     )
-    page = html_page(replace(found, accuracy=(-0.00661, -0.031, 0.018)).report(), {})
+    page = html_page(replace(found, accuracy=AccuracyChange(-0.00661, -0.031, 0.018)).report(), {})
     assert "83.7%" in page and "83.1%" in page and "−0.66" in page and "−3.10 to +1.80" in page
     assert "open after/report.html: the findings of the later audit" in page
 
@@ -94,7 +140,7 @@ def test_what_was_planted_is_found(folders: Path) -> None:
     np.testing.assert_allclose(pair["difference"], -pair["difference_right"], atol=1e-12)
     np.testing.assert_allclose(pair["p_value"], pair["p_value_right"], rtol=1e-4, atol=1e-12)
     same = compare_audits(folders / "before", folders / "before")
-    assert same.changed().is_empty() and same.accuracy[0] == 0 and "no change" in repr(same)
+    assert same.changed().is_empty() and same.accuracy.value == 0 and "no change" in repr(same)
     assert [
         len(one.data["changes"]) for one in same.report().blocks if isinstance(one, Picture)
     ] == [12]

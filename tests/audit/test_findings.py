@@ -26,7 +26,7 @@ from tokensieve.auditing.context import AuditContext
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.limits import tokens_over
 from tokensieve.auditing.masking import mask_texts
-from tokensieve.auditing.report import interactive_part, without_shortcuts_sentence
+from tokensieve.auditing.report import interactive_part, without_shortcuts_sentences
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Budget, Settings
@@ -236,7 +236,7 @@ def test_accuracy_without_planted_formatting_is_that_of_data_without_it() -> Non
     plant = in_share(0.4, 1, lambda t: f"{t}   ")
     found = audit(read_corpus(reviews(500, 1, plant)), Settings(baseline=False))
     assert found.without_shortcuts is not None
-    whole, without = found.without_shortcuts.all_tokens, found.without_shortcuts.without
+    whole, without = found.without_shortcuts.all_types, found.without_shortcuts.some_types
     assert whole.value - without.value > 0.03
 
 
@@ -284,15 +284,19 @@ def test_contradictions_are_counted_with_their_rows(whole: Audit) -> None:
 
 def test_accuracy_without_the_shortcut_is_that_of_data_that_never_had_it(whole: Audit) -> None:
     assert whole.without_shortcuts is not None
-    every, without = whole.without_shortcuts.all_tokens, whole.without_shortcuts.without
+    every, without = whole.without_shortcuts.all_types, whole.without_shortcuts.some_types
     assert (
         every.value == pytest.approx(whole.test_accuracy)
         and every.of == without.of == whole.documents["test"]
     )
     assert without.low < every.value and without.value <= every.value
-    assert without_shortcuts_sentence(whole).startswith(
-        "Trained without "
-    ) and f"instead of {every.value:.1%}" in without_shortcuts_sentence(whole)
+    concerned = whole.without_shortcuts.concerned
+    assert (
+        0 < concerned.n < every.of and concerned.change < whole.without_shortcuts.difference.change
+    )
+    first, second, *_ = without_shortcuts_sentences(whole)
+    assert f"the {concerned.n:,} test documents" in first and f"{concerned.after:.1%}" in first
+    assert f"{every.value:.1%}" in second
 
 
 def test_a_leak_names_both_sides() -> None:
@@ -776,12 +780,12 @@ def test_fifteen_words_and_length_are_said_to_predict_so_much() -> None:
     found = audited(*reviews(500, 2), thorough=True)
     assert (
         found.few_words is not None
-        and found.few_words.accuracy is not None
+        and found.few_words.comparison is not None
         and len(found.few_words.words) == 15
     )
     assert found.to_dict()["few_words"]["accuracy"]["of"] == found.documents["test"]
     assert "the 15 most informative words" in str(found.report())
-    assert found.few_words.accuracy.value > found.majority_accuracy
+    assert found.few_words.comparison.some_types.value > found.majority_accuracy
 
 
 def shortcut_words(texts: list[str], labels: list[str]) -> set[str]:

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from tokensieve.auditing.data import WithoutShortcuts
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.result import Audit
@@ -17,11 +16,13 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import Share
+from tokensieve.evidence.paired import PairedDifference
 from tokensieve.model.attention import Model
 from tokensieve.read.reader import read_corpus
 from tokensieve.report.blocks import Passage
 from tokensieve.report.pictures.tokens import CATEGORIES
 from tokensieve.task.agreement import QUADRANTS
+from tokensieve.task.refitted import RefitComparison
 from tokensieve.task.tasks import CorpusModel, Labels
 from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.tokenizers import WordTokenizer
@@ -142,7 +143,12 @@ def make_audit(
             )
         ),
         findings=(made_finding(names, classes),),
-        without_shortcuts=WithoutShortcuts(Share.count(325, 400), Share.count(300, 400)),
+        without_shortcuts=RefitComparison(
+            all_types=Share.count(325, 400),
+            some_types=Share.count(300, 400),
+            difference=PairedDifference.of_counts(400, 325, 30, 5),
+            concerned=PairedDifference.of_counts(60, 55, 30, 5),
+        ),
         neutral=dict.fromkeys(classes, 0.0),
         baseline_accuracy=0.8075,
         seconds={"reading": 0.5, "total": 2.25},

@@ -34,7 +34,14 @@ from tokensieve.arrays import Floats
 from tokensieve.auditing.checks.registry import all_checks
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.link_report import RepairEffect
-from tokensieve.auditing.phrases import quoted
+from tokensieve.auditing.outcomes import (
+    FILE_NAME,
+    AccuracyChange,
+    outcomes_table,
+    paired_change,
+    read_outcomes,
+)
+from tokensieve.auditing.phrases import change_clause, quoted
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.settings import CHANGES, CompareSettings
 from tokensieve.errors import InputError
@@ -97,14 +104,17 @@ class _Saved:
     # title, headline and level of the most serious findings; none where the folder has no findings.json
     headlines: tuple[tuple[str, str, str], ...] = ()
     page: str = "the later audit"  # what to open: folder and report.html where there is one
+    # a row per test item (`outcomes_table`); None in folders of 0.3, and of audits on a cluster
+    outcomes: pl.DataFrame | None = None
 
     @classmethod
     def of(cls, audit: Audit) -> _Saved:
         """From an audit that is still in memory."""
         tokens = audit.tokens.select("token", "class", "documents", *NUMBERS)
-        return cls._checked_contents(
+        saved = cls._checked_contents(
             "the audit", audit.to_dict(), tokens, audit.findings_dict()["findings"]
         )
+        return replace(saved, outcomes=outcomes_table(audit.learned))
 
     @classmethod
     def read(cls, folder: str | Path) -> _Saved:
@@ -139,6 +149,11 @@ class _Saved:
         listed = findings.get("findings") if isinstance(findings, dict) else None
         found = cls._checked_contents(where, content["summary.json"], tokens, listed)
         check_sums(path)
+        if (path / FILE_NAME).exists():
+            outcomes = read_outcomes(read_regular(path / FILE_NAME, limit=2**29))
+            if outcomes is None:
+                raise _damaged_audit(where, f"{FILE_NAME} cannot be read")
+            found = replace(found, outcomes=outcomes)
         page = path.resolve() / "report.html"
         return (
             replace(found, page=f"{for_display(page.parent.name, 60)}/{page.name}")
@@ -315,8 +330,8 @@ class AuditComparison:
         table: a row per token and class: token, class, change ("" if there is none), effects, difference with interval, p and q,
             documents, posterior differences and values of both (null if only the other audit contains the token); changed tokens
             first, the largest difference first.
-        accuracy: of the test documents, after − before: value, low and high end of Newcombe's interval (MOVER on the
-            intervals of the accuracies, which are over groups if there are any).
+        accuracy: of the test documents. If both audits tested the same ones, they are compared one by one; else the
+            interval is Newcombe's (MOVER on the intervals of the accuracies, which are over groups if there are any).
         notes: notes for the reader.
         version: of this package.
         fail_on: limits as they were given; None without.
@@ -330,7 +345,7 @@ class AuditComparison:
     after: _Saved
     classes: tuple[str, ...]
     table: pl.DataFrame
-    accuracy: tuple[float, float, float]
+    accuracy: AccuracyChange
     notes: tuple[str, ...]
     version: str = __version__
     fail_on: str | None = None
@@ -342,7 +357,7 @@ class AuditComparison:
             ", ".join(f"{n:,} {change}" for change, n in self.counts.items() if n) or "no change"
         )
         names = f"{self.before.name!r} → {self.after.name!r}"
-        return f"AuditComparison({names}: {sizes}; accuracy {self.accuracy[0]:+.3f})"
+        return f"AuditComparison({names}: {sizes}; accuracy {self.accuracy.value:+.3f})"
 
     @property
     def counts(self) -> dict[str, int]:
@@ -381,14 +396,14 @@ class AuditComparison:
     @property
     def identical(self) -> bool:
         """Whether both audits have the same numbers."""
-        return self.accuracy[0] == 0 and bool(
+        return self.accuracy.value == 0 and bool(
             (self.table["effect_before"] == self.table["effect_after"]).fill_null(False).all()
         )
 
     @property
     def exceeded(self) -> list[str]:
         """What exceeds `fail_on`: names of changes, and "accuracy"."""
-        found = {**self.counts, "accuracy": -self.accuracy[2]}
+        found = {**self.counts, "accuracy": -self.accuracy.high}
         return [
             name
             for name, most in CompareSettings(fail_on=self.fail_on).limits.items()
@@ -400,8 +415,9 @@ class AuditComparison:
         sides = (("before", self.before), ("after", self.after))
         # one more digit where the difference of the rounded accuracies would contradict the rounded difference
         rounded = [round(100 * one.accuracy.value, 1) for _, one in sides]
-        digits = 1 + (signed(rounded[1] - rounded[0], 1) != signed(100 * self.accuracy[0], 1))
-        points = [signed(100 * x, digits) for x in self.accuracy]
+        digits = 1 + (signed(rounded[1] - rounded[0], 1) != signed(100 * self.accuracy.value, 1))
+        change = self.accuracy
+        points = [signed(100 * x, digits) for x in (change.value, change.low, change.high)]
         facts = [
             (
                 name,
@@ -421,8 +437,11 @@ class AuditComparison:
         if self.repair is not None:
             blocks += self.repair.blocks()
         if not self.identical:
-            wide = f"95% CI {points[1]} to {points[2]}, as for independent test sets; too wide if they share documents"
-            facts.append(("Change in points", points[0], wide))
+            how = "the audits tested different documents"
+            if change.everywhere is not None:
+                how = "the same test documents, one by one"
+            interval = f"95% CI {points[1]} to {points[2]}; {how}"
+            facts.append(("Change in points", points[0], interval))
         blocks += [Facts(tuple(facts)), *_picture(self)]
         next_step = "Nothing here needs action."
         if self.after.findings:
@@ -484,8 +503,15 @@ class AuditComparison:
             for side, rows in alone.items()
         }
         shares = {side: asdict(one.accuracy) for side, one in sides.items()}
-        change = dict(zip(("value", "low", "high"), self.accuracy, strict=True))
-        summary |= {"accuracy": shares | change, "notes": list(self.notes), "version": self.version}
+        change = self.accuracy
+        accuracy: dict[str, Any] = {"value": change.value, "low": change.low, "high": change.high}
+        accuracy["paired"] = change.everywhere and change.everywhere.to_dict()
+        accuracy["changed_texts"] = change.on_changed and change.on_changed.to_dict()
+        summary |= {
+            "accuracy": shares | accuracy,
+            "notes": list(self.notes),
+            "version": self.version,
+        }
         if self.repair is not None:
             summary["repair"] = {"source": self.repair.source, "headline": self.repair.headline}
         return summary | {"fail_on": self.fail_on, "exceeded": self.exceeded}
@@ -517,19 +543,50 @@ def compare_audits(
         if set(a.classes) != set(b.classes)
         else ()
     )
-    accuracies = [
-        np.array([one.accuracy.value, one.accuracy.low, one.accuracy.high]) for one in (a, b)
-    ]
-    change, low, high, _ = map(float, _Saved.mover(*accuracies))
     return AuditComparison(
         a,
         b,
         classes,
         a.differences(b, classes),
-        (change, low, high),
+        _accuracy_change(a, b),
         notes,
         fail_on=settings.fail_on,
     )
+
+
+def _accuracy_change(before: _Saved, after: _Saved) -> AccuracyChange:
+    """Item by item if both audits tested the same items, else as of independent test sets."""
+    if before.outcomes is not None and after.outcomes is not None:
+        change = paired_change(before.outcomes, after.outcomes)
+        if change is not None:
+            return change
+    accuracies = [
+        np.array([one.accuracy.value, one.accuracy.low, one.accuracy.high])
+        for one in (before, after)
+    ]
+    value, low, high, _ = map(float, _Saved.mover(*accuracies))
+    return AccuracyChange(value, low, high)
+
+
+def _accuracy_sentences(found: AuditComparison) -> str:
+    """How the accuracy changed: first where texts changed, then everywhere."""
+    change = found.accuracy
+    sentences = []
+    if change.on_changed is not None:
+        part = change.on_changed
+        sentences.append(
+            f"On the {plural(part.n, 'test text')} that changed, accuracy went from "
+            f"{percent(part.before)} to {percent(part.after)} ({change_clause(part)})."
+        )
+    before = percent(found.before.accuracy.value)
+    after = percent(found.after.accuracy.value)
+    where = "On all test texts, accuracy" if sentences else "Accuracy"
+    if change.is_within_chance:
+        sentences.append(f"{where}: {before} → {after}; the difference is within chance.")
+    else:
+        verb = "rose" if change.value > 0 else "fell"
+        sentences.append(f"{where} {verb} from {before} to {after}.")
+    return " ".join(sentences)
 
 
 def _picture(found: AuditComparison) -> list[Block]:
@@ -577,11 +634,7 @@ def _verdict(found: AuditComparison) -> str:
     """What changed, in one sentence: the result first."""
     if found.identical:
         return "The two audits are identical."
-    change, low, high = found.accuracy
-    before, after = percent(found.before.accuracy.value), percent(found.after.accuracy.value)
-    accuracy = f"Accuracy {'rose' if change > 0 else 'fell'} from {before} to {after}."
-    if low <= 0 <= high:
-        accuracy = f"Accuracy {before} → {after}; the difference is within chance."
+    accuracy = _accuracy_sentences(found)
     parts = []
     for kinds, what in (
         (["vanished"], "no longer predict{s} the label"),

@@ -19,6 +19,7 @@ from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.report.blocks import Passage
 from tokensieve.task.agreement import FLOOR, Quadrant
+from tokensieve.task.refitted import RefitComparison
 from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.vocabulary import CountedCorpus
 
@@ -34,19 +35,17 @@ class Invocation:
 
 
 @dataclass(frozen=True)
-class WithoutShortcuts:
-    """Test accuracy of the model, and of one trained without the shortcut tokens."""
-
-    all_tokens: Share
-    without: Share
-
-
-@dataclass(frozen=True)
 class FewWords:
-    """The most informative words, and the test accuracy of a model of these and length alone."""
+    """The most informative words, and what they predict.
+
+    Attributes:
+        words: most informative first.
+        comparison: the model beside one of these words and length alone; None if that is all there
+            is.
+    """
 
     words: tuple[str, ...]
-    accuracy: Share | None
+    comparison: RefitComparison | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,7 +84,7 @@ class AuditData:
     attention_share: dict[str, tuple[float, float]]
     findings: tuple[Finding, ...] = ()
     baseline_accuracy: float | None = None
-    without_shortcuts: WithoutShortcuts | None = None
+    without_shortcuts: RefitComparison | None = None
     few_words: FewWords | None = None
     label_issues: pl.DataFrame = field(default_factory=pl.DataFrame)
     environments: pl.DataFrame = field(default_factory=pl.DataFrame)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokensieve.auditing.report import without_shortcuts_sentence
+from tokensieve.auditing.report import without_shortcuts_sentences
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import for_display
 from tokensieve.report.blocks import Block, Column, Section, Table, Text
@@ -50,7 +50,7 @@ def dataset_card(audit: Audit) -> str:
             f"{percent(audit.test_accuracy)} of the test documents correctly (95% CI {low} to {high}); always predicting the "
             f"largest class gets {percent(audit.majority_accuracy)}."
         ),
-        Text(without_shortcuts_sentence(audit)),
+        Text(" ".join(without_shortcuts_sentences(audit))),
         Section(
             "Findings", tuple(found or [Text("No shortcut, leak or label problem was found.")])
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -11,15 +12,17 @@ import polars as pl
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.escape import for_display
-from tokensieve.evidence.intervals import Share
+from tokensieve.evidence.intervals import LEVEL, Share
+from tokensieve.evidence.paired import PairedDifference
 from tokensieve.model.attention import Model, decide, loss_and_slope, probabilities
 from tokensieve.model.fit import refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.report.blocks import Block, Column, Format, Section, Table, Text
 from tokensieve.task.score import confusion_matrix
 from tokensieve.text.counts import Counts
-from tokensieve.wording import percent, plain
+from tokensieve.wording import percent, plain, signed
 
+_STEP_COLUMNS = ("change", "change_low", "change_high", "p_value")
 BINS = 10  # of calibration
 MAX_COUNTS_FOR_CURVE = 1_500_000  # stored ones: about ten seconds for the three trainings
 
@@ -157,6 +160,8 @@ class ModelCard:
             points = [(row[key], tuple(map(row.get, ends))) for row in frame.iter_rows(named=True)]
             title = "Calibration: accuracy by" if key == "confidence" else "Accuracy by"
             details += [Table(f"{title} {by}", columns, points)] if points else []
+        if self.curve.height > 1:
+            details.append(Text(_last_step(self.curve)))
         return [
             *out,
             Section("Confusions, calibration, length, learning curve", tuple(details), folded=True),
@@ -164,12 +169,17 @@ class ModelCard:
 
 
 def learning_curve(
-    train: Counts, test: Counts, model: Model, settings: TrainSettings
+    train: Counts,
+    test: Counts,
+    model: Model,
+    settings: TrainSettings,
+    units: Ints | None = None,
 ) -> pl.DataFrame:
     """Test accuracy of models trained on an eighth, a quarter, half and all of the documents.
 
-    Each makes as many passes as `model`, which was trained on all of them. Empty where that would
-    take long.
+    Each makes as many passes as `model`, which was trained on all of them. `units` are the groups of
+    the test documents. The columns change, change_low, change_high and p_value compare each model
+    with the next smaller one, document by document. Empty where that would take long.
     """
     if train.matrix.nnz > MAX_COUNTS_FOR_CURVE:
         return _accuracies([], [])
@@ -182,12 +192,39 @@ def learning_curve(
         if has_every_class:
             models[part.n_documents] = refit(part, model, train.n_documents, settings)
     sizes = sorted(models)
-    n_right = [
-        int(np.count_nonzero(decide(models[size].logits(test.matrix)) == test.labels))
+    is_right = [
+        (decide(models[size].logits(test.matrix)) == test.labels).astype(np.float64)
         for size in sizes
     ]
-    curve = _accuracies([test.n_documents] * len(sizes), n_right)
-    return curve.with_columns(documents=pl.Series(sizes))
+    curve = _accuracies([test.n_documents] * len(sizes), [int(right.sum()) for right in is_right])
+    steps: list[dict[str, float | None]] = [dict.fromkeys(_STEP_COLUMNS)]
+    for smaller, larger in itertools.pairwise(is_right):
+        step = PairedDifference.of(smaller, larger, units)
+        steps.append(
+            {
+                "change": step.change,
+                "change_low": step.low,
+                "change_high": step.high,
+                "p_value": step.p_value,
+            }
+        )
+    schema = dict.fromkeys(_STEP_COLUMNS, pl.Float64)
+    return curve.with_columns(documents=pl.Series(sizes)).hstack(pl.DataFrame(steps, schema))
+
+
+def _last_step(curve: pl.DataFrame) -> str:
+    """What the second half of the training documents adds."""
+    step = curve.row(-1, named=True)
+    smaller = curve["documents"][-2]
+    change = signed(100 * step["change"], 1)
+    low, high = signed(100 * step["change_low"], 1), signed(100 * step["change_high"], 1)
+    sentence = (
+        f"From {smaller:,} to {step['documents']:,} training documents, accuracy changes by {change} "
+        f"points (95% CI {low} to {high}, on the same test documents)"
+    )
+    if step["p_value"] >= LEVEL:
+        return f"{sentence}; the difference is within chance."
+    return f"{sentence}."
 
 
 def _accuracies(sizes: Iterable[int], hits: Iterable[float]) -> pl.DataFrame:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 
 from tokensieve.escape import for_display
+from tokensieve.evidence.paired import PairedDifference
 from tokensieve.text.formatting import is_formatting
+from tokensieve.wording import signed
 
 
 def of_class(label: str, noun: str = "") -> str:
@@ -89,3 +91,14 @@ def quoted(tokens: Sequence[str], most: int = 5) -> str:
     if len(tokens) > most:
         return f"{', '.join(names)} and {len(tokens) - most} more"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def change_clause(difference: PairedDifference) -> str:
+    """How an accuracy changed, with its interval, and whether that is more than chance."""
+    low, high = signed(100 * difference.low, 1), signed(100 * difference.high, 1)
+    clause = f"{signed(100 * difference.change, 1)} points (95% CI {low} to {high})"
+    if difference.only_before + difference.only_after == 0:
+        return "no prediction changes"
+    if not difference.is_significant:
+        return f"{clause}, a difference within chance"
+    return clause

@@ -15,7 +15,7 @@ from tokensieve.auditing.next_steps import (
     next_commands,
     shortcut_tokens,
 )
-from tokensieve.auditing.phrases import quoted
+from tokensieve.auditing.phrases import change_clause, quoted
 from tokensieve.auditing.report_cards import as_sentence, findings_section
 from tokensieve.auditing.report_tokens import (
     PAGE,
@@ -164,8 +164,9 @@ def _first_screen(audit: AuditData, sections: TaskSections, verdict: str) -> lis
     no_shortcut = _no_shortcut(audit)
     if no_shortcut and audit.findings and not verdict.startswith(no_shortcut):
         blocks.append(Text(f"{no_shortcut}."))
-    if audit.without_shortcuts is not None:
-        blocks.append(Text(without_shortcuts_sentence(audit)))
+    sentences = without_shortcuts_sentences(audit)
+    if sentences:
+        blocks.append(Text(" ".join(sentences)))
     blocks += [Text(sentence) for sentence in sections.sentences]
     return blocks + _next_steps(audit, sections.where_masked)
 
@@ -181,28 +182,43 @@ def _accuracy_facts(audit: AuditData, sections: TaskSections) -> tuple[tuple[str
     return tuple(facts)
 
 
-def without_shortcuts_sentence(audit: AuditData) -> str:
-    """Accuracy with and without the shortcuts; empty if there are none."""
-    if audit.without_shortcuts is None:
-        return ""
-    whole = audit.without_shortcuts.all_tokens
-    without = audit.without_shortcuts.without
+def without_shortcuts_sentences(audit: AuditData) -> list[str]:
+    """What the model loses without the shortcuts: first where they occur, then everywhere."""
+    comparison = audit.without_shortcuts
+    if comparison is None:
+        return []
+    concerned = comparison.concerned
+    everywhere = comparison.difference
     tokens = [token for finding in audit.shortcuts for token in finding.tokens]
     is_several = len(tokens) > 1 or len(audit.shortcuts) > 1
-    pronoun = "them" if is_several else "it"
-    within_chance = without.low <= whole.value <= without.high
-    change = f" instead of {percent(whole.value)}"
-    if percent(without.value) == percent(whole.value):
-        change = f", as it does with {pronoun}"
-    elif within_chance:
-        change += ", a difference within chance"
+    them = "them" if is_several else "it"
+    named = _named_shortcuts(audit.shortcuts)
+    is_for_pairs = not audit.learned.task.classifies
+    item = "test pair" if is_for_pairs else "test document"
+    sentences = []
+    if 0 < concerned.n < everywhere.n:
+        with_them = f"whose answers differ in {them}" if is_for_pairs else f"containing {them}"
+        sentences.append(
+            f"Trained without {named}, the model predicts {percent(concerned.after)} of the "
+            f"{plural(concerned.n, item)} {with_them} correctly, and {percent(concerned.before)} "
+            f"with {them}: {change_clause(concerned)}."
+        )
+        sentences.append(
+            f"Accuracy on all {plural(everywhere.n, item)} is {percent(everywhere.after)} without "
+            f"{them} and {percent(everywhere.before)} with {them}: {change_clause(everywhere)}."
+        )
+    else:
+        sentences.append(
+            f"Trained without {named}, the model predicts {percent(everywhere.after)} of the "
+            f"{plural(everywhere.n, item)} correctly, and {percent(everywhere.before)} with {them}: "
+            f"{change_clause(everywhere)}."
+        )
     shortcuts = "shortcuts" if is_several else "shortcut"
-    article = "But the" if within_chance else "The"
-    return (
-        f"Trained without {_named_shortcuts(audit.shortcuts)}, the model reaches {without}{change}. "
-        f"{article} test set contains the {shortcuts} too, so accuracy can be lower on texts without "
-        f"{pronoun}."
+    sentences.append(
+        f"The test set contains the {shortcuts} too, so accuracy can be lower on texts without "
+        f"{them}."
     )
+    return sentences
 
 
 def _named_shortcuts(shortcuts: Sequence[Finding]) -> str:

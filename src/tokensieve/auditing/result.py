@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tokensieve.auditing.data import AuditData
+from tokensieve.auditing.outcomes import FILE_NAME as OUTCOMES_FILE
+from tokensieve.auditing.outcomes import outcomes_table
 from tokensieve.auditing.report import audit_report
 from tokensieve.escape import for_display
 from tokensieve.files import Content, csv_table
@@ -56,7 +58,7 @@ class Audit(AuditData):
     """Everything an audit found (the attributes are those of `AuditData`), and its files."""
 
     own_files = (  # of an earlier audit; others in the folder are the user's
-        r"card\.md|(over-budget|label-issues|environments|pairs)\.csv|"
+        r"card\.md|(over-budget|label-issues|environments|pairs|test-results)\.csv|"
         r"pictures/((value|score|top|alarm)(-class-\d+)?|alignment)\.(svg|png|pdf|csv)"
     )
 
@@ -90,6 +92,9 @@ class Audit(AuditData):
     def files(self) -> dict[str, Content]:
         """File name → content, for every file except the page and its pictures."""
         tables = {"tokens.csv": self.tokens, "findings.csv": self.finding_rows}
+        outcomes = outcomes_table(self.learned)
+        if outcomes is not None:
+            tables[OUTCOMES_FILE] = outcomes
         if not self.label_issues.is_empty():
             tables["label-issues.csv"] = self.label_issues
         if not self.environments.is_empty():
@@ -119,12 +124,17 @@ class Audit(AuditData):
         summary["findings"] = Counter(finding.kind for finding in self.findings)
         summary["honest_accuracy"] = None
         if self.without_shortcuts is not None:
-            accuracies = (self.without_shortcuts.all_tokens, self.without_shortcuts.without)
+            accuracies = (self.without_shortcuts.all_types, self.without_shortcuts.some_types)
             summary["honest_accuracy"] = [share.to_dict() for share in accuracies]
-        if self.few_words is not None and self.few_words.accuracy is not None:
+            summary["without_shortcuts"] = {
+                "all": self.without_shortcuts.difference.to_dict(),
+                "containing": self.without_shortcuts.concerned.to_dict(),
+            }
+        if self.few_words is not None and self.few_words.comparison is not None:
             summary["few_words"] = {
                 "tokens": list(self.few_words.words),
-                "accuracy": self.few_words.accuracy.to_dict(),
+                "accuracy": self.few_words.comparison.some_types.to_dict(),
+                "difference": self.few_words.comparison.difference.to_dict(),
             }
         if self.card is not None:
             summary["model_card"] = self.card.to_dict()

@@ -15,7 +15,6 @@ from tokensieve.auditing.checks.alone import few_words
 from tokensieve.auditing.checks.label_issues import label_issues
 from tokensieve.auditing.checks.registry import all_checks, kinds_of_finding
 from tokensieve.auditing.context import AuditContext
-from tokensieve.auditing.data import WithoutShortcuts
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.model_card import learning_curve
@@ -33,6 +32,7 @@ from tokensieve.read.settings import ReadSettings
 from tokensieve.read.sources import Source
 from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.task.agreement import DIGITS, QUADRANTS, token_table
+from tokensieve.task.refitted import RefitComparison, compare_refit
 from tokensieve.task.tasks import CorpusModel, Task, train_corpus
 from tokensieve.text.vocabulary import CountedCorpus
 
@@ -230,19 +230,27 @@ def _start_curve(context: AuditContext) -> Future[pl.DataFrame] | None:
     train = context.train.counts
     test = context.test.counts
     model = context.learned.model
-    return in_background(lambda: learning_curve(train, test, model, context.settings))
+    units = context.task.units(context.test.corpus)
+    return in_background(lambda: learning_curve(train, test, model, context.settings, units))
 
 
-def _without_shortcuts(context: AuditContext, findings: list[Finding]) -> WithoutShortcuts | None:
-    """Accuracy of a model trained without the shortcuts; None if there are none."""
+def _without_shortcuts(context: AuditContext, findings: list[Finding]) -> RefitComparison | None:
+    """The model beside one trained without the shortcuts; None if there are none."""
     shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
     tokens = {token for finding in shortcuts for token in finding.tokens}
     is_about_length = any(not finding.tokens for finding in shortcuts)
     if is_about_length:
         names = [str(token) for token in context.train.counts.tokens]
         tokens |= {name for name in names if "⟨length " in name}
-    learned = context.learned
-    accuracies = context.task.accuracy_without(
-        tokens, context.train, context.test, learned.model, learned.f, context.settings
+    # "gave 4 10" goes with "4 10", of which nothing shall be left
+    others = context.train.types_not_containing(tokens)
+    if others is None:
+        return None
+    return compare_refit(
+        context.task,
+        others,
+        context.train,
+        context.test,
+        context.learned.model,
+        context.settings,
     )
-    return None if accuracies is None else WithoutShortcuts(*accuracies)

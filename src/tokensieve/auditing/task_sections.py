@@ -95,15 +95,16 @@ def _accuracy_warnings(audit: AuditData) -> list[str]:
 
 def _few_words_sentence(audit: AuditData) -> str:
     """What the most informative words predict by themselves; empty if it was not measured."""
-    if audit.few_words is None or audit.few_words.accuracy is None:
+    if audit.few_words is None or audit.few_words.comparison is None:
         return ""
     words = audit.few_words.words
-    alone = audit.few_words.accuracy
+    alone = audit.few_words.comparison.some_types
+    difference = audit.few_words.comparison.difference
     examples = ", ".join(quoted([word]) for word in words[:MAX_WORDS_QUOTED])
-    if alone.value > audit.accuracy.high:
-        comparison = ", better than the model"
-    elif alone.value >= audit.accuracy.low:
-        comparison = ", about as well as the model"
+    if not difference.is_significant:
+        comparison = ", which cannot be told apart from what the model predicts"
+    elif difference.change > 0:
+        comparison = ", more than the model"
     else:
         comparison = ""
     return (

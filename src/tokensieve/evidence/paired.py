@@ -80,7 +80,7 @@ class PairedDifference:
             quantile = Z95
         else:
             _, places = np.unique(units, return_inverse=True)
-            unit_sums = np.bincount(places, difference)
+            unit_sums = np.asarray(np.bincount(places, difference), dtype=np.float64)
             design_effect = _design_effect(difference, unit_sums, np.bincount(places))
             quantile = float(stdtrit(max(len(unit_sums) - 1, 1), 1 - LEVEL / 2))
         return cls._from_sums(
@@ -103,6 +103,8 @@ class PairedDifference:
         cls, n: int, n_before: float, only_before: int, only_after: int
     ) -> PairedDifference:
         """Compares two models by how many of n independent items each predicts correctly."""
+        if n == 0:
+            return cls.of(np.zeros(0), np.zeros(0))
         n_discordant = only_before + only_after
         p_value = 1.0
         if n_discordant:

@@ -202,28 +202,6 @@ class Task:
         """Fraction of the items of a corpus that are right, shape (items,), with its interval over groups."""
         return Share.over(right, self.units(corpus))
 
-    def accuracy_of(
-        self,
-        types: Ints,
-        train: CountedCorpus,
-        test: CountedCorpus,
-        model: Model,
-        settings: TrainSettings,
-    ) -> Share:
-        """Test accuracy of the same model trained on some of the token types alone."""
-        without = self.refit(types, train, model, settings)
-
-        def correct(part: CountedCorpus) -> Floats:
-            some = part.with_types(types)
-            return self.correct(self.decide(without, some.matrix), some)
-
-        if self.units(test.corpus) is not None:
-            return self.share(correct(test), test.corpus)
-        right, n = self.total(
-            test, lambda part: np.array([correct(part).sum(), part.counts.n_documents])
-        )
-        return Share.count(int(right), int(n))
-
     def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float | None:
         """Test accuracy of the usual baseline: TF-IDF (sublinear) and logistic regression on the same words.
 
@@ -254,26 +232,6 @@ class Task:
 
         accuracy = BASELINE.answer(write)
         return None if accuracy is None else float(accuracy)
-
-    def accuracy_without(
-        self,
-        tokens: set[str],
-        train: CountedCorpus,
-        test: CountedCorpus,
-        model: Model,
-        f: Floats,
-        settings: TrainSettings,
-    ) -> tuple[Share, Share] | None:
-        """Test accuracy with all token types, and of the same model trained without some of them.
-
-        Every type that contains one of the tokens goes too, so that "4 10" leaves nothing of itself in "gave 4 10". `model` was
-        trained with all types and `settings`; f are its decision values of the test documents, shape (n, H). None if no type
-        contains any of the tokens, or nothing else is left.
-        """
-        keep = train.types_not_containing(tokens)
-        if keep is None:
-            return None
-        return self.accuracy(f, test), self.accuracy_of(keep, train, test, model, settings)
 
 
 class Labels(Task):

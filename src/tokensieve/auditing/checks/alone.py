@@ -1,18 +1,51 @@
-"""One part of the documents that predicts the label by itself: formatting, length, other columns, or one of several fields."""
+"""One part of the documents that predicts the label by itself: formatting, length, other columns, or
+one of several fields."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from tokensieve.arrays import Ints
-from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
+from tokensieve.auditing.checks.api import (
+    AuditContext,
+    Check,
+    Finding,
+    Findings,
+    Labels,
+)
 from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.data import FewWords
 from tokensieve.auditing.phrases import quoted
 from tokensieve.escape import for_display
+from tokensieve.task.refitted import RefitComparison, compare_refit
 from tokensieve.wording import percent, plural
 
 N_FEATURES_NAMED = 15  # those of most information
+MIN_GAIN = 0.05  # of accuracy over always predicting the largest class, at the conservative bound
+# a field that loses less than this against all fields together predicts as well, for a reader
+MAX_LOSS_OF_FIELD = 0.02
+WEIGHT = 0.2  # of a document that this part predicts
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A part of the documents.
+
+    Attributes:
+        name: begins a sentence.
+        types: its token types.
+        is_column, is_metadata, is_field: whether it is another column, all of them, or one of
+            several text fields.
+    """
+
+    name: str
+    types: Ints
+    is_column: bool = False
+    is_metadata: bool = False
+    is_field: bool = False
 
 
 class Alone(Check):
@@ -21,106 +54,128 @@ class Alone(Check):
     name = "alone"
     title = "One part alone predicts the label"
     about = (
-        "Formatting alone, length alone, one of the --columns or all of them together predict the test labels at least 5 points "
-        "better than always predicting the largest class (95% CI), or one of several text fields predicts them as well as all "
-        "fields together. The finding lists the 15 most informative features and the accuracy they reach by themselves."
+        "Formatting alone, length alone, one of the --columns or all of them together predict the "
+        "test labels at least 5 points better than always predicting the largest class (95% CI), or "
+        "one of several text fields does and loses less than 2 points against all fields together. "
+        "The finding lists the 15 most informative features and the accuracy they reach by "
+        "themselves."
     )
     action = (
-        "Should this part determine the label? If not, models can reach this accuracy without learning the task: balance the data, "
-        "or compare your models with the accuracy of this part alone."
+        "Should this part determine the label? If not, models can reach this accuracy without "
+        "learning the task: balance the data, or compare your models with the accuracy of this part "
+        "alone."
     )
     tasks = (Labels,)
     thorough = True
-    least = 0.05  # above the largest class
-    weight = 0.2  # of a document that this part predicts
 
-    def find(self, data: AuditContext) -> Findings:
-        corpus, names = data.train.corpus, [str(token) for token in data.train.counts.tokens]
-        majority, whole = (
-            data.totals["majority_accuracy"],
-            data.task.accuracy(data.learned.f, data.test),
-        )
-        form = list(range(data.n_words, len(names)))
-        parts = [("Formatting", form), ("Length", [s for s in form if "⟨length " in names[s]])]
-        prefixes = data.fields.prefixes if data.fields else {}
-
-        def own(*fields: str) -> list[int]:
-            begin = tuple(prefixes[field] for field in fields)
-            return [s for s, token in enumerate(names) if token.startswith(begin)]
-
-        parts += [
-            (f"The column {for_display(column, 40)}", own(column)) for column in corpus.columns
-        ]
-        if len(corpus.columns) > 1:
-            listed = ", ".join(for_display(column, 40) for column in corpus.columns)
-            parts.append((f"The metadata ({listed})", own(*corpus.columns)))
-        fields_from = len(parts)
-        texts = [field for field in corpus.fields if field not in corpus.columns]
-        parts += [
-            (f"The field {for_display(field, 40)}", own(field)) for field in texts if len(texts) > 1
-        ]
-        bits, best = (
-            Candidate.information(data.importance.class_documents, data.class_sizes),
-            majority + self.least,
-        )
-        for i, (name, columns) in enumerate(parts):
-            types = np.array(columns, dtype=np.int64)
-            found = _accuracy_of(types, data)
-            if (
-                found is None
-                or found.low < majority + self.least
-                or (i >= fields_from and found.high < whole.value)
-            ):
+    def find(self, audit: AuditContext) -> Findings:
+        majority = audit.totals["majority_accuracy"]
+        best_column = majority + MIN_GAIN
+        for part in _parts(audit):
+            comparison = _trained_on(part.types, audit)
+            if comparison is None:
                 continue
-            if name.startswith("The column"):
-                best = max(best, found.value)
-            elif name.startswith("The metadata") and found.low < best:
-                continue  # one of the columns says as much
-            types = types[np.argsort(-bits[types], kind="stable")][:N_FEATURES_NAMED]
-            tokens = tuple(names[s] for s in types)
-            few = _accuracy_of(types, data) if len(types) < len(columns) else None
-            details = [f"it reaches an accuracy of {found} on {plural(found.of, 'test document')}"]
-            most = f"its {len(types)} most informative features, {quoted(tokens)}"
-            details.append(
-                f"{most}, alone reach {percent(few.value)}" if few else f"these are {most}"
-            )
-            details += [f"all fields together reach {percent(whole.value)}"] * (
-                len(corpus.fields) > 1
-            )
-            # what it reaches of all that the model reaches: the rest of the words may say the same
-            reached = min(
-                1.0, (found.low - majority) / max(whole.value - majority, found.low - majority)
-            )
-            without = f"{percent(majority)} by always predicting the largest class"
-            yield self.finding(
-                data,
-                self.weight * (found.low - majority) * reached,
-                f"{name} alone predicts {percent(found.value)} of test labels correctly ({without})",
-                tokens=tokens,
-                evidence={"alone": found, "all": whole} | ({"informative": few} if few else {}),
-                n_documents=found.of,
-                details=tuple(details),
-            )
+            alone = comparison.some_types
+            if alone.low < majority + MIN_GAIN:
+                continue
+            if part.is_field and comparison.difference.high < -MAX_LOSS_OF_FIELD:
+                continue
+            if part.is_metadata and alone.low < best_column:
+                continue  # one of the columns predicts as well
+            if part.is_column:
+                best_column = max(best_column, alone.value)
+            yield self._finding_about(part, comparison, audit)
+
+    def _finding_about(
+        self, part: _Part, comparison: RefitComparison, audit: AuditContext
+    ) -> Finding:
+        majority = audit.totals["majority_accuracy"]
+        alone = comparison.some_types
+        whole = comparison.all_types
+        named = _most_informative(part.types, audit)
+        tokens = [str(audit.train.counts.tokens[s]) for s in named]
+        informative = None
+        if len(named) < len(part.types):
+            informative = _trained_on(named, audit)
+        evidence = {"alone": alone, "all": whole}
+        features = f"the {len(named)} most informative features of this part are {quoted(tokens)}"
+        if informative is not None:
+            evidence["informative"] = informative.some_types
+            features += f"; these alone predict {percent(informative.some_types.value)}"
+        # of the gain of the whole model: the other words may say the same
+        gain = alone.low - majority
+        reached = min(1.0, gain / max(whole.value - majority, gain))
+        subject = f"{part.name[:1].lower()}{part.name[1:]}"
+        rest = "all fields together predict" if part.is_field else "the whole text predicts"
+        return self.finding(
+            audit,
+            severity=WEIGHT * gain * reached,
+            headline=(
+                f"{part.name} alone predicts {percent(alone.value)} of test labels correctly "
+                f"({percent(majority)} by always predicting the largest class)"
+            ),
+            tokens=tokens,
+            evidence=evidence,
+            n_documents=alone.of,
+            details=(
+                f"a model of {subject} alone predicts {alone} of "
+                f"{plural(alone.of, 'test document')}; {rest} {percent(whole.value)}",
+                features,
+            ),
+        )
 
 
 def few_words(audit: AuditContext) -> FewWords:
-    """The most informative words, and the accuracy of a model of these and length alone.
+    """The most informative words, and what a model of these and length alone predicts.
 
     This is not a finding, because nobody can know whether a text should need more.
     """
-    class_documents = audit.importance.class_documents[: audit.n_words]
-    bits = Candidate.information(class_documents, audit.class_sizes)
-    words = np.argsort(-bits, kind="stable")[:N_FEATURES_NAMED]
+    words = _most_informative(np.arange(audit.n_words), audit)
     names = [str(token) for token in audit.train.counts.tokens]
     lengths = [s for s in range(audit.n_words, len(names)) if "⟨length " in names[s]]
     types = np.append(words, np.array(lengths, dtype=np.int64))
-    return FewWords(tuple(names[s] for s in words), _accuracy_of(types, audit))
+    return FewWords(tuple(names[s] for s in words), _trained_on(types, audit))
 
 
-def _accuracy_of(types: Ints, audit: AuditContext) -> Share | None:
-    """Test accuracy of the same model trained on these types alone; None for one, none or all."""
+def _parts(audit: AuditContext) -> Iterator[_Part]:
+    """The parts that the documents have."""
+    names = [str(token) for token in audit.train.counts.tokens]
+    formatting = range(audit.n_words, len(names))
+    yield _Part("Formatting", np.array(formatting, dtype=np.int64))
+    lengths = [s for s in formatting if "⟨length " in names[s]]
+    yield _Part("Length", np.array(lengths, dtype=np.int64))
+
+    def types_of(*fields: str) -> Ints:
+        assert audit.fields is not None
+        prefixes = tuple(audit.fields.prefixes[field] for field in fields)
+        types = [s for s, name in enumerate(names) if name.startswith(prefixes)]
+        return np.array(types, dtype=np.int64)
+
+    corpus = audit.train.corpus
+    for column in corpus.columns:
+        name = f"The column {for_display(column, 40)}"
+        yield _Part(name, types_of(column), is_column=True)
+    if len(corpus.columns) > 1:
+        listed = ", ".join(for_display(column, 40) for column in corpus.columns)
+        yield _Part(f"The metadata ({listed})", types_of(*corpus.columns), is_metadata=True)
+    texts = [field for field in corpus.fields if field not in corpus.columns]
+    if len(texts) > 1:
+        for field in texts:
+            name = f"The field {for_display(field, 40)}"
+            yield _Part(name, types_of(field), is_field=True)
+
+
+def _most_informative(types: Ints, audit: AuditContext) -> Ints:
+    """Those of some types that tell most about the class of a document, most informative first."""
+    class_documents = audit.importance.class_documents[types]
+    bits = Candidate.information(class_documents, audit.class_sizes)
+    return types[np.argsort(-bits, kind="stable")[:N_FEATURES_NAMED]]
+
+
+def _trained_on(types: Ints, audit: AuditContext) -> RefitComparison | None:
+    """The model beside one of these types alone; None for one, none or all of them."""
     if not 1 < len(types) < audit.train.counts.n_types:
         return None
-    return audit.task.accuracy_of(
-        types, audit.train, audit.test, audit.learned.model, audit.settings
+    return compare_refit(
+        audit.task, types, audit.train, audit.test, audit.learned.model, audit.settings
     )

@@ -1,0 +1,124 @@
+"""The model beside one that was trained on some of its token types, on the same test items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from tokensieve.arrays import Floats, Ints, pair_differences
+from tokensieve.evidence.intervals import Share
+from tokensieve.evidence.paired import PairedDifference
+from tokensieve.model.attention import Model
+from tokensieve.model.settings import TrainSettings
+from tokensieve.task.tasks import Task
+from tokensieve.text.vocabulary import CountedCorpus
+
+
+@dataclass(frozen=True)
+class RefitComparison:
+    """Test accuracy with all token types, and of the same model trained on some of them.
+
+    Attributes:
+        all_types, some_types: fraction of the test items predicted correctly.
+        difference: of the two, item by item.
+        concerned: the same among the items that contain a type that was left out; of pairs, among
+            those whose answers differ in one.
+    """
+
+    all_types: Share
+    some_types: Share
+    difference: PairedDifference
+    concerned: PairedDifference
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcomes:
+    """Which items two models predict correctly, shape (items,), and which are concerned."""
+
+    before: Floats
+    after: Floats
+    is_concerned: Floats
+
+
+def compare_refit(
+    task: Task,
+    types: Ints,
+    train: CountedCorpus,
+    test: CountedCorpus,
+    model: Model,
+    settings: TrainSettings,
+) -> RefitComparison:
+    """Trains the model on some token types alone and compares both on the test items."""
+    refitted = task.refit(types, train, model, settings)
+    if task.units(test.corpus) is not None:
+        outcomes = _outcomes(test, task, types, model, refitted)
+        return _compare_grouped(task, test, outcomes)
+
+    def sums(part: CountedCorpus) -> Ints:
+        return _sums(_outcomes(part, task, types, model, refitted))
+
+    everywhere, concerned = task.total(test, sums)
+    n, n_before, only_before, only_after = everywhere.tolist()
+    n_after = n_before - only_before + only_after
+    return RefitComparison(
+        all_types=Share.count(n_before, n),
+        some_types=Share.count(n_after, n),
+        difference=PairedDifference.of_counts(n, n_before, only_before, only_after),
+        concerned=PairedDifference.of_counts(*concerned.tolist()),
+    )
+
+
+def _outcomes(
+    part: CountedCorpus, task: Task, types: Ints, model: Model, refitted: Model
+) -> _Outcomes:
+    some = part.with_types(types)
+    left_out = np.setdiff1d(np.arange(part.counts.n_types), types)
+    others = sp.csr_array(part.counts.matrix[:, left_out])
+    others.data = np.ones_like(others.data)
+    if task.size == 2:
+        others = pair_differences(others)
+        others.eliminate_zeros()
+    return _Outcomes(
+        before=task.correct(task.decide(model, part.counts.matrix), part.counts),
+        after=task.correct(task.decide(refitted, some.matrix), some),
+        is_concerned=(np.diff(others.indptr) > 0).astype(np.float64),
+    )
+
+
+def _sums(outcomes: _Outcomes) -> Ints:
+    """Items, correct before, only before, only after: of all and of those concerned, shape (2, 4)."""
+    only_before = (outcomes.before > outcomes.after).astype(np.float64)
+    only_after = (outcomes.after > outcomes.before).astype(np.float64)
+    columns = np.stack(
+        [np.ones_like(only_before), outcomes.before, only_before, only_after], axis=1
+    )
+    weights = np.stack([np.ones_like(only_before), outcomes.is_concerned])
+    sums: Ints = np.rint(weights @ columns).astype(np.int64)
+    return sums
+
+
+def _compare_grouped(task: Task, test: CountedCorpus, outcomes: _Outcomes) -> RefitComparison:
+    """Of items in groups: the groups are the independent units."""
+    return RefitComparison(
+        all_types=task.share(outcomes.before, test.corpus),
+        some_types=task.share(outcomes.after, test.corpus),
+        difference=_difference(task, test, outcomes, np.ones(len(outcomes.before), dtype=np.bool_)),
+        concerned=_difference(task, test, outcomes, outcomes.is_concerned > 0),
+    )
+
+
+def _difference(
+    task: Task, test: CountedCorpus, outcomes: _Outcomes, among: NDArray[np.bool_]
+) -> PairedDifference:
+    """Compares both models on some of the items."""
+    pairs = test.corpus.pairs
+    if pairs is not None:
+        before, units = pairs.without_mirrored_ties(outcomes.before, among)
+        after, _ = pairs.without_mirrored_ties(outcomes.after, among)
+        return PairedDifference.of(before, after, units)
+    groups = task.units(test.corpus)
+    assert groups is not None
+    return PairedDifference.of(outcomes.before[among], outcomes.after[among], groups[among])
