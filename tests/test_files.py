@@ -491,7 +491,7 @@ def test_no_reader_opens_what_has_no_end(
     from tokensieve.auditing.compare import compare_audits
     from tokensieve.auditing.masking import read_decisions
     from tokensieve.checkpoint import load
-    from tokensieve.model.partitions import Piece
+    from tokensieve.model.source_pieces import cut_source
     from tokensieve.model.storage import read_model
     from tokensieve.read.settings import ReadSettings
     from tokensieve.read.sources import open_source
@@ -511,7 +511,7 @@ def test_no_reader_opens_what_has_no_end(
         lambda: load(path, "mark"),
         lambda: PieceTokenizer(path),
         lambda: read_stop_words(path, True),
-        lambda: Piece.of([path])[0].table(ReadSettings()),
+        lambda: cut_source([path])[0].table(ReadSettings()),
         lambda: open_source(path),
     ]
     for read in reads:

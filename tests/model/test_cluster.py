@@ -37,8 +37,10 @@ from tokensieve.evidence.importance import Category, Importance, token_importanc
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import attention_sums
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.partitions import Partitions, Piece
+from tokensieve.model.partitions import Partitions
+from tokensieve.model.read_partitions import count_copies, read_partitions
 from tokensieve.model.settings import TrainSettings
+from tokensieve.model.source_pieces import Piece, cut_source
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
@@ -315,7 +317,7 @@ def test_workers_that_die_change_nothing(
 ) -> None:
     """The workers read a file in pieces; one of them is killed in each of some stages."""
     strange_rows().write_parquet(tmp_path / "a.parquet")
-    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
+    monkeypatch.setattr("tokensieve.model.source_pieces.BYTES_PER_PIECE", 10_000)
     settings = TrainSettings(text="text", label="label")
     undisturbed = learn_on(here, tmp_path / "a.parquet", settings)
     kill = Killer(client, *stages)
@@ -525,8 +527,10 @@ def test_pieces_hold_every_row_once(
     path, frame = tmp_path / f"a.{kind}", strange_rows()
     write = {"jsonl": frame.write_ndjson, "parquet": frame.write_parquet}.get(kind)
     write(path) if write else frame.write_csv(path, separator="," if kind == "csv" else "\t")
-    monkeypatch.setattr("tokensieve.model.partitions.LEAST", 1000)  # blocks end within records
-    found = Piece.of([path], pieces)
+    monkeypatch.setattr(
+        "tokensieve.model.source_pieces.MIN_BYTES_PER_PIECE", 1000
+    )  # blocks end within records
+    found = cut_source([path], pieces)
     assert len(found) == pieces and isinstance(found[0], Piece)
     tables = [piece.table(ReadSettings()) for piece in found]
     texts = [text for table in tables for batch in table.read(["text"]) for text in batch["text"]]
@@ -543,7 +547,7 @@ def test_a_source_read_by_workers_has_the_bits_of_one_machine(
     path = tmp_path / f"a.{kind}"
     rows = strange_rows().with_columns(part=pl.Series((["train"] * 3 + ["test"]) * (N // 4)))
     rows.write_csv(path) if kind == "csv" else rows.write_parquet(path)
-    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 30_000)
+    monkeypatch.setattr("tokensieve.model.source_pieces.BYTES_PER_PIECE", 30_000)
     settings = TrainSettings(by=by, split="part", ngrams=2)
     learned = learn_on(here, path, settings)
     assert learned.to_dict()["partitions"] >= (2 if kind == "csv" else 1)
@@ -567,7 +571,7 @@ def test_a_column_named_split_and_merged_labels_are_those_of_one_machine(
         split=pl.when(pl.int_range(N) < 300).then(pl.lit("train")).otherwise(pl.lit("test"))
     )
     rows.write_parquet(tmp_path / "a.parquet")
-    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
+    monkeypatch.setattr("tokensieve.model.source_pieces.BYTES_PER_PIECE", 10_000)
     settings = TrainSettings(group={"negative": ["neg"], "positive": ["pos"]})
     learned, corpus = (
         learn_on(here, tmp_path / "a.parquet", settings),
@@ -601,7 +605,7 @@ def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_b
     here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strange_rows().write_csv(tmp_path / "a.csv")
-    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 30_000)
+    monkeypatch.setattr("tokensieve.model.source_pieces.BYTES_PER_PIECE", 30_000)
     for by in (None, "author"):
         learned = learn_on(
             here, tmp_path / "a.csv", TrainSettings(by=by, text="text", label="label")
@@ -645,30 +649,30 @@ def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_tha
 ) -> None:
     path = tmp_path / "a.json"
     strange_rows().write_json(path)
-    assert [piece.unit for piece in Piece.of([path], 8)] == ["file"]
-    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 2_500)
+    assert [piece.unit for piece in cut_source([path], 8)] == ["file"]
+    monkeypatch.setattr("tokensieve.model.source_pieces.BYTES_PER_PIECE", 2_500)
     with pytest.raises(
         InputError,
         match=r"convert it: python -c \"import polars; polars.read_json\(.*write_parquet",
     ):
-        Piece.of([path])
+        cut_source([path])
     expected = strange_rows()["text"].str.replace_all("\r\n", "\n").to_list()
     rows = strange_rows().with_columns(text=pl.Series(expected))
     (tmp_path / "c.tsv.gz").write_bytes(gzip.compress(rows.write_csv(separator="\t").encode()))
     (tmp_path / "d.csv").write_text(rows.write_csv(), encoding="utf-16", newline="")
     for name, converted in (("c.tsv.gz", "c.tsv"), ("d.csv", "converted.parquet")):
         with pytest.raises(InputError) as refused:
-            Piece.of([tmp_path / name])
+            cut_source([tmp_path / name])
         command = str(refused.value).partition("convert it: python -c ")[2].strip('"')
         subprocess.run([sys.executable, "-c", command], cwd=tmp_path, check=True)
-        tables = [piece.table(ReadSettings()) for piece in Piece.of([tmp_path / converted])]
+        tables = [piece.table(ReadSettings()) for piece in cut_source([tmp_path / converted])]
         assert [
             text for table in tables for batch in table.read(["text"]) for text in batch["text"]
         ] == expected
     with pytest.raises(InputError, match="no such file"):
-        Piece.of([tmp_path / "b.parquet"])
+        cut_source([tmp_path / "b.parquet"])
     with pytest.raises(InputError, match="workers cannot read a folder of texts"):
-        Piece.of([tmp_path])
+        cut_source([tmp_path])
 
 
 @pytest.mark.slow
@@ -733,8 +737,8 @@ def test_an_audit_finds_what_it_finds_on_one_machine(
     here: InProcess, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planted_rows().write_csv(tmp_path / "a.csv")
-    monkeypatch.setattr("tokensieve.model.partitions.LEAST", 1000)
-    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 20_000)
+    monkeypatch.setattr("tokensieve.model.source_pieces.MIN_BYTES_PER_PIECE", 1000)
+    monkeypatch.setattr("tokensieve.model.source_pieces.BYTES_PER_PIECE", 20_000)
     settings = Settings(**{"text": "text", "label": "label", "baseline": False} | options)
     one = audit(read_corpus(tmp_path / "a.csv", settings), settings)
     there = audit(str(tmp_path / "a.csv"), settings, client=here)
@@ -787,17 +791,15 @@ def test_copies_looked_for_in_many_groups_are_those_of_one(
     here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many_rows().write_parquet(tmp_path / "a.parquet")
-    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
+    monkeypatch.setattr("tokensieve.model.source_pieces.BYTES_PER_PIECE", 10_000)
     how = TrainSettings(text="text", label="label", split="part")
-    train, test, _, _, classes, *_ = Partitions.read(
-        here, str(tmp_path / "a.parquet"), how, WordTokenizer(), True
-    )
+    read = read_partitions(here, str(tmp_path / "a.parquet"), how, WordTokenizer(), True)
     found = []
     for matched, pairs in ((100, 10**6), (1, 3)):
-        monkeypatch.setattr("tokensieve.model.partitions.MATCHED", matched)
-        monkeypatch.setattr("tokensieve.model.partitions.PAIRS", pairs)
-        found.append(train.copies(test, classes, True))
-    assert len(train.parts) > 2 and found[0] == found[1]
+        monkeypatch.setattr("tokensieve.model.read_partitions.PARTITIONS_PER_MATCH", matched)
+        monkeypatch.setattr("tokensieve.model.read_partitions.CANDIDATES_PER_COMPARISON", pairs)
+        found.append(count_copies(read.train, read.test, read.classes, True))
+    assert len(read.train.parts) > 2 and found[0] == found[1]
     assert found[0]["leaked"] > found[0]["leaked_copies"] > 0 < found[0]["repeated"]
 
 
@@ -816,8 +818,8 @@ def test_of_many_documents_only_texts_are_those_of_a_sample(
     many_rows().write_parquet(tmp_path / "a.parquet")
     given = {"text": "text", "label": "label", "baseline": False, "split": "part"} | options
     one = audit(read_corpus(tmp_path / "a.parquet", Settings(**given)), Settings(**given))
-    monkeypatch.setattr("tokensieve.model.partitions.SAMPLE", 250)
-    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 20_000)
+    monkeypatch.setattr("tokensieve.model.read_partitions.MAX_SAMPLE_DOCUMENTS", 250)
+    monkeypatch.setattr("tokensieve.model.source_pieces.BYTES_PER_PIECE", 20_000)
     some = audit(str(tmp_path / "a.parquet"), Settings(**given), client=here)
     train, test = some.learned.train.corpus, some.learned.test.corpus
     assert 150 < len(train.labels) + len(test.labels) < 350 < sum(some.documents.values())
@@ -879,8 +881,8 @@ def test_an_audit_survives_the_death_of_workers(
 ) -> None:
     """Of a sample, so that all numbers of the findings come from the workers."""
     many_rows().write_parquet(tmp_path / "a.parquet")
-    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
-    monkeypatch.setattr("tokensieve.model.partitions.SAMPLE", 250)
+    monkeypatch.setattr("tokensieve.model.source_pieces.BYTES_PER_PIECE", 10_000)
+    monkeypatch.setattr("tokensieve.model.read_partitions.MAX_SAMPLE_DOCUMENTS", 250)
     settings = Settings(text="text", label="label", split="part", baseline=False)
     undisturbed, kill = (
         audit(str(tmp_path / "a.parquet"), settings, client=here),

@@ -1,1 +1,2 @@
-"""The model: softmax attention over token types, its training, explanations of its predictions, and its files."""
+"""The model: softmax attention over token types, its training, explanations of its predictions, and
+its files."""

@@ -1,8 +1,9 @@
-"""The classifier with scikit-learn's interface: it stores settings, checks input and calls `tokensieve.model.fit`.
+"""The classifier with scikit-learn's interface, around `tokensieve.model.fit`.
 
-The model of `tokensieve.model.attention`, trained on its scores u and values w directly. It starts where one gradient step would
-take it (Wu et al. 2025, Lemma 4.1: embeddings align with the output vector in proportion to token importance): values at the
-smoothed, class-balanced log-ratio of document frequencies (Wang & Manning 2012), scores at its range.
+The model of `tokensieve.model.attention`, trained on its scores u and values w directly. It starts
+where one gradient step would take it (Wu et al. 2025, Lemma 4.1: embeddings align with the output
+vector in proportion to token importance): values at the smoothed, class-balanced log-ratio of
+document frequencies (Wang & Manning 2012), scores at its range.
 """
 
 from __future__ import annotations
@@ -10,22 +11,16 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 import polars.selectors
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    check_is_fitted,
-    check_non_negative,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
@@ -33,18 +28,32 @@ from tokensieve.files import write_all
 from tokensieve.model.attention import Model, decide, per_class, probabilities
 from tokensieve.model.explanation import Explanation
 from tokensieve.model.fit import fit
-from tokensieve.model.settings import TrainSettings
+from tokensieve.model.inputs import (
+    Array,
+    Data,
+    as_counts,
+    group_index,
+    is_text,
+    labels_of_texts,
+)
+from tokensieve.model.settings import PARAMETERS, TrainSettings
 from tokensieve.model.storage import model_files, read_model
-from tokensieve.read.corpus import index_by_first_appearance
-from tokensieve.read.values import checked_weights, missing, text_series
+from tokensieve.read.values import checked_weights, text_series
 from tokensieve.text.counts import Counts
 from tokensieve.text.pieces import PieceTokenizer
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
-from tokensieve.text.vocabulary import count_texts
+from tokensieve.text.vocabulary import Vocabulary, count_texts
 
-# What scikit-learn hands on: lists, series, frames, dense and sparse arrays
-Data: TypeAlias = Any
-Array: TypeAlias = NDArray[Any]
+MAX_SEED = 2**31  # of a seed that is drawn
+
+
+class _Documents(NamedTuple):
+    """What `fit` learns from: counts, labels, names of the types, and how text becomes counts."""
+
+    matrix: sp.csr_array
+    labels: Array
+    tokens: Array
+    vocabulary: Vocabulary | None = None
 
 
 class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -52,35 +61,41 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         f_X = Σ_s q_{X,s} w_s,    q_{X,s} = c_{X,s} e^{u_s} / Σ_r c_{X,r} e^{u_r}
 
-    With two classes P(classes_[1]) = 1/(1 + e^{−f}); with K, softmax over K such logits. For a document without a known token it
-    predicts the class frequencies.
+    With two classes P(classes_[1]) = 1/(1 + e^{−f}); with K, softmax over K such logits. For a
+    document without a known token it predicts the class frequencies.
 
     Args:
         ngrams: longest run of words that is a token type (text input only).
-        min_documents: a type must occur in at least this many training documents; None means 1 for up to 2,000 documents and 3 for
-            more (text input only).
-        tokenizer: None for words; a `tokenizers.Tokenizer` or the path of its file for word pieces; or a `WordTokenizer` with
-            other settings (text input only).
-        formatting: treat formatting, such as ⟨3+ spaces⟩ or ⟨no final stop⟩, as token types too (text input only).
+        min_documents: a type must occur in at least this many training documents; None means 1 for
+            up to 2,000 documents and 3 for more (text input only).
+        tokenizer: None for words; a `tokenizers.Tokenizer` or the path of its file for word pieces;
+            or a `WordTokenizer` with other settings (text input only).
+        formatting: treat formatting, such as ⟨3+ spaces⟩ or ⟨no final stop⟩, as token types too
+            (text input only).
         batch_size: documents per training step.
-        score_rate: initial step size of Adam for the scores u; for more than 2,000 short texts, a tenth of it is also tried.
+        score_rate: initial step size of Adam for the scores u; for more than 2,000 short texts, a
+            tenth of it is also tried.
         value_rate: initial step size of Adam for the values w.
-        max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
-        validation_share: fraction of the training documents on which the length of training is chosen; the model is then trained on
-            all documents for that long. If a class has too few documents (fewer than 2; 5 if there are fewer than 40 documents, 10
-            if there are more than 2,000), nothing is chosen: training takes a quarter of the full length, or all of it for more
-            than 2,000 documents. Short texts that are mostly parts of one another, such as phrases of sentences, are held out
-            together.
-        class_weight: None, a dict class → weight, or "balanced" for n/(K n_k), which gives every class the same weight; multiplied
-            by `sample_weight`. Not stored with a saved model.
-        random_state: an integer seed, None or a NumPy RandomState; the same seed gives bit-identical results.
+        max_epochs: longest training, in passes over the data (at least 500 steps are allowed on
+            small data).
+        validation_share: fraction of the training documents on which the length of training is
+            chosen; the model is then trained on all documents for that long. If a class has too few
+            documents (fewer than 2; 5 if there are fewer than 40 documents, 10 if there are more
+            than 2,000), nothing is chosen: training takes a quarter of the full length, or all of
+            it for more than 2,000 documents. Short texts that are mostly parts of one another, such
+            as phrases of sentences, are held out together.
+        class_weight: None, a dict class → weight, or "balanced" for n/(K n_k), which gives every
+            class the same weight; multiplied by `sample_weight`. Not stored with a saved model.
+        random_state: an integer seed, None or a NumPy RandomState; the same seed gives
+            bit-identical results.
 
     Attributes:
         classes_: the K labels, sorted.
         scores_: u, shape (|S|,).
         values_: w, shape (|S|, 1) for two classes (of classes_[1]), (|S|, K) otherwise.
         prior_: logit of a document without known tokens, and value of the sink, shape (1,) or (K,).
-        sink_: score of the sink, which is part of every document's softmax; None for a model without one.
+        sink_: score of the sink, which is part of every document's softmax; None for a model
+            without one.
         vocabulary_: token types of text input, else None.
         tokens_: the |S| token types as text; for counts, the names or numbers of their columns.
         min_documents_: the number of training documents in which a type had to occur.
@@ -124,85 +139,87 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Data, y: Data, sample_weight: Data = None, groups: Data = None) -> Self:
-        """Learn from texts (a list or series of strings) or from counts (dense or sparse, shape (n, |S|)).
+        """Learn from texts (a list or series of strings) or from counts.
 
         Args:
-            X: n texts or counts.
+            X: n texts, or counts (dense or sparse, shape (n, |S|)).
             y: labels, shape (n,).
-            sample_weight: how much each document counts, shape (n,), finite and ≥ 0. Only ratios matter: equal weights change
-                nothing, and a document of weight 0 has no effect, except that the vocabulary is that of all texts.
-            groups: what each document belongs to (author, prompt, source), shape (n,). Whole groups are then held out when the
-                length of training is chosen, so that documents of a group are never on both sides.
+            sample_weight: how much each document counts, shape (n,), finite and ≥ 0. Only ratios
+                matter: equal weights change nothing, and a document of weight 0 has no effect,
+                except that the vocabulary is that of all texts.
+            groups: what each document belongs to (author, prompt, source), shape (n,). Whole groups
+                are then held out when the length of training is chosen, so that documents of a
+                group are never on both sides.
 
         Raises:
-            ValueError: fewer than two classes, negative counts, or lengths that do not agree (scikit-learn's messages).
+            ValueError: fewer than two classes, negative counts, or lengths that do not agree
+                (scikit-learn's messages).
             InputError: no token is frequent enough, or the weights are not usable.
         """
-        labels, seed = np.asarray(y), self.random_state
+        settings = self._settings()
+        if is_text(X):
+            documents = self._read_texts(text_series(X), labels_of_texts(y), settings)
+        else:
+            documents = self._read_counts(X, y)
+        labels = documents.labels
+        classes, label_index = _class_index(labels, documents.matrix.shape[0])
+        weights = self._weights(labels, sample_weight)
+        names = tuple(str(name) for name in classes)
+        counts = Counts(documents.matrix, label_index, names, documents.tokens, weights)
+        units = group_index(groups, len(labels))
+        model = fit(counts, settings, documents.vocabulary, units=units)
+        return self._take(replace(model, classes=classes, settings=self._stored_settings(model)))
+
+    def _settings(self) -> TrainSettings:
+        seed = self.random_state
         if not isinstance(seed, int | np.integer):
-            seed = check_random_state(seed).randint(2**31)
-        names = "ngrams min_documents formatting batch_size score_rate value_rate max_epochs validation_share".split()
-        settings = TrainSettings(**{name: getattr(self, name) for name in names}, seed=int(seed))
-        if _is_text(X):
-            texts, labels = text_series(X), column_or_1d(labels, warn=True)
-            settings = settings.of_documents(len(texts))
-            if labels.dtype.kind in "fO":
-                at = next((i for i, label in enumerate(labels) if missing(label)), None)
-                if at is not None:
-                    raise ValueError(f"label {at} is missing: leave its text out")
-            tokenizer = WordTokenizer() if self.tokenizer is None else self.tokenizer
-            counted = count_texts(
-                texts,
-                tokenizer=tokenizer
-                if isinstance(tokenizer, Tokenizer)
-                else PieceTokenizer(tokenizer),
-                ngrams=settings.ngrams,
-                min_documents=settings.min_documents or 1,
-                formatting=settings.formatting,
-            )
-            matrix, vocabulary = counted.matrix, counted.vocabulary
-            self.__dict__.pop("feature_names_in_", None)
-        else:
-            X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-            matrix, vocabulary = _as_counts(X), None
-        check_classification_targets(labels)
-        classes, index = np.unique(labels, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"the data has only one class ({classes.tolist()[0]!r}); a classifier needs at least two"
-            )
-        if len(labels) != matrix.shape[0]:
-            raise ValueError(f"{matrix.shape[0]} documents, but {len(labels)} labels")
-        weights = None if sample_weight is None else checked_weights(sample_weight, len(labels))
-        if self.class_weight is not None:
-            of_class = compute_sample_weight(self.class_weight, labels)
-            both_weights = of_class if weights is None else weights * of_class
-            weights = checked_weights(both_weights, len(labels), "class_weight")
-        units = None
-        if groups is not None:
-            names = list(groups)
-            if len(names) != len(labels):
-                raise ValueError(
-                    f"{len(labels)} documents, but {len(names)} groups: pass one for each document"
-                )
-            units = index_by_first_appearance(names)
-        if vocabulary is None:
-            columns = getattr(self, "feature_names_in_", np.arange(matrix.shape[1]).astype(str))
-            tokens = np.asarray(columns, dtype=object)
-        else:
-            tokens = vocabulary.tokens
-        counts = Counts(
-            matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens, weights
+            seed = check_random_state(seed).randint(MAX_SEED)
+        parameters = {name: getattr(self, name) for name in PARAMETERS}
+        return TrainSettings(**parameters, seed=int(seed))
+
+    def _read_texts(self, texts: pl.Series, labels: Array, settings: TrainSettings) -> _Documents:
+        tokenizer = WordTokenizer() if self.tokenizer is None else self.tokenizer
+        if not isinstance(tokenizer, Tokenizer):
+            tokenizer = PieceTokenizer(tokenizer)
+        settings = settings.of_documents(len(texts))
+        counted = count_texts(
+            texts,
+            tokenizer=tokenizer,
+            ngrams=settings.ngrams,
+            min_documents=settings.min_documents or 1,
+            formatting=settings.formatting,
         )
-        model = fit(counts, settings, vocabulary, units=units)
-        how = {
-            name: int(x) if isinstance(x, np.integer) else x for name, x in model.settings.items()
+        self.__dict__.pop("feature_names_in_", None)
+        vocabulary = counted.vocabulary
+        return _Documents(counted.matrix, labels, vocabulary.tokens, vocabulary)
+
+    def _read_counts(self, X: Data, y: Data) -> _Documents:
+        X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        matrix = as_counts(X)
+        columns = getattr(self, "feature_names_in_", np.arange(matrix.shape[1]).astype(str))
+        return _Documents(matrix, labels, np.asarray(columns, dtype=object))
+
+    def _weights(self, labels: Array, sample_weight: Data) -> Floats | None:
+        """The weight of each document, from `sample_weight` and `class_weight`."""
+        weights = None
+        if sample_weight is not None:
+            weights = checked_weights(sample_weight, len(labels))
+        if self.class_weight is None:
+            return weights
+        of_class = compute_sample_weight(self.class_weight, labels)
+        combined = of_class if weights is None else weights * of_class
+        return checked_weights(combined, len(labels), "class_weight")
+
+    def _stored_settings(self, model: Model) -> dict[str, Any]:
+        """The parameters that train the same model again, as JSON values."""
+        stored = {
+            name: int(value) if isinstance(value, np.integer) else value
+            for name, value in model.settings.items()
         }
-        if not isinstance(
-            self.random_state, int | np.integer
-        ):  # no JSON value, and a clone draws anew
-            how["random_state"] = None
-        return self._take(replace(model, classes=classes, settings=how))
+        if not isinstance(self.random_state, int | np.integer):
+            # a random state is no JSON value, and a clone draws anew
+            stored["random_state"] = None
+        return stored
 
     @classmethod
     def of(cls, model: Model, tokenizer: Tokenizer | None = None) -> Self:
@@ -211,19 +228,17 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _take(self, model: Model) -> Self:
         """Store what was learned under scikit-learn's names."""
-        self._model, self.n_features_in_ = model, len(model.scores)
-        self.classes_, self.vocabulary_, self.tokens_ = (
-            model.classes,
-            model.vocabulary,
-            model.tokens,
-        )
-        self.scores_, self.values_, self.prior_, self.sink_ = (
-            model.scores,
-            model.values,
-            model.prior,
-            model.sink,
-        )
-        self.n_steps_, self.validation_ = model.steps, model.validation
+        self._model = model
+        self.n_features_in_ = len(model.scores)
+        self.classes_ = model.classes
+        self.vocabulary_ = model.vocabulary
+        self.tokens_ = model.tokens
+        self.scores_ = model.scores
+        self.values_ = model.values
+        self.prior_ = model.prior
+        self.sink_ = model.sink
+        self.n_steps_ = model.steps
+        self.validation_ = model.validation
         self.min_documents_ = model.settings.get("min_documents", self.min_documents)
         return self
 
@@ -234,14 +249,15 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._model
 
     def counts_of(self, X: Data) -> tuple[sp.csr_array, Ints]:
-        """X as counts, shape (n, |S|), and the number of unknown words in each document, shape (n,)."""
+        """X as counts, shape (n, |S|), and the unknown words of each document, shape (n,)."""
         check_is_fitted(self, "scores_")
-        if _is_text(X) or (self.vocabulary_ is not None and isinstance(X, list) and not X):
+        is_empty_list = self.vocabulary_ is not None and isinstance(X, list) and not X
+        if is_text(X) or is_empty_list:
             if self.vocabulary_ is None:
                 raise ValueError("this model was fitted on counts: pass counts, not texts")
             return self.vocabulary_.read(X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        return _as_counts(X), np.zeros(X.shape[0], dtype=np.int64)
+        return as_counts(X), np.zeros(X.shape[0], dtype=np.int64)
 
     def decision_function(self, X: Data) -> Floats:
         """f_X, shape (n,) for two classes and (n, K) for K."""
@@ -263,56 +279,67 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.predictions(X)
 
     def predictions(self, X: Data) -> pl.DataFrame:
-        """One row per document: class, probability, answer and unknown_words, as `Model.predictions`."""
+        """A row per document: class, probability, answer (the logit) and unknown_words.
+
+        They are those of `Model.predictions`.
+        """
         return self.trained_.predictions(*self.counts_of(X))
 
     def explain(self, X: Data, label: object = None, names: Data = None) -> list[Explanation]:
         """Each logit as a sum over the document's token types.
 
         Args:
-            label: the class to explain, or an `InputError`; if None, the second of two, or the predicted one of more.
-            names: one for each column of counts, or an `InputError`: `vectorizer.get_feature_names_out()`; a frame brings its own.
+            X: texts or counts, as in `fit`.
+            label: the class to explain, or an `InputError`; if None, the second of two, or the
+                predicted one of more.
+            names: one for each column of counts, or an `InputError`:
+                `vectorizer.get_feature_names_out()`; a frame brings its own.
         """
-        return Explanation.of(
-            replace(self.trained_, tokens=self._names(names)), *self.counts_of(X), label
-        )
+        named_model = replace(self.trained_, tokens=self._names(names))
+        return Explanation.of(named_model, *self.counts_of(X), label)
 
     def effects(self, X: Data, names: Data = None) -> pl.DataFrame:
         """What each token does to the logits f of the documents X, one row per token and class.
 
-        Exact means over the documents that contain the token; the formulas are those of `Model.effects`. With two classes, the rows
-        of the first have the opposite signs of the second, as in `explain`, whose arguments these are.
+        Exact means over the documents that contain the token; the formulas are those of
+        `Model.effects`. With two classes, the rows of the first have the opposite signs of the
+        second, as in `explain`, whose arguments these are.
 
         Returns:
-            All tokens of class 0, then of class 1, …: token, class, documents (of X that contain the token), attention (mean
-            q_{X,s} T_X/c_{X,s}: 1 is what uniform attention gives), score u, value w, contribution, deletion (the logit with the
-            token minus the logit after every occurrence is deleted; `prior_` where no known token is left). The means are
-            null for a token that occurs in no document.
+            All tokens of class 0, then of class 1, …: token, class, documents (of X that contain
+            the token), attention (mean q_{X,s} T_X/c_{X,s}: 1 is what uniform attention gives),
+            score u, value w, contribution, deletion (the logit with the token minus the logit after
+            every occurrence is deleted; `prior_` where no known token is left). The means are null
+            for a token that occurs in no document.
         """
         matrix, _ = self.counts_of(X)
-        found = self.trained_.effects(matrix)
-        k, n_types = len(self.classes_), len(self.scores_)
-        types, heads = np.tile(np.arange(n_types), k), np.repeat(np.arange(k), n_types)
-        shared = {
-            "documents": found["documents"],
-            "attention": found["attention"],
-            "score": self.scores_,
-        }
-        own = {
-            "value": self.values_,
-            "contribution": found["contribution"],
-            "deletion": found["deletion"],
-        }
-        columns = {"token": pl.Series(self._names(names).tolist(), dtype=pl.String).gather(types)}
-        columns["class"] = pl.Series(self.classes_.tolist()).gather(heads)
-        columns |= {name: pl.Series(x[types]) for name, x in shared.items()}
-        columns |= {name: pl.Series(per_class(x).T.ravel()) for name, x in own.items()}
-        return pl.DataFrame(columns).with_columns(polars.selectors.float().fill_nan(None))
+        effects = self.trained_.effects(matrix)
+        n_classes = len(self.classes_)
+        n_types = len(self.scores_)
+        types = np.tile(np.arange(n_types), n_classes)
+        class_index = np.repeat(np.arange(n_classes), n_types)
+        names_column = pl.Series(self._names(names).tolist(), dtype=pl.String)
+        frame = pl.DataFrame(
+            {
+                "token": names_column.gather(types),
+                "class": pl.Series(self.classes_.tolist()).gather(class_index),
+                "documents": effects["documents"][types],
+                "attention": effects["attention"][types],
+                "score": self.scores_[types],
+                "value": per_class(self.values_).T.ravel(),
+                "contribution": per_class(effects["contribution"]).T.ravel(),
+                "deletion": per_class(effects["deletion"]).T.ravel(),
+            }
+        )
+        return frame.with_columns(polars.selectors.float().fill_nan(None))
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write a model fitted on texts into a folder, without pickle; `tokensieve.load_model` and `tokensieve predict` read it.
-        An `InputError` if the folder cannot be written, or the model was fitted on counts."""
-        return write_all(Path(folder), model_files(self))
+        """Write a model fitted on texts into a folder, without pickle.
+
+        `tokensieve.load_model` and `tokensieve predict` read it. An `InputError` if the folder
+        cannot be written, or the model was fitted on counts.
+        """
+        return write_all(Path(folder), model_files(self.trained_))
 
     def _names(self, given: Data) -> Array:
         """The tokens, or other names for the columns of counts."""
@@ -326,47 +353,22 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return names
 
 
+def _class_index(labels: Array, n_documents: int) -> tuple[Array, Ints]:
+    """The classes, sorted, and the index of each label; a ValueError if they cannot be used."""
+    check_classification_targets(labels)
+    classes, index = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"the data has only one class ({classes.tolist()[0]!r}); "
+            "a classifier needs at least two"
+        )
+    if len(labels) != n_documents:
+        raise ValueError(f"{n_documents} documents, but {len(labels)} labels")
+    return classes, index.astype(np.int64)
+
+
 def load_model(path: str | Path) -> AttentionClassifier:
     """Load a saved model as a fitted scikit-learn classifier with its training settings."""
     model = read_model(path)
     assert model.vocabulary is not None
     return AttentionClassifier.of(model, tokenizer=model.vocabulary.tokenizer)
-
-
-def _as_counts(X: Data) -> sp.csr_array:
-    check_non_negative(X, "AttentionClassifier")
-    matrix = sp.csr_array(X, copy=True)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _is_text(X: Data) -> bool:
-    """Whether X is a sequence of strings (and not counts); a `ValueError` where it is neither, such as one string or a frame."""
-
-    def all_text(X: Data) -> bool:
-        if isinstance(X, pl.Series):
-            return X.dtype == pl.String and not X.null_count()
-        if sp.issparse(X) or getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__"):
-            return False
-        return len(X) > 0 and all(isinstance(x, str) for x in X)
-
-    if isinstance(X, str):
-        raise ValueError("got one string; pass a list of texts")
-    if all_text(X):
-        return True
-    columns = getattr(X, "columns", None)
-    if columns is not None and len(columns) and hasattr(X, "__getitem__"):
-        texts = [name for name in columns if all_text(X[name])]
-        if texts:
-            raise ValueError(f"got a data frame; pass its column {texts[0]!r}")
-    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and all_text(X[:, 0]):
-        raise ValueError("got a table of one column; pass the column, such as X[:, 0]")
-    sequence = isinstance(X, list | tuple | pl.Series) or (
-        getattr(X, "ndim", 0) == 1 and hasattr(X, "__len__")
-    )
-    if sequence and any(x is None or isinstance(x, str | bytes) for x in X):
-        at, entry = next((i, x) for i, x in enumerate(X) if not isinstance(x, str))
-        what = "missing" if missing(entry) else f"not text but {type(entry).__name__}"
-        raise ValueError(f"entry {at} of the texts is {what}: leave it out")
-    return False

@@ -1,4 +1,4 @@
-"""One prediction explained: a table of contributions per token type, and the text split into pieces with their contributions."""
+"""One prediction explained: the contribution of each token type, which add up to the logit."""
 
 from __future__ import annotations
 
@@ -14,24 +14,34 @@ from scipy.special import expit
 from tokensieve.arrays import Ints
 from tokensieve.errors import InputError
 from tokensieve.escape import html_table
-from tokensieve.model.attention import Model, attention, decide, per_class, probabilities, with_sink
+from tokensieve.model.attention import (
+    Model,
+    attention,
+    decide,
+    per_class,
+    probabilities,
+    with_sink,
+)
 
 SINK = "⟨sink⟩"
+ROWS_SHOWN = 30  # of the table, in a notebook
 RENAMED = "the logit of an explanation is now its `logit`, not its `answer`"
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """One prediction as a sum: Σ contribution = logit, up to rounding; the sink is one of the terms.
+    """One prediction as a sum: Σ contribution = logit, up to rounding; the sink is one of the
+    terms.
 
     Attributes:
         predicted: the predicted class.
         explained: the class whose logit is explained.
         probability: of the explained class.
-        logit: f_{X,k} of the explained class k (of two classes f_X for the second, −f_X for the first): the sum of the
-            contributions.
+        logit: f_{X,k} of the explained class k (of two classes f_X for the second, −f_X for the
+            first): the sum of the contributions.
         unknown: words of the text that the model has never seen.
-        table: token, count, attention q, value w, contribution q·w, largest contribution first (by magnitude).
+        table: token, count, attention q, value w, contribution q·w, largest contribution first (by
+            magnitude).
     """
 
     predicted: object
@@ -45,47 +55,35 @@ class Explanation:
     def of(
         cls, model: Model, matrix: sp.csr_array, unknown: Ints, label: object = None
     ) -> list[Self]:
-        """Each logit as a sum over the document's token types.
+        """Explain the logit of each document.
 
         Args:
             model: trained.
             matrix: counts of n documents over the model's |S| types.
             unknown: unknown words of each document, shape (n,).
-            label: the class to explain; if None, the second of two classes, or the predicted one of more.
+            label: the class to explain; if None, the second of two classes, or the predicted one of
+                more.
         """
-        classes = model.classes.tolist()
-        if label is not None and label not in classes:
-            raise InputError(
-                f"the model has no class {label!r}; it has {', '.join(map(str, classes))}"
-            )
         f = model.logits(matrix)
-        p, best, mirrored = probabilities(f), decide(f), per_class(f)
-        u, w = model.table
-        names = np.append(model.tokens, SINK)
-        matrix = matrix if model.sink is None else with_sink(matrix)
-        q = attention(matrix, u)
-        out: list[Self] = []
-        for i in range(len(f)):
-            k = (
-                classes.index(label)
-                if label is not None
-                else 1
-                if f.shape[1] == 1
-                else int(best[i])
+        predicted = decide(f)
+        explained = predicted
+        if label is not None or f.shape[1] == 1:
+            explained = np.full_like(predicted, _class_index(model, label))
+        probability = probabilities(f)
+        logit = per_class(f)
+        tables = _tables(model, matrix, explained)
+        explanations = []
+        for i, k in enumerate(explained):
+            explanation = cls(
+                predicted=model.classes[predicted[i]],
+                explained=model.classes[k],
+                probability=float(probability[i, k]),
+                logit=float(logit[i, k]),
+                unknown=int(unknown[i]),
+                table=tables[i],
             )
-            entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
-            types = matrix.indices[entries]
-            value = per_class(w[types])[:, k]
-            columns = {
-                "token": pl.Series(names[types].tolist(), dtype=pl.String),
-                "count": matrix.data[entries],
-            }
-            columns |= {"attention": q[entries], "value": value, "contribution": q[entries] * value}
-            size = pl.col("contribution").abs()
-            table = pl.DataFrame(columns).sort(size, descending=True, maintain_order=True)
-            numbers = float(p[i, k]), float(mirrored[i, k]), int(unknown[i])
-            out.append(cls(model.classes[best[i]], model.classes[k], *numbers, table))
-        return out
+            explanations.append(explanation)
+        return explanations
 
     @property
     def answer(self) -> float:
@@ -95,25 +93,73 @@ class Explanation:
 
     def __repr__(self) -> str:
         return (
-            f"Explanation({str(self.predicted)!r}; P({self.explained}) = {self.probability:.4f}, logit {self.logit:+.4f}, "
-            f"the sum of {self.table.height} contributions, {self.unknown} unknown words)"
+            f"Explanation({str(self.predicted)!r}; P({self.explained}) = {self.probability:.4f}, "
+            f"logit {self.logit:+.4f}, the sum of {self.table.height} contributions, "
+            f"{self.unknown} unknown words)"
         )
 
     def _repr_html_(self) -> str:
-        more = "; the 30 largest" if self.table.height > 30 else ""
-        return html_table(repr(self) + more, self.table.columns, self.table.head(30).iter_rows())
+        title = repr(self)
+        if self.table.height > ROWS_SHOWN:
+            title += f"; the {ROWS_SHOWN} largest"
+        return html_table(title, self.table.columns, self.table.head(ROWS_SHOWN).iter_rows())
 
     def to_dict(self) -> dict[str, object]:
-        """All of it as JSON values."""
-        names = {"predicted": str(self.predicted), "explained": str(self.explained)}
-        numbers = {"probability": self.probability, "answer": self.logit, "unknown": self.unknown}
-        return names | numbers | {"tokens": self.table.to_dicts()}
+        """All of it as JSON values; the logit is called answer, as in 0.1."""
+        return {
+            "predicted": str(self.predicted),
+            "explained": str(self.explained),
+            "probability": self.probability,
+            "answer": self.logit,
+            "unknown": self.unknown,
+            "tokens": self.table.to_dicts(),
+        }
+
+
+def _class_index(model: Model, label: object) -> int:
+    """The index of a class; 1, the second of two, if none is named."""
+    if label is None:
+        return 1
+    classes = model.classes.tolist()
+    if label not in classes:
+        names = ", ".join(map(str, classes))
+        raise InputError(f"the model has no class {label!r}; it has {names}")
+    return int(classes.index(label))
+
+
+def _tables(model: Model, matrix: sp.csr_array, explained: Ints) -> list[pl.DataFrame]:
+    """`Explanation.table` of each document, for its explained class."""
+    u, w = model.table
+    if model.sink is not None:
+        matrix = with_sink(matrix)
+    q = attention(matrix, u)
+    names = [*model.tokens.tolist(), SINK]
+    tables = []
+    for i, k in enumerate(explained):
+        entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
+        types = matrix.indices[entries]
+        value = per_class(w[types])[:, k]
+        table = pl.DataFrame(
+            {
+                "token": pl.Series([names[s] for s in types], dtype=pl.String),
+                "count": matrix.data[entries],
+                "attention": q[entries],
+                "value": value,
+                "contribution": q[entries] * value,
+            }
+        )
+        size = pl.col("contribution").abs()
+        tables.append(table.sort(size, descending=True, maintain_order=True))
+    return tables
 
 
 @dataclass(frozen=True)
 class PairExplanation:
-    """Why one text is preferred to another: logit = first.logit − second.logit, each the sum of its contributions; σ(logit) is
-    the probability that the first is preferred."""
+    """Why one text is preferred to another: logit = first.logit − second.logit.
+
+    Each of these is the sum of its contributions; σ(logit) is the probability that the first is
+    preferred.
+    """
 
     first: Explanation
     second: Explanation
@@ -127,13 +173,19 @@ class PairExplanation:
         return self.logit
 
     def to_dict(self) -> dict[str, object]:
-        """All of it as JSON values."""
-        names = "answer", "unknown", "tokens"
-        sides = {
-            side: {name: getattr(self, side).to_dict()[name] for name in names}
-            for side in ("first", "second")
+        """All of it as JSON values; logits are called answer, as in 0.1."""
+        return {
+            "answer": self.logit,
+            "probability": self.probability,
+            "first": _side(self.first),
+            "second": _side(self.second),
         }
-        return {"answer": self.logit, "probability": self.probability, **sides}
+
+
+def _side(explanation: Explanation) -> dict[str, object]:
+    """What an explanation says about one text of a pair."""
+    content = explanation.to_dict()
+    return {name: content[name] for name in ("answer", "unknown", "tokens")}
 
 
 def compare(model: Model, first: str, second: str) -> PairExplanation:
@@ -142,5 +194,6 @@ def compare(model: Model, first: str, second: str) -> PairExplanation:
         raise InputError(
             "this model classifies single texts; to compare two, train one with --pairs"
         )
-    a, b = Explanation.of(model, *model.count([first, second]))
-    return PairExplanation(a, b, a.logit - b.logit, float(expit(a.logit - b.logit)))
+    one, other = Explanation.of(model, *model.count([first, second]))
+    logit = one.logit - other.logit
+    return PairExplanation(one, other, logit, float(expit(logit)))

@@ -10,6 +10,18 @@ from tokensieve.options import option
 from tokensieve.read.settings import ReadSettings
 from tokensieve.text.settings import TokenSettings
 
+# settings that are parameters of `AttentionClassifier` of the same name
+PARAMETERS = (
+    "ngrams",
+    "min_documents",
+    "formatting",
+    "batch_size",
+    "score_rate",
+    "value_rate",
+    "max_epochs",
+    "validation_share",
+)
+MIN_DOCUMENTS_IF_MANY = 3  # of a type: in large data, rarer ones are noise
 FEW = 2_000  # documents (or pairs): up to so many are each held out once, and rare types count
 
 
@@ -20,13 +32,15 @@ class TrainSettings(TokenSettings, ReadSettings):
     Settings not listed here have the same meaning as in `AttentionClassifier`.
 
     Attributes:
-        min_documents: a type must occur in at least this many training documents; None means 1 for up to 2,000 documents and 3 for
-            more. In small data, rare types provide half of the information; in large data they are noise.
+        min_documents: a type must occur in at least this many training documents; None means 1 for
+            up to 2,000 documents and 3 for more. In small data, rare types provide half of the
+            information; in large data they are noise.
         test_share: fraction of the documents set aside for testing if the corpus has no test set.
         seed: seed of the split, the held-out documents and the order of documents.
         batch_size: documents (of pairs, pairs) per step.
-        validation_share: as there. Up to 2,000 documents are each held out once, in five parts, to choose the strength of the
-            initial values too (half strength if a class has too few documents).
+        validation_share: as there. Up to 2,000 documents are each held out once, in five parts, to
+            choose the strength of the initial values too (half strength if a class has too few
+            documents).
     """
 
     ngrams: int = option(1, "Maximum n-gram length, in words.", low=1, high=100)
@@ -47,10 +61,10 @@ class TrainSettings(TokenSettings, ReadSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = {"ngrams": 1, "batch_size": 1, "max_epochs": 1, "seed": 0}
-        for name, low in (
-            least if self.min_documents is None else least | {"min_documents": 1}
-        ).items():
+        smallest = {"ngrams": 1, "batch_size": 1, "max_epochs": 1, "seed": 0}
+        if self.min_documents is not None:
+            smallest["min_documents"] = 1
+        for name, low in smallest.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < low:
                 raise InputError(f"{name} must be a whole number of at least {low}, not {value!r}")
@@ -65,7 +79,7 @@ class TrainSettings(TokenSettings, ReadSettings):
         """The same settings for this number of training documents, with `min_documents` set."""
         if self.min_documents is not None:
             return self
-        return replace(self, min_documents=1 if documents <= FEW else 3)
+        return replace(self, min_documents=1 if documents <= FEW else MIN_DOCUMENTS_IF_MANY)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings of training for a summary; of those without an option, only changed ones."""
@@ -86,5 +100,4 @@ class TrainSettings(TokenSettings, ReadSettings):
 
     def parameters(self) -> dict[str, Any]:
         """The same as parameters of `AttentionClassifier`, for model.json."""
-        names = "ngrams min_documents formatting batch_size score_rate value_rate max_epochs validation_share".split()
-        return {name: getattr(self, name) for name in names} | {"random_state": self.seed}
+        return {name: getattr(self, name) for name in PARAMETERS} | {"random_state": self.seed}

@@ -42,8 +42,15 @@ from tokensieve.model.attention import (
 )
 from tokensieve.model.choice import best_scale
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.partitions import Partitions, Piece, Side
+from tokensieve.model.partitions import Partitions, hashed_numbers
+from tokensieve.model.read_partitions import (
+    REPEATS,
+    StoredSide,
+    count_copies,
+    read_partitions,
+)
 from tokensieve.model.settings import TrainSettings
+from tokensieve.model.source_pieces import source_paths
 from tokensieve.model.start import initial_table, prior_of
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.read.corpus import Corpus
@@ -74,7 +81,7 @@ class Learned:
         rounds, validation: rounds of training on all documents; mean loss on held-out documents after each trial round.
         train, test: the documents on the cluster, as `CountedCorpus`; None without test documents.
         sample: of both, in partitions, as in `Corpus.frame` but for "label", the name of the class, and "test".
-        copies: as of `Partitions.copies`.
+        copies: as of `count_copies`.
     """
 
     def __init__(
@@ -88,9 +95,15 @@ class Learned:
         how.check_for_cluster()
         tokenizer = how.make_tokenizer()
         progress("reading", 0.0)
-        found = Partitions.read(client, source, how, tokenizer, near)
-        inside, outside, self.sample, tokenizer, self.classes, self.sizes, self.reading = found
-        del found
+        documents = read_partitions(client, source, how, tokenizer, near)
+        inside = documents.train
+        outside = documents.test
+        tokenizer = documents.tokenizer
+        self.sample = documents.sample
+        self.classes = documents.classes
+        self.sizes = documents.sizes
+        self.reading = documents.report
+        del documents
         n, self.partitions = int(self.sizes[0].sum()), len(inside.parts)
         self.settings = how.of_documents(n)
         progress("vocabulary", 0.0)
@@ -98,12 +111,14 @@ class Learned:
         self.vocabulary = learn_vocabulary(inside.each(itemgetter(0)), tokenizer, how.ngrams, least)
         if how.formatting:  # documents with each feature
             with_it = inside.total(
-                lambda side: np.unpackbits(side[1].value[0], axis=1).sum(axis=0, dtype=np.int64)
+                lambda side: np.unpackbits(side.documents.value.bits, axis=1).sum(
+                    axis=0, dtype=np.int64
+                )
             )
             self.vocabulary = self.vocabulary.with_formatting(with_it, n, least)
         progress("copies", 0.0)  # before documents are counted, which takes most memory
-        self.copies = inside.copies(outside, self.classes, bool(near))
-        self.reading.counts.update({name: self.copies.pop(name, 0) for name in Partitions.REPEATS})
+        self.copies = count_copies(inside, outside, self.classes, bool(near))
+        self.reading.counts.update({name: self.copies.pop(name, 0) for name in REPEATS})
         progress("importance", 0.0)
         self.train = inside.each(_counted, self.vocabulary, self.classes, store=True)
         self.test = (
@@ -245,9 +260,10 @@ def learn_on(
     return Learned(client, source, how, progress or silent)
 
 
-def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> CountedCorpus:
+def _counted(side: StoredSide, vocabulary: Vocabulary, classes: tuple[str, ...]) -> CountedCorpus:
     """The documents as counts; of the vocabulary and the words, only the numbers are passed on."""
-    stream, (bits, frame) = side[0].value, side[1].value
+    stream, documents = side.tokens.value, side.documents.value
+    bits, frame = documents.bits, documents.frame
     index = {name: k for k, name in enumerate(classes)}
     frame = frame.with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
     matrix, unknown = vocabulary.count(stream, bits)
@@ -267,7 +283,7 @@ def _which(part: CountedCorpus, some: Some) -> NDArray[np.bool_]:
     """Some of the documents, with all copies of a text (and all of a group), shape (n,)."""
     by = part.corpus.keys if part.corpus.groups is None else part.corpus.groups
     share, salt, drawn = some
-    below: NDArray[np.bool_] = (Partitions.numbers(by, salt) < share * 2**32).to_numpy()
+    below: NDArray[np.bool_] = (hashed_numbers(by, salt) < share * 2**32).to_numpy()
     return below if drawn else ~below
 
 
@@ -382,7 +398,7 @@ def train_remote(
     near = getattr(settings, "thorough", True)
     found = Learned(client or get_client(), source, settings, timed, near)
     timed("sample", 0.0)
-    name = ", ".join(PurePath(path).name for path in Piece.paths(source)[:3]) or "the partitions"
+    name = ", ".join(PurePath(path).name for path in source_paths(source)[:3]) or "the partitions"
     index = {label: k for k, label in enumerate(found.classes)}
     sample = pl.concat(found.sample.here()).with_columns(
         pl.col("label").replace_strict(index, return_dtype=pl.Int64)
