@@ -11,7 +11,7 @@ import warnings
 
 import lazy_loader
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 _public_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]
 _RENAMED = {"answers": "logits"}  # until 0.3 → since 0.4
