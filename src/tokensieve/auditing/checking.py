@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.checks.api import AuditContext, Check
-from tokensieve.auditing.findings import LEVELS, Finding
+from tokensieve.auditing.findings import Finding
 from tokensieve.progress import in_background
 
 
@@ -77,8 +77,6 @@ def _is_explained(one: _Reported, reported: Sequence[_Reported], audit: AuditCon
     return not audit.predicts_beyond(documents, label, is_covered)
 
 
-def _rank(one: _Reported) -> tuple[int, bool, float]:
-    """Sorts by level, what describes the data one level later, then by severity."""
-    level = LEVELS.index(one.finding.level)
-    describes = one.check.descriptive
-    return level + describes, describes, -one.finding.severity
+def _rank(one: _Reported) -> tuple[float, bool]:
+    """Sorts by severity; of equally serious findings, what only describes the data comes last."""
+    return -one.finding.severity, one.check.descriptive

@@ -55,6 +55,7 @@ class LabelAudits:
         version: of this package.
         rows: an entry of summary.json for each label (`label_row`).
         left_out: labels of too few documents, or of all but a few → documents that have them.
+        not_reached: labels that follow the most frequent fifty → documents that have them.
         seconds: of each stage.
     """
 
@@ -63,6 +64,7 @@ class LabelAudits:
     version: str
     rows: tuple[dict[str, Any], ...]
     left_out: dict[str, int]
+    not_reached: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
@@ -72,6 +74,7 @@ class LabelAudits:
             "version": self.version,
             "labels": list(self.rows),
             "left_out": self.left_out,
+            "not_reached": self.not_reached,
         }
 
     def to_frame(self) -> pl.DataFrame:
@@ -90,9 +93,14 @@ class LabelAudits:
             Table("", _COLUMNS, [_cells(row) for row in self.rows], first=30, searchable=True),
         ]
         if self.left_out:
-            listed = list(self.left_out.items())[:MAX_LEFT_OUT_NAMED]
-            names = ", ".join(f"{for_display(name, 20)} ({n:,})" for name, n in listed)
+            names = _named_sizes(self.left_out)
             text = f"Not audited, because too few documents have them or lack them: {names}."
+            blocks.append(Text(text, style="warning"))
+        if self.not_reached:
+            text = (
+                f"Only the {len(self.rows)} most frequent labels were audited. To audit another one, "
+                f"name it in a column of its own: {_named_sizes(self.not_reached)}."
+            )
             blocks.append(Text(text, style="warning"))
         n_with_findings = sum(row["findings"] > 0 for row in self.rows)
         labels = plural(len(self.rows), "label")
@@ -104,6 +112,14 @@ class LabelAudits:
             tuple(blocks),
             {"version": self.version},
         )
+
+
+def _named_sizes(labels: dict[str, int]) -> str:
+    """Labels with their numbers of documents, the first of them by name."""
+    listed = list(labels.items())[:MAX_LEFT_OUT_NAMED]
+    names = ", ".join(f"{for_display(name, 20)} ({n:,})" for name, n in listed)
+    n_more = len(labels) - len(listed)
+    return f"{names} and {n_more:,} more" if n_more else names
 
 
 def _cells(row: dict[str, Any]) -> tuple[object, ...]:

@@ -48,6 +48,7 @@ from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import count, percent, plural, verb
 
 MAX_NOTES = 100
+MAX_TOKENS_IN_SUMMARY = 8
 MAX_NOTES_IN_TERMINAL = 3
 MAX_CLASS_ROWS = 100
 HIGH_ACCURACY = 0.95  # from here a few words may define the label: the verdict then names them
@@ -405,6 +406,20 @@ def exceeded_report(audit: AuditData, out: Path) -> Report:
     exceed = verb(n_subjects, "exceed")
     verdict = f"{' and '.join(subjects)} {exceed} the limit {audit.settings.budget}."
     return Report("audit", "--fail-on", verdict, tuple(blocks))
+
+
+def exceeded_summary(audit: AuditData, out: Path) -> str:
+    """What exceeds the limits, on one line: tokens by name, and the most serious finding of each
+    kind."""
+    parts = []
+    tokens = audit.over_budget["token"].unique(maintain_order=True).to_list()
+    if tokens:
+        parts.append(quoted(tokens, MAX_TOKENS_IN_SUMMARY))
+    for kind in audit.exceeded:
+        headlines = [one.headline for one in audit.findings if one.kind == kind]
+        parts.append(f"{kind}: {headlines[0]}")
+    files = "over-budget.csv and findings.csv" if tokens else "findings.csv"
+    return f"{'; '.join(parts)}. The rows are in {files} in {out}."
 
 
 def _over_budget_table(audit: AuditData) -> Table:

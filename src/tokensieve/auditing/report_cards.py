@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.next_steps import MAX_NAMED_TOKENS, next_commands
@@ -34,8 +36,10 @@ def findings_section(audit: AuditData) -> Section:
     """All findings that a page or a terminal shows, most serious first."""
     findings = audit.findings
     blocks = _limit_blocks(audit)
-    for place, finding in enumerate(findings[:MAX_ON_PAGE]):
-        blocks.append(_card(audit, finding, place))
+    n_in_terminal = _n_shown(findings, MAX_IN_TERMINAL)
+    for place, finding in enumerate(findings[: _n_shown(findings, MAX_ON_PAGE)]):
+        only = EVERYWHERE if place < n_in_terminal else PAGE
+        blocks.append(_card(audit, finding, place, only))
     blocks += _not_shown(findings)
     if findings:
         text = "Every document of every finding is listed by row in findings.csv."
@@ -65,19 +69,28 @@ def _limit_blocks(audit: AuditData) -> list[Block]:
     return [Text(text, style="bad")]
 
 
-def _not_shown(findings: tuple[Finding, ...]) -> list[Block]:
-    """How many findings are in a file only."""
+def _n_shown(findings: Sequence[Finding], usual: int) -> int:
+    """How many findings to show: the usual number, but every one that is not low."""
+    n_serious = sum(finding.level != "low" for finding in findings)
+    return max(usual, n_serious)
+
+
+def _not_shown(findings: Sequence[Finding]) -> list[Block]:
+    """How many findings are in a file only, and how serious they are."""
     blocks: list[Block] = []
     in_terminal: tuple[Medium, ...] = ("terminal",)
-    for limit, only in ((MAX_IN_TERMINAL, in_terminal), (MAX_ON_PAGE, PAGE)):
-        n_more = len(findings) - limit
-        if n_more > 0:
-            text = f"{plural(n_more, 'more finding')} {verb(n_more, 'are', 'is')} in findings.json."
+    for usual, only in ((MAX_IN_TERMINAL, in_terminal), (MAX_ON_PAGE, PAGE)):
+        hidden = findings[_n_shown(findings, usual) :]
+        if hidden:
+            n_more = len(hidden)
+            are = verb(n_more, "are", "is")
+            severity = "of low severity"
+            text = f"{plural(n_more, 'more finding')} {severity} {are} in findings.json."
             blocks.append(Text(text, style="note", only=only))
     return blocks
 
 
-def _card(audit: AuditData, finding: Finding, place: int) -> Section:
+def _card(audit: AuditData, finding: Finding, place: int, only: tuple[Medium, ...]) -> Section:
     """One finding. The first one's headline is the verdict of the report already."""
     headline = finding.headline
     details = list(finding.details)
@@ -100,7 +113,7 @@ def _card(audit: AuditData, finding: Finding, place: int) -> Section:
         tuple(blocks),
         level=finding.level,
         folded=place >= MAX_OPEN_CARDS,
-        only=PAGE if place >= MAX_IN_TERMINAL else EVERYWHERE,
+        only=only,
     )
 
 
@@ -108,7 +121,8 @@ def _headline_blocks(finding: Finding, headline: str) -> list[Block]:
     """The headline; where another sentence replaces it, the terminal names the tokens first."""
     sentence = as_sentence(headline)
     is_replaced = headline != finding.headline
-    if is_replaced and finding.tokens and quoted(finding.tokens) not in headline:
+    names_no_token = finding.kind == "shortcut"  # the details of other checks are whole sentences
+    if is_replaced and names_no_token and finding.tokens and quoted(finding.tokens) not in headline:
         in_terminal = f"{quoted(finding.tokens, 3)}: {headline}."
         return [Text(sentence, only=PAGE), Text(in_terminal, only=("terminal",))]
     return [Text(sentence)]

@@ -32,6 +32,7 @@ from tokensieve.progress import BASELINE, DRAWING
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
+    from tokensieve.read.label_lists import LabelAudits as LabelSettings
 
 
 @command(source=SOURCES)
@@ -54,44 +55,48 @@ def _audit(
     from tokensieve import __version__
     from tokensieve.auditing.checks.registry import kinds_of_finding
     from tokensieve.auditing.label_audits import LabelAudits, label_row
-    from tokensieve.auditing.report import exceeded_report
+    from tokensieve.auditing.report import exceeded_report, exceeded_summary
     from tokensieve.files import check_writable
+    from tokensieve.read.label_lists import LabelAudits as LabelSettings
     from tokensieve.report.terminal import show
 
     if settings.budget is not None:  # before anything is read
         settings.budget.check_kinds(kinds_of_finding())
     given, named = checked_source(source, settings, quiet or cluster is not None), " ".join(source)
-    several, too_few = _several_labels(given, settings) if cluster is None else ([], {})
-    if not several:
+    several = LabelSettings() if cluster is not None else _several_labels(given, settings)
+    if not several.settings:
         found = run_audit(given, settings, out, quiet, pictures, card, cluster=cluster)
         if not quiet:
             show(found.report(), out, found.seconds["total"])
-            if found.fails:
-                show(exceeded_report(found, out))
+        if found.fails:  # a status of 3 is never silent
+            report = exceeded_report(found, out)
+            if quiet:
+                say(False, f"{report.verdict} {exceeded_summary(found, out)}")
+            else:
+                show(report)
         return 3 if found.fails else 0
     check_writable(out, audit=True)
     out.mkdir(parents=True, exist_ok=True)
     rows = []
     taken: set[str] = set()
-    for number, (label, own) in enumerate(
-        several, 1
-    ):  # each label's folder is written when its audit is done
+    # each label's folder is written when its audit is done
+    for number, (label, own) in enumerate(several.settings.items(), 1):
         folder = _folder_name(label)
         folder = f"{folder}-{number}" if folder.lower() in taken else folder
         taken.add(folder.lower())
-        say(quiet, f"label {number} of {len(several)}: {label}")
+        say(quiet, f"label {number} of {len(several.settings)}: {label}")
         found = run_audit(given, own, out / folder, quiet, pictures, card, f"{named}: {label}")
         rows.append(label_row(label, folder, found))
     from tokensieve.report.writer import save
 
-    index = LabelAudits(named, __version__, tuple(rows), too_few)
+    index = LabelAudits(named, __version__, tuple(rows), several.too_few, several.past_limit)
     save(index, out, pictures=False)
     if not quiet:
         show(index.report(), out)
     over = [row["label"] for row in rows if row["exceeded"]]
     if over:
         where = "see over-budget.csv and findings.csv in each folder"
-        say(quiet, f"audits that exceed the --fail-on limit: {', '.join(over)}; {where}")
+        say(False, f"audits that exceed the --fail-on limit: {', '.join(over)}; {where}")
     return 3 if over else 0
 
 
@@ -152,11 +157,10 @@ def _folder_name(label: str) -> str:
     return re.sub(r"[^\w.-]+", "-", label, flags=re.ASCII).strip("-.")[:60] or "label"
 
 
-def _several_labels(
-    source: str | list[str], settings: Settings
-) -> tuple[list[tuple[str, Settings]], dict[str, int]]:
-    """(label, settings) of each audit to make, if there are several, and the labels of too few documents."""
+def _several_labels(source: str | list[str], settings: Settings) -> LabelSettings[Settings]:
+    """The audits to make, if documents can have several labels."""
     from tokensieve.read.formats import KINDS, kind_of
+    from tokensieve.read.label_lists import LabelAudits as LabelSettings
     from tokensieve.read.label_lists import label_audits
 
     named = not isinstance(settings.label, str) and len(settings.label or ()) > 1
@@ -164,11 +168,10 @@ def _several_labels(
     if settings.pairs or not (
         named or settings.label_separator or (kind and KINDS[kind].has_lists)
     ):
-        return [], {}
+        return LabelSettings()
     audits = label_audits(source, settings)
-    several, too_few = list(audits.settings.items()), audits.too_few
-    if several and (settings.group or settings.drop):
+    if audits.settings and (settings.group or settings.drop):
         raise InputError(
             "--group and --drop need one label column with one value per document; leave them out"
         )
-    return several, too_few
+    return audits

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tokensieve.auditing.settings import CompareSettings
-from tokensieve.cli.command import QUIET, command, out_option
+from tokensieve.cli.command import QUIET, command, out_option, say
 from tokensieve.escape import printable
 from tokensieve.options import option
 
@@ -41,4 +41,10 @@ def _compare(
     if not quiet:
         show(found.report())
         print(f"report.html, compare.csv and summary.json are in {printable(str(out))}")
+    if found.exceeded and quiet:  # a status of 3 is never silent
+        limits = ", ".join(found.exceeded)
+        say(
+            False,
+            f"this comparison exceeds the --fail-on limit: {limits}. {found.report().verdict}",
+        )
     return 3 if found.exceeded else 0

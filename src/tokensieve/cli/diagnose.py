@@ -115,7 +115,8 @@ def _diagnose(
         print(f"{', '.join(names_of_files)} are in {printable(str(out))}")
     over = judged.exceeded(limits)
     for line in over:
-        say(quiet, f"{for_display(names[-1], 60)}: {line}" if len(names) > 1 else line)
+        # a status of 3 is never silent
+        say(False, f"{for_display(names[-1], 60)}: {line}" if len(names) > 1 else line)
     return 3 if over else 0
 
 

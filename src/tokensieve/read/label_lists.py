@@ -29,10 +29,12 @@ class LabelAudits(Generic[S]):
     Attributes:
         settings: label → how to read the source for it, the most frequent label first.
         too_few: labels of too few (or nearly all) documents → their documents.
+        past_limit: labels that follow the most frequent fifty → their documents.
     """
 
     settings: dict[str, S] = field(default_factory=dict)
     too_few: dict[str, int] = field(default_factory=dict)
+    past_limit: dict[str, int] = field(default_factory=dict)
 
 
 class _LabelSet(NamedTuple):
@@ -116,7 +118,8 @@ def label_audits(source: Source, settings: S) -> LabelAudits[S]:
         )
     return LabelAudits(
         {name: replace(settings, label=column, having=name) for name in audited},
-        {name: sizes[name] for name in order if name not in audited},
+        too_few={name: sizes[name] for name in order if name not in frequent},
+        past_limit={name: sizes[name] for name in frequent[MAX_AUDITS:]},
     )
 
 

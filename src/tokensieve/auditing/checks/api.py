@@ -49,8 +49,8 @@ class Check(ABC):
         tasks: the tasks that it applies to.
         thorough: whether it is slow because it trains models; `Settings.thorough=False` skips it.
         descriptive: whether it describes the data or habits of its writers, and names nothing that a
-            model can exploit or a person should correct. Its findings are listed behind the others
-            of their level.
+            model can exploit or a person should correct. Of equally serious findings, its own come
+            last.
         yields_to: names of checks whose findings explain this one's. A finding is dropped if one of
             those is about its first token, or about documents without which that token would
             predict its class less than half as well.

@@ -1,0 +1,128 @@
+"""What pages and the terminal say is true: order, what is hidden, and why a status is not zero."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from calls import Run
+from tokensieve import Settings, audit
+from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.result import Audit
+from tokensieve.read.label_lists import MAX_AUDITS
+from tokensieve.report.blocks import Section, Text, walk
+
+
+def reviews(n: int, seed: int) -> tuple[list[str], list[str]]:
+    """Reviews without the shortcut that the demo plants."""
+    made = demo_reviews(n, seed)
+    texts = [text.partition("\n")[0] for text in made.texts]
+    return texts, ["good" if label else "bad" for label in made.labels]
+
+
+QUICK = Settings(baseline=False, thorough=False, validation_share=0.0)
+
+
+@pytest.fixture(scope="module")
+def found() -> Audit:
+    texts, labels = reviews(300, 0)
+    return audit((texts, labels), QUICK)
+
+
+def with_findings(found: Audit, *severities: float) -> Audit:
+    findings = tuple(
+        Finding(f"kind{i}", severity, title=f"title {i}", headline=f"headline {i}")
+        for i, severity in enumerate(severities)
+    )
+    return replace(found, findings=findings)
+
+
+def shown_in(found: Audit, medium: str) -> list[str]:
+    sections = [block for block in found.report().blocks if isinstance(block, Section)]
+    findings = next(section for section in sections if section.anchor == "found")
+    return [
+        block.title
+        for block in findings.blocks
+        if isinstance(block, Section) and medium in block.only
+    ]
+
+
+@pytest.mark.parametrize("medium", ["terminal", "html"])
+def test_no_finding_of_medium_severity_is_in_a_file_only(found: Audit, medium: str) -> None:
+    severities = [0.2] * 6 + [0.02] * 10 + [0.001] * 12
+    shown = shown_in(with_findings(found, *severities), medium)
+    assert shown == [f"title {i}" for i in range(16)]
+
+
+def test_what_is_left_out_is_said_to_be_of_low_severity(found: Audit) -> None:
+    many = with_findings(found, *[0.001] * 12)
+    texts = [block.text for block in walk(many.report().blocks) if isinstance(block, Text)]
+    assert any("3 more findings of low severity" in text for text in texts)
+    assert any("7 more findings of low severity" in text for text in texts)
+
+
+def test_findings_are_sorted_by_severity() -> None:
+    """A medium finding that describes the data was listed behind all low ones."""
+    texts, labels = reviews(400, 1)
+    texts += texts[:30]
+    labels += labels[:30]
+    texts = [
+        f"{text}!" if label == "good" and i % 3 else text
+        for i, (text, label) in enumerate(zip(texts, labels, strict=True))
+    ]
+    severities = [one.severity for one in audit((texts, labels), baseline=False).findings]
+    assert len(severities) > 2 and severities == sorted(severities, reverse=True)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_status_of_three_is_never_silent(tmp_path: Path, run: Run) -> None:
+    texts, labels = reviews(300, 2)
+    texts = [
+        f"{text} sent from my tablet" if label == "good" else text
+        for text, label in zip(texts, labels, strict=True)
+    ]
+    source = tmp_path / "reviews.csv"
+    pl.DataFrame({"text": texts, "label": labels}).write_csv(source)
+    options = ["--no-baseline", "--no-pictures", "--quiet"]
+    for limit in ("shortcut=0", "0.5@1%"):
+        out = tmp_path / limit
+        status, printed, errors = run(
+            "audit", str(source), "--fail-on", limit, "--out", str(out), *options
+        )
+        assert (status, printed) == (3, "")
+        assert "tablet" in errors and limit in errors, errors
+    first = tmp_path / "shortcut=0"
+    clean = tmp_path / "clean.csv"
+    shortened = [text.replace(" sent from my tablet", "") for text in texts]
+    pl.DataFrame({"text": shortened, "label": labels}).write_csv(clean)
+    run("audit", str(clean), "--out", str(tmp_path / "clean"), *options)
+    folders = [str(first), str(tmp_path / "clean")]
+    status, printed, errors = run(
+        "compare", *folders, "--fail-on", "vanished=0", "-q", "--out", str(tmp_path / "compared")
+    )
+    assert (status, printed) == (3, "") and "vanished" in errors
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_labels_past_the_limit_are_not_called_too_rare(tmp_path: Path, run: Run) -> None:
+    n_labels = MAX_AUDITS + 2
+    names = [f"l{i:02}" for i in range(n_labels)]
+    rows = [
+        {
+            "text": f"word{i % 7} and word{i % 11}",
+            "label": "|".join(name for k, name in enumerate(names) if (i * 7 + k * 13) % 29 < 12),
+        }
+        for i in range(90)
+    ]
+    source = tmp_path / "many.csv"
+    pl.DataFrame(rows).write_csv(source)
+    from tokensieve.read.label_lists import label_audits
+    from tokensieve.read.settings import ReadSettings
+
+    audits = label_audits(str(source), ReadSettings(label_separator="|"))
+    assert len(audits.settings) == MAX_AUDITS and not audits.too_few
+    assert len(audits.past_limit) == 2
