@@ -2,56 +2,72 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 import polars.selectors
 
 from tokensieve.arrays import Floats, Ints
+from tokensieve.auditing.agreement import DIGITS, QUADRANTS, Quadrant
 from tokensieve.checkpoint import fingerprint
 from tokensieve.diagnose.diagnosis import Diagnosis
-from tokensieve.diagnose.effects.confirming import Trials
-from tokensieve.diagnose.effects.forms import FORMS, probe_forms
-from tokensieve.diagnose.effects.measuring import Measured, Use, Work
-from tokensieve.diagnose.judgement.agreement import Evidence, Learning, Parts, Skill
-from tokensieve.diagnose.judgement.status import Status, judge
+from tokensieve.diagnose.effects.confirming import (
+    Rest,
+    Trials,
+    candidate_words,
+    confirm,
+    rare_candidates,
+    rest_of_words,
+)
+from tokensieve.diagnose.effects.forms import FORMS, FormEffect, form_importance, probe_forms
+from tokensieve.diagnose.effects.measuring import Measured, Removals
+from tokensieve.diagnose.effects.orders import OrderEffect, probe_orders
+from tokensieve.diagnose.effects.work import Work
+from tokensieve.diagnose.judgement.agreement import Evidence, Jackknifed
+from tokensieve.diagnose.judgement.context import Company
+from tokensieve.diagnose.judgement.skill import Learning, Skill, random_auc
+from tokensieve.diagnose.judgement.status import (
+    Association,
+    form_rows,
+    order_rows,
+    uses_table,
+    word_rows,
+)
+from tokensieve.diagnose.opened import (
+    MAX_UNTRAINED,
+    UNTRAINED_FRACTION,
+    OpenModel,
+    affordable_passes,
+    open_model,
+    sample_size,
+)
 from tokensieve.diagnose.settings import DiagnoseSettings
+from tokensieve.diagnose.shown_documents import shown_documents
 from tokensieve.diagnose.subjects.documents import Sample
-from tokensieve.diagnose.subjects.frame import Frame
-from tokensieve.diagnose.subjects.libraries import check_weights, untrained_twin
-from tokensieve.diagnose.subjects.outputs import Outputs
-from tokensieve.diagnose.subjects.passages import SPLITTER
-from tokensieve.diagnose.subjects.pieces import PieceSubject
-from tokensieve.diagnose.subjects.recognise import RecognisedModel
-from tokensieve.diagnose.subjects.texts import TextSubject
-from tokensieve.diagnose.subjects.windows import Windows
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance
-from tokensieve.model.attention import per_class
+from tokensieve.model.attention import both
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.read.corpus import Corpus
+from tokensieve.read.corpus import Corpus, read_corpus
 from tokensieve.read.pairs import read_pairs
-from tokensieve.read.reader import read_corpus
-from tokensieve.task.agreement import DIGITS, QUADRANTS, Quadrant
 from tokensieve.text.counts import Counts
-from tokensieve.text.pieces import PieceTokenizer
-from tokensieve.text.tokenizers import Tokenizer
 
-if TYPE_CHECKING:
-    from tokensieve.diagnose.subjects.reader import Reader
-
-_PROBED = (
-    48,
-    12,
-)  # documents whose form is changed: at most so many, and this part of those that the model reads
-_UNTRAINED = 64, 4  # documents that the untrained model reads, likewise
-_SCREENED = 256  # documents in which a slow model's effects of all words choose those to confirm
+# documents whose form is changed: at most so many, and one in so many of those read
+MAX_REFORMATTED = 48
+REFORMATTED_FRACTION = 12
+MIN_SCREENED = 256  # documents in which a slow model's effects choose the words to confirm
+# of the documents that a model reads in a minute, how many are screened: a third of the work
+SCREENED_FRACTION = 3
+# passes that confirm words: this many, one for every other document, or a minute of a fast model
+MIN_BUDGET = 200
+MAX_BUDGET = 6_000
+DOCUMENTS_OF_A_MINUTE = 250  # read, from which a fast model may take its minute
+N_SHOWN_WORDS = 3  # a document with each of them is shown
+SAME_ANSWERS = 1e-6  # log-odds by which answers differ at least; less is rounding
 
 
 def diagnose(
@@ -67,33 +83,37 @@ def diagnose(
     """Diagnose a text classifier, or a reward model, on documents that it was not trained on.
 
     Args:
-        model, tokenizer: a Hugging Face model for sequence classification with its fast tokenizer; or anything else that
-            `tokensieve.diagnose.subjects.recognise.RecognisedModel.of` accepts (tokenizer None for a model that reads texts).
-        texts: n documents; or n pairs of texts that the model reads together; or, without labels, n pairs (chosen, rejected).
+        model, tokenizer: a Hugging Face model for sequence classification with its fast tokenizer;
+            or anything else that `tokensieve.diagnose.subjects.recognise.RecognisedModel.of`
+            accepts (tokenizer None for a model that reads texts).
+        texts: n documents; or n pairs of texts that the model reads together; or, without labels, n
+            pairs (chosen, rejected).
         labels: their labels; None for preference pairs.
         settings: `DiagnoseSettings()` if None.
         name: name of the source, for messages.
-        options: those of `diagnose_corpus`, whose errors are raised, as for a text or label that cannot be used.
+        options: those of `diagnose_corpus`, whose errors are raised, as for a text or label that
+            cannot be used.
     """
-    paired = len(texts) > 0 and not isinstance(texts[0], str) and len(texts[0]) == 2
-    if not paired and labels is None:
-        raise InputError(
-            "without labels the documents must be pairs (chosen, rejected): pass labels, or pairs"
-        )
-    if not paired:
-        corpus = read_corpus((texts, labels))
-    else:
-        names = ("chosen", "rejected") if labels is None else ("first", "second")
-        sides = pl.DataFrame(
-            {side: [str(pair[i]) for pair in texts] for i, side in enumerate(names)}
-        )
+    in_pairs = len(texts) > 0 and not isinstance(texts[0], str) and len(texts[0]) == 2
+    if not in_pairs:
         if labels is None:
-            corpus = read_pairs(sides, pairs=names)
-        else:
-            corpus = read_corpus(
-                sides.with_columns(label=pl.Series(labels)), text=list(names), label="label"
+            raise InputError(
+                "without labels the documents must be pairs (chosen, rejected): "
+                "pass labels, or pairs"
             )
+        corpus = read_corpus((texts, labels))
+    elif labels is None:
+        sides = _columns(texts, ("chosen", "rejected"))
+        corpus = read_pairs(sides, pairs=("chosen", "rejected"))
+    else:
+        sides = _columns(texts, ("first", "second")).with_columns(label=pl.Series(labels))
+        corpus = read_corpus(sides, text=["first", "second"], label="label")
     return diagnose_corpus(model, tokenizer, replace(corpus, name=name), settings, **options)
+
+
+def _columns(pairs: Sequence[Any], names: tuple[str, str]) -> pl.DataFrame:
+    """A table with a column for each side of some pairs."""
+    return pl.DataFrame({name: [str(pair[i]) for pair in pairs] for i, name in enumerate(names)})
 
 
 def diagnose_corpus(
@@ -116,395 +136,363 @@ def diagnose_corpus(
         classes: for a function, the labels of its columns in order.
         mapping: class → name or number of the model's output, if names do not match.
         prompted: for preference pairs, whether the model reads the prompt before each answer.
-        model_name: for messages. resume: file in which unfinished work is saved, and from which it continues. progress: called with
-        (stage, fraction done).
+        model_name: for messages.
+        resume: file in which unfinished work is saved, and from which it continues.
+        progress: called with (stage, fraction done).
 
     Raises:
-        InputError: classes that do not match the model's outputs, a tokenizer without offsets, weights that are not finite, no
-            frequent word, a checkpoint of another run, or too little memory.
+        InputError: classes that do not match the model's outputs, a tokenizer without offsets,
+            weights that are not finite, no frequent word, a checkpoint of another run, or too
+            little memory.
     """
-    settings, progress, clock = settings or DiagnoseSettings(), progress or silent, Clock()
-    with OpenModel.loaded(
+    settings = settings or DiagnoseSettings()
+    progress = progress or silent
+    clock = Clock()
+    with open_model(
         model, tokenizer, corpus, settings, mapping, prompted, classes, progress
     ) as opened:
         clock.lap("counting")
-        sample, known = opened.sample, opened.known
         mark = fingerprint(
-            *sample.identity, known.names, opened.outputs, settings.measuring(), opened.digest
+            *opened.sample.identity,
+            opened.known.names,
+            opened.outputs,
+            settings.measuring(),
+            opened.digest,
         )
         work = Work(settings.batch_size, settings.deletions, settings.seed, resume, mark, progress)
-        return _measure(opened, work, settings, model_name or known.family, clock)
+        run = _Run(opened, work, settings, clock)
+        return run.diagnosis(model_name or opened.known.family)
 
 
-class OpenModel:
-    """A model on its documents, ready to be measured: `twin` measures an untrained model of the same shape on some words (or None),
-    `facts` are those of `Diagnosis.reading`, `digest` is a fingerprint of the weights, `reader` that of a PyTorch model (or None).
-    """
+@dataclass(frozen=True)
+class _Effects:
+    """What was measured of candidates."""
+
+    trials: Trials
+    rest: Rest
+    forms: list[FormEffect]
+    orders: list[OrderEffect]
+
+
+class _Run:
+    """Every pass through a model and through its untrained twin, and what they mean."""
 
     def __init__(
-        self,
-        known: RecognisedModel,
-        outputs: Outputs,
-        sample: Sample,
-        subject: PieceSubject | TextSubject,
+        self, opened: OpenModel, work: Work, settings: DiagnoseSettings, clock: Clock
     ) -> None:
-        self.known, self.outputs, self.sample, self.subject, self.digest = (
-            known,
-            outputs,
-            sample,
-            subject,
-            "",
-        )
-        self.twin: Callable[[Outputs, Work, Ints], Measured] | None = None
-        self.facts: dict[str, Any] = {"reads": None, "layers": 0, **subject.lengths_read}
-        self.notes: list[str] = []
-        self.reader: Reader | None = None
-        if known.answer is None and not subject.differentiable:
-            self.notes.append(
-                "gradients do not reach its word embeddings, so effects are measured by removing words"
-            )
+        self._opened = opened
+        self._work = work
+        self._settings = settings
+        self._clock = clock
+        self._sample = opened.sample
+        self._n_read = len(opened.sample.read)
+        texts = opened.sample.texts.head(500).to_list()
+        self._minute = affordable_passes(opened.known, texts, settings, 60)
+        in_a_minute = self._minute * min(self._n_read / DOCUMENTS_OF_A_MINUTE, 1)
+        self._budget = max(MIN_BUDGET + self._n_read // 2, int(min(in_a_minute, MAX_BUDGET)))
+        affordable = int(self._minute / SCREENED_FRACTION)
+        self._n_screened = min(self._n_read, max(MIN_SCREENED, affordable))
+        self._n_reformatted = sample_size(MAX_REFORMATTED, REFORMATTED_FRACTION, self._n_read)
 
-    @classmethod
-    @contextmanager
-    def loaded(
-        cls,
-        model: object,
-        tokenizer: object,
-        corpus: Corpus,
-        settings: DiagnoseSettings,
-        mapping: Mapping[str, str] | None,
-        prompted: bool,
-        classes: Sequence[str] | None = None,
-        progress: Progress = silent,
-    ) -> Iterator[OpenModel]:
-        """The model on the documents, for as long as it is measured; arguments as of `diagnose_corpus`."""
-        known, part = RecognisedModel.of(model, tokenizer, classes), corpus.test or corpus
-        outputs = Outputs.match(part.classes, known.names, mapping, known.kind)
-        most = settings.max_documents
-        if most is None:
-            # for each document one pass to read, two for effects, one to confirm, and about one for everything else
-            passes = (
-                _passes(known, part.texts.to_list()[:500], settings, settings.seconds or 300) / 5
-            )
-            most = max(1000 if settings.seconds is None else 200, int(passes))
-        progress("counting words", 0.0)
-        splitter: Tokenizer = SPLITTER
-        if settings.tokenizer is not None:
-            backend = getattr(known.tokenizer, "backend_tokenizer", None)
-            if settings.tokenizer == "model" and backend is None:
-                raise InputError(
-                    "--tokenizer model needs a model with a tokenizer of its own: name a tokenizer.json instead"
-                )
-            splitter = PieceTokenizer(
-                backend if settings.tokenizer == "model" else settings.tokenizer
-            )
-        sample = Sample(corpus, splitter, settings.min_documents, most, settings.seed, prompted)
-        if sample.partner is not None and outputs.kind != "single":
-            raise InputError(
-                f"preference pairs need a model with a single output, a reward; this one has {len(known.names)}"
-            )
-        if known.answer is None:
-            with _open_pieces(known, outputs, sample, settings, progress) as opened:
-                yield opened
-        elif sample.paired:
-            raise InputError(
-                "a function of texts reads one text at a time: join the two texts of each pair yourself"
-            )
+    def diagnosis(self, model_name: str) -> Diagnosis:
+        """Measure and judge."""
+        self._estimate_work()
+        measured, offset = self._read()
+        n_infrequent = int((~self._sample.frequent).sum())
+        measured, effects, importance = self._measure(measured, offset)
+        twin = None
+        if self._opened.twin is not None:
+            twin = self._opened.twin(measured.outputs, self._work, self._kept)
+        self._clock.lap("untrained model")
+        self._work.progress("correlations", 0.99)
+        judged = self._judge(measured, twin, importance, effects)
+        self._clock.lap("correlations")
+        sample = self._sample
+        by_class = dict(
+            zip(sample.corpus.classes, sample.counts.class_sizes.tolist(), strict=True)
+        )
+        rare = [word for word, common in zip(sample.words, sample.frequent, strict=True) if not common]
+        coverage = {
+            "words": len(sample.words) - len(rare),
+            "rescued": rare,
+            "rare": n_infrequent - len(rare),
+            "distinct": sample.distinct,
+            "min_documents": self._settings.min_documents,
+        }
+        special = measured.on_special
+        return Diagnosis(
+            name=sample.corpus.name,
+            model=model_name,
+            classes=sample.corpus.classes,
+            documents={
+                "all": len(sample.corpus.labels),
+                "read": self._n_read,
+                "by class": by_class,
+            },
+            settings=self._settings.measuring(),
+            reading={
+                "family": self._opened.known.family,
+                **self._opened.facts,
+                "method": measured.method,
+                "on_special": [] if special is None else special.tolist(),
+                "windows": len(measured.subject.documents),
+                "coverage": coverage,
+                "warning": measured.outputs.warning,
+            },
+            notes=self._notes(measured),
+            seconds=self._clock.seconds,
+            **judged,
+        )
+
+    def _estimate_work(self) -> None:
+        """Say how many pieces all passes read, and how long that takes if it is long."""
+        subject = self._opened.subject
+        passes = self._n_read + self._budget + self._n_reformatted * (len(FORMS) + 1)
+        alone = float(subject.word_lengths.sum())
+        if subject.differentiable:
+            passes += 2 * self._n_screened
+            if self._settings.untrained:
+                passes += 3 * sample_size(MAX_UNTRAINED, UNTRAINED_FRACTION, self._n_read)
+                alone *= 2
         else:
-            subject = TextSubject(
-                known.answer, outputs.width, sample.texts, sample.words, sample.splitter
+            n_containing = np.bincount(subject.types, minlength=len(subject.word_lengths))
+            passes += int(np.minimum(n_containing, self._settings.deletions).sum())
+        mean_length = float(subject.lengths.sum()) / max(self._n_read, 1)
+        self._work.pieces = passes * mean_length + alone
+        self._work.longest = int(subject.lengths.max())
+        minutes = self._work.pieces / float(subject.lengths.mean()) / self._minute
+        if minutes > 1:
+            self._work.progress(
+                f"the model reads {self._n_read:,} documents; "
+                f"expect about {minutes:.0f} min on one core",
+                0.0,
             )
-            yield cls(known, outputs, sample, subject)
 
+    def _read(self) -> tuple[Measured, Floats]:
+        """Read and screen all documents; also what a decision takes from each document's answer.
 
-@contextmanager
-def _open_pieces(
-    known: RecognisedModel,
-    outputs: Outputs,
-    sample: Sample,
-    settings: DiagnoseSettings,
-    progress: Progress,
-) -> Iterator[OpenModel]:
-    """A model that reads word pieces."""
-    model, pieces = known.module or known.reader, known.tokenizer
-    frame = (model.frame if hasattr(model, "frame") else Frame.of)(pieces, sample.paired)
-    frame = replace(frame, prompted=sample.prompts is not None)
-    limit, cut = frame.limit(model, pieces, settings.max_length), settings.long == "truncate"
-    windows = Windows(
-        pieces, sample.inputs, sample.splitter, sample.words, frame, limit, cut, progress
-    )
-    if known.reader is not None:
-        yield OpenModel(known, outputs, sample, PieceSubject(known.reader, windows, outputs.width))
-        return
-    from tokensieve.diagnose.subjects.reader import Reader
+        That is its partner's answer in a preference pair; of another single output, the value that
+        as many answers exceed as documents are of the second class; else 0.
+        """
+        opened = self._opened
+        sample = self._sample
+        subject = opened.subject
+        measured = Measured(subject, opened.outputs, self._work)
+        measured.read()
+        logits = measured.by_document(measured.logits)
+        outputs = opened.outputs.check_order(logits, sample.labels, sample.corpus.classes)
+        opened.set_outputs(outputs)  # its sign may have been turned
+        answers = np.asarray(outputs.answers(logits))
+        offset = np.zeros(self._n_read)
+        if sample.partner is not None:
+            offset = answers[sample.partner, 0]
+        elif outputs.kind == "single":
+            fraction = float(np.mean(sample.labels == 1))
+            offset = np.full(self._n_read, np.quantile(answers[:, 0], 1 - fraction))
+        measured.set_answers(outputs, offset[subject.documents])
+        screened = sample.order[: self._n_screened]
+        measured.screen(np.flatnonzero(np.isin(subject.documents, screened)))
+        return measured, offset
 
-    check_weights(model, known.family)
-    rows, largest = model.get_input_embeddings().num_embeddings, int(windows.pieces.max())
-    if largest >= rows:
-        raise InputError(
-            f"the tokenizer returns token {largest:,}, but the model has {rows:,} embeddings; use its own tokenizer"
-        )
-    pad = next((x for x in (pieces.pad_token_id, pieces.eos_token_id) if x is not None), 0)
+    def _measure(
+        self, everything: Measured, offset: Floats
+    ) -> tuple[Measured, _Effects, Importance]:
+        """Measure candidates; forget the rare words that are none."""
+        sample = self._sample
+        infrequent = np.flatnonzero(~sample.frequent)
+        rescued = rare_candidates(everything, infrequent, self._budget)
+        self._kept = np.union1d(np.flatnonzero(sample.frequent), rescued)
+        self._sample = sample = sample.of_words(self._kept)
+        measured = everything.of_words(self._kept)
+        self._clock.lap("model")
+        words = candidate_words(measured, sample.frequent, sample.words, self._budget)
+        trials = confirm(measured, words, self._budget)
+        rest = rest_of_words(everything, self._kept[words])
+        orders = probe_orders(measured, words)
+        self._clock.lap("confirming words")
+        reformatted = sample.order[: self._n_reformatted]
+        texts = sample.inputs.gather(reformatted).to_list()
+        forms = probe_forms(measured, texts, offset[reformatted], sample.corpus)
+        self._clock.lap("formatting of documents")
+        importance = token_importance(sample.counts)
+        return measured, _Effects(trials, rest, forms, orders), importance
 
-    def twin(outputs: Outputs, work: Work, kept: Ints) -> Measured:
-        other = untrained_twin(model, settings.seed)
-        with Reader.prepared(other, pad):
-            inputs = windows.of_words(kept).of_documents(
-                sample.order[: _sample_size(_UNTRAINED, len(sample.read))]
+    def _notes(self, measured: Measured) -> list[str]:
+        notes = [*self._sample.notes, *self._opened.known.notes]
+        if measured.outputs.note:
+            notes.append(measured.outputs.note)
+        notes += self._opened.notes
+        decisive = measured.by_document(measured.decisive)
+        range_of_answers = float(np.ptp(decisive, axis=0).max())
+        if not np.isfinite(measured.answers).all() or range_of_answers <= SAME_ANSWERS:
+            notes.append(
+                "the model makes the same prediction for every document, "
+                "so its predictions reveal nothing"
             )
-            subject = PieceSubject(Reader(other, outputs, frame), inputs, outputs.width)
-            measured = Measured(subject, outputs, work, "untrained model")
-            measured.read()
-            measured.measure(outputs, np.zeros(len(inputs)), np.arange(len(inputs)))
-            return measured
+        return notes
 
-    with Reader.prepared(model, pad):
-        reader = Reader(model, outputs, frame)
-        opened = OpenModel(known, outputs, sample, PieceSubject(reader, windows, outputs.width))
-        opened.twin, opened.reader = (twin if settings.untrained else None), reader
-        opened.facts |= {"reads": reader.reads, "layers": reader.layers}
-        opened.digest = reader.digest()
-        if not reader.layers:
-            why = (
-                "gives no attention weights"
-                if reader.reads
-                else "does not reveal which position it predicts from"
-            )
-            opened.notes.append(
-                f"{known.family} {why}, so attention is not measured; everything else is"
-            )
-        yield opened
+    def _judge(
+        self,
+        measured: Measured,
+        twin: Measured | None,
+        importance: Importance,
+        effects: _Effects,
+    ) -> dict[str, Any]:
+        """Interpret the measurements: the fields of `Diagnosis` computed from them."""
+        sample = self._sample
+        trials = effects.trials
+        labels = sample.labels[measured.subject.documents]
+        groups = sample.groups[sample.read]
+        uses = self._uses(measured, importance, effects, labels)
+        if not measured.answers_differ(twin):
+            uses = uses.clear()
 
+        rare = np.flatnonzero(~sample.frequent)
+        removals = _all_removals(measured, trials, rare)
+        evidence = Evidence(sample.counts, sample.groups, sample.n_groups)
+        measures = evidence.measures(measured, groups[measured.subject.documents], removals, rare)
+        correlation = evidence.correlations(measures)
+        untrained = {}
+        if twin is not None:
+            nothing = Removals.none(measured.outputs.heads)
+            of_twin = evidence.measures(twin, groups[twin.subject.documents], nothing, rare)
+            untrained = evidence.correlations(of_twin)
+        by_chance = evidence.shuffled(measures, self._settings.seed)
 
-def _sample_size(most: tuple[int, int], documents: int) -> int:
-    """So many documents at most, or a part of all, at least 24."""
-    return min(most[0], max(documents // most[1], 24))
-
-
-def _passes(
-    known: RecognisedModel, texts: Sequence[str], settings: DiagnoseSettings, seconds: float
-) -> float:
-    """How many documents a model passes over in some seconds at 50 billion operations a second: 2 P T for T pieces, with P the
-    weights that are not a table of words. One that is no PyTorch module is taken to be slow."""
-    if known.module is None:
-        return 10.0 * seconds
-    table = known.module.get_input_embeddings().weight
-    weights = sum(p.numel() for p in known.module.parameters() if p is not table)
-    limit = settings.max_length or min(int(getattr(known.tokenizer, "model_max_length", 512)), 512)
-    pieces = np.mean([min(len(text) / 4 + 2, limit) for text in texts])
-    return float(seconds * 5e10 / (2.0 * weights * float(pieces) + 1e6))
-
-
-def _estimate_pieces(
-    opened: OpenModel, settings: DiagnoseSettings, budget: int, screened: int
-) -> float:
-    """Pieces that all passes read; words are confirmed in `budget` passes, and screened in so many documents."""
-    subject, n = opened.subject, len(opened.sample.read)
-    passes, alone = (
-        n + budget + _sample_size(_PROBED, n) * (len(FORMS) + 1),
-        float(subject.word_lengths.sum()),
-    )
-    if not subject.differentiable:
-        containing = np.bincount(subject.types, minlength=len(subject.word_lengths))
-        passes += int(np.minimum(containing, settings.deletions).sum())
-    else:
-        passes += 2 * screened
-        if settings.untrained:
-            passes, alone = passes + 3 * _sample_size(_UNTRAINED, n), 2 * alone
-    return passes * float(subject.lengths.sum()) / max(n, 1) + alone
-
-
-def _measure(
-    opened: OpenModel, work: Work, settings: DiagnoseSettings, model_name: str, clock: Clock
-) -> Diagnosis:
-    """Every pass through the model and through its untrained twin, and what they mean."""
-    known, subject, sample, n = opened.known, opened.subject, opened.sample, len(opened.sample.read)
-    minute = _passes(known, sample.texts.to_list()[:500], settings, 60)
-    # words are confirmed in proportion to the documents, or for a minute by a fast model, which is screened in all documents
-    budget = max(200 + n // 2, int(min(minute * min(n / 250, 1), 6_000)))
-    screened = min(n, max(_SCREENED, int(minute / 3)))
-    work.pieces = _estimate_pieces(opened, settings, budget, screened)
-    work.longest = int(subject.lengths.max())
-    minutes = work.pieces / float(subject.lengths.mean()) / minute
-    if minutes > 1:
-        work.progress(
-            f"the model reads {n:,} documents; expect about {minutes:.0f} min on one core", 0.0
+        skill = Skill.of(
+            measured.by_document(measured.decisive),
+            sample.labels,
+            groups,
+            sample.partner is not None,
+            random_auc(sample.counts, sample.read, sample.partner, self._settings.seed),
+            trials.loss_of_true_class(measured, labels),
         )
-    measured = Measured(subject, opened.outputs, work)
-    measured.read()
-    logits = measured.by_document(measured.logits)
-    outputs = opened.outputs.check_order(logits, sample.labels, sample.corpus.classes)
-    if opened.reader is not None:
-        opened.reader.outputs = outputs  # its sign may have been turned
-    # what a decision takes from each document's answer: its partner's answer in a preference pair; of another single output the
-    # value that as many answers exceed as documents are of the second class
-    answers, offset = np.asarray(outputs.answers(logits)), np.zeros(n)
-    if sample.partner is not None:
-        offset = answers[sample.partner, 0]
-    elif outputs.kind == "single":
-        offset = np.full(n, np.quantile(answers[:, 0], 1 - float(np.mean(sample.labels == 1))))
-    inputs = np.flatnonzero(np.isin(subject.documents, sample.order[:screened]))
-    measured.measure(outputs, offset[subject.documents], inputs)
-    infrequent = np.flatnonzero(~sample.frequent)
-    rescued, passes = Trials.rare_candidates(measured, infrequent, budget)
-    kept = np.union1d(np.flatnonzero(sample.frequent), rescued)
-    sample, measured = sample.of_words(kept), measured.of_words(kept)
-    rare = np.flatnonzero(~sample.frequent)
-    clock.lap("model")
-    found, first = token_importance(sample.counts), measured.use(sample.labels[subject.documents])
-    trials = Trials.confirm(measured, first, found, rare, budget - passes)
-    clock.lap("confirming words")
-    some = sample.order[: _sample_size(_PROBED, n)]
-    texts = sample.inputs.gather(some).to_list()
-    forms = probe_forms(measured, texts, offset[some], sample.corpus)
-    clock.lap("formatting of documents")
-    twin = None if opened.twin is None else opened.twin(outputs, work, kept)
-    clock.lap("untrained model")
-    work.progress("correlations", 0.99)
-    judged = _judge(measured, twin, sample, found, first, trials, settings.seed)
-    clock.lap("correlations")
-    special, counts, classes = measured.on_special, sample.counts, sample.corpus.classes
-    coverage = {"words": len(kept) - len(rare), "rescued": [sample.words[s] for s in rare]}
-    coverage |= {"rare": len(infrequent) - len(rare), "distinct": sample.distinct}
-    coverage["min_documents"] = settings.min_documents
-    by_class = dict(zip(classes, counts.class_sizes.tolist(), strict=True))
-    notes = [*sample.notes, *known.notes, *filter(None, [outputs.note]), *opened.notes]
-    if not (
-        np.isfinite(answers).all()
-        and float(np.ptp(measured.by_document(measured.decisive), axis=0).max()) > 1e-6
-    ):
-        notes.append(
-            "the model makes the same prediction for every document, so its predictions reveal nothing"
+        learning = Learning.of(correlation, untrained, by_chance, skill, uses)
+        if measured.outputs.warning:
+            learning = Learning.NOT_SHOWN
+        words = uses.filter(pl.col("kind").is_in(["word", "pattern", "passage"]))
+        shown = words.sort("artefact", descending=True)["token"].head(N_SHOWN_WORDS).to_list()
+        return {
+            "skill": skill,
+            "agreement": {
+                "model": correlation,
+                "untrained": untrained,
+                "shuffled": by_chance,
+                "frequency": evidence.of_frequency(importance.documents),
+            },
+            "tokens": _tokens_table(importance, evidence, measures, measured, removals, uses),
+            "uses": uses,
+            "rest": effects.rest,
+            "forms": _forms_table(effects.forms, sample.corpus.classes),
+            "learning": learning,
+            "passages": shown_documents(measured, sample, shown),
+        }
+
+    def _uses(
+        self, measured: Measured, importance: Importance, effects: _Effects, labels: Ints
+    ) -> pl.DataFrame:
+        """The table of everything that may move predictions."""
+        sample = self._sample
+        counts = sample.counts
+        read = sample.read
+        company = Company(
+            Counts(counts.matrix[read], counts.labels[read], counts.classes, counts.tokens)
         )
-    return Diagnosis(
-        name=sample.corpus.name,
-        model=model_name,
-        classes=classes,
-        documents={"all": len(sample.corpus.labels), "read": n, "by class": by_class},
-        settings=settings.measuring(),
-        reading={
-            "family": known.family,
-            **opened.facts,
-            "method": measured.method,
-            "on_special": [] if special is None else special.tolist(),
-            "windows": len(subject.documents),
-            "coverage": coverage,
-            "warning": outputs.warning,
-        },
-        forms=forms,
-        notes=notes,
-        seconds=clock.seconds,
-        **judged,
-    )
+        rows = word_rows(measured, effects.trials, importance, company, labels)
+        texts = sample.texts.to_list()
+        has = {
+            form.name: np.array([form.has(text) for text in texts])
+            for form in FORMS
+            if form.has is not None
+        }
+        rows += form_rows(effects.forms, form_importance(sample.corpus), company, has)
+        associations = [
+            _order_association(measured, effect, sample.labels, counts.classes)
+            for effect in effects.orders
+        ]
+        rows += order_rows(effects.orders, sample.words, associations)
+        return uses_table(rows, effects.rest, counts.classes)
 
 
-def _judge(
-    measured: Measured,
-    twin: Measured | None,
-    sample: Sample,
-    found: Importance,
-    first: Use,
-    trials: Trials,
-    seed: int,
-) -> dict[str, Any]:
-    """Interpret the measurements: the fields of `Diagnosis` computed from them."""
-    documents, rare = measured.subject.documents, np.flatnonzero(~sample.frequent)
-    labels, groups, pairs = (
-        sample.labels[documents],
-        sample.groups[sample.read],
-        sample.partner is not None,
-    )
-    use = trials.use(measured, first, labels)
-    uses = judge(
-        measured, use, trials, found, _needed_weights(sample.counts), measured.answers_differ(twin)
-    )
-    # the words confirmed were removed; of others what was measured this way
-    others = ~np.isin(measured.types[measured.chosen], trials.words)
-    chosen, lost = (
-        np.r_[measured.chosen[others], trials.chosen],
-        np.vstack([measured.lost[others], trials.lost]),
-    )
-    known = np.isfinite(lost).all(axis=1) & ~np.isin(measured.types[chosen], rare)
-    chosen, lost = chosen[known], lost[known]
-    removals = np.bincount(measured.types[chosen], minlength=len(measured.value))
-    evidence = Evidence(sample.counts, sample.groups, sample.n_groups)
-    parts = evidence.parts(measured, groups[documents], chosen, lost, rare)
-    correlation, untrained = evidence.correlations(parts), {}
-    if twin is not None:
-        nothing = np.empty(0, dtype=np.int64), np.empty((0, measured.value.shape[1]))
-        theirs = evidence.parts(twin, groups[twin.subject.documents], *nothing, rare)
-        untrained = evidence.correlations(theirs)
-    by_chance = evidence.shuffled(parts, seed)
-    luck = Skill.random_auc(sample.counts, sample.read, sample.partner, seed)
-    answers = measured.by_document(measured.decisive)
-    skill = Skill.of(answers, sample.labels, groups, pairs, luck, trials.removal(measured, labels))
-    learning = Learning.of(correlation, untrained, by_chance, skill, uses)
-    if measured.outputs.warning:
-        learning = Learning.NOT_SHOWN
-    if learning is not Learning.LEARNED:  # then nothing is said of what a word is used for
-        used = pl.col("status") != str(Status.NOT_SHOWN)
-        uses = uses.with_columns(
-            status=pl.when(used).then(pl.lit(str(Status.OTHER))).otherwise("status")
-        )
-    agreement = {"model": correlation, "untrained": untrained, "shuffled": by_chance}
-    unsupported = uses.filter(pl.col("status") == str(Status.UNSUPPORTED))["token"][:3].to_list()
-    return {
-        "skill": skill,
-        "agreement": agreement | {"frequency": evidence.of_frequency(found.documents)},
-        "tokens": _table(found, evidence, parts, measured.value, removals, use, uses),
-        "uses": uses,
-        "learning": learning,
-        "passages": measured.passages(sample, unsupported),
-    }
+def _order_association(
+    measured: Measured, effect: OrderEffect, labels: Ints, classes: tuple[str, ...]
+) -> Association:
+    """What the documents read say about one word standing before another."""
+    present = np.zeros((len(labels), 2))
+    first = measured.windows[measured.types == effect.first]
+    for w in np.intersect1d(first, measured.windows[measured.types == effect.second]):
+        order = measured.subject.word_order(int(w)).tolist()
+        is_forward = order.index(effect.first) < order.index(effect.second)
+        present[measured.subject.documents[w], 0 if is_forward else 1] = 1
+    counts = Counts.from_matrix(present, labels.tolist(), classes, ["forward", "backward"])
+    return Association.of(token_importance(counts), 0, effect.target)
 
 
-def _needed_weights(counts: Counts) -> Floats:
-    """Weights of a logistic regression on the presence of words, in log-odds towards each class, shape (|S|, K)."""
-    from sklearn.linear_model import LogisticRegression
-
-    x, K = counts.matrix.copy(), counts.n_classes
-    x.data = np.ones_like(x.data)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a rough answer is enough here
-        weights = LogisticRegression(max_iter=200).fit(x, counts.labels).coef_
-    if K == 2:
-        return np.column_stack([-weights[0], weights[0]])
-    out = np.zeros((counts.n_types, K))
-    out[:, np.unique(counts.labels)] = (weights - weights.mean(axis=0)).T
-    return out
+def _all_removals(measured: Measured, trials: Trials, rare: Ints) -> Removals:
+    """Removals of the words confirmed, and of others what screening by removal measured."""
+    is_other = ~np.isin(measured.types[measured.removals.pairs], trials.words)
+    removals = measured.removals.where(is_other).and_also(trials.removals)
+    is_known = np.isfinite(removals.lost).all(axis=1)
+    return removals.where(is_known & ~np.isin(measured.types[removals.pairs], rare))
 
 
-def _table(
-    found: Importance,
+def _tokens_table(
+    importance: Importance,
     evidence: Evidence,
-    parts: Parts,
-    value: Floats,
-    removals: Ints,
-    use: Use,
+    measures: dict[str, Jackknifed],
+    measured: Measured,
+    removals: Removals,
     uses: pl.DataFrame,
 ) -> pl.DataFrame:
     """Importance of each word and class with what the model does with it."""
+    n_classes = len(importance.classes)
 
     def column(values: Floats) -> pl.Series:
-        """A row for each class and word, of values for each word, or for each and class."""
-        wide = np.tile(values, (len(found.classes), 1)) if values.ndim == 1 else per_class(values).T
-        return pl.Series(wide.ravel(), nan_to_null=True)
+        """A row for each class and word, of values for each word, or for each word and class."""
+        if values.ndim == 1:
+            return pl.Series(np.tile(values, n_classes), nan_to_null=True)
+        return pl.Series(both(values).T.ravel(), nan_to_null=True)
 
-    means = {name: whole for name, (whole, _) in parts.items()} | {"value": value}
+    means = {name: measure.whole for name, measure in measures.items()}
+    means["value"] = measured.value
+    attention = means.pop("attention", None)
     layers = {name: means.pop(name) for name in list(means) if "layer" in name}
-    columns = {"importance": column(evidence.whole)} | {
-        name: column(x) for name, x in means.items()
-    }
-    columns["deleted_from"] = pl.Series(np.tile(removals, len(found.classes)))
-    if "attention" in means:
-        columns["attention"] = columns.pop("attention")
-        columns |= {name: column(x) for name, x in layers.items()}
-        which = Quadrant.places(found, np.nan_to_num(means["attention"]))
-        columns["quadrant"] = pl.Series(QUADRANTS).gather(np.tile(which, len(found.classes)))
-    unseen = "inputs", "mean", "inserted", "inserted_low"
-    columns |= {name: column(values) for name, values in use.items() if name not in unseen}
-    table = found.to_frame().with_columns(**columns)
-    table = table.join(
-        uses.select("token", "status"), on="token", how="left", maintain_order="left"
-    )
+    columns = {"importance": column(evidence.importance.whole)}
+    columns |= {name: column(values) for name, values in means.items()}
+    n_removals = np.bincount(measured.types[removals.pairs], minlength=measured.n_types)
+    columns["deleted_from"] = pl.Series(np.tile(n_removals, n_classes))
+    if attention is not None:
+        columns["attention"] = column(attention)
+        columns |= {name: column(values) for name, values in layers.items()}
+        quadrant = Quadrant.places(importance, np.nan_to_num(attention))
+        columns["quadrant"] = pl.Series(QUADRANTS).gather(np.tile(quadrant, n_classes))
+    table = importance.to_frame().with_columns(**columns)
+    of_words = uses.select("token", "use", "use_low", "use_high", "move", "share", "status")
+    table = table.join(of_words, on="token", how="left", maintain_order="left")
     return table.with_columns(polars.selectors.float().round_sig_figs(DIGITS))
+
+
+def _forms_table(effects: Sequence[FormEffect], classes: Sequence[str]) -> pl.DataFrame:
+    """What each form of documents does to predictions, the largest effect first."""
+    records = []
+    for effect in effects:
+        given = effect.given
+        records.append(
+            {
+                "form": effect.form.name,
+                "class": classes[effect.target] if effect.visible else None,
+                "visible": effect.visible,
+                "documents_having": effect.documents_having,
+                "use": None if given is None else float(given.mean[0]),
+                "use_low": None if given is None else float(given.low[0]),
+                "use_high": None if given is None else float(given.high[0]),
+                "mean": None if given is None else float(given.signed[0]),
+                "flipped": effect.flipped,
+                "words_kept": effect.words_kept,
+                "before": effect.before,
+                "after": effect.after,
+            }
+        )
+    table = pl.DataFrame(records, infer_schema_length=None)
+    table = table.with_columns(polars.selectors.float().fill_nan(None))
+    return table.sort("use", descending=True, nulls_last=True)

@@ -1,258 +1,404 @@
-"""Words that a model may use most, measured again until their intervals are narrow enough.
+"""Words that a model may rely on, measured until their intervals are narrow enough.
 
-Candidates are the words of largest use, of largest share, and of largest mean without evidence in the data; of the others those
-whose inputs are predicted most unlike all others (z of the mean answer), since where an answer is saturated its gradient
-vanishes. Of **rare words**, too rare for a fair number of inputs that contain them, those that move others most
-(`Trials.rare_candidates`).
+Each is **removed** from inputs that contain it, the words of a phrase together
+(`Measured.companions`), and **inserted** into as many others, drawn at random, where it usually
+stands. All are measured in FIRST inputs; then, sequentially, those whose interval is still wide in
+twice as many, half of the remaining budget in every round.
 
-Each is **removed** from inputs that contain it, the words of a phrase together (`Measured.companions`), and **inserted** into
-others, drawn at random, half as many or as many as are missing. All are measured in FIRST inputs (in a third of that if the
-budget is small); then, sequentially, those whose interval of use is wider than 15 % of the use itself (of the mean effect: 30 %)
-in twice as many, the most used first, half of the remaining budget in every round.
+The two are different quantities, and are never pooled. Removing says what the documents at hand
+owe to a word; inserting says what the word does by itself, and compares words that stand in
+different documents.
 
-The numbers of `measuring.use_of` are then those of removing, or, of a word in fewer than FEWEST inputs, those of inserting. The two
-are not pooled: what a word does at a random place in another document is a different quantity, and a joint interval would cover
-neither.
+Candidates are the words with the largest screened effect, in all documents together and in each
+document that contains them; words whose inputs are predicted most unlike all others, since where an
+answer is saturated its gradient vanishes; and all patterns and passages. Of **rare words**, too
+rare for a fair number of inputs that contain them, those are candidates that move others most.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.diagnose.effects.measuring import Measured, Use
-from tokensieve.evidence.importance import Importance
-from tokensieve.evidence.intervals import LEVEL
+from tokensieve.diagnose.effects.estimates import Sizes, mean_sizes
+from tokensieve.diagnose.effects.measuring import Measured, Removals, towards_predicted
+from tokensieve.diagnose.subjects.passages import kind_of
 from tokensieve.model.attention import decide
 
 FIRST = 24  # inputs at first; fewer say little of a skewed mean
 FEWEST = 5  # inputs without which nothing is said
-_TRIED = 4  # inputs that every rare candidate is inserted into
+MOST = 192  # inputs; intervals are narrow by then
+USUAL_BUDGET = 1200  # passes; with a smaller one fewer words are measured, none too briefly
+MIN_BUDGET_FRACTION = 0.35
+# so much of the budget must remain for the most used words after the first round
+RESERVE = 1.3
+
+N_BY_TOTAL = 20  # candidates of each kind, with the usual budget
+N_BY_SIZE = 20
+N_UNLIKE = 12
+N_PHRASES = 12
+N_RARE = 18
+N_RARE_SCREENED = 24  # rare words of each kind that are inserted first
+TRIES_OF_RARE = 4  # inputs that each of them is inserted into
+
+# an interval is wide if its half exceeds this fraction of the size itself, and of the largest size
+MAX_HALF = 0.15
+MAX_HALF_OF_LARGEST = 0.02
+REST_DRAWS = 200  # removals of words that are no candidates, for the total of all effects
+
+
+@dataclass(frozen=True)
+class Insertions:
+    """Words put into inputs that do not contain them, each (P,), and what answers gained, (P, H)."""
+
+    words: Ints
+    windows: Ints
+    gained: Floats
+
+    @classmethod
+    def none(cls, heads: int) -> Insertions:
+        nothing = np.empty(0, dtype=np.int64)
+        return cls(nothing, nothing, np.empty((0, heads)))
+
+    def and_also(self, other: Insertions) -> Insertions:
+        return Insertions(
+            np.r_[self.words, other.words],
+            np.r_[self.windows, other.windows],
+            np.vstack([self.gained, other.gained]),
+        )
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Effects of all words that are no candidates: their mean size, its error, and their number."""
+
+    mean: float
+    error: float
+    n_pairs: int
+    n_words: int
+
+
+@dataclass(frozen=True)
+class MeanInterval:
+    """A mean with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
 
 
 class Trials:
-    """What C words (ascending) do: `chosen` pairs whose word was removed, (D,), what the answers `lost`, (D, H), and what they
-    `gained`, (P, H), when words `types` were inserted into `windows` that do not contain them, (P,)."""
+    """What C words (ascending) do when they are removed and when they are inserted."""
 
     def __init__(self, words: Ints, heads: int) -> None:
-        none = np.empty(0, dtype=np.int64)
-        self.words, self.chosen, self.types, self.windows = words, none, none, none
-        self.lost = self.gained = np.empty((0, heads))
+        self.words = words
+        self.removals = Removals.none(heads)
+        self.insertions = Insertions.none(heads)
 
-    def add(self, chosen: Ints, lost: Floats, types: Ints, windows: Ints, gained: Floats) -> None:
-        self.chosen, self.lost = np.r_[self.chosen, chosen], np.vstack([self.lost, lost])
-        self.types, self.windows = np.r_[self.types, types], np.r_[self.windows, windows]
-        self.gained = np.vstack([self.gained, gained])
+    @property
+    def n_passes(self) -> int:
+        """How often the model was asked."""
+        return len(self.removals.pairs) + len(self.insertions.words)
 
-    @classmethod
-    def confirm(
-        cls, measured: Measured, first: Use, found: Importance, rare: Ints, budget: int
-    ) -> Trials:
-        """Remove the candidates, rare words among them, from inputs that contain them, and insert them into others, in at most
-        `budget` passes; `first` is use by the effects of all words, `found` importance in the data."""
-        words = _candidates(measured, first, found, rare, _share_measured(budget))
-        trials = cls(words, measured.outputs.heads)
-        together = measured.companions(words)
-        # a budget that leaves nothing for the most used words after the first round is better spent on fewer inputs in it
-        inputs = FIRST if budget > 1.3 * 1.5 * FIRST * len(words) else FIRST // 3
-        _repeat(measured, trials, words, inputs, together)
-        while inputs < 192:
-            inputs *= 2
-            left = budget - len(trials.chosen) - len(trials.types)
-            # half an input inserted for each removed, of those that went through the last round
-            wide = _wide(measured, trials, first["share"], inputs // 2)[
-                : max(left // 2 // (3 * inputs // 4), 0)
-            ]
-            if not len(wide):
-                break
-            _repeat(measured, trials, np.sort(wide), inputs, together)
-        return trials
+    def removed(self, measured: Measured) -> Sizes:
+        """Sizes of removals, with their sign towards the class predicted, (C,).
 
-    @staticmethod
-    def rare_candidates(measured: Measured, rare: Ints, budget: int) -> tuple[Ints, int]:
-        """Rare words to be looked at, ascending, and the passes that this took: those of largest answer alone, of largest effect,
-        and in inputs predicted most unlike all others are inserted into the same few inputs; best are those of largest reliance,
-        √n times the mean size of the change, if n inputs contain the word."""
-        S, most = len(measured.value), round(24 * min(budget / 2400, 1.0))
-        value = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
-        held, known = np.bincount(measured.types, minlength=S), np.isfinite(measured.effect)
-        sums = np.bincount(measured.types[known], np.abs(measured.effect[known]), S)
-        effect = sums / np.maximum(np.bincount(measured.types[known], minlength=S), 1)
-        unlike = np.where(held >= 2, _unlike_others(measured), 0.0)
-        words = np.unique(
-            np.concatenate([rare[_largest(score[rare], most)] for score in (value, effect, unlike)])
-        )
-        inputs = np.random.default_rng(measured.work.seed).permutation(len(measured.answers))[
-            :_TRIED
-        ]
-        types, windows = np.repeat(words, len(inputs)), np.tile(inputs, len(words))
-        gained = np.abs(measured.insert(types, windows, "model: inserting rare words")).max(
-            axis=1, initial=0.0
-        )
-        reliance = np.sqrt(held[words]) * gained.reshape(len(words), len(inputs)).mean(axis=1)
-        return np.sort(words[_largest(reliance, round(18 * _share_measured(budget)))]), len(types)
+        Windows of one document are not independent: they are one value.
+        """
+        pairs = self.removals.pairs
+        windows = measured.windows[pairs]
+        lost = towards_predicted(self.removals.lost, measured.heads[windows])
+        place = np.searchsorted(self.words, measured.types[pairs])
+        documents = measured.subject.documents[windows]
+        rows = np.column_stack([place, documents])[np.isfinite(lost)]
+        lost = lost[np.isfinite(lost)]
+        keys, row = np.unique(rows, axis=0, return_inverse=True)
+        n = np.maximum(np.bincount(row, minlength=len(keys)), 1)
+        size = np.bincount(row, np.abs(lost), len(keys)) / n
+        sign = np.where(np.bincount(row, lost, len(keys)) < 0, -1.0, 1.0)
+        return mean_sizes(keys[:, 0], sign * size, len(self.words))
 
-    def use(self, measured: Measured, first: Use, labels: Ints) -> Use:
-        """Numbers of removing and inserting for these words, first estimates for others (and of shares); labels of inputs, (W,)."""
-        S, w, types = (
-            len(measured.value),
-            measured.windows[self.chosen],
-            measured.types[self.chosen],
-        )
-        before, heads = measured.decisive[w], measured.heads[w]
-        effect = self.lost[np.arange(len(w)), heads]
-        of_true = np.hstack([-self.lost, self.lost]) if before.shape[1] == 1 else self.lost
-        helps = of_true[np.arange(len(w)), labels[w]]
-        flipped = (decide(before) != decide(before - np.nan_to_num(self.lost))).astype(float)
-        # windows of one document are not independent: one row per word and document
-        key, at = np.unique(
-            np.column_stack([types, measured.subject.documents[w]]), axis=0, return_inverse=True
-        )
-        if len(key) < len(types):
-            columns = (np.abs(effect), effect, flipped, helps)
-            size, mean, flipped, helps = (
-                np.bincount(at, np.nan_to_num(x)) / np.bincount(at) for x in columns
-            )
-            # the size is averaged, since use is a mean of sizes; the sign is that of the mean
-            types, effect = key[:, 0], np.where(mean < 0, -size, size)
-        own = Measured.use_of(types, effect, flipped, helps, S)
-        having = measured.answers[self.windows] + self.gained
-        towards = (
-            having.argmax(axis=1) if having.shape[1] > 1 else np.zeros(len(having), dtype=np.int64)
-        )
-        gain, nothing = self.gained[np.arange(len(having)), towards], np.zeros(len(having))
-        put = Measured.use_of(self.types, gain, nothing, nothing, S)
-        out, enough = (
-            {name: column.copy() for name, column in first.items()},
-            put["inputs"] >= FEWEST,
-        )
-        own["inputs"] += put["inputs"]
-        alone = (own["inputs"] - put["inputs"] < FEWEST) & enough
-        for name in ("mean", "use", "use_low", "use_high"):
-            own[name][alone] = put[name][alone]
-        tried = self.words[own["inputs"][self.words] >= FEWEST]
-        for name in set(out) - {"share"}:
-            out[name][tried] = own[name][tried]
-        inserted = {
-            name.replace("use", "inserted"): np.where(enough, put[name], np.nan)
-            for name in ("use", "use_low")
-        }
-        return out | inserted
+    def inserted(self, measured: Measured) -> Sizes:
+        """Sizes of insertions, towards the class that gained most, (C,)."""
+        place = np.searchsorted(self.words, self.insertions.words)
+        gained = self.insertions.gained
+        heads = np.zeros(len(gained), dtype=np.int64)
+        if gained.shape[1] > 1:
+            answers = measured.answers[self.insertions.windows]
+            heads = (answers + gained).argmax(axis=1)
+        return mean_sizes(place, towards_predicted(gained, heads), len(self.words))
 
-    def removal(self, measured: Measured, labels: Ints) -> tuple[float, float, float]:
-        """Mean over documents of what the true class's answer loses when one of these words is removed, with its 95 % interval."""
-        there = np.isfinite(self.lost).all(axis=1)
-        lost, w = self.lost[there], measured.windows[self.chosen[there]]
-        if not len(lost):
-            return np.nan, np.nan, np.nan
-        of_true = np.hstack([-lost, lost]) if lost.shape[1] == 1 else lost
-        _, at = np.unique(measured.subject.documents[w], return_inverse=True)
-        means = np.bincount(at, of_true[np.arange(len(w)), labels[w]]) / np.bincount(at)
-        n, mean = len(means), float(means.mean())
-        half = float(stats.t.isf(0.025, max(n - 1, 1)) * means.std(ddof=int(n > 1)) / np.sqrt(n))
-        return mean, mean - half, mean + half
+    def mean_gain(self) -> Floats:
+        """What each answer gains on average when a word is inserted, (C, H); 0 if it was not."""
+        place = np.searchsorted(self.words, self.insertions.words)
+        return _means(place, self.insertions.gained, len(self.words))
+
+    def mean_loss(self, measured: Measured) -> Floats:
+        """What each answer loses on average when a word is removed, (C, H); 0 if it was not."""
+        is_known = np.isfinite(self.removals.lost).all(axis=1)
+        place = np.searchsorted(self.words, measured.types[self.removals.pairs[is_known]])
+        return _means(place, self.removals.lost[is_known], len(self.words))
+
+    def consistency(self) -> Floats:
+        """How far a word always pushes the same way, from 0 to 1, (C,).
+
+        Mean change over mean size, of the answer that it moves most.
+        """
+        place = np.searchsorted(self.words, self.insertions.words)
+        mean = self.mean_gain()
+        size = _means(place, np.abs(self.insertions.gained), len(self.words))
+        head = np.abs(mean).argmax(axis=1)
+        rows = np.arange(len(self.words))
+        return np.abs(mean[rows, head]) / np.maximum(size[rows, head], 1e-12)
+
+    def flipped(self, measured: Measured) -> Floats:
+        """Fraction of the removals that change the predicted class, (C,)."""
+        pairs = self.removals.pairs
+        before = measured.decisive[measured.windows[pairs]]
+        after = before - np.nan_to_num(self.removals.lost)
+        changes = (decide(before) != decide(after)).astype(float)
+        place = np.searchsorted(self.words, measured.types[pairs])
+        return _means(place, changes[:, None], len(self.words))[:, 0]
+
+    def helps(self, measured: Measured, labels: Ints) -> list[MeanInterval]:
+        """What the true class's answer loses without each word; labels are those of inputs, (W,)."""
+        of_true = self._loss_of_true_class(measured, labels)
+        types = measured.types[self.removals.pairs]
+        return [_t_interval(of_true[types == word]) for word in self.words]
+
+    def loss_of_true_class(self, measured: Measured, labels: Ints) -> MeanInterval:
+        """Mean over documents of what the true class's answer loses without one of the words."""
+        of_true = self._loss_of_true_class(measured, labels)
+        is_known = np.isfinite(of_true)
+        documents = measured.subject.documents[measured.windows[self.removals.pairs[is_known]]]
+        _, row = np.unique(documents, return_inverse=True)
+        n = np.maximum(np.bincount(row), 1)
+        return _t_interval(np.bincount(row, of_true[is_known]) / n)
+
+    def _loss_of_true_class(self, measured: Measured, labels: Ints) -> Floats:
+        lost = self.removals.lost
+        if lost.shape[1] == 1:
+            lost = np.hstack([-lost, lost])
+        true = labels[measured.windows[self.removals.pairs]]
+        return lost[np.arange(len(lost)), true]
 
 
-def _share_measured(budget: int) -> float:
-    """With a small budget, fewer words are measured, instead of all of them too briefly: the factor of the usual numbers."""
-    return float(np.clip(budget / 1200, 0.35, 1.0))
+def confirm(measured: Measured, words: Ints, budget: int) -> Trials:
+    """Remove words from inputs that contain them, and insert them into others.
+
+    Args:
+        measured: a model whose words are screened.
+        words: the candidates, ascending.
+        budget: passes at most.
+    """
+    trials = Trials(words, measured.outputs.heads)
+    companions = measured.companions(words)
+    n_inputs = FIRST
+    if budget <= RESERVE * 2 * FIRST * len(words):
+        n_inputs = FIRST // 3
+    _measure_round(measured, trials, words, n_inputs, companions)
+    while n_inputs < MOST:
+        n_inputs *= 2
+        n_affordable = max((budget - trials.n_passes) // 2 // n_inputs, 0)
+        wide = _wide(measured, trials, n_inputs // 2)[:n_affordable]
+        if not len(wide):
+            break
+        _measure_round(measured, trials, np.sort(wide), n_inputs, companions)
+    return trials
 
 
-def _repeat(
-    measured: Measured, trials: Trials, words: Ints, inputs: int, together: dict[int, Ints]
+def _measure_round(
+    measured: Measured, trials: Trials, words: Ints, n_inputs: int, companions: dict[int, Ints]
 ) -> None:
     """Measure some words in this many inputs, including those of earlier rounds."""
-    stage = f"model: confirming {len(words)} words, {inputs} times each"
-    most = np.zeros(len(measured.value), dtype=np.int64)
-    most[words] = inputs
-    had = np.bincount(measured.types[trials.chosen], minlength=len(most))
-    chosen = measured.choose(words, np.maximum(most - had, 0), trials.chosen)
-    lost = measured.remove(measured.types[chosen], measured.windows[chosen], stage, together)
-    types, windows = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    for s in words:
-        others = _other_inputs(measured, together.get(int(s), np.array([s])), inputs)
-        windows.append(others[int((trials.types == s).sum()) :])
-        types.append(np.full(len(windows[-1]), s))
-    where = np.concatenate(types), np.concatenate(windows)
-    trials.add(chosen, lost, *where, measured.insert(*where, f"{stage}, inserted", together))
+    stage = f"model: confirming {len(words)} words, {n_inputs} times each"
+    n_before = np.bincount(measured.types[trials.removals.pairs], minlength=measured.n_types)
+    n_wanted = np.zeros(measured.n_types, dtype=np.int64)
+    n_wanted[words] = n_inputs
+    n_missing = np.maximum(n_wanted - n_before, 0)
+    pairs = measured.choose(words, n_missing, trials.removals.pairs)
+    lost = measured.remove(pairs, stage, companions)
+    trials.removals = trials.removals.and_also(Removals(pairs, lost))
+
+    new_words = []
+    new_windows = []
+    for word in words:
+        windows = inputs_without(measured, companions.get(int(word), np.array([word])), n_inputs)
+        n_done = int((trials.insertions.words == word).sum())
+        new_windows.append(windows[n_done:])
+        new_words.append(np.full(len(windows[n_done:]), word))
+    inserted = np.concatenate(new_words)
+    windows = np.concatenate(new_windows)
+    gained = measured.insert(inserted, windows, f"{stage}, inserted", companions)
+    trials.insertions = trials.insertions.and_also(Insertions(inserted, windows, gained))
 
 
-def _other_inputs(measured: Measured, words: Ints, inputs: int) -> Ints:
-    """Inputs that a word or phrase is inserted into: half of `inputs`, or more if fewer than the other half contain it."""
+def inputs_without(measured: Measured, words: Ints, n: int) -> Ints:
+    """At most n random inputs that contain none of the words; more begin with the same ones."""
     containing = np.unique(measured.windows[np.isin(measured.types, words)])
-    free = np.setdiff1d(np.arange(len(measured.answers)), containing)
-    drawn = np.random.default_rng([measured.work.seed, int(words.min())]).permutation(free)
-    return drawn[: max(inputs - len(containing), inputs // 2)]
+    others = np.setdiff1d(np.arange(len(measured.answers)), containing)
+    rng = np.random.default_rng([measured.work.seed, int(words.min())])
+    return rng.permutation(others)[:n]
 
 
-def _wide(measured: Measured, trials: Trials, share: Floats, inputs: int) -> Ints:
-    """Words of the last round whose interval of use is still wide, the most used first."""
-    S, words, mine = len(measured.value), trials.words, measured.types[trials.chosen]
-    types = np.r_[mine, trials.types]
-    change = np.nan_to_num(np.vstack([trials.lost, trials.gained]))
-    size, nothing = np.abs(change).max(axis=1, initial=0.0), np.zeros(len(change))
-    # the mean with its interval is that of "helps", which has a sign
-    use = Measured.use_of(types, size, nothing, change[:, 0] if change.shape[1] == 1 else size, S)
-    own, held = (
-        np.bincount(mine, minlength=S)[words],
-        np.bincount(measured.types, minlength=S)[words],
-    )
-    more = (own >= min(inputs, FIRST)) & (held > own) | (held < FIRST)
-    went_on = own + np.bincount(trials.types, minlength=S)[words] >= inputs
-    used = use["use"][words]
-    half, half_mean = (
-        (use[f"{name}_high"] - use[f"{name}_low"])[words] / 2 for name in ("use", "helps")
-    )
-    largest = float(np.nanmax(used, initial=0.0))
-    wide = half > np.maximum(0.15 * used, 0.02 * largest)
-    wide |= half_mean > np.maximum(0.3 * used, 0.04 * largest)
-    wide &= more & went_on
-    # if only few inputs owe much to a word, a few show nothing of it; its share of all use is estimated from all of them
-    shares = np.argsort(-np.nan_to_num(share[words]), kind="stable")[:2]
-    rank = np.where(np.isin(np.arange(len(words)), shares), np.inf, used)
-    return np.asarray(words[wide][np.argsort(-rank[wide], kind="stable")])
+def _wide(measured: Measured, trials: Trials, n_inputs: int) -> Ints:
+    """Words of the last round with a wide interval, those that move answers most first."""
+    n_containing = measured.inputs_with()[trials.words]
+    removed = trials.removed(measured)
+    inserted = trials.inserted(measured)
+    is_wide = np.zeros(len(trials.words), dtype=bool)
+    for sizes in (removed, inserted):
+        half = np.nan_to_num((sizes.high - sizes.low) / 2, nan=0.0, posinf=np.inf)
+        largest = float(np.nanmax(sizes.mean, initial=0.0))
+        limit = np.maximum(MAX_HALF * np.nan_to_num(sizes.mean), MAX_HALF_OF_LARGEST * largest)
+        is_wide |= half > limit
+    has_more = (n_containing > removed.n) | (inserted.n >= n_inputs)
+    is_of_last_round = np.maximum(removed.n, inserted.n) >= n_inputs
+    size = np.fmax(np.nan_to_num(removed.mean), np.nan_to_num(inserted.mean))
+    chosen = np.flatnonzero(is_wide & has_more & is_of_last_round)
+    return trials.words[chosen[np.argsort(-size[chosen], kind="stable")]]
 
 
-def _candidates(
-    measured: Measured, first: Use, found: Importance, rare: Ints, scale: float
+def candidate_words(
+    measured: Measured, is_frequent: np.ndarray, words: tuple[str, ...], budget: int
 ) -> Ints:
-    """The words to be confirmed, ascending, shape (C,); the numbers of each kind are scaled."""
-    enough = np.bincount(measured.types, minlength=len(measured.value)) >= FEWEST
-    enough[rare] = False
-    mean = first["mean"]
-    # whether the data is significant for any class (two classes: on the model's side)
-    supported = (found.q_value < LEVEL).any(axis=1)
-    if found.q_value.shape[1] == 2:
-        supported = (found.q_value[:, 1] < LEVEL) & (np.sign(found.effect[:, 1]) == np.sign(mean))
-    strong, wide = (np.where(enough, np.nan_to_num(first[name]), 0.0) for name in ("use", "share"))
-    unsupported = np.where(supported, 0.0, np.abs(np.nan_to_num(mean))) * enough
-    lists = [(strong, 24), (wide, 12), (unsupported, 12)]
-    together = measured.companions(np.flatnonzero(enough))
-    if together and not measured.subject.differentiable:
-        # the answer is held by one word of a phrase when the other is removed: the mean size of what is lost without both
-        chosen = measured.choose(np.sort(np.array(list(together))), measured.work.removals)
-        types = measured.types[chosen]
-        lost = measured.remove(types, measured.windows[chosen], "model: removing phrases", together)
-        size = np.nan_to_num(np.abs(lost).max(axis=1, initial=0.0))
-        held = np.bincount(types, minlength=len(enough))
-        lists.append((np.bincount(types, size, len(enough)) / np.maximum(held, 1), 24))
-    words = np.unique(np.concatenate([_largest(x, round(scale * n)) for x, n in lists]))
-    unlike = np.where(enough, _unlike_others(measured), 0.0)
-    unlike[words] = 0.0
-    return np.union1d(np.union1d(words, _largest(unlike, round(scale * 16))), rare)
+    """The words to be measured, ascending, shape (C,).
+
+    Args:
+        measured: a model whose words are screened.
+        is_frequent: whether each word is in a fair number of inputs; others are candidates anyway.
+        words: as they are written.
+        budget: passes at most.
+    """
+    scale = budget_fraction(budget)
+    n_inputs = measured.inputs_with()
+    is_eligible = is_frequent & (n_inputs >= FEWEST)
+    total = screened_totals(measured)
+    size = total / np.maximum(_n_screened(measured), 1)
+    lists = [
+        _largest(np.where(is_eligible, total, 0.0), round(scale * N_BY_TOTAL)),
+        _largest(np.where(is_eligible, size, 0.0), round(scale * N_BY_SIZE)),
+    ]
+    if measured.method == "leave-one-out":
+        lists.append(_phrases(measured, np.flatnonzero(is_eligible), round(scale * N_PHRASES)))
+    chosen = np.unique(np.concatenate(lists))
+    unlike = np.where(is_eligible, unlike_others(measured), 0.0)
+    unlike[chosen] = 0.0
+    is_special = np.array([kind_of(word) != "word" for word in words], dtype=bool)
+    return np.unique(
+        np.concatenate(
+            [
+                chosen,
+                _largest(unlike, round(scale * N_UNLIKE)),
+                np.flatnonzero(is_special & is_eligible),
+                np.flatnonzero(~is_frequent),
+            ]
+        )
+    )
+
+
+def _phrases(measured: Measured, words: Ints, n: int) -> Ints:
+    """Words whose answer is held by another word of their phrase when they alone are removed."""
+    companions = measured.companions(words)
+    if not companions:
+        return words[:0]
+    pairs = measured.choose(np.sort(np.array(list(companions))), measured.work.removals)
+    lost = measured.remove(pairs, "model: removing phrases", companions)
+    size = np.nan_to_num(np.abs(lost).max(axis=1, initial=0.0))
+    return _largest(_means(measured.types[pairs], size[:, None], measured.n_types)[:, 0], n)
+
+
+def rare_candidates(measured: Measured, rare: Ints, budget: int) -> Ints:
+    """Rare words worth measuring, ascending.
+
+    Those of largest answer alone, of largest screened effect, and in inputs predicted most unlike
+    all others are inserted into the same few inputs. Those that move them most are returned.
+    """
+    n_screened = round(N_RARE_SCREENED * min(budget / (2 * USUAL_BUDGET), 1.0))
+    n_inputs = measured.inputs_with()
+    alone = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
+    size = screened_totals(measured) / np.maximum(_n_screened(measured), 1)
+    unlike = np.where(n_inputs >= 2, unlike_others(measured), 0.0)
+    lists = [rare[_largest(score[rare], n_screened)] for score in (alone, size, unlike)]
+    words = np.unique(np.concatenate(lists))
+    rng = np.random.default_rng(measured.work.seed)
+    inputs = rng.permutation(len(measured.answers))[:TRIES_OF_RARE]
+    tried = np.repeat(words, len(inputs))
+    windows = np.tile(inputs, len(words))
+    gained = measured.insert(tried, windows, "model: inserting rare words")
+    largest_gain = np.abs(gained).max(axis=1, initial=0.0)
+    mean_gain = largest_gain.reshape(len(words), len(inputs)).mean(axis=1)
+    return np.sort(words[_largest(mean_gain, round(N_RARE * budget_fraction(budget)))])
+
+
+def rest_of_words(measured: Measured, candidates: Ints) -> Rest:
+    """Remove words that are no candidates from random inputs, for the total of all effects."""
+    pairs = np.flatnonzero(~np.isin(measured.types, candidates))
+    rng = np.random.default_rng([measured.work.seed, 13])
+    drawn = np.sort(rng.permutation(pairs)[:REST_DRAWS])
+    lost = measured.remove(drawn, "model: removing other words")
+    sizes = np.abs(towards_predicted(lost, measured.heads[measured.windows[drawn]]))
+    sizes = sizes[np.isfinite(sizes)]
+    n_words = measured.n_types - len(candidates)
+    if len(sizes) < 2:
+        return Rest(0.0, 0.0, len(pairs), n_words)
+    error = float(sizes.std(ddof=1) / np.sqrt(len(sizes)))
+    return Rest(float(sizes.mean()), error, len(pairs), n_words)
+
+
+def budget_fraction(budget: int) -> float:
+    """The fraction of the usual numbers of words that a budget allows."""
+    return float(np.clip(budget / USUAL_BUDGET, MIN_BUDGET_FRACTION, 1.0))
+
+
+def screened_totals(measured: Measured) -> Floats:
+    """Sum of the sizes of each word's screened effects, shape (|S|,)."""
+    sizes = np.nan_to_num(np.abs(measured.effect))
+    return np.bincount(measured.types, sizes, measured.n_types)
+
+
+def _n_screened(measured: Measured) -> Ints:
+    is_known = np.isfinite(measured.effect)
+    return np.bincount(measured.types[is_known], minlength=measured.n_types)
+
+
+def unlike_others(measured: Measured) -> Floats:
+    """|z| of the mean answer to the inputs that contain each word, the largest over answers, (|S|,).
+
+    It is compared with the mean answer to all inputs.
+    """
+    n = np.maximum(measured.inputs_with(), 1)
+    deviation = measured.answers - measured.answers.mean(axis=0)
+    spread = np.maximum(measured.answers.std(axis=0), 1e-12)
+    of_pairs = deviation[measured.windows] / spread
+    sums = [np.bincount(measured.types, column, measured.n_types) for column in of_pairs.T]
+    return np.abs(np.stack(sums, axis=1)).max(axis=1) / np.sqrt(n)
 
 
 def _largest(x: Floats, n: int) -> Ints:
-    at = np.argsort(-x, kind="stable")[:n]
-    return np.asarray(at[x[at] > 0])
+    """Places of the n largest numbers above zero."""
+    places = np.argsort(-x, kind="stable")[:n]
+    return places[x[places] > 0]
 
 
-def _unlike_others(measured: Measured) -> Floats:
-    """|z| of the mean answer to the inputs that contain each word, against that to all inputs; largest over outputs, (|S|,)."""
-    types, windows, S = measured.types, measured.windows, len(measured.value)
-    answers = measured.answers - measured.answers.mean(axis=0)
-    n = np.maximum(np.bincount(types, minlength=S), 1)
-    sums = np.stack([np.bincount(types, column[windows], S) for column in answers.T], axis=1)
-    spread = np.maximum(answers.std(axis=0), 1e-12)
-    return np.asarray((np.abs(sums) / np.sqrt(n)[:, None] / spread).max(axis=1))
+def _means(groups: Ints, rows: Floats, n_groups: int) -> Floats:
+    """Mean of the rows of each group, (n_groups, H); 0 of an empty group."""
+    n = np.maximum(np.bincount(groups, minlength=n_groups), 1)
+    sums = [np.bincount(groups, column, n_groups) for column in rows.T]
+    return np.stack(sums, axis=1) / n[:, None]
+
+
+def _t_interval(values: Floats) -> MeanInterval:
+    """Student's interval of a mean; nan without values, infinite of one."""
+    values = values[np.isfinite(values)]
+    n = len(values)
+    if not n:
+        return MeanInterval(np.nan, np.nan, np.nan)
+    mean = float(values.mean())
+    if n == 1:
+        return MeanInterval(mean, -np.inf, np.inf)
+    half = float(stats.t.isf(0.025, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return MeanInterval(mean, mean - half, mean + half)

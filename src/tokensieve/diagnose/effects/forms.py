@@ -1,175 +1,233 @@
-"""How the formatting of a whole document affects its prediction: capitals, trailing marks, emoji, markup, numbers, length,
-position.
+"""How the formatting of a whole document affects its prediction.
 
-Words are compared without case, and repeated marks count once, so no table of words can show that a model follows a form. Each
-form is given to the same documents; its effect is that on the answer to each of them:
-
-    mean            the mean change of the answer (of more than two classes, for the class that gains most)
-    use             the mean size of that change
-    flipped         the fraction of documents whose predicted class changes
-    words_kept      how much of the words' effect remains: slope of the answers with the form on those without it
-    before, after   the fraction of documents predicted as the class that gains, without the form and with it
-
-with Student's intervals over documents. A form is **followed** if the mean change at least doubles the odds and differs from
-zero, or if a fifth of the predictions move to one class (McNemar's test), both by Holm's procedure over all forms. Forms after
-which the tokenizer gives the same pieces for every document cannot be seen by the model.
+Words are compared without case, and repeated marks count once, so no table of words can show that a
+model follows a form. Each form is given to the same documents, and taken from documents that have
+it. Forms after which the tokenizer gives the same pieces for every document cannot be seen by the
+model.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
-from scipy import stats
 
-from tokensieve.arrays import Floats, Ints
+from tokensieve.arrays import Floats
+from tokensieve.diagnose.effects.estimates import Sizes, mean_sizes
 from tokensieve.diagnose.effects.measuring import Measured
 from tokensieve.diagnose.subjects.passages import SEPARATOR
-from tokensieve.evidence.importance import token_importance
+from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.model.attention import decide
 from tokensieve.read.corpus import Corpus
 from tokensieve.text.counts import Counts
 
-_NEUTRAL = "It was on a Tuesday. There were two of them. The second one came later."
+NEUTRAL = "It was on a Tuesday. There were two of them. The second one came later."
 _ENDS = " .!?…"  # replaced by another ending
-# name → what becomes of a document, and whether a document of the data has the form (None: where it is that much longer than usual)
-FORMS: dict[str, tuple[Callable[[str], str], Callable[[str], bool] | None]] = {
-    "in CAPITALS": (str.upper, str.isupper),
-    "in lower case": (str.lower, str.islower),
-    'ending in "..."': (
-        lambda text: f"{text.rstrip(_ENDS)} ...",
+N_UNDONE = 24  # documents with a form that lose it: as many as a word is removed from at first
+EMOJI = "\U0001f300"  # and later characters
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of whole documents.
+
+    Attributes:
+        name: completes "documents …".
+        give: a document with the form.
+        has: whether a document has it; None if that cannot be said of one document alone.
+        take: the document without it; None if it cannot be taken away.
+    """
+
+    name: str
+    give: Callable[[str], str]
+    has: Callable[[str], bool] | None = None
+    take: Callable[[str], str] | None = None
+
+
+def _without_end(text: str) -> str:
+    return text.rstrip(_ENDS)
+
+
+FORMS = (
+    Form("in CAPITALS", str.upper, str.isupper, str.lower),
+    Form("in lower case", str.lower, str.islower, str.capitalize),
+    Form(
+        'ending in "..."',
+        lambda text: f"{_without_end(text)} ...",
         lambda text: text.rstrip().endswith(("...", "…")),
+        lambda text: f"{_without_end(text)}.",
     ),
-    'ending in "!!!"': (
-        lambda text: f"{text.rstrip(_ENDS)}!!!",
+    Form(
+        'ending in "!!!"',
+        lambda text: f"{_without_end(text)}!!!",
         lambda text: text.rstrip().endswith("!!"),
+        lambda text: f"{_without_end(text)}.",
     ),
-    'ending in "?"': (
-        lambda text: f"{text.rstrip(_ENDS)}?",
+    Form(
+        'ending in "?"',
+        lambda text: f"{_without_end(text)}?",
         lambda text: text.rstrip().endswith("?"),
+        lambda text: f"{_without_end(text)}.",
     ),
-    "ending in an emoji": (
+    Form(
+        "ending in an emoji",
         lambda text: f"{text} \U0001f642",
-        lambda text: text.strip()[-1:] >= "\U0001f300",
+        lambda text: text.strip()[-1:] >= EMOJI,
+        lambda text: text.strip()[:-1],
     ),
-    "in HTML markup": (
+    Form(
+        "in HTML markup",
         lambda text: f"<p>{text}</p>",
         lambda text: text.strip()[:1] == "<" and text.strip()[-1:] == ">",
+        lambda text: re.sub(r"<[^>]*>", " ", text),
     ),
-    "with a number at the end": (
+    Form(
+        "with a number at the end",
         lambda text: f"{text} (12345)",
         lambda text: any(map(str.isdigit, text[-8:])),
+        lambda text: text[:-8] + re.sub(r"\d", "", text[-8:]),
     ),
-    "followed by three neutral sentences": (lambda text: f"{text} {_NEUTRAL}", None),
-    "preceded by three neutral sentences": (lambda text: f"{_NEUTRAL} {text}", None),
-}
-_NUMBERS = (
-    "use use_low use_high mean mean_low mean_high flipped words_kept before after p_value".split()
+    Form("followed by three neutral sentences", lambda text: f"{text} {NEUTRAL}"),
+    Form("preceded by three neutral sentences", lambda text: f"{NEUTRAL} {text}"),
 )
+
+
+@dataclass(frozen=True)
+class FormEffect:
+    """What a form does to predictions.
+
+    Attributes:
+        form: which.
+        documents_having: of all documents; None where that cannot be said.
+        visible: whether the model can see it; if not, the other fields are empty.
+        target: the class towards which it moves answers.
+        given: sizes of the changes when documents are given the form, signed towards the class.
+        taken: sizes of the changes when it is taken from documents that have it.
+        words_kept: how much of the words' effect remains: slope of the answers with the form on
+            those without it. Near 0, the model does not know the form and predicts one class
+            whatever the words say.
+        flipped: fraction of documents whose predicted class changes.
+        before, after: fraction predicted as the class, without the form and with it.
+    """
+
+    form: Form
+    documents_having: int | None
+    visible: bool
+    target: int = 0
+    given: Sizes | None = None
+    taken: Sizes | None = None
+    words_kept: float = np.nan
+    flipped: float = np.nan
+    before: float = np.nan
+    after: float = np.nan
 
 
 def probe_forms(
     measured: Measured, texts: list[str], offset: Floats, corpus: Corpus
-) -> pl.DataFrame:
-    """A row for each form given to some documents (no numbers of those that the model cannot see). A decision takes the offset from
-    the documents' answers, shape (n,); the corpus shows what the data says about a form."""
-    subject, outputs, work = measured.subject, measured.outputs, measured.work
+) -> list[FormEffect]:
+    """Give each form to some documents, and take it from those that have it.
 
-    def answers(given: list[str], stage: str) -> Floats:
-        other = subject.of_texts(given)
-        logits: Floats = work.zeros(f"{stage}/logits", len(given), outputs.width)
+    Args:
+        measured: the model.
+        texts: documents as the model reads them.
+        offset: what a decision takes from their answers, shape (n,).
+        corpus: all documents; how many have a form is counted there.
+    """
+    answers = measured.answers_to(texts, "model: unchanged documents")
+    pieces = [measured.subject.pieces_of(text) for text in texts]
+    all_texts = corpus.texts.to_list()
+    effects = []
+    for form in FORMS:
+        n_having = None
+        if form.has is not None:
+            n_having = sum(map(form.has, all_texts))
+        given = [_changed(form.give, text) for text in texts]
+        if [measured.subject.pieces_of(text) for text in given] == pieces:
+            effects.append(FormEffect(form, n_having, visible=False))
+            continue
+        answers_given = measured.answers_to(given, f"model: documents {form.name}")
+        taken = _taken(measured, form, texts, answers)
+        effects.append(
+            _effect(form, n_having, answers, answers_given, offset[:, None], taken)
+        )
+    return effects
 
-        def step(at: Ints) -> None:
-            logits[at] = other.look(at, None)
 
-        work.batches(stage, other.lengths, step)
-        return np.asarray(outputs.answers(logits)) - offset[:, None]
+def _changed(change: Callable[[str], str], text: str) -> str:
+    """Change both texts of a pair, or the only one."""
+    return SEPARATOR.join(change(side) for side in text.split(SEPARATOR))
 
-    plain, seen = answers(texts, "model: unchanged documents"), list(map(subject.pieces_of, texts))
-    rows: list[dict[str, object]] = []
-    for form, (change, _) in FORMS.items():
-        changed = [SEPARATOR.join(change(side) for side in text.split(SEPARATOR)) for text in texts]
-        row = {
-            "form": form,
-            "documents": len(texts),
-            "visible": list(map(subject.pieces_of, changed)) != seen,
-        }
-        if row["visible"]:
-            row |= _effect(plain, answers(changed, f"model: documents {form}"), corpus.classes)
-        rows.append(row)
-    schema: dict[str, pl.DataType | type[pl.DataType]] = {
-        "form": pl.String,
-        "class": pl.String,
-        "visible": pl.Boolean,
-    }
-    frame = pl.DataFrame(
-        rows, schema=schema | dict.fromkeys(_NUMBERS, pl.Float64) | {"documents": pl.Int64}
+
+def _taken(
+    measured: Measured, form: Form, texts: list[str], answers: Floats
+) -> Floats | None:
+    """Changes of the answers when the form is taken from documents that have it, (n, H)."""
+    if form.has is None or form.take is None:
+        return None
+    having = [i for i, text in enumerate(texts) if form.has(text)][:N_UNDONE]
+    if not having:
+        return None
+    without = [_changed(form.take, texts[i]) for i in having]
+    return answers[having] - measured.answers_to(without, f"model: documents not {form.name}")
+
+
+def _effect(
+    form: Form,
+    n_having: int | None,
+    before: Floats,
+    after: Floats,
+    offset: Floats,
+    taken: Floats | None,
+) -> FormEffect:
+    """What a form does, by the answers to the same documents without it and with it."""
+    change = after - before
+    target = target_class(change)
+    towards = signed_towards(change, target)
+    predicted_before = decide(before - offset)
+    predicted_after = decide(after - offset)
+    head = 0 if before.shape[1] == 1 else target
+    deviation = before[:, head] - before[:, head].mean()
+    slope = float(deviation @ after[:, head]) / max(float(deviation @ deviation), 1e-12)
+    taken_sizes = None
+    if taken is not None:
+        changes = signed_towards(taken, target)
+        taken_sizes = mean_sizes(np.zeros(len(changes), dtype=np.int64), changes, 1)
+    return FormEffect(
+        form=form,
+        documents_having=n_having,
+        visible=True,
+        target=target,
+        given=mean_sizes(np.zeros(len(towards), dtype=np.int64), towards, 1),
+        taken=taken_sizes,
+        words_kept=slope,
+        flipped=float(np.mean(predicted_before != predicted_after)),
+        before=float(np.mean(predicted_before == target)),
+        after=float(np.mean(predicted_after == target)),
     )
-    p = frame["p_value"].to_numpy()
-    far = np.nan_to_num(np.abs(frame["mean"].to_numpy())) >= np.log(2)
-    far |= np.nan_to_num(frame["after"].to_numpy() - frame["before"].to_numpy()) >= 0.2
-    frame = frame.with_columns(
-        followed=pl.Series(Measured.holm(np.where(np.isfinite(p), p, 1.0)) & far)
-    )
-    frame = frame.join(_of_data(corpus), on=["form", "class"], how="left", maintain_order="left")
-    return frame.sort(pl.col("use").fill_nan(None), descending=True, nulls_last=True)
 
 
-def _effect(before: Floats, after: Floats, classes: tuple[str, ...]) -> dict[str, object]:
-    """The module's numbers of one form."""
-    change, two = after - before, before.shape[1] == 1
-    h = 0 if two else int(change.mean(axis=0).argmax())
-    k = int(change[:, 0].mean() > 0) if two else h
-    mine = change[:, h] * (-1.0 if two and k == 0 else 1.0)
-    was, now = decide(before), decide(after)
-    if two and np.mean(now == 1 - k) - np.mean(was == 1 - k) > 0.1:
-        k, mine = (
-            1 - k,
-            -mine,
-        )  # predictions that all move to one class say more than how far answers move on average
-    n, size = len(mine), np.abs(mine)
-    t = float(stats.t.isf(0.025, max(n - 1, 1))) / np.sqrt(n)
-    spread = float(mine.std(ddof=1))
-    p_mean = (
-        float(stats.ttest_1samp(mine, 0.0).pvalue)
-        if spread > 1e-12
-        else float(abs(mine.mean()) < 1e-9)
-    )
-    to, away = (int(((x == k) & (y != k)).sum()) for x, y in ((now, was), (was, now)))
-    p_moved = float(stats.binomtest(to, to + away).pvalue) if to + away else 1.0
-    use, mean, half = float(size.mean()), float(mine.mean()), t * size.std(ddof=1)
-    ends = (
-        max(float(use - half), 0.0),
-        float(use + half),
-        mean,
-        float(mean - t * spread),
-        float(mean + t * spread),
-    )
-    x = before[:, h] - before[:, h].mean()
-    kept = float(x @ after[:, h]) / max(float(x @ x), 1e-12)
-    moved = float(np.mean(was != now)), kept, float(np.mean(was == k)), float(np.mean(now == k))
-    numbers = zip(_NUMBERS, (use, *ends, *moved, min(1.0, 2 * min(p_mean, p_moved))), strict=True)
-    return {"class": classes[k], **dict(numbers)}
+def target_class(change: Floats) -> int:
+    """The class whose answer gains most on average, of changes of the answers, (n, H)."""
+    mean = change.mean(axis=0)
+    return int(mean[0] > 0) if len(mean) == 1 else int(mean.argmax())
 
 
-def _of_data(corpus: Corpus) -> pl.DataFrame:
-    """What the data says of each form that can be recognised: documents that have it, and its posterior difference."""
+def signed_towards(change: Floats, target: int) -> Floats:
+    """Changes of the answers towards a class, (n,)."""
+    if change.shape[1] == 1:
+        return change[:, 0] if target == 1 else -change[:, 0]
+    return change[:, target]
+
+
+def form_importance(corpus: Corpus) -> Importance:
+    """What the data says about each form of FORMS that a document can have; the others are absent."""
     texts = corpus.texts.to_list()
-    long = float(np.median([len(text) for text in texts])) + len(_NEUTRAL)
-    of_text = [has or (lambda text: len(text) >= long) for _, has in FORMS.values()]
-    present = np.array([[has(text) for has in of_text] for text in texts], dtype=np.float64)
-    found = token_importance(
-        Counts.from_matrix(present, corpus.labels.tolist(), corpus.classes, list(FORMS))
+    checks = [form.has or (lambda _: False) for form in FORMS]
+    present = np.array([[has(text) for has in checks] for text in texts], dtype=np.float64)
+    names = [form.name for form in FORMS]
+    return token_importance(
+        Counts.from_matrix(present, corpus.labels.tolist(), corpus.classes, names)
     )
-    numbers = "posterior_difference", "posterior_low", "posterior_high", "q_value"
-    there = pl.when(pl.col("documents") > 0)
-    return found.to_frame().select(
-        pl.col("token").alias("form"),
-        "class",
-        documents_having="documents",
-        **{f"data_{name.removeprefix('posterior_')}": there.then(name) for name in numbers},
-        data_neutral=pl.col("class").replace_strict(
-            dict(zip(corpus.classes, found.neutral.tolist(), strict=True))
-        ),
-    )
+

@@ -1,255 +1,414 @@
-"""Whether the data supports what a model uses.
+"""Everything that was measured of what a model may rely on, in one table, and what the data supports.
 
-Of a confirmed word, let d̄ be its mean effect on the class that it is evidence for, t·SE the margin of error (Student's t,
-corrected for the number of words confirmed), [low, high] the data's interval of the posterior difference less its neutral value,
-b the mean per unit of posterior difference among words that predict the label, and typical the root mean square of their mean (at
-least a tenth of the standard deviation of the answers, so that what counts is what the model does). With more than two classes, b
-and typical are taken from the words confirmed, each on the class that it predicts: the mean of all others is over whichever classes
-are predicted. If no word predicts the label, typical is the root mean square of the use of the words confirmed, and b = 0.
+Words, patterns, passages, forms of whole documents and orders of two words are rows of one table.
+Two columns answer two questions:
 
-    excess = (|d̄| − t SE − b · max(0, end of the interval on the model's side)) / typical
+**What decides most predictions** (`share`): documents × mean size of the change when the row's
+candidate is removed, as a fraction of the total over all words and forms. The words that are no
+candidates are part of the total, by a random sample of them.
 
-All this is of inputs that contain the word; of a rare word in fewer than FEWEST of them, of those that it was inserted into. Its
-**status** (`Status`) weighs both. It is used without support if the excess is above BEYOND, |d̄| at least log 2, or one standard
-deviation of the answers if that is less, and less than half of |d̄| is needed. Its use is **shown** if it can be rejected that it
-is at most LEAST · typical, over all inputs, by Hall's transformation of t (`_p_above`, one-sided, since sizes are skewed and t
-itself is far too cautious for them), at LEVEL over all words confirmed by Holm's procedure. It **helps in context** if the lower
-end of what the correct answer loses without it is above zero, corrected like t·SE.
+**What moves a prediction most** (`move`): mean size of the change when the candidate is inserted
+where it usually stands, into documents without it; a form is given to documents, an order is
+reversed. Removing and inserting are not mixed.
 
-**Needed** is what a simple model of the data, logistic regression on the presence of these words, gives the word (its weight
-towards the class that the word is evidence for in the model, in log-odds; at least zero). Use **beyond** need is what remains.
+**Support.** The data supports at most the larger of two log-odds: the upper end of the 95 %
+interval of the candidate's own association with the class, and its weight in a logistic regression
+on the presence of all words. A use is **unsupported** if it is more than twice that, at the lower
+end of its interval, and at least doubles the odds.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.diagnose.effects.confirming import FEWEST, Trials
-from tokensieve.diagnose.effects.measuring import Measured, Use
+from tokensieve.diagnose.effects.confirming import FEWEST, Rest, Trials
+from tokensieve.diagnose.effects.estimates import Sizes
+from tokensieve.diagnose.effects.forms import FormEffect
+from tokensieve.diagnose.effects.measuring import Measured
+from tokensieve.diagnose.effects.orders import OrderEffect
+from tokensieve.diagnose.judgement.context import Company
+from tokensieve.diagnose.judgement.score import Candidates, artefact_probability
+from tokensieve.diagnose.subjects.passages import kind_of
 from tokensieve.evidence.importance import Importance
-from tokensieve.evidence.intervals import LEVEL
+from tokensieve.evidence.intervals import LEVEL, Z95
+from tokensieve.text.counts import Counts
 
-_LEAST = 0.25  # of a typical word: use that is shown is above this
-_BEYOND = (
-    0.5  # excess of a word used without support: half a typical word beyond what the data allows
-)
-_TIGHT = 0.3  # the data's interval is tight around neutral if it stays within ± this
+# a use of more than this many times what the data supports is unsupported
+MAX_TIMES_SUPPORTED = 2.0
+DOUBLED_ODDS = math.log(2)
+ALMOST_CERTAIN = 1 - 1e-9  # a posterior difference of one would be infinite log-odds
 
 
 class Status(StrEnum):
-    """What the data and the model show about a word; the values of the column `status` in tokens.csv."""
+    """What the data says about the use of a candidate; the values of the column `status`."""
 
-    CARRIES = "carries the label and is used"
-    CONTEXT = "used, helps in context"
+    SUPPORTED = "predicts the label"
     UNSUPPORTED = "used without support"
-    RARE = "used, too rare to tell"
-    OTHER = "used"
-    NOT_SHOWN = "use not shown"
+    CANNOT_TELL = "too few documents to tell"
+    ABSENT = "not in this file"
 
 
-def judge(
-    measured: Measured,
-    use: Use,
-    trials: Trials,
-    found: Importance,
-    needed: Floats,
-    answers_differ: bool,
-) -> pl.DataFrame:
-    """The words confirmed: those whose use is shown; of these those that dominate, those in FEWEST documents that double the odds,
-    then by reliance. `needed` is the weight of each word and class in a simple model of the data, shape (|S|, K). If answers do not
-    differ between documents, no use is shown.
+@dataclass(frozen=True)
+class Association:
+    """What the data says about a candidate and a class: a posterior difference and its interval."""
 
-    Of the columns, class is the one that the model treats the word as evidence for, inserted and inserted_low are nan of fewer than
-    FEWEST insertions, effect is |d̄| towards that class, strength is effect in units of a typical word that predicts the label, and
-    posterior_difference, posterior_low, posterior_high, neutral and q_value are those of the data for that class.
-    """
-    words, H = trials.words, trials.lost.shape[1]
-    own = [trials.lost[measured.types[trials.chosen] == s] for s in words]
-    own = [rows[np.isfinite(rows).all(axis=1)] for rows in own]
-    put = [trials.gained[trials.types == s] for s in words]
-    rows_of = [a if len(a) >= FEWEST else b for a, b in zip(own, put, strict=True)]
-    means = np.array([rows.mean(axis=0) if len(rows) else np.zeros(H) for rows in rows_of]).reshape(
-        len(words), H
-    )
-    typical, slope = _typical_use(measured, use, found, words, means)
-    much = min(math.log(2), float(measured.answers.std(axis=0).mean()))
-    sizes = [
-        np.abs(np.vstack(pair)).max(axis=1, initial=0.0) for pair in zip(own, put, strict=True)
-    ]
-    proved = (
-        Measured.holm(np.array([_p_above(size, _LEAST * typical) for size in sizes]))
-        & answers_differ
-    )
-    n, at = np.array([len(rows) for rows in rows_of]), np.arange(len(words))
-    k = means.argmax(axis=1) if H > 1 else (means[:, 0] > 0).astype(np.int64)
-    h, enough, degrees = k if H > 1 else 0 * k, n >= FEWEST, np.maximum(n - 1, 1)
-    effect = np.abs(means[at, h])
-    spread = [
-        rows[:, j].std(ddof=1) if len(rows) >= FEWEST else math.nan
-        for rows, j in zip(rows_of, h, strict=True)
-    ]
-    error = np.array(spread) / np.sqrt(np.maximum(n, 1))
-    t, single = (stats.t.isf(level, degrees) for level in (LEVEL / 2 / max(len(words), 1), 0.025))
-    mine = {name: column[words] for name, column in use.items()}
-    helps = np.where(
-        enough, mine["helps"] - t / single * (mine["helps"] - mine["helps_low"]), -math.inf
-    )
-    neutral, difference, q = (
-        found.neutral[k],
-        found.posterior_difference[words, k],
-        found.q_value[words, k],
-    )
-    ends = [end[words, k] for end in found.posterior_interval]
-    low, high = ends[0] - neutral, ends[1] - neutral
-    excess = np.where(
-        enough, (effect - t * error - np.maximum(0.0, high) * slope) / typical, -math.inf
-    )
-    tight = (np.maximum(-low, high) <= _TIGHT) | (
-        (high < 0) & (q < LEVEL)
-    )  # or significant over all words
-    # the words of a phrase are removed together, and a simple model divides its weight among them
-    together = measured.companions(words)
-    need = np.array(
-        [needed[together.get(int(s), s), i].sum() for s, i in zip(words, k, strict=True)]
-    ).clip(0.0)
-    # the first that holds
-    kinds = {
-        Status.NOT_SHOWN: ~(enough & proved),
-        Status.CARRIES: (q < LEVEL) & (difference > neutral),
-        Status.CONTEXT: helps > 0,
-        Status.OTHER: (excess <= _LEAST)
-        | (need >= effect / 2)
-        | (tight & ((excess <= _BEYOND) | (effect < much))),
-        Status.UNSUPPORTED: tight,
-    }
-    half = single * error
-    columns = {
-        "token": [str(found.tokens[s]) for s in words],
-        "class": [found.classes[i] for i in k],
-        "status": np.select(list(kinds.values()), list(map(str, kinds)), str(Status.RARE)).tolist(),
-        **{name: mine[name] for name in ("use", "use_low", "use_high", "inserted", "inserted_low")},
-        "reliance": np.sqrt(found.documents[words]) * np.fmax(mine["use"], mine["inserted"]),
-        **{"beyond": np.maximum(mine["use"] - need, 0.0), "needed": need},
-        **{
-            name: mine[name]
-            for name in "share mean flipped concentration helps helps_low helps_high".split()
-        },
-        **{"effect": effect, "effect_low": effect - half, "effect_high": effect + half},
-        **{"strength": effect / typical, "excess": excess},
-        **{
-            "inputs": mine["inputs"].astype(np.int64),
-            "documents": found.documents[words].astype(np.int64),
-        },
-        **{"posterior_difference": difference, "posterior_low": ends[0], "posterior_high": ends[1]},
-        **{"neutral": neutral, "q_value": q},
-    }
-    table = pl.DataFrame(
-        columns, schema_overrides=dict.fromkeys(("token", "class", "status"), pl.String)
-    )
-    hidden = pl.col("status") == str(Status.NOT_SHOWN)
-    table = table.filter(pl.col("inputs") >= FEWEST)
-    # a word in few documents that moves answers much further than any other comes first all the same
-    first = pl.col("token").is_in(dominating_words(table.filter(~hidden)))
-    doubles = pl.max_horizontal("use_low", pl.col("inserted_low").fill_nan(None)) > math.log(2)
-    doubles &= pl.col("documents") >= FEWEST
-    order = (hidden, first, doubles, "reliance", "use", "token")
-    return table.sort(*order, descending=[False, True, True, True, True, False])
+    difference: float
+    low: float
+    high: float
+    neutral: float
+    q_value: float
 
-
-def dominating_words(used: pl.DataFrame) -> list[str]:
-    """The few words, three at most, that a model relies on far more than on any other; empty if there are none.
-
-    By reliance: each at least doubles the odds and has twice the next word's. By reliance beyond need: one word in ten documents
-    or more that quadruples the odds, is called for by the data for at most a quarter of that and has 1.5 times the next one's:
-    words that the data calls for must not hide a rare mark. By use, for a word or phrase in few documents: the lower end of its
-    interval is above 2.5 times the median of the eight words behind it, and 1.5 times the next. Else the first word by reliance, if
-    it has three times the median of the eight behind it and a simple model of the data gives it half of its use: beside a shortcut
-    that model and data share, other words of its class may be as strong. The factors were chosen on development models of
-    `benchmarks/planted.py`. The data calls for what a simple model gives a word, or for its own association if that is more, since
-    the simple model shrinks words in few documents. `used` are the rows of `judge` whose use is shown.
-    """
-    larger, n = pl.max_horizontal("use", pl.col("inserted").fill_nan(None)), pl.col("documents")
-    alone = 2 * (
-        (pl.col("posterior_difference") * n / (n + 1)).arctanh() - pl.col("neutral").arctanh()
-    )
-    called = pl.max_horizontal("needed", alone)
-    used = used.with_columns(
-        past=n.sqrt() * (larger - called).clip(0), uncalled=(n >= 10) & (called <= larger / 4)
-    )
-    used = used.with_columns(
-        both=(pl.col("status") == str(Status.CARRIES)) & (pl.col("needed") > larger / 2)
-    )
-    rules = [
-        (size, *rule)
-        for size in (1, 2, 3)
-        for rule in (("reliance", 2.0), ("past", 1.5), ("use", 0.0))
-    ]
-    for size, by, times in [
-        rule for rule in (*rules, (1, "reliance", 3.0)) if rule[0] <= used.height
-    ]:
-        rows = used.sort(by, "token", descending=[True, False])
-        value, either = (
-            rows[by].to_numpy(),
-            np.fmax(rows["use_low"].to_numpy(), rows["inserted_low"].to_numpy()),
+    @classmethod
+    def of(cls, importance: Importance, word: int, k: int) -> Association:
+        """That of a type and a class."""
+        low, high = importance.posterior_interval
+        return cls(
+            float(importance.posterior_difference[word, k]),
+            float(low[word, k]),
+            float(high[word, k]),
+            float(importance.neutral[k]),
+            float(importance.q_value[word, k]),
         )
-        rest, least = value[size : size + 8], either[:size].min()
-        usual = np.median(rest) if len(rest) >= 3 else rest.max(initial=0.0)
-        if times == 3.0:
-            found = value[0] > times * usual and least > math.log(2) and bool(rows["both"][0])
-        elif times:
-            found = value[size - 1] > times * rest.max(initial=0.0) and least > math.log(2)
-            found &= by == "reliance" or (
-                size == 1 and bool(rows["uncalled"][0]) and least > math.log(4)
-            )
-        else:
-            phrase = (
-                size == 2 and value[1] > 0.7 * value[0] and rows["class"].head(2).n_unique() == 1
-            )
-            found = least > max(2.5 * usual, 1.5 * rest.max(initial=0.0)) and (size == 1 or phrase)
-        if found:
-            return rows["token"].head(size).to_list()
-    return []
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the candidate significantly predicts the class."""
+        return self.q_value < LEVEL and self.difference > self.neutral
+
+    @property
+    def at_most(self) -> float:
+        """The upper end of the association, in log-odds; at least zero."""
+        high = min(self.high, ALMOST_CERTAIN)
+        neutral = min(self.neutral, ALMOST_CERTAIN)
+        return max(2 * (math.atanh(high) - math.atanh(max(neutral, -ALMOST_CERTAIN))), 0.0)
 
 
-def _p_above(sizes: Floats, limit: float) -> float:
-    """p of "the mean is at most the limit" for a skewed sample, one-sided: 1 if it has fewer than FEWEST values.
+@dataclass(frozen=True)
+class Row:
+    """One candidate of the table.
 
-    Hall's transformation (1992, section 2) of T = (x̄ − limit)/(s/√n) with the sample's skewness γ, against Student's t:
-
-        T + γ T²/(3√n) + γ² T³/(27 n) + γ/(6√n)
+    Attributes:
+        token, kind: how it is named; "word", "pattern", "passage", "form" or "order".
+        target: the class for which the model treats it as evidence.
+        documents: of the file, that contain it.
+        n_read: inputs of the model that contain it.
+        removed, inserted: sizes of the changes, arrays of one value each; None if not measured.
+        consistency, words_kept, context_auc: as in `judgement.score`.
+        needed: weight towards the class in a logistic regression; 0 if it is no word.
+        association: what the data says; None if it says nothing.
+        thing: parts of one thing have the same number.
+        flipped: fraction of documents whose predicted class changes.
+        helps: what the true class loses without it, with its interval.
     """
-    n = len(sizes)
-    if n < FEWEST:
-        return 1.0
-    spread = float(sizes.std(ddof=1))
-    if spread <= 1e-9 * float(np.abs(sizes).max()):
-        return 0.0 if sizes.mean() > limit else 1.0
-    t = (float(sizes.mean()) - limit) / (spread / np.sqrt(n))
-    k = float(stats.skew(sizes)) / np.sqrt(n)
-    return float(stats.t.sf(t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6, n - 1))
+
+    token: str
+    kind: str
+    target: int
+    documents: int
+    n_read: int
+    removed: Sizes | None
+    inserted: Sizes | None
+    consistency: float
+    context_auc: float
+    association: Association | None
+    thing: int
+    needed: float = 0.0
+    words_kept: float = 1.0
+    flipped: float = math.nan
+    helps: tuple[float, float] | None = None
+
+    @property
+    def move(self) -> float:
+        """How far it moves predictions when it is inserted; nan if it was not."""
+        return _value(self.inserted, "mean")
+
+    @property
+    def supported(self) -> float:
+        """What the data supports at most, in log-odds."""
+        association = 0.0 if self.association is None else self.association.at_most
+        return max(association, self.needed)
+
+    @property
+    def status(self) -> Status:
+        """What the data says about its use."""
+        if not self.documents:
+            return Status.ABSENT
+        if self.association is not None and self.association.is_shown:
+            return Status.SUPPORTED
+        shown_move = self.consistency * _value(self.inserted, "low")
+        is_large = shown_move > max(MAX_TIMES_SUPPORTED * self.supported, DOUBLED_ODDS)
+        if is_large and self.association is not None:
+            return Status.UNSUPPORTED
+        return Status.CANNOT_TELL
 
 
-def _typical_use(
-    measured: Measured, use: Use, found: Importance, words: Ints, means: Floats
-) -> tuple[float, float]:
-    """Typical mean of words that predict the label, and mean per unit of posterior difference among them (at least zero); `means`
-    is what each class's answer loses without the words confirmed, shape (C, H)."""
-    side = found.posterior_difference - found.neutral
-    if found.q_value.shape[1] == 2:
-        carries = np.isfinite(use["mean"]) & (found.q_value[:, 1] < LEVEL)
-        side, mean = side[carries, 1], use["mean"][carries]
-    else:
-        best = found.effect[words].argmax(axis=1)
-        rows = np.flatnonzero(found.q_value[words, best] < LEVEL)
-        side, mean = side[words[rows], best[rows]], means[rows, best[rows]]
-    slope = float(side @ mean) / max(float(side @ side), 1e-12)
-    size = mean if len(mean) else use["use"][words][np.isfinite(use["use"][words])]
-    typical = float(np.sqrt(np.mean(size**2))) if len(size) else 0.0
-    least = 0.1 * float(measured.answers.std(axis=0).mean())
-    return max(typical, least, 1e-12), max(slope, 0.0)
+def _value(sizes: Sizes | None, name: str) -> float:
+    return math.nan if sizes is None else float(getattr(sizes, name)[0])
+
+
+def _at(sizes: Sizes, i: int) -> Sizes | None:
+    """The sizes of one word; None if it was measured in fewer than FEWEST inputs."""
+    if sizes.n[i] < FEWEST:
+        return None
+    at = slice(i, i + 1)
+    return Sizes(sizes.n[at], sizes.mean[at], sizes.low[at], sizes.high[at], sizes.signed[at])
+
+
+def word_rows(
+    measured: Measured,
+    trials: Trials,
+    importance: Importance,
+    company: Company,
+    labels: Ints,
+) -> list[Row]:
+    """The rows of words, patterns and passages; labels are those of inputs, (W,)."""
+    words = trials.words
+    removed = trials.removed(measured)
+    inserted = trials.inserted(measured)
+    targets = _targets(trials, measured)
+    consistency = trials.consistency()
+    flipped = trials.flipped(measured)
+    helps = trials.helps(measured, labels)
+    needed = needed_weights(company.counts)
+    companions = measured.companions(words)
+    n_read = measured.inputs_with()[words]
+    rows = []
+    for i, word in enumerate(words.tolist()):
+        token = str(importance.tokens[word])
+        parts = companions.get(word, np.array([word]))
+        target = int(targets[i])
+        rows.append(
+            Row(
+                token=token,
+                kind=kind_of(token),
+                target=target,
+                documents=int(importance.documents[word]),
+                n_read=int(n_read[i]),
+                removed=_at(removed, i),
+                inserted=_at(inserted, i),
+                consistency=float(consistency[i]),
+                context_auc=company.auc(company.contains_all(parts)),
+                association=Association.of(importance, word, target),
+                thing=int(parts.min()),
+                needed=max(float(needed[parts, target].sum()), 0.0),
+                flipped=float(flipped[i]),
+                helps=(helps[i].mean, helps[i].low),
+            )
+        )
+    return rows
+
+
+def _targets(trials: Trials, measured: Measured) -> Ints:
+    """The class that each word is evidence for: by inserting it, or else by removing it, (C,)."""
+    n_inserted = np.bincount(
+        np.searchsorted(trials.words, trials.insertions.words), minlength=len(trials.words)
+    )
+    gain = np.where(
+        (n_inserted >= FEWEST)[:, None], trials.mean_gain(), trials.mean_loss(measured)
+    )
+    if gain.shape[1] == 1:
+        return (gain[:, 0] > 0).astype(np.int64)
+    return gain.argmax(axis=1)
+
+
+def form_rows(
+    effects: Sequence[FormEffect], importance: Importance, company: Company, has: dict[str, Any]
+) -> list[Row]:
+    """The rows of forms that the model can see; `has`: form → the documents with it, (n,)."""
+    rows = []
+    place = {str(token): s for s, token in enumerate(importance.tokens)}
+    for number, effect in enumerate(effects, start=1):
+        if not effect.visible or effect.given is None:
+            continue
+        name = effect.form.name
+        documents = effect.documents_having or 0
+        association = None
+        context_auc = 0.5
+        if documents:
+            association = Association.of(importance, place[name], effect.target)
+            context_auc = company.auc(has[name])
+        consistency = abs(float(effect.given.signed[0])) / max(float(effect.given.mean[0]), 1e-12)
+        rows.append(
+            Row(
+                token=name,
+                kind="form",
+                target=effect.target,
+                documents=documents,
+                n_read=documents,
+                removed=None if effect.taken is None else _at(effect.taken, 0),
+                inserted=effect.given,
+                consistency=consistency,
+                context_auc=context_auc,
+                association=association,
+                thing=-number,
+                words_kept=effect.words_kept,
+                flipped=effect.flipped,
+            )
+        )
+    return rows
+
+
+def order_rows(
+    effects: Sequence[OrderEffect], words: Sequence[str], associations: Sequence[Association]
+) -> list[Row]:
+    """The rows of orders of two words."""
+    rows = []
+    for number, (effect, association) in enumerate(zip(effects, associations, strict=True)):
+        size = max(float(effect.swapped.mean[0]), 1e-12)
+        rows.append(
+            Row(
+                token=f"{words[effect.first]} … {words[effect.second]}",
+                kind="order",
+                target=effect.target,
+                documents=effect.n_inputs,
+                n_read=effect.n_inputs,
+                removed=None,
+                inserted=effect.swapped,
+                consistency=abs(float(effect.swapped.signed[0])) / size,
+                context_auc=0.5,
+                association=association,
+                thing=-1000 - number,
+            )
+        )
+    return rows
+
+
+def needed_weights(counts: Counts) -> Floats:
+    """Weights of a logistic regression on the presence of words, in log-odds, (|S|, K)."""
+    from sklearn.linear_model import LogisticRegression
+
+    present = counts.matrix.copy()
+    present.data = np.ones_like(present.data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a rough answer is enough here
+        weights = LogisticRegression(max_iter=200).fit(present, counts.labels).coef_
+    if counts.n_classes == 2:
+        return np.column_stack([-weights[0], weights[0]])
+    by_class = np.zeros((counts.n_types, counts.n_classes))
+    by_class[:, np.unique(counts.labels)] = (weights - weights.mean(axis=0)).T
+    return by_class
+
+
+def uses_table(rows: Sequence[Row], rest: Rest, classes: Sequence[str]) -> pl.DataFrame:
+    """The table of `Diagnosis.uses`: what moves predictions most first."""
+    totals = _totals(rows, rest)
+    probability = artefact_probability(_candidates(rows))
+    records = [
+        _record(row, share, float(p), classes)
+        for row, share, p in zip(rows, totals, probability, strict=True)
+    ]
+    table = pl.DataFrame(records, schema=SCHEMA)
+    return table.sort("move", "token", descending=[True, False], nulls_last=True)
+
+
+SCHEMA: dict[str, Any] = {
+    "token": pl.String,
+    "kind": pl.String,
+    "class": pl.String,
+    "status": pl.String,
+    "documents": pl.Int64,
+    **dict.fromkeys(("share", "share_low", "share_high"), pl.Float64),
+    **dict.fromkeys(("move", "move_low", "move_high"), pl.Float64),
+    **dict.fromkeys(("use", "use_low", "use_high"), pl.Float64),
+    "inputs": pl.Int64,
+    "artefact": pl.Float64,
+    **dict.fromkeys(("flipped", "consistency", "context_auc", "words_kept"), pl.Float64),
+    **dict.fromkeys(("helps", "helps_low", "needed", "supported"), pl.Float64),
+    **dict.fromkeys(
+        ("posterior_difference", "posterior_low", "posterior_high", "neutral", "q_value"),
+        pl.Float64,
+    ),
+}
+
+
+def _record(
+    row: Row, share: tuple[float, float], probability: float, classes: Sequence[str]
+) -> dict[str, Any]:
+    """One row of the table; a number that does not exist is None."""
+    fraction, error = share
+    association = row.association
+    helps, helps_low = row.helps or (math.nan, math.nan)
+    record = {
+        "token": row.token,
+        "kind": row.kind,
+        "class": classes[row.target],
+        "status": str(row.status),
+        "documents": row.documents,
+        "share": fraction,
+        "share_low": max(fraction - Z95 * error, 0.0),
+        "share_high": min(fraction + Z95 * error, 1.0),
+        "move": row.move,
+        "move_low": _value(row.inserted, "low"),
+        "move_high": _value(row.inserted, "high"),
+        "use": _value(row.removed, "mean"),
+        "use_low": _value(row.removed, "low"),
+        "use_high": _value(row.removed, "high"),
+        "inputs": 0 if row.removed is None else int(row.removed.n[0]),
+        "artefact": probability,
+        "flipped": row.flipped,
+        "consistency": row.consistency,
+        "context_auc": row.context_auc,
+        "words_kept": row.words_kept,
+        "helps": helps,
+        "helps_low": helps_low,
+        "needed": row.needed,
+        "supported": row.supported,
+        "posterior_difference": math.nan if association is None else association.difference,
+        "posterior_low": math.nan if association is None else association.low,
+        "posterior_high": math.nan if association is None else association.high,
+        "neutral": math.nan if association is None else association.neutral,
+        "q_value": math.nan if association is None else association.q_value,
+    }
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in record.items()
+    }
+
+
+def _totals(rows: Sequence[Row], rest: Rest) -> list[tuple[float, float]]:
+    """Of each row, its fraction of the total of all effects, and the error of that."""
+    totals = []
+    errors = []
+    for row in rows:
+        counts = row.removed is not None and row.kind != "order"
+        total = row.n_read * _value(row.removed, "mean") if counts else 0.0
+        half = (_value(row.removed, "high") - _value(row.removed, "low")) / 2 if counts else 0.0
+        totals.append(total)
+        errors.append(row.n_read * half / Z95 if math.isfinite(half) else total)
+    whole = sum(totals) + rest.n_pairs * rest.mean
+    error_of_all = math.hypot(*errors, rest.n_pairs * rest.error)
+    if whole <= 0:
+        return [(math.nan, math.nan)] * len(rows)
+    shares = []
+    for total, error in zip(totals, errors, strict=True):
+        fraction = total / whole
+        error_of_others = math.sqrt(max(error_of_all**2 - error**2, 0.0))
+        spread = math.hypot((1 - fraction) * error, fraction * error_of_others) / whole
+        shares.append((fraction, spread))
+    return shares
+
+
+def _candidates(rows: Sequence[Row]) -> Candidates:
+    """What the score is asked about."""
+
+    def column(name: str) -> Floats:
+        return np.array([getattr(row, name) for row in rows], dtype=np.float64)
+
+    return Candidates(
+        move=column("move"),
+        supported=column("supported"),
+        consistency=column("consistency"),
+        words_kept=column("words_kept"),
+        n_documents=column("documents"),
+        context_auc=column("context_auc"),
+        thing=column("thing"),
+    )

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Ints
-from tokensieve.diagnose.subjects.passages import SEPARATOR, SPLITTER, splitter_with_passages
+from tokensieve.diagnose.subjects.passages import SEPARATOR, SPLITTER, learned_splitter
 from tokensieve.errors import InputError
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.fields import split_fields
@@ -79,8 +79,9 @@ class Sample:
         # a passage must not reach from one text of a pair into the other
         if splitter is SPLITTER and not self.paired:
             drawn = order[: min(len(self.read), PASSAGE_DOCUMENTS)]
-            least = max(min_documents, len(drawn) // MIN_PASSAGE_FRACTION)
-            splitter = splitter_with_passages(corpus.texts.gather(drawn), least)
+            of_passage = max(min_documents, len(drawn) // MIN_PASSAGE_FRACTION)
+            texts = corpus.texts.gather(drawn)
+            splitter = learned_splitter(texts, min_documents, of_passage)
         self.splitter = splitter
         self._count_words(min_documents)
 

@@ -1,4 +1,9 @@
-"""What counts as a word: tokens of a text, and passages that many documents repeat.
+"""What counts as a word: tokens of a text, patterns, and passages that many documents repeat.
+
+A **pattern** stands for tokens that are written differently each time: addresses, dates, times,
+amounts of money, percentages, numbers, names after a form of address. Each of them alone is too
+rare to matter, and a model that relies on there being a date relies on none of them. A number that
+is frequent itself stays a word ("10" in reviews).
 
 A **passage** is a run of tokens that many documents share, such as a disclaimer, a signature or a
 template. A model learns it as a whole, and no single word of it shows that. It is therefore one
@@ -11,15 +16,16 @@ documents that contain their first or last four tokens contain the whole.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from tokensieve.text.patterns import WORD
-from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
+from tokensieve.text.tokenizers import WORD, WordTokenizer
 
 SEPARATOR = "\x1f"  # between the two texts of a pair
 # punctuation too: a model may rely on it
@@ -31,7 +37,29 @@ MIN_DISTINCT_WORDS = 4  # fewer are a refrain ("very very very"), no passage
 # most documents with its first or last tokens must contain all of it, else an end is an idiom
 MIN_WHOLE_FRACTION = 0.8
 
+# what a token is called, by the first expression that matches it as a whole, in lower case
+PATTERNS = {
+    "[an address]": r"[\w.+-]+@[\w.-]+|(?:https?://|www\.)\S+|[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|edu|gov|de|co\.uk)",
+    "[a date]": r"\d{1,4}[./-]\d{1,2}[./-]\d{2,4}",
+    "[a time]": r"\d{1,2}:\d{2}(?::\d{2})?",
+    "[an amount of money]": r"[$€£¥]\d[\d.,]*|\d[\d.,]*[$€£¥]",
+    "[a percentage]": r"\d[\d.,]*%",
+    "[a number]": r"\d[\d.,/:]*",
+}
+NAME = "[a name]"
+TITLES = ("dear", "mr", "mrs", "ms", "dr", "prof")  # what follows them is a name
+_PATTERN = re.compile("|".join(f"({expression})" for expression in PATTERNS.values()))
+
 Tokens = tuple[str, ...]
+
+
+@lru_cache(maxsize=100_000)  # a corpus repeats its tokens
+def pattern_of(token: str) -> str | None:
+    """The name of the pattern that a token belongs to; None for other tokens."""
+    match = _PATTERN.fullmatch(token)
+    if match is None:
+        return None
+    return list(PATTERNS)[int(match.lastindex or 1) - 1]
 
 
 class Run(NamedTuple):
@@ -42,12 +70,24 @@ class Run(NamedTuple):
     token: str
 
 
-def splitter_with_passages(texts: pl.Series, min_documents: int) -> Tokenizer:
-    """Return a splitter that knows the passages that enough of the texts share.
+def learned_splitter(texts: pl.Series, min_documents: int, min_of_passage: int) -> WordSplitter:
+    """Return a splitter that knows what the texts share.
 
-    Without such passages it is the plain splitter.
+    Args:
+        texts: documents from which it learns.
+        min_documents: a number or name in so many of them is a word of its own.
+        min_of_passage: a passage must be in so many of them.
     """
     documents: list[list[str]] = SPLITTER.split(texts).to_list()
+    counts = Counter(token for tokens in documents for token in set(tokens))
+    frequent = frozenset(token for token, n in counts.items() if n >= min_documents)
+    return WordSplitter(_passages(documents, texts, min_of_passage), frequent)
+
+
+def _passages(
+    documents: list[list[str]], texts: pl.Series, min_documents: int
+) -> dict[Tokens, str]:
+    """Passages that enough of the texts share, and how each is written."""
     candidates = _candidate_passages(documents, min_documents)
     edge_counts = _document_frequencies(documents, EDGE)
     padded = {passage: f" {' '.join(passage)} " for passage in candidates}
@@ -62,7 +102,7 @@ def splitter_with_passages(texts: pl.Series, min_documents: int) -> Tokenizer:
         n_with_edge = max(edge_counts[passage[:EDGE]], edge_counts[passage[-EDGE:]])
         if n_containing >= MIN_WHOLE_FRACTION * n_with_edge:
             written[passage] = _as_written(passage, texts[min(candidates[passage])])
-    return PassageSplitter(written) if written else SPLITTER
+    return written
 
 
 def _candidate_passages(documents: list[list[str]], min_documents: int) -> dict[Tokens, set[int]]:
@@ -116,36 +156,40 @@ def _documents_containing(
 def _as_written(passage: Tokens, text: str) -> str:
     """The passage as a text writes it, in lower case and with single spaces."""
     key = " ".join(passage)
-    spans = PassageSplitter({passage: key}).spans(text)
+    spans = WordSplitter({passage: key}).spans(text)
     start, end = next(span[:2] for span in spans if span[2] == key)
     return " ".join(text[start:end].lower().split())
 
 
-class PassageSplitter:
-    """Splits a text into words and punctuation, with each passage as one token.
+class WordSplitter:
+    """Splits a text into words and punctuation, with each pattern and passage as one token.
 
     Args:
         passages: the tokens of each passage, and how it is written as one token.
+        frequent: tokens that are words of their own although they look like a pattern; None if no
+            patterns are looked for.
     """
 
-    def __init__(self, passages: dict[Tokens, str]) -> None:
+    def __init__(
+        self, passages: dict[Tokens, str], frequent: frozenset[str] | None = None
+    ) -> None:
         self._written = passages
+        self._frequent = frequent
         self._by_first: dict[str, list[Tokens]] = {}
         for passage in sorted(passages, key=len, reverse=True):
             self._by_first.setdefault(passage[0], []).append(passage)
 
     def _runs(self, tokens: Sequence[str]) -> Iterator[Run]:
-        """Each token or passage with its place among the tokens."""
+        """Each token, pattern or passage with its place among the tokens."""
         place = 0
         while place < len(tokens):
             passage = self._passage_at(tokens, place)
-            token = tokens[place]
-            length = 1
-            if passage is not None:
-                token = self._written[passage]
-                length = len(passage)
-            yield Run(place, place + length, token)
-            place += length
+            if passage is None:
+                yield Run(place, place + 1, self._named(tokens, place))
+                place += 1
+            else:
+                yield Run(place, place + len(passage), self._written[passage])
+                place += len(passage)
 
     def _passage_at(self, tokens: Sequence[str], place: int) -> Tokens | None:
         """The longest passage that begins here."""
@@ -153,6 +197,15 @@ class PassageSplitter:
             if tuple(tokens[place : place + len(passage)]) == passage:
                 return passage
         return None
+
+    def _named(self, tokens: Sequence[str], place: int) -> str:
+        """A token, or the name of its pattern."""
+        token = tokens[place]
+        if self._frequent is None or token in self._frequent:
+            return token
+        if place > 0 and tokens[place - 1] in TITLES and token.isalpha():
+            return NAME
+        return pattern_of(token) or token
 
     def split(self, texts: pl.Series) -> pl.Series:
         """As `Tokenizer.split`."""
@@ -168,5 +221,12 @@ class PassageSplitter:
         return [(spans[run.first][0], spans[run.end - 1][1], run.token) for run in runs]
 
     def to_dict(self) -> dict[str, Any]:
-        """As `Tokenizer.to_dict`; passages are found again in the documents."""
+        """As `Tokenizer.to_dict`; patterns and passages are found again in the documents."""
         return SPLITTER.to_dict()
+
+
+def kind_of(token: str) -> str:
+    """Whether a token of this splitter is a "word", a "pattern" or a "passage"."""
+    if token in PATTERNS or token == NAME:
+        return "pattern"
+    return "passage" if " " in token else "word"

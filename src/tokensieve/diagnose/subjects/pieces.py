@@ -10,6 +10,8 @@ import numpy as np
 from tokensieve.arrays import Floats, Ints
 from tokensieve.diagnose.subjects.windows import LENGTHS, REST, Windows
 
+MAX_LOOKED_AT = 64  # inputs in which the usual places of a word are looked up
+
 
 class PieceSubject:
     """A model on its inputs: W windows, |S| word types, m distinct (word type, input) pairs.
@@ -164,10 +166,38 @@ class PieceSubject:
     def having(self, words: Sequence[Ints], windows: Ints, places: Floats) -> Floats:
         """Logits of inputs into each of which some words were inserted, shape (n, M).
 
-        Each place is a fraction of the input's words.
+        Each place is the fraction of the input's words that stand before them.
         """
         batch = [
-            self._windows.having(w, new, place)
+            self._windows.having(int(w), new, float(place))
             for new, w, place in zip(words, windows, places, strict=True)
         ]
         return np.asarray(self._reader.logits(batch), dtype=np.float64)
+
+    def swapped(self, first: Ints, second: Ints, windows: Ints) -> Floats:
+        """Logits of inputs in each of which two words change places, shape (n, M)."""
+        batch = [
+            self._windows.swapped(int(w), int(a), int(b))
+            for a, b, w in zip(first, second, windows, strict=True)
+        ]
+        return np.asarray(self._reader.logits(batch), dtype=np.float64)
+
+    def usual_places(self, word: int) -> Floats:
+        """Where a word stands: the fraction of the other words before it, of its occurrences."""
+        places: list[float] = []
+        for w in self.windows[self.types == word][:MAX_LOOKED_AT]:
+            order = self.word_order(int(w))
+            places += relative_places(order, word)
+        return np.array(places)
+
+    def word_order(self, window: int) -> Ints:
+        """The word types of an input in the order of its words."""
+        starts = self._windows.word_starts(window)
+        return self._windows.types[self._windows.at(window)][starts].astype(np.int64)
+
+
+def relative_places(order: Ints, word: int) -> list[float]:
+    """For each occurrence of a word, the fraction of the input's other words before it."""
+    if len(order) < 2:
+        return []
+    return (np.flatnonzero(order == word) / (len(order) - 1)).tolist()

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Floats, Ints
+from tokensieve.diagnose.subjects.pieces import MAX_LOOKED_AT, relative_places
 from tokensieve.diagnose.subjects.recognise import Answer
 from tokensieve.diagnose.subjects.windows import LENGTHS
 from tokensieve.errors import InputError
@@ -129,9 +130,43 @@ class TextSubject:
     def _text_having(self, document: int, new: Ints, place: float) -> str:
         text = self._texts[document]
         occurrences = self._occurrences[document]
-        at = occurrences[int(place * len(occurrences))].start if occurrences else 0
         inserted = " ".join(self._words[s] for s in new)
-        return f"{text[:at]}{inserted} {text[at:]}"
+        slot = int(place * len(occurrences) + 0.5)
+        if slot < len(occurrences):
+            at = occurrences[slot].start
+            return f"{text[:at]}{inserted} {text[at:]}"
+        return f"{text} {inserted}"
+
+    def swapped(self, first: Ints, second: Ints, windows: Ints) -> Floats:
+        """Logits of documents in each of which two words change places."""
+        texts = [
+            self._text_swapped(int(k), int(a), int(b))
+            for a, b, k in zip(first, second, windows, strict=True)
+        ]
+        return self._logits(texts)
+
+    def _text_swapped(self, document: int, first: int, second: int) -> str:
+        text = self._texts[document]
+        firsts = [
+            next(one for one in self._occurrences[document] if one.word == word)
+            for word in (first, second)
+        ]
+        a, b = sorted(firsts)
+        middle = text[a.end : b.start]
+        return (
+            text[: a.start] + text[b.start : b.end] + middle + text[a.start : a.end] + text[b.end :]
+        )
+
+    def usual_places(self, word: int) -> Floats:
+        """Where a word stands: the fraction of the other words before it, of its occurrences."""
+        places: list[float] = []
+        for k in self.windows[self.types == word][:MAX_LOOKED_AT]:
+            places += relative_places(self.word_order(int(k)), word)
+        return np.array(places)
+
+    def word_order(self, window: int) -> Ints:
+        """The word types of a document in the order of its words."""
+        return np.array([one.word for one in self._occurrences[window]], dtype=np.int64)
 
     def _logits(self, texts: list[str]) -> Floats:
         logits = self._answer(texts)

@@ -286,30 +286,48 @@ class Windows:
         place = is_kept[: text[-1] + 1].sum()
         return Input(np.insert(ids, place, moved_up))
 
-    def having(self, window: int, words: Ints, place: float) -> Input:
-        """One window with a word, or the words of a phrase, put before the word at a place.
+    def word_starts(self, window: int) -> Ints:
+        """Places of the first pieces of the known words of one window."""
+        types = self.types[self.at(window)]
+        before = np.r_[SPECIAL, types[:-1]]
+        return np.flatnonzero((types >= 0) & (types != before))
 
-        `place` is a fraction of the window's words. What no longer fits into the longest window
-        falls away before the last piece, from which some models read, or at the beginning.
+    def having(self, window: int, words: Ints, place: float) -> Input:
+        """One window with a word, or the words of a phrase, put in.
+
+        `place` is the fraction of the window's known words that stand before it: of 0 it is put
+        before the first, of 1 behind the text. What no longer fits into the longest window falls
+        away before the last piece, from which some models read, or at the beginning.
         """
         at = self.at(window)
         types = self.types[at]
-        before = np.r_[SPECIAL, types[:-1]]
-        first_pieces = np.flatnonzero((types >= 0) & (types != before))
-        if not len(first_pieces):
+        starts = self.word_starts(window)
+        if not len(starts):
             return self.input(window)
-        where = int(first_pieces[int(place * len(first_pieces))])
+        behind_text = int(np.flatnonzero(types != SPECIAL)[-1]) + 1
+        slots = [*starts.tolist(), behind_text]
+        where = slots[int(place * len(starts) + 0.5)]
         new_ids = [piece for word in words for piece in self.inner[word]]
         ids = np.insert(self.pieces[at], where, new_ids)
-        segments = self._segments_at(at)
-        if segments is not None:
-            segments = np.insert(segments, where, np.full(len(new_ids), segments[where]))
-
         is_old_text = np.insert(types != SPECIAL, where, np.zeros(len(new_ids), dtype=bool))
         dropped = self._dropped(np.flatnonzero(is_old_text), len(ids) - self.longest)
+        segments = self._segments_at(at)
         if segments is not None:
+            beside = segments[min(where, behind_text - 1)]
+            segments = np.insert(segments, where, np.full(len(new_ids), beside))
             segments = np.delete(segments, dropped)
         return Input(np.delete(ids, dropped), segments)
+
+    def swapped(self, window: int, first: int, second: int) -> Input:
+        """One window in which the first occurrences of two words change places."""
+        at = self.at(window)
+        types = self.types[at]
+        ids = self.pieces[at]
+        runs = sorted(_first_run(types, word) for word in (first, second))
+        (a, a_end), (b, b_end) = runs
+        order = np.r_[0:a, b:b_end, a_end:b, a:a_end, b_end : len(ids)]
+        segments = self._segments_at(at)
+        return Input(ids[order], segments)
 
     def _dropped(self, text: Ints, n_over: int) -> Ints:
         """Which pieces of the text fall away if an input has some too many."""
@@ -323,6 +341,15 @@ class Windows:
     def longest(self) -> int:
         """Pieces of the longest window."""
         return int(np.diff(self.starts).max())
+
+
+def _first_run(types: Pieces, word: int) -> tuple[int, int]:
+    """First and last place of the pieces of a word's first occurrence."""
+    pieces = np.flatnonzero(types == word)
+    gaps = np.flatnonzero(np.diff(pieces) > 1)
+    n_pieces = int(gaps[0]) + 1 if len(gaps) else len(pieces)
+    start = int(pieces[0])
+    return start, start + n_pieces
 
 
 def encode(tokenizer: Any, texts: list[str], paired: bool) -> Iterator[Encoded]:

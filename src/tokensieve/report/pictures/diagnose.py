@@ -19,12 +19,11 @@ from tokensieve.report.pictures.frame import (
     layer,
 )
 
-# the colours of the table of words
+# the colours of the table of words, by the values of its column `status`
 USE_COLOURS = {
     "predicts the label": BLUE,
-    "helps in context": PALE_BLUE,
-    "no support": ORANGE,
-    "too rare to tell": PALE_GREY,
+    "used without support": ORANGE,
+    "too few documents to tell": PALE_GREY,
 }
 WIDTH = 420  # pixels, as `finish` sets it
 LETTER = 9  # pixels of the widest letters beside a bar
@@ -32,9 +31,9 @@ LONGEST_NAME = 24  # letters
 
 
 def use(picture: Picture) -> Specification:
-    """A bar with its interval for each of the words used most.
+    """A bar with its interval for each of some words.
 
-    Data: words (rank, text, x: use, low, high, data: what the data say about the word).
+    Data: axis (its title); words (rank, text, x, low, high, data: what the data say about the word).
     """
     rows = picture.data["words"]
     present = {row["data"]: USE_COLOURS.get(row["data"], GREY) for row in rows}
@@ -45,7 +44,7 @@ def use(picture: Picture) -> Specification:
         "labelLimit": 260,
         "columnPadding": 60,
     }
-    title = "use: change of the prediction without the word, log-odds"
+    title = picture.data["axis"]
     highest = max((row["high"] for row in rows), default=1.0)
     letters = max((len(row["text"]) for row in rows), default=0)
     # beyond the longest bar there is space for the longest name
