@@ -12,8 +12,7 @@ from diagnose_models import framed, train_tokenizer
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, diagnose
 from tokensieve.diagnose import run as run_module
-from tokensieve.diagnose.effects import confirming
-from tokensieve.diagnose.effects.measuring import Measured, Work
+from tokensieve.diagnose.effects.work import Work
 from tokensieve.diagnose.subjects.frame import Frame
 from tokensieve.diagnose.subjects.passages import SEPARATOR
 from tokensieve.diagnose.subjects.pieces import PieceSubject
@@ -30,8 +29,13 @@ WORDS = tuple(sorted({span[2] for text in TEXTS[:3] for span in SPLITTER.spans(t
 def having(text: str, word: str, place: float) -> str:
     """The word put in front of one of the known words of the text, by its characters."""
     known = [span for span in SPLITTER.spans(text) if span[2] in WORDS]
-    at = known[int(place * len(known))][0] if known else 0
-    return f"{text[:at]}{word} {text[at:]}" if known else text
+    slot = int(place * len(known) + 0.5)
+    if not known:
+        return text
+    if slot == len(known):
+        return f"{text} {word}"
+    at = known[slot][0]
+    return f"{text[:at]}{word} {text[at:]}"
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
@@ -44,7 +48,7 @@ def test_a_word_put_into_a_window_is_what_the_tokenizer_gives_for_the_text_with_
     cut = Windows(tokenizer, TEXTS, SPLITTER, WORDS, Frame.of(tokenizer), 20, True, silent)
     longest, some = int(np.diff(whole.starts).max()), 0
     for w, text in enumerate(TEXTS):
-        for s, place in ((0, 0.0), (2, 0.4), (3, 0.99)):
+        for s, place in ((0, 0.0), (2, 0.4), (3, 0.9)):
             ids = tokenizer(having(text, WORDS[s], place))["input_ids"]
             if len(ids) <= longest:
                 assert whole.having(w, np.array([s]), place).ids.tolist() == ids
@@ -85,7 +89,7 @@ def test_in_a_pair_of_texts_the_word_takes_the_segment_of_its_place() -> None:
     found = windows(*padded)
     for place, expected in (
         (0.0, (f"{WORDS[new]} {WORDS[new]} {one}", two)),
-        (0.9, (padded[0], f"{WORDS[new]} {two}")),
+        (0.5, (padded[0], f"{WORDS[new]} {two}")),
     ):
         put, there = found.having(0, np.array([new]), place), windows(*expected).input(0)
         assert put.ids.tolist() == there.ids.tolist()
@@ -108,8 +112,8 @@ def test_a_function_of_texts_is_asked_about_the_text_with_the_word() -> None:
     subject.having([battery, battery, phrase], np.array([0, 0, 1]), np.array([0.1, 0.9, 0.5]))
     assert asked == [
         "A battery good one, the best!",
-        "A good one, battery the best!",
-        "good the nothing",
+        "A good one, the best! battery",
+        "nothing good the",
     ]
 
 
@@ -136,71 +140,7 @@ def test_a_phrase_is_inserted_whole_and_in_its_order() -> None:
         answer, None, texts, order.tolist(), DiagnoseSettings(deletions=8), classes=["0", "1"]
     ).uses
     for row in uses.filter(pl.col("token").is_in(["zephyr", "quartz"])).iter_rows(named=True):
-        assert row["inserted"] == pytest.approx(6.0) and row["use"] == pytest.approx(6.0)
-
-
-def test_the_use_of_a_word_in_few_inputs_is_shown_by_putting_it_into_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Saturated answers owe a mark nothing where they agree with it already, and eight inputs cannot show the rest."""
-    rng = np.random.default_rng(1)
-    labels = np.arange(160) % 2
-    texts = [
-        " ".join(
-            [
-                "good" if y else "bad",
-                *rng.choice([f"w{i}" for i in range(20)], 6),
-                *["mark"] * (i < 8),
-            ]
-        )
-        for i, y in enumerate(labels)
-    ]
-
-    def answer(given: list[str]) -> Any:
-        z = [
-            3.5 * ("good" in t) - 3.5 * ("bad" in t) + 9 * ("mark" in t) + 0.01 * ("w1" in t)
-            for t in given
-        ]
-        return np.clip(z, -4, 4)
-
-    settings = DiagnoseSettings(min_documents=5)
-
-    def status() -> tuple[str, int, float]:
-        uses = diagnose(answer, None, texts, labels.tolist(), settings, classes=["0", "1"]).uses
-        return uses.filter(pl.col("token") == "mark").select("status", "inputs", "use").row(0)
-
-    name, inputs, use = status()
-    assert name == "used" and inputs > 24
-    bare = [text.replace(" mark", "") for text in texts[:8]]
-    assert use == pytest.approx(
-        np.abs(answer(texts[:8]) - answer(bare)).mean()
-    )  # of its own inputs alone
-    monkeypatch.setattr(confirming, "_other_inputs", lambda *_: np.empty(0, dtype=np.int64))
-    assert status() == ("use not shown", 8, use)
-
-
-def test_intervals_of_use_hold_the_mean_where_few_inputs_owe_a_word_everything() -> None:
-    """A small sample often holds none of those: with their own variance alone 80 % of the intervals held the mean."""
-    rng = np.random.default_rng(3)
-    for n, rate in (
-        (np.full(400, 24), 0.08),
-        (np.r_[np.full(400, 8), np.full(100, 48)], 0.15),
-        (np.full(400, 24), 0.5),
-    ):
-        types = np.repeat(np.arange(len(n)), n)
-        x = np.where(rng.random(len(types)) < rate, 4.0, 0.02) * rng.exponential(size=len(types))
-        truth, none = rate * 4 + (1 - rate) * 0.02, np.zeros(len(x))
-        use = Measured.use_of(types, x, none, none, len(n))
-        assert np.mean((use["use_low"] <= truth) & (truth <= use["use_high"])) > 0.88
-
-
-def test_intervals_of_use_from_few_inputs_are_no_wider_than_they_need_be() -> None:
-    """The correction for skewness made the upper end of ten inputs five times the mean, and 97 % of intervals held it."""
-    rng, types = np.random.default_rng(4), np.repeat(np.arange(2000), 10)
-    x = rng.gamma(0.5, 2.0, len(types))  # mean 1, as skewed as the sizes of real models are
-    use = Measured.use_of(types, x, 0 * x, 0 * x, 2000)
-    assert 0.93 < np.mean((use["use_low"] <= 1) & (use["use_high"] >= 1)) < 0.97
-    assert np.quantile(use["use_high"], 0.9) < 4
+        assert row["move"] == pytest.approx(6.0) and row["use"] == pytest.approx(6.0)
 
 
 def test_short_inputs_are_read_in_larger_batches() -> None:
@@ -229,8 +169,8 @@ def test_a_slow_model_is_screened_in_some_documents(
         integrate(self, at, *given)
 
     monkeypatch.setattr(PieceSubject, "integrate", counted)
-    monkeypatch.setattr(run_module, "_passes", lambda *_: 1.0)
-    monkeypatch.setattr(run_module, "_SCREENED", 50)
+    monkeypatch.setattr(run_module, "affordable_passes", lambda *_: 1.0)
+    monkeypatch.setattr(run_module, "MIN_SCREENED", 50)
     settings = DiagnoseSettings(min_documents=5, batch_size=32, untrained=False)
     found = diagnose(
         *trained, reviews.texts.to_list()[:120], reviews.labels[:120].tolist(), settings
@@ -265,4 +205,4 @@ def test_rare_words_are_chosen_by_what_they_do_in_other_documents() -> None:
 
     found = diagnose(answer, None, texts, labels.tolist(), DiagnoseSettings(), classes=["0", "1"])
     assert "mark" in found.reading["coverage"]["rescued"]
-    assert found.uses.filter(pl.col("token") == "mark")["inserted"].item() == pytest.approx(3.0)
+    assert found.uses.filter(pl.col("token") == "mark")["move"].item() == pytest.approx(3.0)

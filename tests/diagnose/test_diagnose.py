@@ -24,9 +24,9 @@ from calls import later
 from diagnose_models import FAMILIES, build, fit, kind_of, planted_reviews
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
-from tokensieve.diagnose.effects import confirming
-from tokensieve.diagnose.effects.measuring import Measured, Work
-from tokensieve.diagnose.judgement.agreement import Correlation, Evidence
+from tokensieve.diagnose.effects.measuring import Measured
+from tokensieve.diagnose.effects.work import Work
+from tokensieve.diagnose.judgement.agreement import Correlation, Evidence, Jackknifed
 from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.subjects.frame import Frame, Input
 from tokensieve.diagnose.subjects.libraries import untrained_twin
@@ -191,7 +191,7 @@ def test_importance_is_the_shrunken_balanced_posterior_difference() -> None:
     rng = np.random.default_rng(0)
     matrix, labels = rng.poisson(1.0, (60, 5)), rng.permutation(np.arange(60) % 2)
     counts = Counts.from_matrix(matrix, labels.tolist())
-    mine = Evidence(counts, rng.integers(0, 6, 60), 6).whole[:, 0]
+    mine = Evidence(counts, rng.integers(0, 6, 60), 6).importance.whole[:, 0]
     found = token_importance(counts)
     n = matrix.sum(0) ** 2 / (matrix**2).sum(0)
     np.testing.assert_allclose(mine, found.posterior_difference[:, 1] * n / (n + Z95**2))
@@ -206,7 +206,7 @@ def test_importance_is_the_shrunken_balanced_posterior_difference() -> None:
     twice = Counts.from_matrix(
         np.vstack([matrix, matrix[labels == 1]]), [*labels, *labels[labels == 1]]
     )
-    balanced = Evidence(twice, np.zeros(90, dtype=np.int64), 1).whole[:, 0]
+    balanced = Evidence(twice, np.zeros(90, dtype=np.int64), 1).importance.whole[:, 0]
     assert (
         np.abs(np.sign(balanced) - np.sign(mine)).max() == 0
     )  # a class counted twice changes no side
@@ -219,7 +219,9 @@ def test_interval_holds_the_true_correlation_as_often_as_it_says() -> None:
         measure = 0.6 * truth + 0.8 * rng.normal(size=(80, 1))
         noise = rng.normal(size=(20, 80, 1))
         left = [truth + (noise.sum(0) - noise[g]) / 19 * 0.5 for g in range(20)]
-        one = Correlation.of(truth + noise.mean(0) * 0.5, left, measure, [measure] * 20)
+        one = Correlation.of(
+            Jackknifed(truth + noise.mean(0) * 0.5, left), Jackknifed.constant(measure, 20)
+        )
         inside += one.low <= 0.6 <= one.high
     assert 0.92 <= inside / runs <= 1.0
 
@@ -230,7 +232,7 @@ def test_a_word_of_one_group_does_not_widen_the_interval() -> None:
     seen = np.exp(np.abs(truth[:, 0]) + 0.1 * rng.normal(size=60))
     gone = seen.copy()
     gone[0] = np.nan  # in the documents of the first group alone
-    one = Correlation.of(truth, [truth] * 10, seen, [gone] + [seen] * 9)
+    one = Correlation.of(Jackknifed.constant(truth, 10), Jackknifed(seen, [gone] + [seen] * 9))
     assert one.error < 1.1 / np.sqrt(57) and one.low > 0.5
 
 
@@ -244,7 +246,7 @@ def test_more_draws_are_the_mean_of_single_ones() -> None:
         both, one, other = np.zeros(m), np.zeros(m), np.zeros(m)
         subject.integrate(at, heads, both, draws=2)
         subject.integrate(at, heads, one)
-        subject._share = (subject._share + 0.5) % 1
+        subject._path_place = (subject._path_place + 0.5) % 1
         subject.integrate(at, heads, other)
     np.testing.assert_allclose(both, (one + other) / 2, atol=1e-9)
     assert np.abs(one - other).max() > 1e-9
@@ -292,7 +294,7 @@ def test_a_trained_model_is_told_from_an_untrained_one(found: Diagnosis, reviews
 def test_the_planted_shortcut_comes_first(found: Diagnosis, reviews: Any) -> None:
     assert found.leaning["token"][0] == reviews.shortcut and found.leaning["class"][0] == "1"
     assert reviews.shortcut in DiagnosisReport(found).headline()
-    assert found.leaning["effect_low"][0] > 0 and found.leaning["q_value"][0] >= 0.05
+    assert found.leaning["move_low"][0] > 0 and found.leaning["q_value"][0] >= 0.05
 
 
 @pytest.mark.slow
@@ -305,13 +307,8 @@ def test_an_untrained_model_has_learned_nothing(trained: Any, reviews: Any) -> N
     assert all(one.low < 0.2 for one in result.correlation.values())
 
 
-def test_measures_against_the_model_itself(
-    trained: Any, found: Diagnosis, reviews: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_measures_against_the_model_itself(trained: Any, found: Diagnosis, reviews: Any) -> None:
     """Value and deletion of one word, through the model's ordinary call on text."""
-    monkeypatch.setattr(
-        confirming, "_other_inputs", lambda *_: np.empty(0, dtype=np.int64)
-    )  # it is left out, never put in
     model, tokenizer = trained
 
     def answer(text: str) -> float:
@@ -336,12 +333,13 @@ def test_measures_against_the_model_itself(
     assert mine["deleted_from"] == len(holding) and mine["deletion"] == pytest.approx(
         np.mean(lost), rel=1e-3
     )
-    assert mine["use"] == pytest.approx(np.mean(np.abs(lost)), rel=1e-3)
+    row = whole.uses.row(by_predicate=pl.col("token") == "wonderful", named=True)
+    assert row["use"] == pytest.approx(np.mean(np.abs(lost)), rel=1e-3)
     flips = [(answer(text) > 0) != (answer(text.replace(" wonderful", "")) > 0) for text in holding]
-    assert mine["flipped"] == pytest.approx(np.mean(flips), abs=1e-6)
+    assert row["flipped"] == pytest.approx(np.mean(flips), abs=1e-6)
     truth = dict(zip(texts, labels, strict=True))
     signs = np.array([1 if truth[text] == 1 else -1 for text in holding])
-    assert mine["helps"] == pytest.approx(np.mean(signs * lost), rel=1e-3, abs=1e-5)
+    assert row["helps"] == pytest.approx(np.mean(signs * lost), rel=1e-3, abs=1e-5)
 
 
 @pytest.mark.slow

@@ -457,7 +457,7 @@ def test_an_estimate_is_a_line_before_the_work_starts(capsys: pytest.CaptureFixt
 def test_the_time_of_a_large_model_is_estimated(
     trained: Any, reviews: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "_passes", lambda *given: 0.5 * given[-1])
+    monkeypatch.setattr(run, "affordable_passes", lambda *given: 0.5 * given[-1])
     seen: list[str] = []
     diagnose(
         *trained, reviews.texts.to_list()[:40], reviews.labels[:40].tolist(), DiagnoseSettings(min_documents=5),

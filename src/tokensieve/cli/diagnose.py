@@ -50,7 +50,8 @@ def _diagnose(
     quiet: bool = QUIET,
 ) -> int:
     """Diagnose one model, or compare several; write everything or nothing."""
-    from tokensieve.diagnose.comparison import Comparison, compare
+    from tokensieve.diagnose.comparing import compare
+    from tokensieve.diagnose.comparison import Comparison
     from tokensieve.diagnose.diagnosis import Diagnosis
     from tokensieve.diagnose.run import diagnose_corpus
     from tokensieve.diagnose.subjects.loading import load

@@ -1,8 +1,8 @@
 """Public names and where they are defined; `lazy_loader` reads this file when the package is imported."""
 
 from .callback import DiagnoseCallback as DiagnoseCallback
+from .comparing import compare as compare
 from .comparison import Comparison as Comparison
-from .comparison import compare as compare
 from .diagnosis import Diagnosis as Diagnosis
 from .run import diagnose as diagnose
 from .run import diagnose_corpus as diagnose_corpus

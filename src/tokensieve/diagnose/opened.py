@@ -25,7 +25,8 @@ from tokensieve.diagnose.subjects.windows import Windows
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress, silent
 from tokensieve.read.corpus import Corpus
-from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer
+from tokensieve.text.pieces import PieceTokenizer
+from tokensieve.text.tokenizers import Tokenizer
 
 USUAL_DOCUMENTS = 1_000  # or as many as the model reads in DEFAULT_SECONDS, if that is more
 DEFAULT_SECONDS = 300
@@ -115,7 +116,7 @@ def _affordable_documents(
     known: RecognisedModel, corpus: Corpus, settings: DiagnoseSettings
 ) -> int:
     """How many documents the model reads if --max-documents does not say."""
-    texts = corpus.texts.head(N_ESTIMATED_TEXTS).to_list()
+    texts = corpus.texts.to_list()[:N_ESTIMATED_TEXTS]
     seconds = settings.seconds or DEFAULT_SECONDS
     n_affordable = int(affordable_passes(known, texts, settings, seconds) / PASSES_PER_DOCUMENT)
     least = USUAL_DOCUMENTS if settings.seconds is None else LEAST_DOCUMENTS
@@ -177,9 +178,7 @@ def _opened(
         notes.append(
             "gradients do not reach its word embeddings, so effects are measured by removing words"
         )
-    return OpenModel(
-        known, outputs, sample, subject, facts=dict(subject.lengths_read), notes=notes
-    )
+    return OpenModel(known, outputs, sample, subject, facts=dict(subject.lengths_read), notes=notes)
 
 
 @contextmanager

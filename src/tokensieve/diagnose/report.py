@@ -129,17 +129,10 @@ class DiagnosisReport:
             return self._relies_on(suspect)
         if not found.learned:
             skill = found.skill
-            numbers = (
-                f"accuracy {percent(skill.accuracy)}, largest class {percent(skill.majority)}"
-            )
+            numbers = f"accuracy {percent(skill.accuracy)}, largest class {percent(skill.majority)}"
             if found.learning is Learning.BARELY:
-                return (
-                    "This model has barely learned to predict the label, "
-                    f"if at all ({numbers})."
-                )
-            return (
-                f"There is no evidence that this model has learned to predict the label ({numbers})."
-            )
+                return f"This model has barely learned to predict the label, if at all ({numbers})."
+            return f"There is no evidence that this model has learned to predict the label ({numbers})."
         return self._nothing_dominates()
 
     def _suspect(self) -> dict[str, Any] | None:

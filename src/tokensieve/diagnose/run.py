@@ -12,7 +12,6 @@ import polars as pl
 import polars.selectors
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.auditing.agreement import DIGITS, QUADRANTS, Quadrant
 from tokensieve.checkpoint import fingerprint
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.confirming import (
@@ -47,13 +46,14 @@ from tokensieve.diagnose.opened import (
 )
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.diagnose.shown_documents import shown_documents
-from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance
-from tokensieve.model.attention import both
+from tokensieve.model.attention import per_class
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.read.corpus import Corpus, read_corpus
+from tokensieve.read.corpus import Corpus
 from tokensieve.read.pairs import read_pairs
+from tokensieve.read.reader import read_corpus
+from tokensieve.task.agreement import DIGITS, QUADRANTS, Quadrant
 from tokensieve.text.counts import Counts
 
 # documents whose form is changed: at most so many, and one in so many of those read
@@ -208,10 +208,10 @@ class _Run:
         judged = self._judge(measured, twin, importance, effects)
         self._clock.lap("correlations")
         sample = self._sample
-        by_class = dict(
-            zip(sample.corpus.classes, sample.counts.class_sizes.tolist(), strict=True)
-        )
-        rare = [word for word, common in zip(sample.words, sample.frequent, strict=True) if not common]
+        by_class = dict(zip(sample.corpus.classes, sample.counts.class_sizes.tolist(), strict=True))
+        rare = [
+            word for word, common in zip(sample.words, sample.frequent, strict=True) if not common
+        ]
         coverage = {
             "words": len(sample.words) - len(rare),
             "rescued": rare,
@@ -451,7 +451,7 @@ def _tokens_table(
         """A row for each class and word, of values for each word, or for each word and class."""
         if values.ndim == 1:
             return pl.Series(np.tile(values, n_classes), nan_to_null=True)
-        return pl.Series(both(values).T.ravel(), nan_to_null=True)
+        return pl.Series(per_class(values).T.ravel(), nan_to_null=True)
 
     means = {name: measure.whole for name, measure in measures.items()}
     means["value"] = measured.value

@@ -76,9 +76,7 @@ def _passage(measured: Measured, sample: Sample, window: int, reason: str) -> Pa
         pieces.append((text[start:end], effect_of.get(word, 0.0)))
         end_of_last = end
     pieces.append((text[end_of_last:], 0.0))
-    visible = tuple(
-        (piece.replace(SEPARATOR, " ⏐ "), effect) for piece, effect in pieces if piece
-    )
+    visible = tuple((piece.replace(SEPARATOR, " ⏐ "), effect) for piece, effect in pieces if piece)
     classes = sample.corpus.classes
     note = f"predicted {for_display(classes[predicted], 40)}: {reason}."
     row = int(sample.corpus.rows[sample.read[document]])

@@ -152,7 +152,7 @@ class Trials:
         size = _means(place, np.abs(self.insertions.gained), len(self.words))
         head = np.abs(mean).argmax(axis=1)
         rows = np.arange(len(self.words))
-        return np.abs(mean[rows, head]) / np.maximum(size[rows, head], 1e-12)
+        return np.asarray(np.abs(mean[rows, head]) / np.maximum(size[rows, head], 1e-12))
 
     def flipped(self, measured: Measured) -> Floats:
         """Fraction of the removals that change the predicted class, (C,)."""
@@ -183,7 +183,7 @@ class Trials:
         if lost.shape[1] == 1:
             lost = np.hstack([-lost, lost])
         true = labels[measured.windows[self.removals.pairs]]
-        return lost[np.arange(len(lost)), true]
+        return np.asarray(lost[np.arange(len(lost)), true])
 
 
 def confirm(measured: Measured, words: Ints, budget: int) -> Trials:
@@ -357,7 +357,7 @@ def budget_fraction(budget: int) -> float:
 def screened_totals(measured: Measured) -> Floats:
     """Sum of the sizes of each word's screened effects, shape (|S|,)."""
     sizes = np.nan_to_num(np.abs(measured.effect))
-    return np.bincount(measured.types, sizes, measured.n_types)
+    return np.bincount(measured.types, sizes, measured.n_types).astype(float)
 
 
 def _n_screened(measured: Measured) -> Ints:
@@ -375,7 +375,7 @@ def unlike_others(measured: Measured) -> Floats:
     spread = np.maximum(measured.answers.std(axis=0), 1e-12)
     of_pairs = deviation[measured.windows] / spread
     sums = [np.bincount(measured.types, column, measured.n_types) for column in of_pairs.T]
-    return np.abs(np.stack(sums, axis=1)).max(axis=1) / np.sqrt(n)
+    return np.asarray(np.abs(np.stack(sums, axis=1)).max(axis=1) / np.sqrt(n))
 
 
 def _largest(x: Floats, n: int) -> Ints:

@@ -120,9 +120,7 @@ def mean_sizes(words: Ints, changes: Floats, n_words: int) -> Sizes:
     is_constant = variance <= (SAME * np.nan_to_num(mean)) ** 2 + 1e-200
     third = total(deviation**3) / np.where(is_constant, 1.0, variance) ** 1.5
     skewness = np.where(is_constant, 0.0, third) * n / (degrees * np.maximum(n - 2, 1))
-    interval = hall_interval(
-        n, mean, np.sqrt(moderated), np.maximum(skewness, 0.0), PRIOR_DEGREES
-    )
+    interval = hall_interval(n, mean, np.sqrt(moderated), np.maximum(skewness, 0.0), PRIOR_DEGREES)
     signed = total(changes) / divisor
     return Sizes(n, mean, np.maximum(interval.low, 0.0), interval.high, signed)
 

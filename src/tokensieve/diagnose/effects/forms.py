@@ -149,9 +149,7 @@ def probe_forms(
             continue
         answers_given = measured.answers_to(given, f"model: documents {form.name}")
         taken = _taken(measured, form, texts, answers)
-        effects.append(
-            _effect(form, n_having, answers, answers_given, offset[:, None], taken)
-        )
+        effects.append(_effect(form, n_having, answers, answers_given, offset[:, None], taken))
     return effects
 
 
@@ -160,9 +158,7 @@ def _changed(change: Callable[[str], str], text: str) -> str:
     return SEPARATOR.join(change(side) for side in text.split(SEPARATOR))
 
 
-def _taken(
-    measured: Measured, form: Form, texts: list[str], answers: Floats
-) -> Floats | None:
+def _taken(measured: Measured, form: Form, texts: list[str], answers: Floats) -> Floats | None:
     """Changes of the answers when the form is taken from documents that have it, (n, H)."""
     if form.has is None or form.take is None:
         return None
@@ -230,4 +226,3 @@ def form_importance(corpus: Corpus) -> Importance:
     return token_importance(
         Counts.from_matrix(present, corpus.labels.tolist(), corpus.classes, names)
     )
-

@@ -97,7 +97,7 @@ def _varying_pairs(measured: Measured, words: Ints) -> list[_Pair]:
 
 def _stands_before(measured: Measured, window: int, first: int, second: int) -> bool:
     order = measured.subject.word_order(window).tolist()
-    return order.index(first) < order.index(second)
+    return bool(order.index(first) < order.index(second))
 
 
 def _swap(measured: Measured, pairs: list[_Pair], n_inputs: int, stage: str) -> list[Floats]:
@@ -127,4 +127,3 @@ def _effect(pair: _Pair, change: Floats) -> OrderEffect:
     return OrderEffect(
         pair.first, pair.second, len(pair.forward) + len(pair.backward), sizes, target
     )
-

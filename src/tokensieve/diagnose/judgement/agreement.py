@@ -82,9 +82,7 @@ class Correlation:
         z = np.array(
             [
                 _fisher(_pearson(one, other, is_known & np.isfinite(other)))
-                for one, other in zip(
-                    importance.without_group, measure.without_group, strict=True
-                )
+                for one, other in zip(importance.without_group, measure.without_group, strict=True)
             ]
         )
         if n_types < MIN_TYPES or not np.isfinite(rho) or not np.isfinite(z).all():
@@ -137,7 +135,8 @@ class _Sums:
         squares = np.where(self.squares > 0, self.squares, 1.0)
         effective = (count[:, 0] ** 2 / squares)[:, None]
         importance = balanced * effective / (effective + Z95**2)
-        return importance[:, 1:] if self.class_count.shape[1] == 2 else importance
+        is_binary = self.class_count.shape[1] == 2
+        return np.asarray(importance[:, 1:] if is_binary else importance)
 
 
 class Evidence:
@@ -173,8 +172,7 @@ class Evidence:
         sizes = np.bincount(cell, minlength=n_cells).reshape(n_groups, n_classes).astype(float)
         self._sums = _Sums(class_counts.sum(axis=0), squares.sum(axis=0), sizes.sum(axis=0))
         groups_left_out = [
-            self._sums.minus(_Sums(class_counts[g], squares[g], sizes[g]))
-            for g in range(n_groups)
+            self._sums.minus(_Sums(class_counts[g], squares[g], sizes[g])) for g in range(n_groups)
         ]
         self.importance = Jackknifed(
             self._sums.importance(), [sums.importance() for sums in groups_left_out]
@@ -306,12 +304,12 @@ class _GroupedMeans:
         cell = groups * self.n_types + types
         n_cells = self.n_groups * self.n_types
         columns = [np.bincount(cell, column, n_cells) for column in rows.T]
-        return np.stack(columns, axis=-1).reshape(self.n_groups, self.n_types, -1)
+        return np.stack(columns, axis=-1).reshape(self.n_groups, self.n_types, -1).astype(float)
 
 
 def _divided(total: Floats, n: Floats) -> Floats:
     """Means; nan where n, a count, is zero."""
-    return np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 0.5)
+    return np.asarray(np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 0.5))
 
 
 def _pearson(importance: Floats, measure: Floats, is_known: NDArray[np.bool_]) -> float:

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.text.counts import Counts
 
+Bools = NDArray[np.bool_]
 MIN_EACH = 3  # documents with a candidate and without it, below which a class says nothing
 SAME_DOCUMENTS = 0.5  # Jaccard index: words so often together are parts of one thing
 NO_INFORMATION = 0.5
@@ -42,12 +44,12 @@ class Company:
         self._weighted = sp.csr_array(self._present @ sp.diags_array(weights))
         self._squares = self._weighted.multiply(self._weighted)
 
-    def contains_all(self, words: Ints) -> np.ndarray:
+    def contains_all(self, words: Ints) -> Bools:
         """Which documents contain all of some words, shape (n,)."""
         columns = self._present[:, words].toarray()
-        return columns.all(axis=1)
+        return np.asarray(columns.all(axis=1))
 
-    def auc(self, is_with: np.ndarray) -> float:
+    def auc(self, is_with: Bools) -> float:
         """The context AUC of what some documents have, shape (n,); 1/2 if too few have it."""
         kept = self._informative(is_with)
         norms = np.sqrt(self._squares @ kept)
@@ -66,13 +68,13 @@ class Company:
             return NO_INFORMATION
         return float(np.average(areas, weights=weights))
 
-    def _informative(self, is_with: np.ndarray) -> Floats:
+    def _informative(self, is_with: Bools) -> Floats:
         """1 for each word that may tell about the candidate, 0 for what mostly comes with it."""
         both = self._present.T @ is_with.astype(np.float64)
         either = np.maximum(self._n_with + is_with.sum() - both, 1.0)
         return np.where(both / either >= SAME_DOCUMENTS, 0.0, 1.0)
 
-    def _scores(self, of_class: Ints, inside: np.ndarray, kept: Floats, norms: Floats) -> Floats:
+    def _scores(self, of_class: Ints, inside: Bools, kept: Floats, norms: Floats) -> Floats:
         """The module's scores of the documents of a class."""
         rows = self._weighted[of_class] @ sp.diags_array(kept)
         unit = sp.diags_array(1.0 / np.maximum(norms[of_class], 1e-12)) @ rows
@@ -85,10 +87,10 @@ class Company:
         towards_without = unit @ sum_without
         score_with = (towards_with - itself) / (n_with - 1) - towards_without / n_without
         score_without = towards_with / n_with - (towards_without - itself) / (n_without - 1)
-        return np.where(inside, score_with, score_without)
+        return np.asarray(np.where(inside, score_with, score_without))
 
 
-def _area(scores: Floats, inside: np.ndarray) -> float:
+def _area(scores: Floats, inside: Bools) -> float:
     """Area under the ROC curve."""
     n_inside = int(inside.sum())
     n_outside = len(inside) - n_inside

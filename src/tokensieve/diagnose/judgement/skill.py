@@ -153,7 +153,7 @@ def aucs(scores: Floats, inside: NDArray[np.bool_]) -> Floats:
     if not n_inside or not n_outside:
         return np.full(scores.shape[1], np.nan)
     ranks = stats.rankdata(scores, axis=0)[inside].sum(axis=0)
-    return (ranks - n_inside * (n_inside + 1) / 2) / (n_inside * n_outside)
+    return np.asarray((ranks - n_inside * (n_inside + 1) / 2) / (n_inside * n_outside))
 
 
 class Learning(StrEnum):

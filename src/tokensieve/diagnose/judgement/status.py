@@ -212,12 +212,10 @@ def _targets(trials: Trials, measured: Measured) -> Ints:
     n_inserted = np.bincount(
         np.searchsorted(trials.words, trials.insertions.words), minlength=len(trials.words)
     )
-    gain = np.where(
-        (n_inserted >= FEWEST)[:, None], trials.mean_gain(), trials.mean_loss(measured)
-    )
+    gain = np.where((n_inserted >= FEWEST)[:, None], trials.mean_gain(), trials.mean_loss(measured))
     if gain.shape[1] == 1:
         return (gain[:, 0] > 0).astype(np.int64)
-    return gain.argmax(axis=1)
+    return np.asarray(gain.argmax(axis=1))
 
 
 def form_rows(

@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from tokensieve.text.tokenizers import WORD, WordTokenizer
+from tokensieve.text.patterns import WORD
+from tokensieve.text.tokenizers import WordTokenizer
 
 SEPARATOR = "\x1f"  # between the two texts of a pair
 # punctuation too: a model may rely on it
@@ -170,9 +171,7 @@ class WordSplitter:
             patterns are looked for.
     """
 
-    def __init__(
-        self, passages: dict[Tokens, str], frequent: frozenset[str] | None = None
-    ) -> None:
+    def __init__(self, passages: dict[Tokens, str], frequent: frozenset[str] | None = None) -> None:
         self._written = passages
         self._frequent = frequent
         self._by_first: dict[str, list[Tokens]] = {}

@@ -200,4 +200,5 @@ def relative_places(order: Ints, word: int) -> list[float]:
     """For each occurrence of a word, the fraction of the input's other words before it."""
     if len(order) < 2:
         return []
-    return (np.flatnonzero(order == word) / (len(order) - 1)).tolist()
+    places: list[float] = (np.flatnonzero(order == word) / (len(order) - 1)).tolist()
+    return places
