@@ -307,13 +307,15 @@ def test_out_of_memory_says_what_to_lower(
 
 
 def test_the_picture_draws_what_the_table_holds(found: Diagnosis) -> None:
-    (picture,) = pictures_in(found)
-    rows = specification(picture)["datasets"]["words"]
-    top = found.used.head(len(rows))  # the headline's words first
-    assert [row["text"] for row in rows] == top["token"].to_list()
-    assert [row["x"] for row in rows] == top["use"].to_list() and [
-        row["low"] for row in rows
-    ] == top["use_low"].to_list()
+    decides, moves = pictures_in(found)
+    for picture, table, column in (
+        (decides, found.most_deciding, "share"),
+        (moves, found.uses.filter(pl.col("move").is_not_null()), "move"),
+    ):
+        rows = specification(picture)["datasets"]["words"]
+        top = table.head(len(rows))
+        assert [row["x"] for row in rows] == top[column].to_list()
+        assert [row["low"] for row in rows] == top[f"{column}_low"].to_list()
 
 
 @pytest.mark.usefixtures("undrawn")

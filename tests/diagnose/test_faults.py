@@ -483,9 +483,10 @@ def test_words_in_few_documents_accuse_nobody() -> None:
     """Too few documents cannot contradict a use, however large."""
 
     def words(y: int, rng: Any) -> list[str]:
-        return ["good"] * (y and rng.random() < 0.9) + ["rare"] * (rng.random() < 0.01)
+        return ["good"] * (y and rng.random() < 0.9)
 
     texts, labels = documents(400, words, seed=4)
+    texts = [f"{text} rare" if i in (10, 11, 30) else text for i, text in enumerate(texts)]
     found = diagnosed(linear({"good": 3.0, "rare": 3.0}), texts, labels)
     assert row_of(found, "rare")["status"] == str(Status.CANNOT_TELL)
 
@@ -595,11 +596,11 @@ def test_company_tells_words_of_a_subject_from_words_put_in() -> None:
     rng = np.random.default_rng(0)
     n = 300
     is_subject = rng.random(n) < 0.4
-    matrix = rng.poisson(0.3, (n, 40))
-    matrix[is_subject, :8] += rng.poisson(1.0, (is_subject.sum(), 8))
+    matrix = (rng.random((n, 60)) < 0.1).astype(np.int64)
+    matrix[is_subject, :20] |= rng.random((is_subject.sum(), 20)) < 0.3
     counts = Counts.from_matrix(matrix, (np.arange(n) % 2).tolist())
     company = Company(counts)
-    assert company.auc(is_subject) > 0.9
+    assert company.auc(is_subject) > 0.8
     assert abs(company.auc(rng.random(n) < 0.4) - 0.5) < 0.1
 
 

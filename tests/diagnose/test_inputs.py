@@ -224,7 +224,7 @@ def test_a_reward_model_on_preference_pairs() -> None:
         r = [float(model(**tokenizer(side, return_tensors="pt")).logits) for side in flat]
     right = np.mean([r[i] > r[i + 1] for i in range(0, len(r), 2)])
     assert found.accuracy == pytest.approx(right, abs=0.011)
-    first = found.uses.sort("use", descending=True).row(0, named=True)
+    first = found.uses.sort("move", descending=True, nulls_last=True).row(0, named=True)
     assert (first["token"], first["class"]) == ("thanks", "chosen")
     with pytest.raises(InputError, match="single output, a reward"):
         diagnose(*build("bert", flat), pairs, settings=QUICK)

@@ -280,7 +280,9 @@ def _paired_test(was: Floats, now: Floats) -> dict[str, float] | None:
     spread = float(difference.std(ddof=1))
     skewness = 0.0
     p_value = 2.0 ** (1 - n)  # the same in every document: the sign test
-    if spread > SAME:
+    if spread <= SAME:
+        spread = 0.0
+    else:
         skewness = float(stats.skew(difference, bias=False))
         p_value = float(stats.ttest_1samp(difference, 0.0).pvalue)
     return {

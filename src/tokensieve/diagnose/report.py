@@ -41,12 +41,13 @@ N_DATA_WORDS = 15  # of each class
 MARKS: Mapping[str, Mark] = {
     Status.SUPPORTED: "full",
     Status.UNSUPPORTED: "alarm",
+    Status.CONTEXT: "open",
     Status.CANNOT_TELL: "dotted",
     Status.ABSENT: "none",
 }
 TERMS = {
     "Decides": "documents × mean change of the prediction when it is removed, as a fraction of the "
-    "total over all words and forms; the words that are not listed are in the total",
+    "total over all words; the words that are not listed are in the total",
     "Moves": "how far a prediction moves, in log-odds, when it is inserted where it usually stands "
     "into documents without it; a form is given to documents, two words change places",
     "When removed": "how far a prediction moves when it is removed from documents containing it",
@@ -62,6 +63,8 @@ TERMS = {
     "treats it as evidence",
     Status.UNSUPPORTED: "it moves predictions more than twice as far as the data supports, and at "
     "least doubles the odds",
+    Status.CONTEXT: "the data does not support it by itself, but without it the true class becomes "
+    "less likely",
     Status.CANNOT_TELL: "the data neither supports nor contradicts its use",
     Status.ABSENT: "no document of this file is like that",
 }
@@ -152,6 +155,8 @@ class DiagnosisReport:
                 f"{start} It also predicts the label in this file. {expected} "
                 "If not, the model and this file may share a shortcut."
             )
+        if row["status"] == str(Status.CONTEXT):
+            return f"{start} Without it the true class becomes less likely. {expected}"
         if row["status"] == str(Status.ABSENT):
             return f"{start} No document of this file is like that. {expected}"
         documents = plural(row["documents"], "document")

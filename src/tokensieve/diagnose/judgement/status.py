@@ -4,8 +4,9 @@ Words, patterns, passages, forms of whole documents and orders of two words are 
 Two columns answer two questions:
 
 **What decides most predictions** (`share`): documents × mean size of the change when the row's
-candidate is removed, as a fraction of the total over all words and forms. The words that are no
-candidates are part of the total, by a random sample of them.
+candidate is removed, as a fraction of the total over all words. The words that are no candidates
+are part of the total, by a random sample of them; forms are compared with it, and are no part of
+it, since taking a form away changes words.
 
 **What moves a prediction most** (`move`): mean size of the change when the candidate is inserted
 where it usually stands, into documents without it; a form is given to documents, an order is
@@ -53,6 +54,7 @@ class Status(StrEnum):
 
     SUPPORTED = "predicts the label"
     UNSUPPORTED = "used without support"
+    CONTEXT = "helps in context"
     CANNOT_TELL = "too few documents to tell"
     ABSENT = "not in this file"
 
@@ -144,6 +146,8 @@ class Row:
             return Status.ABSENT
         if self.association is not None and self.association.is_shown:
             return Status.SUPPORTED
+        if self.helps is not None and self.helps[1] > 0:
+            return Status.CONTEXT
         shown_move = self.consistency * _value(self.inserted, "low")
         is_large = shown_move > max(MAX_TIMES_SUPPORTED * self.supported, DOUBLED_ODDS)
         if is_large and self.association is not None:
@@ -382,8 +386,10 @@ def _totals(rows: Sequence[Row], rest: Rest) -> list[tuple[float, float]]:
         half = (_value(row.removed, "high") - _value(row.removed, "low")) / 2 if counts else 0.0
         totals.append(total)
         errors.append(row.n_read * half / Z95 if math.isfinite(half) else total)
-    whole = sum(totals) + rest.n_pairs * rest.mean
-    error_of_all = math.hypot(*errors, rest.n_pairs * rest.error)
+    # forms change words, and would be counted twice
+    of_words = [i for i, row in enumerate(rows) if row.kind not in ("form", "order")]
+    whole = sum(totals[i] for i in of_words) + rest.n_pairs * rest.mean
+    error_of_all = math.hypot(*(errors[i] for i in of_words), rest.n_pairs * rest.error)
     if whole <= 0:
         return [(math.nan, math.nan)] * len(rows)
     shares = []

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Floats, Ints
+from tokensieve.diagnose.subjects.passages import kind_of
 from tokensieve.diagnose.subjects.pieces import MAX_LOOKED_AT, relative_places
 from tokensieve.diagnose.subjects.recognise import Answer
 from tokensieve.diagnose.subjects.windows import LENGTHS
@@ -53,6 +54,7 @@ class TextSubject:
 
         word_type = {word: s for s, word in enumerate(words)}
         self._occurrences = [self._find_words(text, word_type) for text in self._texts]
+        self._spellings = self._find_spellings()
         pairs = []
         for document, occurrences in enumerate(self._occurrences):
             pairs += [(s, document) for s in sorted({one.word for one in occurrences})]
@@ -67,6 +69,17 @@ class TextSubject:
             for start, end, word in spans
             if word in word_type
         ]
+
+    def _find_spellings(self) -> list[str]:
+        """How each word is written when it is read alone or inserted: a pattern as it first occurs."""
+        spellings = list(self._words)
+        patterns = {s for s, word in enumerate(self._words) if kind_of(word) == "pattern"}
+        for text, occurrences in zip(self._texts, self._occurrences, strict=True):
+            for one in occurrences:
+                if one.word in patterns:
+                    spellings[one.word] = text[one.start : one.end]
+                    patterns.remove(one.word)
+        return spellings
 
     def of_words(self, kept: Ints) -> TextSubject:
         """The same with some of the words."""
@@ -96,7 +109,7 @@ class TextSubject:
 
     def alone(self, at: Ints) -> Floats:
         """Logits of words alone."""
-        return self._logits([self._words[s] for s in at])
+        return self._logits([self._spellings[s] for s in at])
 
     def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
         raise NotImplementedError
@@ -130,7 +143,7 @@ class TextSubject:
     def _text_having(self, document: int, new: Ints, place: float) -> str:
         text = self._texts[document]
         occurrences = self._occurrences[document]
-        inserted = " ".join(self._words[s] for s in new)
+        inserted = " ".join(self._spellings[s] for s in new)
         slot = int(place * len(occurrences) + 0.5)
         if slot < len(occurrences):
             at = occurrences[slot].start

@@ -22,6 +22,7 @@ from tokensieve.report.pictures.frame import (
 # the colours of the table of words, by the values of its column `status`
 USE_COLOURS = {
     "predicts the label": BLUE,
+    "helps in context": PALE_BLUE,
     "used without support": ORANGE,
     "too few documents to tell": PALE_GREY,
 }
