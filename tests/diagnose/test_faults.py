@@ -411,10 +411,11 @@ def test_nothing_is_hidden_and_shares_are_of_measured_effects() -> None:
     assert {f"w{i}" for i in range(30)} & set(found.uses["token"])
     n_with = {word: sum(word in text.split() for text in texts) for word in weights}
     total = sum(n_with[word] * abs(weights[word]) for word in weights)
-    for row in found.most_deciding.head(5).iter_rows(named=True):
+    words = found.most_deciding.filter(kind="word")
+    for row in words.head(5).iter_rows(named=True):
         truth = n_with[row["token"]] * abs(weights[row["token"]]) / total
-        assert row["share_low"] <= truth <= row["share_high"]
-        assert row["share"] == pytest.approx(truth, abs=0.02)
+        assert row["share_low"] - 1e-9 <= truth <= row["share_high"] + 1e-9
+        assert row["share"] == pytest.approx(truth, abs=1e-3)
     assert found.most_deciding["token"][0] == "strong"
 
 
@@ -601,7 +602,7 @@ def test_company_tells_words_of_a_subject_from_words_put_in() -> None:
     counts = Counts.from_matrix(matrix, (np.arange(n) % 2).tolist())
     company = Company(counts)
     assert company.auc(is_subject) > 0.8
-    assert abs(company.auc(rng.random(n) < 0.4) - 0.5) < 0.1
+    assert abs(company.auc(rng.random(n) < 0.4) - 0.5) < 0.15
 
 
 # statistics

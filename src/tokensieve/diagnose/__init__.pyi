@@ -1,4 +1,4 @@
-"""Public names and where they are defined; `lazy_loader` reads this file when the package is imported."""
+"""Public names and where they are defined; `lazy_loader` reads this file on import."""
 
 from .callback import DiagnoseCallback as DiagnoseCallback
 from .comparing import compare as compare

@@ -19,16 +19,16 @@ QUICK = DiagnoseSettings(max_documents=200, untrained=False)
 
 
 class DiagnoseCallback(TrainerCallback):
-    """Diagnoses the model after each evaluation, and logs the result to whatever the Trainer does.
+    """Diagnoses the model after each evaluation, and logs the result where the Trainer does.
 
     Logged: diagnose/value (correlation of its predictions for single words with importance in the
     data), diagnose/auc, diagnose/learned (0 or 1), diagnose/unsupported (candidates used without
     support), diagnose/top_share (the largest fraction of all effects that one of them accounts
     for). `found` holds the diagnoses so far, with the step of each.
 
-    Add it with `trainer.add_callback(DiagnoseCallback(trainer, texts, labels))`, with documents that
-    the model is not trained on. By default the model reads 200 of them, and no untrained model is
-    measured.
+    Add it with `trainer.add_callback(DiagnoseCallback(trainer, texts, labels))`, with documents
+    that the model is not trained on. By default the model reads 200 of them, and no untrained model
+    is measured.
     """
 
     def __init__(

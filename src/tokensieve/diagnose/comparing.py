@@ -1,15 +1,15 @@
 """Diagnose several models on the same documents, and compare what they use.
 
 The words used most by any of the models are removed from the same documents, and inserted into the
-same others at the same places, with each model. For word s and document i let u_i be the size of the
-change of a model's answer; the change of use from A to B is the mean of d_i = u_i(B) − u_i(A), with
-the interval of `tokensieve.diagnose.effects.estimates` for the differences themselves.
+same others at the same places, with each model. For word s and document i let u_i be the size of
+the change of a model's answer; the change of use from A to B is the mean of d_i = u_i(B) − u_i(A),
+with the interval of `tokensieve.diagnose.effects.estimates` for the differences themselves.
 
 Removing and inserting are two quantities, and each claim is about one of them. A word has gained or
-lost use if Benjamini–Hochberg's q over all m tests is below 0.05. Such words are selected for a large
-difference, so that 95 % intervals would contain the truth less often: if R claims are made, their
-intervals are at level 1 − 0.05 R/m (Benjamini & Yekutieli 2005). Each claim says whether the other
-quantity changes in the same direction.
+lost use if Benjamini–Hochberg's q over all m tests is below 0.05. Such words are selected for a
+large difference, so that 95 % intervals would contain the truth less often: if R claims are made,
+their intervals are at level 1 − 0.05 R/m (Benjamini & Yekutieli 2005). Each claim says whether the
+other quantity changes in the same direction.
 """
 
 from __future__ import annotations
@@ -69,51 +69,72 @@ def compare(
     Raises:
         InputError: fewer than two models, or one that cannot be diagnosed.
     """
-    n_models = len(models)
-    if n_models < 2:
+    if len(models) < 2:
         raise InputError("one model cannot be compared: name two or more")
     settings = settings or DiagnoseSettings()
     settings = replace(settings, max_documents=settings.max_documents or USUAL_DOCUMENTS)
-    progress = progress or silent
-    diagnoses = []
-    for i, (name, given) in enumerate(models.items()):
-        model, tokenizer = given() if callable(given) else given
-        start = DIAGNOSING * i / n_models
-        of_model = part(partial(_of_model, progress, name), start, start + DIAGNOSING / n_models)
-        try:
-            diagnoses.append(
-                diagnose_corpus(
-                    model,
-                    tokenizer,
-                    corpus,
-                    settings,
-                    mapping=mapping,
-                    prompted=prompted,
-                    model_name=name,
-                    progress=of_model,
-                )
-            )
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from None
-
+    runs = _Runs(models, corpus, settings, mapping, prompted, progress or silent)
+    diagnoses = runs.diagnoses()
     words = _most_used(diagnoses)
-    sizes = []
-    for i, (name, given) in enumerate(models.items()):
-        fraction = DIAGNOSING + (1 - DIAGNOSING) * i / n_models
-        progress(f"{name}: the same words in the same documents", fraction)
-        model, tokenizer = given() if callable(given) else given
-        with open_model(model, tokenizer, corpus, settings, mapping, prompted) as opened:
-            sizes.append(word_changes(opened, settings, words))
-
-    steps = list(pairwise(range(n_models)))
-    if n_models > 2:
-        steps.append((0, n_models - 1))
+    sizes = runs.word_changes(words)
+    last = len(models) - 1
+    steps = list(pairwise(range(len(models))))
+    if last > 1:
+        steps.append((0, last))
     changes = [
         changes_between(diagnoses[a], diagnoses[b], sizes[a], sizes[b], words) for a, b in steps
     ]
     return Comparison(
         list(diagnoses), models_table(diagnoses), pl.concat(changes), looked_at=len(words)
     )
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Every model, one after the other; arguments as those of `compare`."""
+
+    models: Mapping[str, Callable[[], ModelAndTokenizer] | ModelAndTokenizer]
+    corpus: Corpus
+    settings: DiagnoseSettings
+    mapping: Mapping[str, str] | None
+    prompted: bool
+    progress: Progress
+
+    def diagnoses(self) -> list[Diagnosis]:
+        """The diagnosis of each model."""
+        found = []
+        of_one = DIAGNOSING / len(self.models)
+        for i, (name, given) in enumerate(self.models.items()):
+            model, tokenizer = given() if callable(given) else given
+            progress = part(partial(_of_model, self.progress, name), i * of_one, (i + 1) * of_one)
+            try:
+                diagnosis = diagnose_corpus(
+                    model,
+                    tokenizer,
+                    self.corpus,
+                    self.settings,
+                    mapping=self.mapping,
+                    prompted=self.prompted,
+                    model_name=name,
+                    progress=progress,
+                )
+            except InputError as error:
+                raise InputError(f"{name}: {error}") from None
+            found.append(diagnosis)
+        return found
+
+    def word_changes(self, words: Sequence[str]) -> list[list[WordChanges]]:
+        """What each word does in each model."""
+        changes = []
+        for i, (name, given) in enumerate(self.models.items()):
+            fraction = DIAGNOSING + (1 - DIAGNOSING) * i / len(self.models)
+            self.progress(f"{name}: the same words in the same documents", fraction)
+            model, tokenizer = given() if callable(given) else given
+            with open_model(
+                model, tokenizer, self.corpus, self.settings, self.mapping, self.prompted
+            ) as opened:
+                changes.append(word_changes(opened, self.settings, words))
+        return changes
 
 
 def _of_model(progress: Progress, name: str, stage: str, fraction: float) -> None:
@@ -198,29 +219,33 @@ def _sizes_of(change: Floats, answers: Floats) -> Floats:
 
 def _plans(opened: OpenModel, seed: int, words: Sequence[str]) -> list[_Plan]:
     """The same documents for every model: in a random order, as many as there are."""
-    subject = opened.subject
     sample = opened.sample
     n_read = len(sample.read)
     shared = TIMES_SHARED * n_read // max(len(words), 1)
     most = int(np.clip(shared, FEWEST_COMPARED, MOST_COMPARED))
     order = np.random.default_rng([seed, 11]).permutation(n_read)
-    first_window = np.searchsorted(subject.documents, np.arange(n_read))
-    nothing = order[:0]
+    first_window = np.searchsorted(opened.subject.documents, np.arange(n_read))
     plans = []
     for word in words:
         if word not in sample.words:
-            plans.append(_Plan(-1, nothing, nothing))
+            plans.append(_Plan(-1, order[:0], order[:0]))
             continue
         s = sample.words.index(word)
         counts = sample.counts.matrix[sample.read][:, [s]].toarray().ravel()
         containing = order[counts[order] > 0][:most]
         others = order[counts[order] == 0][:most]
-        # of several windows of a document, the first that contains the word
-        windows = subject.windows[subject.types == s][::-1]
-        window_of = dict(zip(subject.documents[windows].tolist(), windows.tolist(), strict=True))
-        removed_from = [window_of.get(int(k), int(first_window[k])) for k in containing]
-        plans.append(_Plan(s, np.array(removed_from, dtype=np.int64), first_window[others]))
+        removed_from = _windows_with(opened, s, containing, first_window)
+        plans.append(_Plan(s, removed_from, first_window[others]))
     return plans
+
+
+def _windows_with(opened: OpenModel, word: int, documents: Ints, first_window: Ints) -> Ints:
+    """Of several windows of each document, the first that contains the word."""
+    subject = opened.subject
+    windows = subject.windows[subject.types == word][::-1]
+    window_of = dict(zip(subject.documents[windows].tolist(), windows.tolist(), strict=True))
+    chosen = [window_of.get(int(k), int(first_window[k])) for k in documents]
+    return np.array(chosen, dtype=np.int64)
 
 
 def changes_between(
@@ -231,31 +256,17 @@ def changes_between(
     words: Sequence[str],
 ) -> pl.DataFrame:
     """Words whose use differs between two models; the largest change first."""
-    documents: dict[str, int] = {}
-    for found in (before, after):
-        documents |= dict(found.tokens.select("token", "documents").iter_rows())
     tests = []
     for word, a, b in zip(words, was, now, strict=True):
         for how in ("removed", "inserted"):
             test = _paired_test(getattr(a, how), getattr(b, how))
             if test is not None:
                 names = {"before": before.model, "after": after.model, "token": word, "how": how}
-                tests.append({**names, **test, "documents": int(documents.get(word, 0))})
+                tests.append({**names, **test})
     if not tests:
         return pl.DataFrame(schema=CHANGES)
-    table = pl.DataFrame(tests)
-    q = stats.false_discovery_control(table["p_value"].to_numpy())
-    level = LEVEL * max(float(np.mean(q < LEVEL)), 1 / len(q))
-    interval = hall_interval(
-        table["inputs"].to_numpy(),
-        table["change"].to_numpy(),
-        table["spread"].to_numpy(),
-        table["skewness"].to_numpy(),
-        level=level,
-    )
-    table = table.with_columns(
-        q_value=pl.Series(q), low=pl.Series(interval.low), high=pl.Series(interval.high)
-    )
+    table = _with_intervals(pl.DataFrame(tests))
+    table = table.join(_documents(before, after), on="token", how="left", maintain_order="left")
     others = table.select(
         "token",
         how=pl.col("how").replace_strict({"removed": "inserted", "inserted": "removed"}),
@@ -264,8 +275,30 @@ def changes_between(
     table = table.join(others, on=["token", "how"], how="left", maintain_order="left")
     table = table.with_columns(agrees=pl.col("other_change") * pl.col("change") > 0)
     is_claim = (pl.col("q_value") < LEVEL) & (pl.col("low") * pl.col("high") > 0)
-    claims = table.filter(is_claim).select(*CHANGES)
+    claims = table.filter(is_claim).select(*CHANGES).cast(CHANGES)
     return claims.sort(pl.col("change").abs(), "token", "how", descending=[True, False, False])
+
+
+def _with_intervals(tests: pl.DataFrame) -> pl.DataFrame:
+    """Tests with q-values, and with intervals that allow for having been selected."""
+    q = stats.false_discovery_control(tests["p_value"].to_numpy())
+    level = LEVEL * max(float(np.mean(q < LEVEL)), 1 / len(q))
+    interval = hall_interval(
+        tests["inputs"].to_numpy(),
+        tests["change"].to_numpy(),
+        tests["spread"].to_numpy(),
+        tests["skewness"].to_numpy(),
+        level=level,
+    )
+    return tests.with_columns(
+        q_value=pl.Series(q), low=pl.Series(interval.low), high=pl.Series(interval.high)
+    )
+
+
+def _documents(before: Diagnosis, after: Diagnosis) -> pl.DataFrame:
+    """The number of documents that contain each word of either model."""
+    tokens = [found.tokens.select("token", "documents") for found in (before, after)]
+    return pl.concat(tokens).unique("token", keep="last")
 
 
 def _paired_test(was: Floats, now: Floats) -> dict[str, float] | None:

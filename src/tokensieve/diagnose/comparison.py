@@ -31,6 +31,10 @@ CHANGES: dict[str, Any] = {
 }
 CURVES = {"accuracy": "accuracy", "AUC": "auc", "words alone against the data": "value"}
 CHANGE = ("change", "low", "high")
+OTHERWISE = {
+    "removed": "when they are inserted, it does not",
+    "inserted": "when they are removed, it does not",
+}
 LONGEST_NAME = 28  # characters below a curve
 
 
@@ -83,8 +87,6 @@ class Comparison:
 
     def report(self) -> Report:
         """Which words the last model uses more or less than the first, then model by model."""
-        first = self.diagnoses[0]
-        last = self.diagnoses[-1]
         short = short_names(self.models["model"].to_list())
         blocks: list[Block] = [
             Text(
@@ -97,43 +99,44 @@ class Comparison:
             Text(
                 "Look for words that the later model uses more but that should not matter.", "lead"
             ),
+            *self._steps(short),
+            Section("How it was measured", (Text(NOTE, "note"),), only=("html", "markdown")),
         ]
-        ends = (first.model, last.model)
-        steps = list(self.words.group_by("before", "after", maintain_order=True))
-        for (before, after), words in sorted(steps, key=lambda step: step[0] != ends):
-            title = f"{short[str(before)]} → {short[str(after)]}"
-            is_first_to_last = (before, after) == ends
-            tables = changes_tables(words)
-            blocks.append(Section(title, tables, folded=not is_first_to_last))
-        notes = (Text(NOTE, "note"),)
-        blocks.append(Section("How it was measured", notes, only=("html", "markdown")))
+        first = self.diagnoses[0]
         about = {"settings": first.settings, "seconds": self.seconds, "version": __version__}
         title = f"{len(self.diagnoses)} models compared on {for_display(first.name)}"
         return Report("diagnose", title, self.headline(), tuple(blocks), about)
 
+    def _steps(self, short: Mapping[str, str]) -> list[Section]:
+        """The changes from each model to the next; from the first to the last come first."""
+        ends = (self.diagnoses[0].model, self.diagnoses[-1].model)
+        steps = list(self.words.group_by("before", "after", maintain_order=True))
+        steps.sort(key=lambda step: step[0] != ends)
+        sections = []
+        for (before, after), words in steps:
+            title = f"{short[str(before)]} → {short[str(after)]}"
+            sections.append(Section(title, changes_tables(words), folded=(before, after) != ends))
+        return sections
+
     def headline(self) -> str:
         """What the last model uses more or less than the first; it says by which measurement."""
-        first = self.diagnoses[0].model
-        last = self.diagnoses[-1].model
-        short = short_names(self.models["model"].to_list())
-        claims = self.words.filter(before=first, after=last)
+        names = self.models["model"].to_list()
+        short = short_names(names)
+        claims = self.words.filter(before=names[0], after=names[-1])
         if claims.is_empty():
             return "All differences in the use of words are within chance."
         gained = claims.filter(pl.col("change") > 0)
         rows = gained if gained.height else claims
         agreeing = rows.filter(pl.col("agrees").fill_null(value=False))
         direction = "more" if gained.height else "less"
-        subject = f"{for_display(short[last], 40)} uses"
-        than = f"{direction} than {for_display(short[first], 40)} does"
+        subject = f"{for_display(short[names[-1]], 40)} uses"
+        than = f"{direction} than {for_display(short[names[0]], 40)} does"
         if agreeing.height:
             tokens = agreeing["token"].unique(maintain_order=True).head(3).to_list()
             return f"{subject} {quoted(tokens)} {than}, when removed and when inserted."
-        how = rows["how"][0]
-        tokens = rows.filter(how=how)["token"].head(3).to_list()
-        other = {"removed": "inserted", "inserted": "removed"}[how]
-        return (
-            f"{subject} {quoted(tokens)} {than} when {how}; it was not shown to do so when {other}."
-        )
+        how = str(rows["how"][0])
+        words = quoted(rows.filter(how=how)["token"].head(3).to_list())
+        return f"{subject} {words} {than} when {how}; {OTHERWISE[how]}."
 
     def _models_tables(self, short: Mapping[str, str]) -> tuple[Block, Block]:
         """The models, for a terminal and for a page."""

@@ -58,7 +58,7 @@ class Diagnosis(DiagnosisResult):
 
     @staticmethod
     def limits_from(written: Sequence[str]) -> dict[str, float]:
-        """`--fail-on`: `share=0.2`, `share=20%`, `unsupported=0`; an InputError for another form."""
+        """`--fail-on`: `share=0.2`, `share=20%`, `unsupported=0`; another is an InputError."""
         limits: dict[str, float] = {}
         for item in written:
             kind, _, limit = item.partition("=")

@@ -48,19 +48,19 @@ MARKS: Mapping[str, Mark] = {
 TERMS = {
     "Decides": "documents × mean change of the prediction when it is removed, as a fraction of the "
     "total over all words; the words that are not listed are in the total",
-    "Moves": "how far a prediction moves, in log-odds, when it is inserted where it usually stands "
-    "into documents without it; a form is given to documents, two words change places",
+    "Moves": "how far a prediction moves, in log-odds, when it is inserted where it usually "
+    "stands into documents without it; a form is given to documents, two words change places",
     "When removed": "how far a prediction moves when it is removed from documents containing it",
-    "Artefact": "probability that it is a mark rather than the subject, by a score over how far and "
-    "how consistently it moves predictions, what the data supports, and whether other words tell "
+    "Artefact": "probability that it is a mark rather than the subject, by a score over how far "
+    "and how consistently it moves predictions, what the data supports, and whether other words tell "
     "where it occurs",
-    "Data supports": "the larger of the upper end of its association with the class, and its weight "
-    "in a logistic regression on the data's words, in log-odds",
+    "Data supports": "the larger of the upper end of its association with the class, and its "
+    "weight in a logistic regression on the words of the data, in log-odds",
     "Predictions changed": "fraction of documents containing it whose predicted class changes",
     "Posterior difference": "P(class | word) − P(other classes | word); the interval is for new "
     "documents of this kind",
-    Status.SUPPORTED: "it is significantly associated (q < 0.05) with the class for which the model "
-    "treats it as evidence",
+    Status.SUPPORTED: "it is significantly associated (q < 0.05) with the class for which the "
+    "model treats it as evidence",
     Status.UNSUPPORTED: "it moves predictions more than twice as far as the data supports, and at "
     "least doubles the odds",
     Status.CONTEXT: "the data does not support it by itself, but without it the true class becomes "
@@ -135,7 +135,10 @@ class DiagnosisReport:
             numbers = f"accuracy {percent(skill.accuracy)}, largest class {percent(skill.majority)}"
             if found.learning is Learning.BARELY:
                 return f"This model has barely learned to predict the label, if at all ({numbers})."
-            return f"There is no evidence that this model has learned to predict the label ({numbers})."
+            return (
+                "There is no evidence that this model has learned to predict the label "
+                f"({numbers})."
+            )
         return self._nothing_dominates()
 
     def _suspect(self) -> dict[str, Any] | None:
@@ -393,7 +396,8 @@ class DiagnosisReport:
             return ()
         return (
             Text(
-                f"Documents {' and '.join(hidden)} give this model the same tokens as the originals."
+                f"Documents {' and '.join(hidden)} give this model the same tokens as the "
+                "originals."
             ),
         )
 
@@ -518,7 +522,7 @@ def _capital(text: str) -> str:
 def cells(
     rows: pl.DataFrame, names: Sequence[str | tuple[str, str, str]]
 ) -> list[tuple[object, ...]]:
-    """Cells of a table: columns of a frame; three columns are one cell, a value with its interval."""
+    """Cells of a table: columns of a frame; three are one cell, a value with its interval."""
     return [
         tuple(
             row[name] if isinstance(name, str) else tuple(row[part] for part in name)

@@ -26,7 +26,7 @@ from tokensieve.diagnose.effects.forms import FORMS, FormEffect, form_importance
 from tokensieve.diagnose.effects.measuring import Measured, Removals
 from tokensieve.diagnose.effects.orders import OrderEffect, probe_orders
 from tokensieve.diagnose.effects.work import Work
-from tokensieve.diagnose.judgement.agreement import Evidence, Jackknifed
+from tokensieve.diagnose.judgement.agreement import Evidence, Measures
 from tokensieve.diagnose.judgement.context import Company
 from tokensieve.diagnose.judgement.skill import Learning, Skill, random_auc
 from tokensieve.diagnose.judgement.status import (
@@ -44,6 +44,7 @@ from tokensieve.diagnose.opened import (
     open_model,
     sample_size,
 )
+from tokensieve.diagnose.result import WORD_KINDS
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.diagnose.shown_documents import shown_documents
 from tokensieve.errors import InputError
@@ -340,53 +341,56 @@ class _Run:
     ) -> dict[str, Any]:
         """Interpret the measurements: the fields of `Diagnosis` computed from them."""
         sample = self._sample
-        trials = effects.trials
         labels = sample.labels[measured.subject.documents]
-        groups = sample.groups[sample.read]
         uses = self._uses(measured, importance, effects, labels)
         if not measured.answers_differ(twin):
             uses = uses.clear()
-
         rare = np.flatnonzero(~sample.frequent)
-        removals = _all_removals(measured, trials, rare)
+        removals = _all_removals(measured, effects.trials, rare)
         evidence = Evidence(sample.counts, sample.groups, sample.n_groups)
-        measures = evidence.measures(measured, groups[measured.subject.documents], removals, rare)
-        correlation = evidence.correlations(measures)
-        untrained = {}
+        measures = self._measures(evidence, measured, removals)
+        agreement: dict[str, dict[str, Any]] = {
+            "model": evidence.correlations(measures),
+            "untrained": {},
+            "shuffled": evidence.shuffled(measures, self._settings.seed),
+            "frequency": evidence.of_frequency(importance.documents),
+        }
         if twin is not None:
-            nothing = Removals.none(measured.outputs.heads)
-            of_twin = evidence.measures(twin, groups[twin.subject.documents], nothing, rare)
-            untrained = evidence.correlations(of_twin)
-        by_chance = evidence.shuffled(measures, self._settings.seed)
-
-        skill = Skill.of(
-            measured.by_document(measured.decisive),
-            sample.labels,
-            groups,
-            sample.partner is not None,
-            random_auc(sample.counts, sample.read, sample.partner, self._settings.seed),
-            trials.loss_of_true_class(measured, labels),
-        )
-        learning = Learning.of(correlation, untrained, by_chance, skill, uses)
-        if measured.outputs.warning:
-            learning = Learning.NOT_SHOWN
-        words = uses.filter(pl.col("kind").is_in(["word", "pattern", "passage"]))
-        shown = words.sort("artefact", descending=True)["token"].head(N_SHOWN_WORDS).to_list()
+            of_twin = self._measures(evidence, twin, Removals.none(measured.outputs.heads))
+            agreement["untrained"] = evidence.correlations(of_twin)
+        skill = self._skill(measured, effects.trials, labels)
+        learning = Learning.NOT_SHOWN
+        if not measured.outputs.warning:
+            learning = Learning.of(
+                agreement["model"], agreement["untrained"], agreement["shuffled"], skill, uses
+            )
         return {
             "skill": skill,
-            "agreement": {
-                "model": correlation,
-                "untrained": untrained,
-                "shuffled": by_chance,
-                "frequency": evidence.of_frequency(importance.documents),
-            },
+            "agreement": agreement,
             "tokens": _tokens_table(importance, evidence, measures, measured, removals, uses),
             "uses": uses,
             "rest": effects.rest,
             "forms": _forms_table(effects.forms, sample.corpus.classes),
             "learning": learning,
-            "passages": shown_documents(measured, sample, shown),
+            "passages": shown_documents(measured, sample, _shown_words(uses)),
         }
+
+    def _measures(self, evidence: Evidence, measured: Measured, removals: Removals) -> Measures:
+        """How a model uses each word, with the groups of its documents."""
+        sample = self._sample
+        groups = sample.groups[sample.read][measured.subject.documents]
+        return evidence.measures(measured, groups, removals, np.flatnonzero(~sample.frequent))
+
+    def _skill(self, measured: Measured, trials: Trials, labels: Ints) -> Skill:
+        sample = self._sample
+        return Skill.of(
+            measured.by_document(measured.decisive),
+            sample.labels,
+            sample.groups[sample.read],
+            sample.partner is not None,
+            random_auc(sample.counts, sample.read, sample.partner, self._settings.seed),
+            trials.loss_of_true_class(measured, labels),
+        )
 
     def _uses(
         self, measured: Measured, importance: Importance, effects: _Effects, labels: Ints
@@ -414,6 +418,12 @@ class _Run:
         return uses_table(rows, effects.rest, counts.classes)
 
 
+def _shown_words(uses: pl.DataFrame) -> list[str]:
+    """The words that are most likely artefacts: a document with each is shown."""
+    words = uses.filter(pl.col("kind").is_in(WORD_KINDS))
+    return words.sort("artefact", descending=True)["token"].head(N_SHOWN_WORDS).to_list()
+
+
 def _order_association(
     measured: Measured, effect: OrderEffect, labels: Ints, classes: tuple[str, ...]
 ) -> Association:
@@ -439,7 +449,7 @@ def _all_removals(measured: Measured, trials: Trials, rare: Ints) -> Removals:
 def _tokens_table(
     importance: Importance,
     evidence: Evidence,
-    measures: dict[str, Jackknifed],
+    measures: Measures,
     measured: Measured,
     removals: Removals,
     uses: pl.DataFrame,

@@ -14,10 +14,11 @@ from tokensieve.read.settings import ReadSettings
 class DiagnoseSettings(ReadSettings):
     """How a model is measured.
 
-    A number below one, or an unknown choice, raises an InputError. Documents are drawn in proportion to the classes; word
-    importance is always computed from all of them. `seconds` assumes 50 billion operations a second, about one core, so that the
-    number of documents depends only on the model and the texts. `max_length` counts special tokens. `label_words` maps each class
-    to the word that a causal language model predicts for it.
+    A number below one, or an unknown choice, raises an InputError. Documents are drawn in
+    proportion to the classes; word importance is always computed from all of them. `seconds`
+    assumes 50 billion operations a second, about one core, so that the number of documents depends
+    only on the model and the texts. `max_length` counts special tokens. `label_words` maps each
+    class to the word that a causal language model predicts for it.
     """
 
     min_documents: int = option(
@@ -46,7 +47,8 @@ class DiagnoseSettings(ReadSettings):
     )
     deletions: int = option(
         4,
-        "For models without gradients: in the first pass, remove each word from at most this many documents.",
+        "For models without gradients: in the first pass, remove each word from at most this many "
+        "documents.",
         low=1,
     )
     untrained: bool = option(True, "Also measure an untrained model of the same architecture.")
@@ -84,20 +86,7 @@ class DiagnoseSettings(ReadSettings):
                 "--template is for language models: name the word for each class with --label-words"
             )
         if isinstance(self.label_words, str):
-            # `negative=terrible,positive=great`, or words that are themselves names: `terrible,great`; each is written with a
-            # space before it, unless the template ends in white space
-            space = "" if self.template and self.template[-1].isspace() else " "
-            items = [item.rpartition("=") for item in self.label_words.split(",")]
-            words = {
-                name.strip() or word.strip(): space + word.strip()
-                for name, _, word in items
-                if word.strip()
-            }
-            if len(words) < 2 or len(words) < len(items):
-                raise InputError(
-                    f"--label-words {self.label_words!r} must name a word for each of two or more classes: for example "
-                    "negative=terrible,positive=great"
-                )
+            words = _label_words(self.label_words, self.template)
             object.__setattr__(self, "label_words", words)
 
     def measuring(self) -> dict[str, Any]:
@@ -107,3 +96,23 @@ class DiagnoseSettings(ReadSettings):
             for name, value in asdict(self).items()
             if name not in ReadSettings.__dataclass_fields__
         }
+
+
+def _label_words(written: str, template: str | None) -> dict[str, str]:
+    """`negative=terrible,positive=great`, or words that are themselves names: `terrible,great`.
+
+    Each is written with a space before it, unless the template ends in white space.
+    """
+    space = "" if template and template[-1].isspace() else " "
+    words: dict[str, str] = {}
+    items = written.split(",")
+    for item in items:
+        name, _, word = item.rpartition("=")
+        if word.strip():
+            words[name.strip() or word.strip()] = space + word.strip()
+    if len(words) < 2 or len(words) < len(items):
+        raise InputError(
+            f"--label-words {written!r} must name a word for each of two or more classes: for "
+            "example negative=terrible,positive=great"
+        )
+    return words

@@ -65,7 +65,17 @@ def _passage(measured: Measured, sample: Sample, window: int, reason: str) -> Pa
     types = measured.types[is_here]
     effect_of = {sample.words[s]: float(x) for s, x in zip(types, effects, strict=True)}
 
-    text = str(sample.texts[document])
+    visible = _coloured(str(sample.texts[document]), sample, effect_of)
+    classes = sample.corpus.classes
+    note = f"predicted {for_display(classes[predicted], 40)}: {reason}."
+    row = int(sample.corpus.rows[sample.read[document]])
+    return Passage(visible, classes[int(sample.labels[document])], row, note)
+
+
+def _coloured(
+    text: str, sample: Sample, effect_of: dict[str, float]
+) -> tuple[tuple[str, float], ...]:
+    """The parts of a text, each with its effect."""
     end_of_last = 0
     pieces: list[tuple[str, float]] = []
     for start, end, word in sample.splitter.spans(text):
@@ -76,11 +86,7 @@ def _passage(measured: Measured, sample: Sample, window: int, reason: str) -> Pa
         pieces.append((text[start:end], effect_of.get(word, 0.0)))
         end_of_last = end
     pieces.append((text[end_of_last:], 0.0))
-    visible = tuple((piece.replace(SEPARATOR, " ⏐ "), effect) for piece, effect in pieces if piece)
-    classes = sample.corpus.classes
-    note = f"predicted {for_display(classes[predicted], 40)}: {reason}."
-    row = int(sample.corpus.rows[sample.read[document]])
-    return Passage(visible, classes[int(sample.labels[document])], row, note)
+    return tuple((piece.replace(SEPARATOR, " ⏐ "), effect) for piece, effect in pieces if piece)
 
 
 def _visible_effects(effects: Floats) -> Floats:

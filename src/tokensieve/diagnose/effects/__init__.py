@@ -1,1 +1,1 @@
-"""How words affect a model's predictions: gradients, removing, inserting, and the formatting of whole documents."""
+"""How words, patterns, forms and orders of words affect a model's predictions."""

@@ -52,7 +52,7 @@ REST_DRAWS = 200  # removals of words that are no candidates, for the total of a
 
 @dataclass(frozen=True)
 class Insertions:
-    """Words put into inputs that do not contain them, each (P,), and what answers gained, (P, H)."""
+    """Words put into inputs without them, each (P,), and what answers gained, (P, H)."""
 
     words: Ints
     windows: Ints
@@ -164,7 +164,7 @@ class Trials:
         return _means(place, changes[:, None], len(self.words))[:, 0]
 
     def helps(self, measured: Measured, labels: Ints) -> list[MeanInterval]:
-        """What the true class's answer loses without each word; labels are those of inputs, (W,)."""
+        """What the true class's answer loses without each word; labels are of inputs, (W,)."""
         of_true = self._loss_of_true_class(measured, labels)
         types = measured.types[self.removals.pairs]
         return [_t_interval(of_true[types == word]) for word in self.words]
@@ -317,13 +317,7 @@ def rare_candidates(measured: Measured, rare: Ints, budget: int) -> Ints:
     Those of largest answer alone, of largest screened effect, and in inputs predicted most unlike
     all others are inserted into the same few inputs. Those that move them most are returned.
     """
-    n_screened = round(N_RARE_SCREENED * min(budget / (2 * USUAL_BUDGET), 1.0))
-    n_inputs = measured.inputs_with()
-    alone = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
-    size = screened_totals(measured) / np.maximum(_n_screened(measured), 1)
-    unlike = np.where(n_inputs >= 2, unlike_others(measured), 0.0)
-    lists = [rare[_largest(score[rare], n_screened)] for score in (alone, size, unlike)]
-    words = np.unique(np.concatenate(lists))
+    words = _screened_rare_words(measured, rare, budget)
     rng = np.random.default_rng(measured.work.seed)
     inputs = rng.permutation(len(measured.answers))[:TRIES_OF_RARE]
     tried = np.repeat(words, len(inputs))
@@ -332,6 +326,17 @@ def rare_candidates(measured: Measured, rare: Ints, budget: int) -> Ints:
     largest_gain = np.abs(gained).max(axis=1, initial=0.0)
     mean_gain = largest_gain.reshape(len(words), len(inputs)).mean(axis=1)
     return np.sort(words[_largest(mean_gain, round(N_RARE * budget_fraction(budget)))])
+
+
+def _screened_rare_words(measured: Measured, rare: Ints, budget: int) -> Ints:
+    """Rare words of largest answer alone, of largest effect, and in the most unusual inputs."""
+    n = round(N_RARE_SCREENED * min(budget / (2 * USUAL_BUDGET), 1.0))
+    alone = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
+    size = screened_totals(measured) / np.maximum(_n_screened(measured), 1)
+    unlike = np.where(measured.inputs_with() >= 2, unlike_others(measured), 0.0)
+    return np.unique(
+        np.concatenate([rare[_largest(score[rare], n)] for score in (alone, size, unlike)])
+    )
 
 
 def rest_of_words(measured: Measured, candidates: Ints) -> Rest:
@@ -366,7 +371,7 @@ def _n_screened(measured: Measured) -> Ints:
 
 
 def unlike_others(measured: Measured) -> Floats:
-    """|z| of the mean answer to the inputs that contain each word, the largest over answers, (|S|,).
+    """|z| of the mean answer to the inputs that contain each word, largest over answers, (|S|,).
 
     It is compared with the mean answer to all inputs.
     """

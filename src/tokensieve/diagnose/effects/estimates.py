@@ -106,23 +106,33 @@ def mean_sizes(words: Ints, changes: Floats, n_words: int) -> Sizes:
     sizes = np.abs(changes)
     n = np.bincount(words, minlength=n_words)
     divisor = np.where(n > 0, n, np.nan)
+    mean = np.bincount(words, sizes, n_words) / divisor
+    moments = _moments(words, sizes - mean[words], n, np.nan_to_num(mean))
+    interval = hall_interval(n, mean, moments.spread, moments.skewness, PRIOR_DEGREES)
+    signed = np.bincount(words, changes, n_words) / divisor
+    return Sizes(n, mean, np.maximum(interval.low, 0.0), interval.high, signed)
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Moderated standard deviation, and skewness (at least zero: sizes have no other)."""
+
+    spread: Floats
+    skewness: Floats
+
+
+def _moments(words: Ints, deviation: Floats, n: Ints, mean: Floats) -> _Moments:
+    """Of the sizes of each word, from their deviations from its mean."""
     degrees = np.maximum(n - 1, 1)
-
-    def total(x: Floats) -> Floats:
-        return np.bincount(words, x, n_words).astype(np.float64)
-
-    mean = total(sizes) / divisor
-    deviation = sizes - mean[words]
-    variance = total(deviation**2) / degrees
+    variance = np.bincount(words, deviation**2, len(n)) / degrees
     usual_variance = float(variance[n > 1].mean()) if (n > 1).any() else 0.0
     moderated = (PRIOR_DEGREES * usual_variance + (n - 1) * variance) / (PRIOR_DEGREES + degrees)
-    # corrected for the size of the sample; at least zero, since sizes have no other skewness
-    is_constant = variance <= (SAME * np.nan_to_num(mean)) ** 2 + 1e-200
-    third = total(deviation**3) / np.where(is_constant, 1.0, variance) ** 1.5
+    is_constant = variance <= (SAME * mean) ** 2 + 1e-200
+    third = np.bincount(words, deviation**3, len(n))
+    third = third / np.where(is_constant, 1.0, variance) ** 1.5
+    # corrected for the size of the sample
     skewness = np.where(is_constant, 0.0, third) * n / (degrees * np.maximum(n - 2, 1))
-    interval = hall_interval(n, mean, np.sqrt(moderated), np.maximum(skewness, 0.0), PRIOR_DEGREES)
-    signed = total(changes) / divisor
-    return Sizes(n, mean, np.maximum(interval.low, 0.0), interval.high, signed)
+    return _Moments(np.sqrt(moderated), np.maximum(skewness, 0.0))
 
 
 def rejected_by_holm(p: Floats) -> NDArray[np.bool_]:

@@ -218,7 +218,7 @@ def signed_towards(change: Floats, target: int) -> Floats:
 
 
 def form_importance(corpus: Corpus) -> Importance:
-    """What the data says about each form of FORMS that a document can have; the others are absent."""
+    """What the data says about each form of FORMS; those no document can have are absent."""
     texts = corpus.texts.to_list()
     checks = [form.has or (lambda _: False) for form in FORMS]
     present = np.array([[has(text) for has in checks] for text in texts], dtype=np.float64)

@@ -283,7 +283,7 @@ class Measured:
         return float(self.answers.std(axis=0).mean()) > MIN_SPREAD_RATIO * usual
 
     def choose(self, words: Ints, per_word: int | Ints, apart: Ints | None = None) -> Ints:
-        """Random pairs of some words, ascending: so many per word (or word type), none of `apart`."""
+        """Random pairs of some words, ascending: so many per word (or type), none of `apart`."""
         pairs = np.flatnonzero(np.isin(self.types, words))
         if apart is not None:
             pairs = np.setdiff1d(pairs, apart)
@@ -308,15 +308,19 @@ class Measured:
         n_both = (contains @ contains.T).tocoo()
         n_either = n_inputs[n_both.row] + n_inputs[n_both.col] - n_both.data
         is_phrase = (n_both.data >= PHRASE_OVERLAP * n_either) & (n_both.row != n_both.col)
-        parts_of: dict[int, Ints] = {}
+        phrases = {}
         for row in np.unique(n_both.row[is_phrase]):
             parts = np.r_[row, n_both.col[is_phrase & (n_both.row == row)]]
-            inputs = contains[[row]].indices
-            present = contains[parts][:, inputs].toarray()
-            fullest = int(present.sum(axis=0).argmax())  # it contains all, or most of many
-            types = words[parts[present[:, fullest] > 0]]
-            parts_of[int(words[row])] = self.subject.in_order(types, int(inputs[fullest]))
-        return parts_of
+            phrases[int(words[row])] = self._in_usual_order(words, parts, contains)
+        return phrases
+
+    def _in_usual_order(self, words: Ints, parts: Ints, contains: sp.csr_array) -> Ints:
+        """The parts of a phrase as they stand in an input that contains all, or most of many."""
+        inputs = contains[parts[:1]].indices
+        present = contains[parts][:, inputs].toarray()
+        fullest = int(present.sum(axis=0).argmax())
+        types = words[parts[present[:, fullest] > 0]]
+        return self.subject.in_order(types, int(inputs[fullest]))
 
 
 def towards_predicted(changes: Floats, heads: Ints) -> Floats:

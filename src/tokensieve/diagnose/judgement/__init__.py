@@ -1,1 +1,1 @@
-"""What the measurements mean: whether the model has learned, and whether the data supports what it uses."""
+"""What measurements mean: agreement with the data, support, artefacts, skill."""

@@ -47,6 +47,10 @@ class Jackknifed:
     whole: Floats
     without_group: list[Floats]
 
+    def first_column(self) -> Jackknifed:
+        """The first of several numbers per type."""
+        return Jackknifed(self.whole[:, 0], [part[:, 0] for part in self.without_group])
+
     @classmethod
     def constant(cls, values: Floats, n_groups: int) -> Jackknifed:
         """Numbers that do not depend on the documents."""
@@ -54,7 +58,7 @@ class Jackknifed:
 
 
 Measures = dict[str, Jackknifed]
-"""How a model uses each word, by measure; nan if nothing was measured, no entry if nothing could be.
+"""How a model uses each word, by measure; nan if not measured, no entry if it could not be.
 
 `value` (prediction for the word alone), `gradient` (integrated gradients; with K > 2 classes an
 input counts towards its predicted class) and `deletion` (effect of removing the word) have shape
@@ -97,8 +101,9 @@ class Correlation:
     def stands_out(
         self, by_chance: tuple[float, float] | None, untrained: Correlation | None
     ) -> bool:
-        """Whether it is above zero, above what shuffled labels reach, and above the untrained
-        model's (two-sided, 5 % level).
+        """Whether it is above zero, what shuffled labels reach, and the untrained model's.
+
+        Two-sided, at the 5 % level.
         """
         highest_by_chance = by_chance[1] if by_chance else 0.0
         if self.low <= 0 or self.rho <= highest_by_chance:
@@ -156,27 +161,14 @@ class Evidence:
         self._n_groups = n_groups
         n_classes = counts.n_classes
         cell = groups * n_classes + counts.labels
-        n_cells = n_groups * n_classes
-        rows = np.arange(len(cell))
-        one_hot = sp.csr_array((np.ones(len(cell)), (rows, cell)), shape=(len(cell), n_cells))
-        squared = counts.matrix.copy()
-        squared.data = squared.data**2
-
-        def by_group(matrix: sp.csr_array) -> Floats:
-            """Sums over the documents of each group and class, (G, K, |S|)."""
-            sums = np.asarray((one_hot.T @ matrix).todense(), dtype=np.float64)
-            return sums.reshape(n_groups, n_classes, -1)
-
-        class_counts = by_group(counts.matrix).transpose(0, 2, 1)
-        squares = by_group(squared).sum(axis=1)
-        sizes = np.bincount(cell, minlength=n_cells).reshape(n_groups, n_classes).astype(float)
-        self._sums = _Sums(class_counts.sum(axis=0), squares.sum(axis=0), sizes.sum(axis=0))
-        groups_left_out = [
-            self._sums.minus(_Sums(class_counts[g], squares[g], sizes[g])) for g in range(n_groups)
-        ]
-        self.importance = Jackknifed(
-            self._sums.importance(), [sums.importance() for sums in groups_left_out]
+        parts = _sums_by_group(counts, cell, n_groups)
+        self._sums = _Sums(
+            np.sum([part.class_count for part in parts], axis=0),
+            np.sum([part.squares for part in parts], axis=0),
+            np.sum([part.class_documents for part in parts], axis=0),
         )
+        without_group = [self._sums.minus(part).importance() for part in parts]
+        self.importance = Jackknifed(self._sums.importance(), without_group)
 
     def measures(
         self, measured: Measured, groups: Ints, removals: Removals, excluded: Ints
@@ -194,37 +186,31 @@ class Evidence:
         is_included = ~np.isin(measured.types, excluded)
         group_of_pair = groups[measured.windows]
 
-        value = measured.value.copy()
-        value[excluded] = np.nan
+        is_excluded = np.isin(np.arange(n_types), excluded)
+        value = np.where(is_excluded[:, None], np.nan, measured.value)
         measures = {"value": Jackknifed.constant(value, self._n_groups)}
-
         if measured.method == "integrated gradients":
             pairs = np.flatnonzero(np.isfinite(measured.effect) & is_included)
-            heads = measured.heads[measured.windows[pairs]]
-            columns = np.eye(n_heads)[heads]
+            columns = np.eye(n_heads)[measured.heads[measured.windows[pairs]]]
             measures["gradient"] = grouped.means(
                 group_of_pair[pairs],
                 measured.types[pairs],
                 columns * measured.effect[pairs, None],
                 columns,
             )
-        removed = removals.pairs
         measures["deletion"] = grouped.means(
-            group_of_pair[removed], measured.types[removed], removals.lost
+            group_of_pair[removals.pairs], measured.types[removals.pairs], removals.lost
         )
         if measured.attention is not None:
             pairs = np.flatnonzero(is_included)
             layers = [
-                grouped.means(group_of_pair[pairs], measured.types[pairs], layer[pairs, None])
+                grouped.means(
+                    group_of_pair[pairs], measured.types[pairs], layer[pairs, None]
+                ).first_column()
                 for layer in measured.attention.astype(np.float64)
             ]
-            flat = [
-                Jackknifed(layer.whole[:, 0], [part[:, 0] for part in layer.without_group])
-                for layer in layers
-            ]
-            measures["attention"] = flat[-1]
-            for number, layer in enumerate(flat[:-1], start=1):
-                measures[f"attention_layer_{number}"] = layer
+            names = [f"attention_layer_{number}" for number in range(1, len(layers))]
+            measures |= dict(zip(["attention", *names], [layers[-1], *layers], strict=False))
         return measures
 
     def correlations(self, measures: Measures) -> dict[str, Correlation]:
@@ -272,6 +258,26 @@ class Evidence:
             )
             for name, values in kinds.items()
         }
+
+
+def _sums_by_group(counts: Counts, cell: Ints, n_groups: int) -> list[_Sums]:
+    """The sums over the documents of each group; `cell` is group × K + class of each document."""
+    n_classes = counts.n_classes
+    n_cells = n_groups * n_classes
+    rows = np.arange(len(cell))
+    one_hot = sp.csr_array((np.ones(len(cell)), (rows, cell)), shape=(len(cell), n_cells))
+    squared = counts.matrix.copy()
+    squared.data = squared.data**2
+
+    def by_group(matrix: sp.csr_array) -> Floats:
+        """Sums over the documents of each group and class, (G, K, |S|)."""
+        sums = np.asarray((one_hot.T @ matrix).todense(), dtype=np.float64)
+        return sums.reshape(n_groups, n_classes, -1)
+
+    class_counts = by_group(counts.matrix).transpose(0, 2, 1)
+    squares = by_group(squared).sum(axis=1)
+    sizes = np.bincount(cell, minlength=n_cells).reshape(n_groups, n_classes).astype(float)
+    return [_Sums(class_counts[g], squares[g], sizes[g]) for g in range(n_groups)]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Do the other words of a document tell whether it contains a word? Words of a subject keep company.
+"""Do the other words of a document tell whether it contains a word? Subject words keep company.
 
 Among the documents of a class, a classifier is asked which contain the candidate, from their other
 words alone. It is the centroid classifier (Rocchio 1971), which has a closed form for leaving one

@@ -157,7 +157,7 @@ def aucs(scores: Floats, inside: NDArray[np.bool_]) -> Floats:
 
 
 class Learning(StrEnum):
-    """Whether a model has learned to predict the label; the values of `learning` in summary.json."""
+    """Whether a model has learned to predict the label: `learning` in summary.json."""
 
     LEARNED = "learned"
     BARELY = "barely learned, if at all"

@@ -1,4 +1,4 @@
-"""Everything that was measured of what a model may rely on, in one table, and what the data supports.
+"""What was measured of everything a model may rely on, in one table, and what the data supports.
 
 Words, patterns, passages, forms of whole documents and orders of two words are rows of one table.
 Two columns answer two questions:
@@ -175,7 +175,6 @@ def word_rows(
     labels: Ints,
 ) -> list[Row]:
     """The rows of words, patterns and passages; labels are those of inputs, (W,)."""
-    words = trials.words
     removed = trials.removed(measured)
     inserted = trials.inserted(measured)
     targets = _targets(trials, measured)
@@ -183,31 +182,28 @@ def word_rows(
     flipped = trials.flipped(measured)
     helps = trials.helps(measured, labels)
     needed = needed_weights(company.counts)
-    companions = measured.companions(words)
-    n_read = measured.inputs_with()[words]
+    companions = measured.companions(trials.words)
     rows = []
-    for i, word in enumerate(words.tolist()):
+    for i, word in enumerate(trials.words.tolist()):
         token = str(importance.tokens[word])
         parts = companions.get(word, np.array([word]))
-        target = int(targets[i])
-        rows.append(
-            Row(
-                token=token,
-                kind=kind_of(token),
-                target=target,
-                documents=int(importance.documents[word]),
-                n_read=int(n_read[i]),
-                removed=_at(removed, i),
-                inserted=_at(inserted, i),
-                consistency=float(consistency[i]),
-                context_auc=company.auc(company.contains_all(parts)),
-                association=Association.of(importance, word, target),
-                thing=int(parts.min()),
-                needed=max(float(needed[parts, target].sum()), 0.0),
-                flipped=float(flipped[i]),
-                helps=(helps[i].mean, helps[i].low),
-            )
+        row = Row(
+            token=token,
+            kind=kind_of(token),
+            target=int(targets[i]),
+            documents=int(importance.documents[word]),
+            n_read=int((measured.types == word).sum()),
+            removed=_at(removed, i),
+            inserted=_at(inserted, i),
+            consistency=float(consistency[i]),
+            context_auc=company.auc(company.contains_all(parts)),
+            association=Association.of(importance, word, int(targets[i])),
+            thing=int(parts.min()),
+            needed=max(float(needed[parts, targets[i]].sum()), 0.0),
+            flipped=float(flipped[i]),
+            helps=(helps[i].mean, helps[i].low),
         )
+        rows.append(row)
     return rows
 
 

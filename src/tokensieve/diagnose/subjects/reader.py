@@ -256,7 +256,8 @@ class Reader:
     def _between(self, ids: torch.Tensor, share: torch.Tensor) -> Iterator[list[MovedEmbeddings]]:
         """While inside, the text's embeddings are e_pad + share (e − e_pad).
 
-        The share is nan where no text is. The embeddings are leaves of the graph, and are listed as the model uses them.
+        The share is nan where no text is. The embeddings are leaves of the graph, and are listed as
+        the model uses them.
         """
         uses: list[MovedEmbeddings] = []
 

@@ -71,7 +71,7 @@ class TextSubject:
         ]
 
     def _find_spellings(self) -> list[str]:
-        """How each word is written when it is read alone or inserted: a pattern as it first occurs."""
+        """How each word is written alone or inserted: a pattern as it first occurs."""
         spellings = list(self._words)
         patterns = {s for s, word in enumerate(self._words) if kind_of(word) == "pattern"}
         for text, occurrences in zip(self._texts, self._occurrences, strict=True):
