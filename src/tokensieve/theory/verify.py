@@ -398,7 +398,11 @@ def verify(
             counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress
         )
         # A curve alone shows neither divergence nor convergence, however long it is.
-        flow, certain = limit.flow, limit.fate != "not settled"
+        certain = limit.fate != "not settled"
+        if certain:
+            left = begun + settings.max_seconds - time.monotonic()
+            limit = prove(limit, counts, E, w, left)
+        flow = limit.flow
         verdict = (
             UNDECIDED
             if not certain
@@ -409,8 +413,6 @@ def verify(
         if verdict != flow.verdict:
             ends = f"; followed to {flow.reason.split(' at ')[-1]}" if verdict == "diverges" else ""
             limit = replace(limit, flow=replace(flow, verdict=verdict, reason=limit.reason + ends))
-        if certain:
-            limit = prove(limit, counts, E, w)
     with stage("selection"):
         important = counts.one_sided != 0 if important is None else important
         found = None

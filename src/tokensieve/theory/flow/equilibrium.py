@@ -156,7 +156,7 @@ def newton_step(loss: Landscape, x: Floats) -> NewtonStep:
         surface = LabelFrequencies.at(loss, x)
         if surface is not None and 0 < len(surface.misses) < len(x):
             across = np.sqrt(np.outer(surface.bends, surface.bends))
-            curvature = np.linalg.eigvalsh(across * (surface.slopes @ surface.slopes.T))
+            curvature, _ = np.linalg.eigh(across * (surface.slopes @ surface.slopes.T))
             step = np.linalg.pinv(surface.slopes) @ surface.misses
             return NewtonStep(
                 np.asarray(step, np.float64), curvature, 0.0, len(x) - len(surface.misses)

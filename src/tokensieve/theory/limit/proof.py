@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +25,7 @@ from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.equilibrium import Equilibrium
 from tokensieve.theory.flow.face import Face
 from tokensieve.theory.flow.landscape import Landscape
-from tokensieve.theory.flow.solve import Flow
+from tokensieve.theory.flow.solve import FINITE, Flow, gradient_flow
 from tokensieve.theory.limit.balance import Balance
 from tokensieve.theory.limit.certify import FlowLimit
 
@@ -42,6 +43,10 @@ ENOUGH = 0.8
 MOST_ENTRIES = 1_000_000
 # What the curve itself is accurate to, in nats: its tied gaps may be set to z* if that moves them less.
 CURVE_ACCURACY = 1e-3
+# The curve is followed by so much log t at a time, and no further than this: beyond, rounding moves its
+# tied gaps by more than CURVE_ACCURACY (benchmarks/limits.py: SNLI, 1,000 documents).
+FURTHER = 5.0
+FURTHEST = 75.0
 # exp of more than this is as good as infinite.
 HUGE = 100.0
 
@@ -320,12 +325,16 @@ def third_derivative(value_range: float, spread: float) -> float:
     return 0.09623 * first**3 + 3 / 4 * first * second + 7 / 16 * value_range * spread**3
 
 
-def prove(limit: FlowLimit, counts: Counts, E: Floats, w: Floats) -> FlowLimit:
+def prove(
+    limit: FlowLimit, counts: Counts, E: Floats, w: Floats, seconds: float = math.inf
+) -> FlowLimit:
     """A certified limit with its certificate and the result of the proof.
 
-    The proof is about exactly these embeddings, shape (|S|, d), and values, shape (|S|,). `unproved` is
-    why it is not proved from the last point of the curve on, and `proof` has the figures.
+    The proof is about exactly these embeddings, shape (|S|, d), and values, shape (|S|,). The curve is
+    followed further, within `seconds` of wall time, if a later point of it may satisfy the inequality.
+    `unproved` is why it is not proved from the last point of the curve on, and `proof` has the figures.
     """
+    deadline = time.monotonic() + seconds
     limit = replace(limit, proved="", unproved="", proof={}, certificate={})
     face, finite, balance = limit.face, limit.finite, limit.balance
     if limit.fate == "not settled" or face is None or finite is None:
@@ -333,19 +342,42 @@ def prove(limit: FlowLimit, counts: Counts, E: Floats, w: Floats) -> FlowLimit:
     arrays = selection_arrays(limit, counts, E, w)
     if finite.flat:
         return replace(limit, certificate=arrays, unproved="no minimum on a surface is strict")
+    if counts.matrix.nnz > MOST_ENTRIES:
+        return replace(limit, certificate=arrays, unproved="too many entries for ball arithmetic")
     land = Landscape(counts, E if limit.flow.basis is None else E @ limit.flow.basis, w)
     basin = Basin.of(land, face, finite)
     if balance is None:
         return prove_point(limit, arrays, basin.tube)
-    if counts.matrix.nnz > MOST_ENTRIES:
-        return replace(limit, certificate=arrays, unproved="too many entries for ball arithmetic")
-    inequality = Inequality(land, face, finite, balance, basin)
     arrays |= {
         "p_hat": limit.flow.whole(face.outside @ balance.direction),
         "rho": limit.flow.whole(face.outside @ balance.rho),
         "tight": independent_pairs(balance.tight, face),
     }
+    inequality = Inequality(land, face, finite, balance, basin)
+    with Flow.one_thread():
+        limit = follow_further(limit, inequality, counts, E, w, deadline)
     return prove_divergence(limit, inequality, arrays, basin.tube)
+
+
+def follow_further(
+    limit: FlowLimit, inequality: Inequality, counts: Counts, E: Floats, w: Floats, deadline: float
+) -> FlowLimit:
+    """The limit with its curve followed until the inequality holds at its end, if that is soon."""
+    flow = limit.flow
+    changes = [change.log_time for change in limit.changes]
+    if max(changes, default=0.0) > FURTHEST:
+        return limit
+    while not inequality.last_attempt(flow.coordinates[-1]).holds:
+        log_time = float(flow.log_time[-1]) + FURTHER
+        left = deadline - time.monotonic()
+        if log_time > FURTHEST or left <= 0:
+            return limit
+        settings = replace(flow.settings, max_log_time=log_time, max_seconds=left)
+        longer = gradient_flow(counts, E, w, flow.at(0), settings, after=flow)
+        if longer.verdict == FINITE or longer.log_time[-1] < log_time - 1e-9:
+            return limit
+        flow = longer
+    return replace(limit, flow=flow)
 
 
 def selection_arrays(
