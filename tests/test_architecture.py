@@ -16,7 +16,7 @@ import tokensieve
 ROOT = Path(tokensieve.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 # in the order of the data's way: each imports those before it, and none behind it
-PACKAGES = "read text evidence model task report auditing diagnose theory cli".split()
+PACKAGES = "read text evidence model task report auditing ranking diagnose theory cli".split()
 # packages that a package of the theorist's side may use; nothing but the commands imports that side
 THEORY_USES = {"read", "text", "evidence", "model", "report", "theory"}
 ENTRY_POINTS = {"__init__.py", "__main__.py"}

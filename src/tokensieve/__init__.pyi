@@ -31,6 +31,8 @@ from .model.settings import TrainSettings as TrainSettings
 from .model.storage import model_files as model_files
 from .model.storage import read_model as read_model
 from .model.storage import table as table
+from .ranking.run import rank as rank
+from .ranking.settings import RankSettings as RankSettings
 from .read.corpus import Corpus as Corpus
 from .read.pairs import read_pairs as read_pairs
 from .read.reader import read_corpus as read_corpus

@@ -34,7 +34,7 @@ IGNORED = "label label_separator group drop"  # options of reading that commands
 LARGE = 2_000_000_000  # bytes of a file, from which on streaming is suggested
 QUIET: Any = option(False, "Show neither progress nor results.", flag="--quiet,-q")
 _SECTIONS = {
-    "Commands": "audit compare mask balance train predict explain diagnose demo".split(),
+    "Commands": "audit compare mask balance rank train predict explain diagnose demo".split(),
     "Research": "verify reproduce".split(),
 }
 _SURPLUS = {  # command → where an argument too many goes

@@ -16,7 +16,7 @@ import polars as pl
 from tokensieve.files import csv_table
 from tokensieve.progress import DRAWING
 from tokensieve.report.blocks import Block, Picture, walk
-from tokensieve.report.pictures import audit, diagnose, reproduce, theory
+from tokensieve.report.pictures import audit, diagnose, rank, reproduce, theory
 from tokensieve.report.pictures.frame import DARK, Charts, Specification
 from tokensieve.wording import subscripts
 
@@ -26,6 +26,7 @@ Drawings = dict[str, dict[str, bytes]]
 CHARTS: Charts = {
     **audit.CHARTS,
     **diagnose.CHARTS,
+    **rank.CHARTS,
     **reproduce.CHARTS,
     **theory.CHARTS,
 }

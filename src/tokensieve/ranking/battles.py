@@ -1,0 +1,321 @@
+"""The battles of a source: two models, two answers, and which of them was preferred."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tokensieve.arrays import Floats, Ints
+from tokensieve.errors import InputError
+from tokensieve.ranking.outcomes import score_fractions, winner_fractions
+from tokensieve.ranking.settings import RankSettings
+from tokensieve.read.answers import read_answers
+from tokensieve.read.sources import Source, open_source
+from tokensieve.read.table import Batch, SourceTable
+from tokensieve.read.values import Values, as_list, checked_weights
+
+JUDGE_NAMES = r"judge|annotat|rater|grader|evaluator|labell?er"
+PROMPT_NAMES = ("prompt", "question", "instruction", "question_id", "prompt_id")
+MAX_MODELS = 5_000  # more are names of rows, not of models
+
+
+@dataclass(frozen=True, eq=False)
+class Battles:
+    """Battles between models, one per row that could be used.
+
+    Attributes:
+        source: what the data are called.
+        models: the names, sorted.
+        first, second: which model gave each answer, shape (n,).
+        texts: all different answers.
+        first_text, second_text: which text each answer is, shape (n,).
+        outcome: the fraction of a win that the first answer gets, from 0 to 1, shape (n,).
+        weight: of each battle, shape (n,).
+        prompt: which prompt each battle is of; battles of a prompt are not independent.
+        has_prompts: whether a column names the prompts; if not, every battle is its own.
+        judge: who judged each battle, shape (n,), and `judges` their names; empty without a column.
+        human: what people say, as `outcome`, nan where they were not asked; None without a column.
+        n_rows: rows of the source.
+        without_games: models that occur only in rows that could not be used.
+        notes: what was left out, and how columns were read.
+    """
+
+    source: str
+    models: tuple[str, ...]
+    first: Ints
+    second: Ints
+    texts: pl.Series
+    first_text: Ints
+    second_text: Ints
+    outcome: Floats
+    weight: Floats
+    prompt: Ints
+    has_prompts: bool
+    judge: Ints
+    judges: tuple[str, ...] = ()
+    human: Floats | None = None
+    n_rows: int = 0
+    without_games: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def n(self) -> int:
+        """The number of battles."""
+        return len(self.outcome)
+
+    def games(self) -> Ints:
+        """The number of battles of each model, shape (M,)."""
+        both = np.concatenate([self.first, self.second])
+        return np.bincount(both, minlength=len(self.models))
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns that are read."""
+
+    answers: tuple[str, ...]
+    models: tuple[str, ...]
+    outcome: tuple[str, ...]
+    prompt: str | None
+    judge: str | None
+    human: str | None
+    weight: str | None
+
+    @property
+    def names(self) -> list[str]:
+        """All of them, each once."""
+        single = (self.prompt, self.judge, self.human, self.weight)
+        named = [name for name in single if name is not None]
+        return list(dict.fromkeys([*self.answers, *self.models, *self.outcome, *named]))
+
+
+def read_battles(source: Source, settings: RankSettings) -> Battles:
+    """Read every battle of a source; an `InputError` if there are none, or too few models."""
+    opened = open_source(source, settings, labelled=False)
+    tables = [opened.train] if opened.test is None else [opened.train, opened.test]
+    columns = _checked_columns(tables[0], settings)
+    parts = [_read_table(table, columns, settings) for table in tables]
+    rows = pl.concat(parts) if len(parts) > 1 else parts[0]
+    return _battles(tables[0].name, rows, columns, settings)
+
+
+def _checked_columns(table: SourceTable, settings: RankSettings) -> _Columns:
+    """The columns that the settings name, and the prompt where none is named."""
+    judge = settings.judge
+    prompts = []
+    for name in settings.by:
+        if judge is None and re.search(JUDGE_NAMES, name.lower()):
+            judge = name
+        else:
+            prompts.append(name)
+    if len(prompts) > 1:
+        raise InputError(f"--by names two columns of prompts, {' and '.join(prompts)}; name one")
+    prompt = prompts[0] if prompts else _likely_prompt(table)
+    outcome = settings.scores or ((settings.winner,) if settings.winner else ())
+    columns = _Columns(
+        answers=tuple(settings.pairs),
+        models=tuple(settings.models),
+        outcome=tuple(outcome),
+        prompt=prompt,
+        judge=judge,
+        human=settings.human,
+        weight=settings.battle_weight,
+    )
+    for name in columns.names:
+        table.checked_column(name, "ranking")
+    return columns
+
+
+def _likely_prompt(table: SourceTable) -> str | None:
+    by_lower_case = {name.lower(): name for name in table.columns}
+    for name in PROMPT_NAMES:
+        if name in by_lower_case:
+            return by_lower_case[name]
+    return None
+
+
+def _read_table(table: SourceTable, columns: _Columns, settings: RankSettings) -> pl.DataFrame:
+    """A row per row of the table: row, a, b (texts), model_a, model_b, outcome, and more."""
+    frames = []
+    first_row = 1
+    for batch in table.read(columns.names):
+        frame = _read_batch(table, batch, columns, settings, first_row)
+        frames.append(frame)
+        first_row += frame.height
+    if not frames:
+        raise InputError(f"{table.name} has no rows")
+    rows = pl.concat(frames)
+    outcome = _outcomes(table.name, rows, columns.outcome, columns)
+    rows = rows.with_columns(outcome=pl.Series(outcome))
+    if columns.human is not None:
+        human = _outcomes(table.name, rows, (columns.human,), columns)
+        rows = rows.with_columns(human=pl.Series(human))
+    return rows
+
+
+def _read_batch(
+    table: SourceTable, batch: Batch, columns: _Columns, settings: RankSettings, first_row: int
+) -> pl.DataFrame:
+    texts = _texts(table, batch, columns.answers, settings.role, first_row)
+    frame = {"a": texts[0], "b": texts[1]}
+    named = {
+        "model_a": columns.models[0],
+        "model_b": columns.models[1],
+        "prompt": columns.prompt,
+        "judge": columns.judge,
+    }
+    for key, name in named.items():
+        if name is not None:
+            holds = f"column {name!r} contains"
+            frame[key] = table.as_names(batch[name], first_row, holds, "choose another column")
+    for name in (*columns.outcome, columns.human, columns.weight):
+        if name is not None:
+            frame[f"={name}"] = pl.Series(as_list(batch[name]), dtype=pl.Object)
+    return pl.DataFrame(frame)
+
+
+def _texts(
+    table: SourceTable, batch: Batch, names: Sequence[str], role: str | None, first_row: int
+) -> list[pl.Series]:
+    """The two answers of each row as text; of conversations, what differs."""
+    values: list[Values] = [batch[name] for name in names]
+    are_plain = all(isinstance(v, pl.Series) and v.dtype == pl.String for v in values)
+    if not are_plain:
+        rows = [
+            read_answers(cells, role).cells
+            for cells in zip(*(as_list(v) for v in values), strict=True)
+        ]
+        values = [[row[side] for row in rows] for side in (0, 1)]
+    return [
+        table.as_texts(side, name, first_row, role, "--pairs").series
+        for side, name in zip(values, names, strict=True)
+    ]
+
+
+def _outcomes(source: str, rows: pl.DataFrame, names: Sequence[str], columns: _Columns) -> Floats:
+    """The fraction of a win that the first answer of each row gets; 1 if no column says it."""
+    if not names:
+        return np.ones(rows.height)
+    cells = [rows[f"={name}"].to_list() for name in names]
+    if len(cells) == 2:
+        return score_fractions(*cells)
+    models = list(zip(rows["model_a"].to_list(), rows["model_b"].to_list(), strict=True))
+    return winner_fractions(source, names[0], cells[0], columns.answers, columns.models, models)
+
+
+def _battles(source: str, rows: pl.DataFrame, columns: _Columns, settings: RankSettings) -> Battles:
+    """The usable rows as arrays."""
+    used, notes = _usable(rows)
+    if used.is_empty():
+        raise InputError(f"{source}: no row has two models, two answers and a winner")
+    names = pl.concat([used["model_a"], used["model_b"]])
+    models = tuple(sorted(names.unique().to_list()))
+    if len(models) > MAX_MODELS:
+        raise InputError(
+            f"{source}: {len(models):,} different models in "
+            f"{' and '.join(columns.models)}; --models must name columns of model names"
+        )
+    all_names = pl.concat([rows["model_a"], rows["model_b"]]).drop_nulls().unique()
+    texts = pl.concat([used["a"], used["b"]]).unique(maintain_order=True)
+    prompt = used["prompt"] if "prompt" in used.columns else None
+    judges = _positions(used["judge"].fill_null("no judge")) if "judge" in used.columns else None
+    return Battles(
+        source=source,
+        models=models,
+        first=_places(used["model_a"], models),
+        second=_places(used["model_b"], models),
+        texts=texts,
+        first_text=_places(used["a"], texts),
+        second_text=_places(used["b"], texts),
+        outcome=used["outcome"].to_numpy(),
+        weight=_weights(used, settings),
+        prompt=np.arange(used.height) if prompt is None else _prompts(prompt),
+        has_prompts=prompt is not None,
+        judge=np.zeros(0, np.int64) if judges is None else judges.places,
+        judges=() if judges is None else judges.names,
+        human=used["human"].to_numpy() if "human" in used.columns else None,
+        n_rows=rows.height,
+        without_games=tuple(sorted(set(all_names.to_list()) - set(models))),
+        notes=tuple(notes),
+    )
+
+
+class _Usable(NamedTuple):
+    """The rows that are battles, and what was left out."""
+
+    rows: pl.DataFrame
+    notes: list[str]
+
+
+def _usable(rows: pl.DataFrame) -> _Usable:
+    is_named = rows["model_a"].is_not_null() & rows["model_b"].is_not_null()
+    has_answers = rows["a"].is_not_null() & rows["b"].is_not_null()
+    is_decided = rows["outcome"].is_not_nan() & rows["outcome"].is_not_null()
+    is_of_one = (rows["model_a"] == rows["model_b"]).fill_null(False)
+    reasons = {
+        "without a model": ~is_named,
+        "without an answer": ~has_answers,
+        "without a winner": ~is_decided,
+        "of a model against itself": is_of_one,
+    }
+    is_usable = is_named & has_answers & is_decided & ~is_of_one
+    return _Usable(rows.with_row_index("row", offset=1).filter(is_usable), _left_out(reasons))
+
+
+def _left_out(reasons: Mapping[str, pl.Series]) -> list[str]:
+    """How many rows are left out, by the first reason that applies."""
+    notes = []
+    counted = np.zeros(len(next(iter(reasons.values()))), dtype=bool)
+    for reason, applies in reasons.items():
+        is_new = applies.to_numpy() & ~counted
+        counted |= is_new
+        if is_new.any():
+            n = int(is_new.sum())
+            notes.append(f"{n:,} {'row' if n == 1 else 'rows'} {reason} left out")
+    return notes
+
+
+@dataclass(frozen=True)
+class _Positions:
+    """Names, sorted, and which of them each row has."""
+
+    names: tuple[str, ...]
+    places: Ints
+
+
+def _positions(values: pl.Series) -> _Positions:
+    names = tuple(sorted(values.unique().to_list()))
+    return _Positions(names, _places(values, names))
+
+
+def _places(values: pl.Series, names: Sequence[str] | pl.Series) -> Ints:
+    """The position of each value among the names."""
+    known = pl.DataFrame({"value": pl.Series(names, dtype=pl.String)}).with_row_index("place")
+    joined = pl.DataFrame({"value": values}).join(
+        known, on="value", how="left", maintain_order="left"
+    )
+    return joined["place"].to_numpy().astype(np.int64)
+
+
+def _prompts(values: pl.Series) -> Ints:
+    """A number for each prompt; a row without one is its own."""
+    numbers = values.rank("dense").fill_null(0).to_numpy().astype(np.int64)
+    is_missing: NDArray[np.bool_] = values.is_null().to_numpy()
+    numbers[is_missing] = numbers.max(initial=0) + 1 + np.arange(is_missing.sum())
+    return numbers
+
+
+def _weights(used: pl.DataFrame, settings: RankSettings) -> Floats:
+    if settings.battle_weight is None:
+        return np.ones(used.height)
+    cells = used[f"={settings.battle_weight}"].to_list()
+    numbers = [math.nan if cell is None else cell for cell in cells]
+    rows = used["row"].to_numpy()
+    return checked_weights(numbers, used.height, f"--weight {settings.battle_weight}", rows)
