@@ -120,9 +120,9 @@ def test_labels_past_the_limit_are_not_called_too_rare(tmp_path: Path, run: Run)
     ]
     source = tmp_path / "many.csv"
     pl.DataFrame(rows).write_csv(source)
-    from tokensieve.read.label_lists import label_audits
+    from tokensieve.read.label_lists import settings_per_label
     from tokensieve.read.settings import ReadSettings
 
-    audits = label_audits(str(source), ReadSettings(label_separator="|"))
+    audits = settings_per_label(str(source), ReadSettings(label_separator="|"))
     assert len(audits.settings) == MAX_AUDITS and not audits.too_few
     assert len(audits.past_limit) == 2

@@ -13,7 +13,7 @@ import pytest
 from calls import Run
 from tokensieve.cli.audit import _folder_name
 from tokensieve.errors import InputError
-from tokensieve.read.label_lists import LabelAudits, has_label, label_audits
+from tokensieve.read.label_lists import SettingsPerLabel, has_label, settings_per_label
 from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
 
@@ -56,7 +56,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["lists.jsonl", "lists.parquet", "cells.csv"])
 def test_lists_and_separated_cells_ask_the_same(files: Path, name: str) -> None:
     separator = "|" if name == "cells.csv" else None
-    audits = label_audits(files / name, ReadSettings(label_separator=separator))
+    audits = settings_per_label(files / name, ReadSettings(label_separator=separator))
     asked, left_out = list(audits.settings.items()), audits.too_few
     assert {label for label, _ in asked} == {"billing", "bug/s"} and left_out == {"rare": 3}
     truth = posts()
@@ -68,8 +68,11 @@ def test_lists_and_separated_cells_ask_the_same(files: Path, name: str) -> None:
 
 
 def test_an_ordinary_label_asks_nothing(files: Path) -> None:
-    assert label_audits(files / "columns.csv", ReadSettings(label="billing")) == LabelAudits()
-    asked = label_audits(files / "columns.csv", ReadSettings(label=["billing", "bug/s"]))
+    assert (
+        settings_per_label(files / "columns.csv", ReadSettings(label="billing"))
+        == SettingsPerLabel()
+    )
+    asked = settings_per_label(files / "columns.csv", ReadSettings(label=["billing", "bug/s"]))
     assert list(asked.settings) == ["billing", "bug/s"]
 
 
@@ -127,10 +130,12 @@ def test_bad_input_is_said_in_one_line_before_any_audit(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_cell_that_holds_no_list_is_named_with_its_row() -> None:
-    frame = pl.DataFrame({"text": ["a b c", "d e f"], "label": ["x|y", None]})
-    with pytest.raises(InputError, match="row 1: the labels are a str, not a list"):
-        read_corpus(frame, having="x")
+def test_a_text_is_a_list_of_one_and_an_object_in_a_list_is_named_with_its_row() -> None:
+    data = [{"text": f"a {i}", "label": "x" if i % 2 else ["y"]} for i in range(4)]
+    assert read_corpus(data, having="x").labels.tolist() == [0, 1, 0, 1]
+    data[3]["label"] = ["x", {"name": "y"}]
+    with pytest.raises(InputError, match="row 4: the labels contain objects"):
+        read_corpus(data, having="x")
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import subprocess
 import sys
 import types
@@ -27,7 +28,7 @@ from calls import fast_first
 from tokensieve.errors import InputError
 from tokensieve.escape import option, printable
 from tokensieve.read.columnar import expanded_bytes
-from tokensieve.read.label_lists import label_audits
+from tokensieve.read.label_lists import settings_per_label
 from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
 
@@ -43,13 +44,13 @@ def read(layout: Layout, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_labelled_documents(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if "label-separator" in layout.command:
+    if layout.several:
         layouts.write(layout, tmp_path)
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr("tokensieve.read.label_lists.MIN_DOCUMENTS_PER_LABEL", 5)
         sources, options = options_of(layout.command)
-        asked = list(label_audits(sources[0], ReadSettings(**options)).settings.items())
-        corpus = read_corpus(sources[0], dict(asked)["positive"])
+        settings = settings_per_label(sources[0], ReadSettings(**options)).settings
+        corpus = read_corpus(sources[0], settings["positive"])
         assert [corpus.classes[y] for y in corpus.labels] == [
             "yes" if y == "positive" else "no" for y in LABELS
         ]
@@ -67,18 +68,31 @@ def test_labelled_documents(
 @pytest.mark.parametrize("layout", PREFERENCES, ids=lambda layout: layout.name)
 def test_preferences(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = read(layout, tmp_path, monkeypatch)
+    if layout.several:
+        assert set(corpus.texts.to_list()[::2]) == set(GOOD)
+        assert {text.removesuffix(" again") for text in corpus.texts.to_list()[1::2]} == set(BAD)
+        return
     assert (
         corpus.pairs is not None
         and corpus.texts.to_list()[::2] == GOOD
         and corpus.texts.to_list()[1::2] == BAD
     )
-    assert "long.csv" in layout.files or corpus.pairs.units.tolist() == [i // 2 for i in range(N)]
+    assert "--by" in layout.command or corpus.pairs.units.tolist() == [i // 2 for i in range(N)]
     assert corpus.reading.counts.get("ties_dropped", 0) == layout.ties
     if corpus.pairs.position is not None:
         assert corpus.pairs.position.tolist() == [int(i % 3 == 0) for i in range(N)]
 
 
-@pytest.mark.parametrize("layout", PREFERENCES[7:15], ids=lambda layout: layout.name)
+JUDGED = [
+    layout
+    for layout in PREFERENCES
+    if "--ties" not in layout.command
+    and re.search("--(winner|scores)", layout.command)
+    and layout.command.count(",")
+]
+
+
+@pytest.mark.parametrize("layout", JUDGED, ids=lambda layout: layout.name)
 def test_a_winner_that_is_not_named_is_never_ignored(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -421,10 +435,6 @@ def test_what_a_folder_holds_beside_training_data_is_named(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("columns", "command"),
     [
-        (
-            {"prompt": GOOD, "completion": TEXTS, "label": [i % 2 > 0 for i in range(N)]},
-            "--text completion --label label",
-        ),
         (
             {"q1": GOOD, "q2": TEXTS, "is_duplicate": [i % 2 for i in range(N)]},
             "--text q1 --label is_duplicate",

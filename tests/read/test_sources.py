@@ -338,8 +338,8 @@ def test_a_refused_file_is_closed_while_its_error_is_held(
         (b'{"text": "a", "label": 1}\n\n[1, 2]\n', ["line 3", "JSON list"]),
         (b'{"text": "a", "label": 1}\n{"text": "caf\xe9"}\n', ["line 2", "0xe9"]),
         (
-            b'{"text": "a", "label": 1}\n{"text": 7, "label": 1}\n',
-            ["row 2", "int values, not text"],
+            b'{"text": "a", "label": 1}\n{"text": true, "label": 1}\n',
+            ["row 2", "bool values, not text"],
         ),
         (
             b'{"text": "a", "label": 1}\n{"text": "b", "label": [1, 2]}\n',
@@ -398,8 +398,8 @@ def test_separators(tmp_path: Path) -> None:
     for wrong in (";;", "", '"', "\n"):
         fails(path, "the separator must be one ASCII character", separator=wrong)
     (tmp_path / "a.jsonl").write_text("{}")
-    fails(tmp_path / "a.jsonl", "--separator and --no-header are for .csv and .tsv", separator=";")
-    fails(tmp_path / "a.jsonl", "--separator and --no-header are for .csv and .tsv", header=False)
+    fails(tmp_path / "a.jsonl", "--no-header and --no-quotes are for .csv and .tsv", separator=";")
+    fails(tmp_path / "a.jsonl", "--no-header and --no-quotes are for .csv and .tsv", header=False)
 
 
 def test_a_file_without_a_header_is_refused_or_read_whole(tmp_path: Path) -> None:

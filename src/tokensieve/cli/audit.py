@@ -32,7 +32,7 @@ from tokensieve.progress import BASELINE, DRAWING
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
-    from tokensieve.read.label_lists import LabelAudits as LabelSettings
+    from tokensieve.read.label_lists import SettingsPerLabel
 
 
 @command(source=SOURCES)
@@ -57,13 +57,13 @@ def _audit(
     from tokensieve.auditing.label_audits import LabelAudits, label_row
     from tokensieve.auditing.report import exceeded_report, exceeded_summary
     from tokensieve.files import check_writable
-    from tokensieve.read.label_lists import LabelAudits as LabelSettings
+    from tokensieve.read.label_lists import SettingsPerLabel
     from tokensieve.report.terminal import show
 
     if settings.budget is not None:  # before anything is read
         settings.budget.check_kinds(kinds_of_finding())
     given, named = checked_source(source, settings, quiet or cluster is not None), " ".join(source)
-    several = LabelSettings() if cluster is not None else _several_labels(given, settings)
+    several = SettingsPerLabel() if cluster is not None else _several_labels(given, settings)
     if not several.settings:
         found = run_audit(given, settings, out, quiet, pictures, card, cluster=cluster)
         if not quiet:
@@ -157,19 +157,13 @@ def _folder_name(label: str) -> str:
     return re.sub(r"[^\w.-]+", "-", label, flags=re.ASCII).strip("-.")[:60] or "label"
 
 
-def _several_labels(source: str | list[str], settings: Settings) -> LabelSettings[Settings]:
+def _several_labels(source: str | list[str], settings: Settings) -> SettingsPerLabel[Settings]:
     """The audits to make, if documents can have several labels."""
-    from tokensieve.read.formats import KINDS, kind_of
-    from tokensieve.read.label_lists import LabelAudits as LabelSettings
-    from tokensieve.read.label_lists import label_audits
+    from tokensieve.read.label_lists import SettingsPerLabel, settings_per_label
 
-    named = not isinstance(settings.label, str) and len(settings.label or ()) > 1
-    kind = kind_of(source if isinstance(source, str) else source[0])
-    if settings.pairs or not (
-        named or settings.label_separator or (kind and KINDS[kind].has_lists)
-    ):
-        return LabelSettings()
-    audits = label_audits(source, settings)
+    if settings.pairs or source == "-":  # standard input can be read only once
+        return SettingsPerLabel()
+    audits = settings_per_label(source, settings)
     if audits.settings and (settings.group or settings.drop):
         raise InputError(
             "--group and --drop need one label column with one value per document; leave them out"

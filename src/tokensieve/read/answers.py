@@ -1,29 +1,34 @@
-"""The answers in a row of preference data: texts, conversations, transcripts, or all in one cell.
+"""The answers in a row of preference data: texts, conversations, transcripts, or lists of them.
 
 A form is a row of `FORMS`: how it is recognised, and how it is read.
 """
 
 from __future__ import annotations
 
-import ast
-import json
 import re
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tokensieve.read.chats import chat_text
+from tokensieve.read.chats import chat_text, has_role, message_role, text_key
+from tokensieve.read.written_lists import literal_list
 
-_REPLY = re.compile(r"\n\s*(Assistant|AI|Bot|A|Answer)\s*:", re.IGNORECASE)
 _FIRST_TURN = re.compile(r"\s*(Human|User|H|Q|Question|SUBREDDIT)\s*:", re.IGNORECASE)
-_WRITTEN_LIST = re.compile(r"\[\s*[{\"'\d.-]")
+_REPLY = re.compile(r"\n\s*(Assistant|AI|Bot|A|Answer)\s*:", re.IGNORECASE)
+ASSISTANT = "assistant"  # whose messages are compared unless another role is named
 
 
 class Answers(NamedTuple):
-    """The answers of a row, and the prompt, if it stands before each of them."""
+    """The answers of a row.
+
+    Attributes:
+        cells: an answer each; a text, or what is to be refused.
+        prompt: what stands before each of them, if it does.
+        differ_in_role: a role beside the one that is read whose messages differ, too; "" if none.
+    """
 
     cells: Sequence[Any]
     prompt: object = None
+    differ_in_role: str = ""
 
 
 class AnswerForm(NamedTuple):
@@ -35,10 +40,10 @@ class AnswerForm(NamedTuple):
     """
 
     recognise: Callable[[Sequence[Any]], bool]
-    read: Callable[[Sequence[Any], str | None], Answers]
+    read: Callable[[Sequence[Any], str], Answers]
 
 
-def answer_cells(values: dict[str, Any], columns: Sequence[str]) -> Sequence[Any]:
+def answer_cells(values: Mapping[str, Any], columns: Sequence[str]) -> Sequence[Any]:
     """The values of some columns; if there is one column, of a list, its entries.
 
     CSV holds lists as JSON or Python text. In several columns, a list of texts is an answer to each
@@ -50,13 +55,18 @@ def answer_cells(values: dict[str, Any], columns: Sequence[str]) -> Sequence[Any
     return [_joined_turns(cell) for cell in cells]
 
 
+def alternatives(cell: Any) -> Sequence[Any]:
+    """The answers in a cell that holds one answer, or a list of texts or conversations."""
+    cell = parsed_list(cell)
+    if not isinstance(cell, list) or (cell and isinstance(cell[0], dict)):
+        return [cell]
+    return cell
+
+
 def parsed_list(cell: Any) -> Any:
     """A list that is written as JSON or Python text; any other cell as it is."""
-    if isinstance(cell, str) and _WRITTEN_LIST.match(cell):
-        for parse in (ast.literal_eval, json.loads):
-            with suppress(ValueError, SyntaxError, RecursionError):
-                return parse(cell)
-    return cell
+    entries = literal_list(cell) if isinstance(cell, str) else None
+    return cell if entries is None else entries
 
 
 def _joined_turns(cell: Any) -> Any:
@@ -67,42 +77,142 @@ def _joined_turns(cell: Any) -> Any:
 
 def read_answers(cells: Sequence[Any], role: str | None) -> Answers:
     """The answers of a row, and what they share at the beginning, if they are conversations."""
+    cells = [_as_conversation(cell) for cell in cells]
     if len(cells) > 1:
         for form in FORMS:
             if form.recognise(cells):
-                return form.read(cells, role)
+                return form.read(cells, role or ASSISTANT)
     return Answers(cells)
 
 
+def has_roles(cells: Sequence[Any]) -> bool:
+    """Whether answers are conversations or transcripts, in which roles can be told apart."""
+    cells = [_as_conversation(cell) for cell in cells]
+    return any(_is_conversation(cell) for cell in cells) or _are_transcripts(cells)
+
+
+def _as_conversation(cell: Any) -> Any:
+    """A single message, {"role": …, "content": …}, as a conversation; any other cell as it is."""
+    return [cell] if text_key([cell]) is not None else cell
+
+
+# ---- conversations
+
+
+def _is_conversation(cell: Any) -> bool:
+    return isinstance(cell, list) and bool(cell) and isinstance(cell[0], dict)
+
+
 def _are_conversations(cells: Sequence[Any]) -> bool:
-    return all(isinstance(cell, list) and cell and isinstance(cell[0], dict) for cell in cells)
+    return all(map(_is_conversation, cells))
 
 
-def _read_conversations(cells: Sequence[list[Any]], role: str | None) -> Answers:
-    """The prompt goes up to where conversations differ; without one, the last messages count."""
+def _read_conversations(cells: Sequence[list[Any]], role: str) -> Answers:
+    """The prompt goes up to where conversations differ; then one role's messages are compared.
+
+    Without a common beginning, the last messages are.
+    """
     n_common = common_length(cells)
     if not n_common:
-        return Answers([chat_text(cell[-1:], role) for cell in cells])
+        return Answers([chat_text(cell[-1:]) for cell in cells])
     replies = [cell[n_common:] or cell[-1:] for cell in cells]
     prompt = chat_text(cells[0][:n_common])
-    return Answers([chat_text(reply, role) for reply in replies], prompt)
+    if not all(any(has_role(message, role) for message in reply) for reply in replies):
+        is_default = role == ASSISTANT  # nobody calls himself so: all messages are compared
+        return Answers(
+            [chat_text(reply, None if is_default else role) for reply in replies], prompt
+        )
+    others = [[message for message in reply if not has_role(message, role)] for reply in replies]
+    are_different = any(other != others[0] for other in others)
+    roles = [message_role(message) for other in others for message in other]
+    differ_in_role = roles[0] if are_different else ""
+    return Answers([chat_text(reply, role) for reply in replies], prompt, differ_in_role)
+
+
+def _is_conversation_beside_text(cells: Sequence[Any]) -> bool:
+    n_conversations = sum(map(_is_conversation, cells))
+    return 0 < n_conversations < len(cells) and all(
+        _is_conversation(cell) or isinstance(cell, str) for cell in cells
+    )
+
+
+def _read_conversation_beside_text(cells: Sequence[Any], role: str) -> Answers:
+    """Of a conversation beside a plain answer, the last message is the answer."""
+    conversation = next(cell for cell in cells if _is_conversation(cell))
+    answers = [chat_text(cell[-1:]) if _is_conversation(cell) else cell for cell in cells]
+    return Answers(answers, chat_text(conversation[:-1]))
+
+
+# ---- transcripts
+
+
+class _Turn(NamedTuple):
+    """What one side says in a transcript, and where it begins."""
+
+    is_assistant: bool
+    text: str
+    start: int
 
 
 def _are_transcripts(cells: Sequence[Any]) -> bool:
     return all(isinstance(cell, str) and _FIRST_TURN.match(cell) for cell in cells)
 
 
-def _read_transcripts(cells: Sequence[str], role: str | None) -> Answers:
-    """The prompt goes up to the last common reply; without one, the last replies count."""
-    common_turns = list(_REPLY.finditer(cells[0][: common_length(cells)]))
-    if not common_turns:
-        return Answers([_REPLY.split(cell)[-1].strip() for cell in cells])
-    end = common_turns[-1].end()
-    return Answers([cell[end:].strip() for cell in cells], cells[0][:end].strip())
+def _turns(transcript: str) -> list[_Turn]:
+    """The turns of a transcript; none if nobody replies.
+
+    The first two marks are those of all turns: an answer itself may contain "Question:".
+    """
+    first = _FIRST_TURN.match(transcript)
+    reply = _REPLY.search(transcript)
+    if first is None or reply is None:
+        return []
+    user = re.escape(first[1])
+    assistant = re.escape(reply[1])
+    marks = list(re.finditer(rf"(?:^|\n)\s*({user}|{assistant})\s*:", transcript, re.IGNORECASE))
+    ends = [mark.start() for mark in marks[1:]]
+    ends.append(len(transcript))
+    return [
+        _Turn(
+            mark[1].lower() == reply[1].lower(),
+            transcript[mark.end() : end].strip(),
+            mark.end(),
+        )
+        for mark, end in zip(marks, ends, strict=True)
+    ]
+
+
+def _read_transcripts(cells: Sequence[str], role: str) -> Answers:
+    """The prompt goes up to where the turns differ; then one side's turns are compared.
+
+    Without a common beginning, the last replies are.
+    """
+    transcripts = [_turns(cell) for cell in cells]
+    n_common = common_length([[turn[:2] for turn in turns] for turns in transcripts])
+    if not n_common:
+        return Answers([_last_reply(cell) for cell in cells])
+    is_assistant = role.lower() == ASSISTANT
+    rests = [turns[n_common:] or turns[-1:] for turns in transcripts]
+    answers = ["\n".join(_said_by(turns, is_assistant)) for turns in rests]
+    others = [_said_by(turns, not is_assistant) for turns in rests]
+    other_role = "user" if is_assistant else ASSISTANT
+    are_different = any(other != others[0] for other in others)
+    prompt = cells[0][: rests[0][0].start].strip()
+    return Answers(answers, prompt, other_role if are_different else "")
+
+
+def _last_reply(transcript: str) -> str:
+    """What stands behind the last mark of a reply; all of a transcript without one."""
+    return _REPLY.split(transcript)[-1].strip()
+
+
+def _said_by(turns: Sequence[_Turn], is_assistant: bool) -> list[str]:
+    return [turn.text for turn in turns if turn.is_assistant == is_assistant]
 
 
 FORMS = (
     AnswerForm(_are_conversations, _read_conversations),
+    AnswerForm(_is_conversation_beside_text, _read_conversation_beside_text),
     AnswerForm(_are_transcripts, _read_transcripts),
 )
 

@@ -12,6 +12,7 @@ import polars as pl
 from tokensieve.read.column_tokens import ColumnTokens
 from tokensieve.read.columns import verdict_column
 from tokensieve.read.fields import BLANK
+from tokensieve.read.label_column import LabelColumn
 from tokensieve.read.label_lists import has_label
 from tokensieve.read.part_column import TEST_NAMES, TRAIN_NAMES, check_parts, part_names
 from tokensieve.read.settings import ReadSettings
@@ -141,6 +142,7 @@ def collect_documents(
             test.add(frame.filter(name.is_in(TEST_NAMES)).drop("\0part"))
     if part is not None:
         check_parts(table, part, names_seen)
+    train.counts.update(reader.label_column.counts)
     return CollectedParts(train.documents(), test.documents())
 
 
@@ -163,11 +165,17 @@ class _RowReader:
         self.other_columns = other_columns
         self.columns = columns
         self.verdict = verdict_column(table)
+        self.label_column = LabelColumn(table, label, settings)
 
     def wanted(self, part: str | None) -> list[str]:
         """The columns to read, each once."""
         token_columns = () if self.columns is None else self.columns.names
-        names = [*self.texts, self.label, *self.other_columns.values(), *token_columns]
+        names = [
+            *self.texts,
+            self.label_column.wanted,
+            *self.other_columns.values(),
+            *token_columns,
+        ]
         names += [name for name in (part, self.verdict) if name is not None]
         return list(dict.fromkeys(names))
 
@@ -176,6 +184,7 @@ class _RowReader:
         settings = self.settings
         texts = joined_texts(self.table, batch, self.texts, first_row, settings.role, self.columns)
         counts["replaced_surrogates"] += texts.n_replaced
+        counts["numbers_as_text"] += texts.n_numbers
         values = {"text": texts.series, "label": self._labels(batch, first_row, counts)}
         for kind, name in self.other_columns.items():
             holds = f"the column {name!r} (--{OPTION_OF_KIND[kind]}) contains"
@@ -185,14 +194,14 @@ class _RowReader:
         return frame.with_columns(row=rows)
 
     def _labels(self, batch: Batch, first_row: int, counts: Counter[str]) -> pl.Series:
-        cells = batch[self.label]
+        cells = self.label_column.cells(batch)
         having = self.settings.having
         if having is not None:
             separator = self.settings.label_separator
             return has_label(cells, having, separator, self.table.name, first_row)
         advice = (
-            "choose another column with --label COLUMN "
-            "(tokensieve audit accepts lists and runs one audit per label)"
+            "choose another column with --label COLUMN, or, if documents have several labels, "
+            "run `tokensieve audit` on a file: it audits each label"
         )
         labels = self.table.as_names(cells, first_row, "the label is", advice)
         counts["trimmed"] += sum(map(_is_padded, as_list(cells)))

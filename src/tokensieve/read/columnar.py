@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import polars as pl
 
@@ -11,6 +15,7 @@ from tokensieve.errors import one_line
 from tokensieve.read.plain import PlainText, reading
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.table import Batch, SourceTable, frame_batches
+from tokensieve.read.values import as_list
 
 ALL_ROWS = slice(None)
 
@@ -24,7 +29,7 @@ def parquet_table(
         frame = pl.scan_parquet(path, glob=False)
         return frame if rows == ALL_ROWS else frame.slice(rows.start, rows.stop - rows.start)
 
-    return _scanned_table(scan, "Parquet", path, name, settings)
+    return _scanned_table(scan, "Parquet", path, name, settings, _class_names_in(path))
 
 
 def arrow_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
@@ -39,8 +44,15 @@ def arrow_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
 
 
 def _scanned_table(
-    scan: Callable[[], pl.LazyFrame], kind: str, path: Path, name: str, settings: SourceSettings
+    scan: Callable[[], pl.LazyFrame],
+    kind: str,
+    path: Path,
+    name: str,
+    settings: SourceSettings,
+    class_names: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> SourceTable:
+    """A table of a frame; `class_names` are those of columns of class indices."""
+
     def read(names: Sequence[str]) -> Iterator[Batch]:
         n_bytes = 0
         for batch in guarded_batches(scan, names, name, kind):
@@ -48,11 +60,50 @@ def _scanned_table(
             columns = [values for values in batch.values() if isinstance(values, pl.Series)]
             n_bytes += sum(map(expanded_bytes, columns))
             PlainText.check_expansion(name, path, n_bytes, settings.limits)
-            yield batch
+            yield {
+                column: with_class_names(as_list(values), class_names[column])
+                if column in class_names
+                else values
+                for column, values in batch.items()
+            }
 
     with reading(name, kind), one_line(f"{name} is not a readable {kind} file"):
         columns = scan().collect_schema().names()
-    return SourceTable(name, columns, read)
+    notes = [f"column {column!r}: class names of the file" for column in class_names]
+    return SourceTable(name, columns, read, notes=notes)
+
+
+def _class_names_in(path: Path) -> dict[str, list[str]]:
+    """Column → the names of its classes, as the datasets library writes them to Parquet files."""
+    with suppress(pl.exceptions.PolarsError, OSError, ValueError, KeyError, TypeError):
+        metadata = json.loads(pl.read_parquet_metadata(path)["huggingface"])
+        features = metadata["info"]["features"]
+        names = {column: _class_names(feature) for column, feature in features.items()}
+        return {column: found for column, found in names.items() if found}
+    return {}
+
+
+def _class_names(feature: object) -> list[str]:
+    """The class names of a feature, or of the entries of a list of them; none of any other."""
+    if isinstance(feature, list) and feature:
+        feature = feature[0]
+    if not isinstance(feature, dict):
+        return []
+    if feature.get("_type") in ("Sequence", "LargeList", "List"):
+        return _class_names(feature.get("feature"))
+    return list(feature["names"]) if feature.get("_type") == "ClassLabel" else []
+
+
+def with_class_names(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """Class indices, also in lists, as their names; −1 means: no label."""
+    named: list[Any] = []
+    for value in values:
+        if isinstance(value, list):
+            named.append(with_class_names(value, names))
+        else:
+            is_known = value is not None and 0 <= value < len(names)
+            named.append(names[value] if is_known else None)
+    return named
 
 
 def guarded_batches(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from tokensieve.errors import InputError
 from tokensieve.escape import option
-from tokensieve.read.chats import chat_text
+from tokensieve.read.chats import chat_text, text_key
 from tokensieve.read.preference_columns import pair_options
 from tokensieve.read.table import SourceTable
-from tokensieve.read.values import label_name, listed, missing, only_entry
+from tokensieve.read.values import label_name, listed, missing
 
 TEXT_NAMES = (
     "text review sentence document content body message messages comment tweet conversation".split()
@@ -112,7 +113,8 @@ def _check_header(table: SourceTable, recognised: Sequence[str]) -> None:
         if _looks_like_data(name) or name in table.sample[name]:
             raise InputError(
                 f"{table.name}: the first line looks like data, not like column names "
-                f"({name[:40]!r}); pass --no-header, or name the columns with --text and --label"
+                f"({name[:40]!r}); {table.header_hint}, or name the columns with --text and --label"
+                f"{table.cause}"
             )
 
 
@@ -132,6 +134,9 @@ def _recognised_text(table: SourceTable, columns: Sequence[str], label_is_open: 
     if len(named) > 1 and len(named_prose) == 1:
         named = named_prose
     candidates = named or prose
+    answering = [name for name in candidates if not _is_asking(name)]
+    if [name.lower() for name in answering] == ["completion"]:  # KTO: what is labelled
+        candidates = answering
     if not candidates and len(columns) == 1 and not label_is_open:
         candidates = list(columns)
     if len(candidates) == 1:
@@ -226,30 +231,64 @@ def _nested_labels(table: SourceTable, text: str) -> list[str]:
 
     Such as annotations.result.value.choices.
     """
-    paths = list[str]()
-    for column, values in table.sample.items():
-        first = next((value for value in values if value), None)
-        paths += [path for path in _paths_to_text(first, column) if path not in (column, text)]
-    found = [path for path in paths if _could_be_classes(table.sample_of(path))]
-    return sorted(found, key=lambda path: not _is_named_like_label(path))
+    paths = [path for column in table.columns for path in _class_fields(table, column)]
+    return sorted((path for path in paths if path != text), key=_rank_as_label)
 
 
-def _paths_to_text(value: object, path: str) -> list[str]:
-    """Dotted names of all texts inside a value."""
-    value = only_entry(value)
-    if isinstance(value, str):
-        return [path]
-    if isinstance(value, dict) and path.count(".") < MAX_PATH_LENGTH:
-        return [
-            inner_path
-            for key, inner in value.items()
-            for inner_path in _paths_to_text(inner, f"{path}.{key}")
-        ]
-    return []
+def fields_inside(table: SourceTable, name: str) -> list[str]:
+    """Dotted names of fields that could be classes, if a column holds objects."""
+    if not any(_holds_objects(value) for value in table.sample_of(name)):
+        return []
+    return sorted(_class_fields(table, name), key=_rank_as_label)
 
 
-def _is_named_like_label(path: str) -> bool:
-    return bool(re.search(r"choice|label|class|value|sentiment|categor", path.lower()))
+def text_field_inside(table: SourceTable, name: str) -> str | None:
+    """The dotted name of the text, if a column holds objects that are no messages."""
+    with suppress(InputError):
+        sample = table.sample_of(name)
+        first = next((value for value in sample if value is not None), None)
+        if not isinstance(first, dict) or text_key([first]) is not None:
+            return None
+        paths = [path for path in _paths_to_values(first, name) if path != name]
+        prose = [path for path in paths if _is_prose(table.sample_of(path))]
+        return next(iter(prose), None)
+    return None
+
+
+def _class_fields(table: SourceTable, name: str) -> list[str]:
+    """Dotted names inside a column that could be classes."""
+    first = next((value for value in table.sample_of(name) if value), None)
+    paths = [path for path in _paths_to_values(first, name) if path != name]
+    return [path for path in paths if _could_be_classes(table.sample_of(path))]
+
+
+def _holds_objects(value: object) -> bool:
+    """Whether a value is an object, or a list that begins with one."""
+    while isinstance(value, list) and value:
+        value = value[0]
+    return isinstance(value, dict)
+
+
+def _paths_to_values(value: object, path: str) -> list[str]:
+    """Dotted names of all single values inside a value; of a list, inside its first entry."""
+    while isinstance(value, list) and value:
+        value = value[0]
+    if isinstance(value, dict):
+        if path.count(".") >= MAX_PATH_LENGTH:
+            return []
+        inner_paths = [_paths_to_values(inner, f"{path}.{key}") for key, inner in value.items()]
+        return [inner_path for paths in inner_paths for inner_path in paths]
+    return [path] if isinstance(value, str | int) else []
+
+
+def _rank_as_label(path: str) -> int:
+    """How much a dotted name looks like that of a label; the lowest number looks most like it."""
+    last = path.rpartition(".")[2].lower()
+    if re.search(r"choice|label|class|sentiment|categor", last):
+        return 0
+    if re.search(r"value|name", last):
+        return 1
+    return 3 if re.search(r"(^|_)(id|user|type)s?$", last) else 2
 
 
 # ---- names and values
@@ -311,5 +350,5 @@ def _possible_cause(table: SourceTable) -> str:
     if command := pair_options(table):
         return f"; for preference data pass {command}"
     if table.first_line and any(map(_looks_like_data, table.columns)):
-        return "; the first line looks like data: if the file has no header, pass --no-header"
-    return ""
+        return f"; the first line looks like data: if there is no header, {table.header_hint}"
+    return table.cause

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -29,22 +29,27 @@ from tokensieve.read.columns import KNOWN_NAMES
 from tokensieve.read.plain import READ_BYTES, PlainText
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.table import BATCH_ROWS, MAX_COLUMNS, Batch, SourceTable
+from tokensieve.wording import plural
 
 Bytes = NDArray[np.uint8]
 
+HIDDEN_RETURN = "\ue00d"  # for private use: stands for a carriage return inside a row
 FIRST_LINES = 50  # by which the separator is recognised
 FIRST_CHARACTERS = 1_000_000
+EXAMINED_BYTES = 2**25  # for rows inside quotes; arrays of their positions are in memory
+MIN_HIDING_ROWS = {"\t": 1}  # fields that hide rows; prose has next to no tabs
+MIN_HIDING_ROWS_ELSEWHERE = 3  # by chance, lines of prose with commas look like rows
 MAX_TITLE_LINES = 5  # above the header
 SEPARATORS = ",;\t|"
 # the first line of CSV that Excel is to open
 _EXCEL_LINE = re.compile(r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE)
 
 
-def first_lines(text: PlainText) -> list[str]:
-    """The first 50 lines, or those up to one that is not text."""
+def first_lines(text: PlainText, only_feeds: bool = False) -> list[str]:
+    """The first 50 lines, or those up to one that is not text; see `PlainText.lines`."""
     start = list[str]()
     n_characters = 0
-    with suppress(PlainText.NotText), closing(text.lines()) as lines:
+    with suppress(PlainText.NotText), closing(text.lines(None, only_feeds)) as lines:
         for line in islice(lines, FIRST_LINES):
             start.append(line[:FIRST_CHARACTERS])
             n_characters += len(start[-1])
@@ -81,6 +86,29 @@ class TableLayout(NamedTuple):
     n_lines_above: int
 
 
+class _Start(NamedTuple):
+    """The first lines of a file, and whether double quotes enclose fields."""
+
+    lines: Sequence[str]
+    has_quotes: bool
+
+    def rows(self, mark: str, skip: int) -> list[list[str]]:
+        """The first rows without blank lines; none if the mark cannot separate them."""
+        content = io.StringIO("".join(self.lines[skip:]), newline="")
+        try:
+            reader = csv.reader(content, delimiter=mark, quoting=_quoting(self.has_quotes))
+            rows = [row for row in reader if row]
+        except csv.Error:
+            return []
+        may_be_cut_off = len(rows) > 2 and len(self.lines) == FIRST_LINES
+        return rows[:-1] if may_be_cut_off else rows
+
+
+def _quoting(has_quotes: bool) -> Literal[0, 3]:
+    """The rule of the csv module."""
+    return csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
+
+
 class _Fit(NamedTuple):
     """How well a separator fits; the largest fits best."""
 
@@ -103,24 +131,25 @@ def table_layout(start: Sequence[str], settings: SourceSettings, usual: str) -> 
     n_above = 1 if excel_line else 0
     separator = settings.separator or (excel_line[1] if excel_line else None)
     marks = [separator] if separator else list(dict.fromkeys(usual + SEPARATORS))
-    best = _best_mark(start, marks, usual, n_above)
-    if _fit(start, best, usual, n_above).is_even_and_several:
+    lines = _Start(start, settings.quotes)
+    best = _best_mark(lines, marks, usual, n_above)
+    if _fit(lines, best, usual, n_above).is_even_and_several:
         return TableLayout(True, best, n_above)
     if settings.header:
         last = min(n_above + MAX_TITLE_LINES, len(start) - 2)
         for skip in range(n_above + 1, last + 1):
-            mark = _best_mark(start, marks, usual, skip)
-            if _fit(start, mark, usual, skip).is_even_and_several and _is_title(start, mark, skip):
+            mark = _best_mark(lines, marks, usual, skip)
+            if _fit(lines, mark, usual, skip).is_even_and_several and _is_title(lines, mark, skip):
                 return TableLayout(True, mark, skip)
     return TableLayout(False, best, n_above)
 
 
-def _best_mark(start: Sequence[str], marks: Sequence[str], usual: str, skip: int) -> str:
+def _best_mark(start: _Start, marks: Sequence[str], usual: str, skip: int) -> str:
     return max(marks, key=lambda mark: _fit(start, mark, usual, skip))
 
 
-def _fit(start: Sequence[str], mark: str, usual: str, skip: int) -> _Fit:
-    sizes = [len(row) for row in _rows(start, mark, skip)] or [1]
+def _fit(start: _Start, mark: str, usual: str, skip: int) -> _Fit:
+    sizes = [len(row) for row in start.rows(mark, skip)] or [1]
     is_even = len(set(sizes)) == 1
     has_several = sizes[0] > 1
     is_usual = mark == usual
@@ -129,22 +158,13 @@ def _fit(start: Sequence[str], mark: str, usual: str, skip: int) -> _Fit:
     )
 
 
-def _rows(start: Sequence[str], mark: str, skip: int) -> list[list[str]]:
-    """The first rows without blank lines; none if the mark cannot separate them."""
-    content = io.StringIO("".join(start[skip:]), newline="")
-    try:
-        rows = [row for row in csv.reader(content, delimiter=mark) if row]
-    except csv.Error:
-        return []
-    may_be_cut_off = len(rows) > 2 and len(start) == FIRST_LINES
-    return rows[:-1] if may_be_cut_off else rows
-
-
-def _is_title(start: Sequence[str], mark: str, skip: int) -> bool:
+def _is_title(start: _Start, mark: str, skip: int) -> bool:
     """Whether the first `skip` lines are a title, and the line below them the header."""
-    header = next(iter(_rows(start, mark, skip)), [])
+    header = next(iter(start.rows(mark, skip)), [])
     names = {cell.strip().lower() for cell in header}
-    cells_above = [[cell.strip().lower() for cell in line.split(mark)] for line in start[:skip]]
+    cells_above = [
+        [cell.strip().lower() for cell in line.split(mark)] for line in start.lines[:skip]
+    ]
     has_one_cell = all(sum(map(bool, cells)) <= 1 for cells in cells_above)
     has_names_above = any(cell in KNOWN_NAMES for cells in cells_above for cell in cells)
     return has_one_cell and not has_names_above and not names.isdisjoint(KNOWN_NAMES)
@@ -156,10 +176,12 @@ def _is_title(start: Sequence[str], mark: str, skip: int) -> bool:
 def delimited_table(usual: str, path: Path, name: str, settings: SourceSettings) -> SourceTable:
     """A table with a separator, `usual` unless another one is given or detected."""
     text = PlainText(path, name, settings)
-    start = first_lines(text)
+    start = [_hide_returns(line) for line in first_lines(text, text.has_line_feeds)]
     check_table(text.name, start)
     layout = table_layout(start, settings, usual)
-    file = _DelimitedFile(text, layout.separator, settings.header, layout.n_lines_above)
+    file = _DelimitedFile(
+        text, layout.separator, settings.header, settings.quotes, layout.n_lines_above
+    )
     columns = file.columns()
 
     @cache
@@ -176,6 +198,7 @@ def delimited_table(usual: str, path: Path, name: str, settings: SourceSettings)
         return guarded_batches(lambda: frame, names, text.name, "CSV")
 
     notes = [*text.notes, *_layout_notes(start, layout, settings, usual)]
+    notes += _hidden_row_notes(file, len(columns))
     return SourceTable(text.name, columns, read, first_line=settings.header, notes=notes)
 
 
@@ -198,12 +221,14 @@ class _DelimitedFile:
         text: the file.
         separator: between the fields.
         has_header: whether the first row names the columns.
+        has_quotes: whether double quotes enclose fields.
         n_lines_above: lines before that row.
     """
 
     text: PlainText
     separator: str
     has_header: bool
+    has_quotes: bool
     n_lines_above: int
 
     def columns(self) -> list[str]:
@@ -224,9 +249,11 @@ class _DelimitedFile:
         row = 0 if self.has_header else 1
         n_fields = 0
         where = ""
-        with closing(self.text.lines(lambda line: f"{where} (line {line})")) as lines:
-            below = islice(lines, self.n_lines_above, None)
-            reader = csv.reader(below, delimiter=self.separator, strict=True)
+        quoting = _quoting(self.has_quotes)
+        only_feeds = self.text.has_line_feeds
+        with closing(self.text.lines(lambda line: f"{where} (line {line})", only_feeds)) as lines:
+            below = map(_hide_returns, islice(lines, self.n_lines_above, None))
+            reader = csv.reader(below, delimiter=self.separator, quoting=quoting, strict=True)
             while True:
                 first_line = self.n_lines_above + reader.line_num + 1
                 where = f"{self.text.name}: {f'row {row}' if row else 'header'}"
@@ -243,7 +270,7 @@ class _DelimitedFile:
                     raise self._uneven(place, len(fields), n_fields)
                 n_fields = len(fields)
                 row += 1
-                yield fields
+                yield [field.replace(HIDDEN_RETURN, "\r") for field in fields]
 
     def _uneven(self, place: str, n_fields: int, n_expected: int) -> InputError:
         first = "header" if self.has_header else "first row"
@@ -253,9 +280,17 @@ class _DelimitedFile:
         )
 
 
+def _hide_returns(line: str) -> str:
+    """A line in which the csv module takes no carriage return for the end of the row."""
+    return re.sub(r"\r(?!\n)", HIDDEN_RETURN, line) if "\r" in line else line
+
+
 def _quoting_fault(problem: str) -> str:
     """What is wrong with the quotes of a row, and how they must be."""
-    inside = 'inside quotes write each quote as ""'
+    inside = (
+        'inside quotes write each quote as "", or pass --no-quotes if quotes are ordinary '
+        "characters in this file"
+    )
     if "expected after" in problem:
         return f"stray characters after a closing double quote; {inside}"
     if "end of data" in problem:
@@ -275,6 +310,65 @@ def _parsed_batches(
         }
 
 
+# ---- rows that quotes hide
+
+
+class _RowsOfLines(NamedTuple):
+    """How the lines of a file form rows.
+
+    Attributes:
+        row_of_line: number of the row that each line belongs to.
+        n_lines: lines of each row.
+        n_whole: those that have as many fields as a row.
+    """
+
+    row_of_line: Ints
+    n_lines: Ints
+    n_whole: Ints
+
+
+def _rows_of_lines(file: _DelimitedFile, n_columns: int) -> _RowsOfLines | None:
+    """The rows of the first lines; None if each line is a row."""
+    content = np.memmap(file.text.path, np.uint8, "r")[:EXAMINED_BYTES]
+    ends = np.flatnonzero(content == ord("\n"))
+    n_quotes_before = np.searchsorted(np.flatnonzero(content == ord('"')), ends)
+    ends_row = n_quotes_before % 2 == 0
+    if ends_row.all():
+        return None
+    row_of_line = np.cumsum(ends_row) - ends_row
+    separators = np.flatnonzero(content == ord(file.separator))
+    n_separators = np.diff(np.searchsorted(separators, ends), prepend=0)
+    is_whole = n_separators == n_columns - 1
+    n_whole = np.bincount(row_of_line, weights=is_whole).astype(np.int64)
+    return _RowsOfLines(row_of_line, np.bincount(row_of_line), n_whole)
+
+
+def _hidden_row_notes(file: _DelimitedFile, n_columns: int) -> Iterator[str]:
+    """Say so if lines inside quoted fields look like whole rows.
+
+    That is the case if quotes are ordinary characters: one that begins a field hides the rows up to
+    one that ends a field.
+    """
+    if not file.has_quotes or n_columns < 2 or not file.text.is_ascii_compatible:
+        return
+    rows = _rows_of_lines(file, n_columns)
+    if rows is None:
+        return
+    has_several = rows.n_lines > 1
+    hides_rows = np.flatnonzero(has_several & (rows.n_whole == rows.n_lines))
+    least = MIN_HIDING_ROWS.get(file.separator, MIN_HIDING_ROWS_ELSEWHERE)
+    if len(hides_rows) < least or len(hides_rows) <= has_several.sum() / 2:
+        return
+    first = int(np.searchsorted(rows.row_of_line, hides_rows[0])) + 1
+    last = first + int(rows.n_lines[hides_rows[0]]) - 1
+    n_more = len(hides_rows) - 1
+    others = f", and so do those in {plural(n_more, 'other field')}" if n_more else ""
+    yield (
+        f"lines {first} to {last} are one row with a quoted field, but look like rows themselves"
+        f"{others}; if quotes are ordinary characters in this file, pass --no-quotes"
+    )
+
+
 # ---- files that Polars reads as strictly
 
 
@@ -289,6 +383,7 @@ def _polars_frame(file: _DelimitedFile, columns: Sequence[str]) -> pl.LazyFrame 
         frame = pl.scan_csv(
             file.text.path,
             separator=file.separator,
+            quote_char='"' if file.has_quotes else None,
             has_header=False,
             infer_schema=False,
             glob=False,
@@ -327,7 +422,7 @@ def _checked_separators(file: _DelimitedFile, must_count: bool) -> int | None:
         may_be_endless = len(block) == READ_BYTES and not (block == ord("\n")).any()
         if may_be_endless or _has_lone_return(content, start, block):
             return None
-        is_quote = block == ord('"')
+        is_quote = (block == ord('"')) & file.has_quotes
         quotes = np.flatnonzero(is_quote) + start
         if not _are_sound(content, quotes, n_quotes, file.separator):
             return None

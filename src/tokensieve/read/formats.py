@@ -29,7 +29,6 @@ class FileKind(NamedTuple):
         read: path, name and settings → its table.
         polars_method: the function of Polars that reads it.
         begins: by which standard input is recognised.
-        has_lists: whether a cell may be a list.
         is_text: whether its lines are text.
         is_remote: whether it is read from an address.
     """
@@ -37,15 +36,14 @@ class FileKind(NamedTuple):
     read: Callable[..., SourceTable]
     polars_method: str
     begins: bytes = b""
-    has_lists: bool = True
     is_text: bool = False
     is_remote: bool = True
 
 
-_CSV = FileKind(partial(delimited_table, ","), "read_csv", has_lists=False, is_text=True)
+_CSV = FileKind(partial(delimited_table, ","), "read_csv", is_text=True)
 _JSON_LINES = FileKind(json_lines_table, "read_ndjson", is_text=True)
 _ARROW = FileKind(arrow_table, "read_ipc", b"ARROW1")
-_WORKBOOK = FileKind(workbook_table, "read_excel", b"PK\x03\x04", has_lists=False, is_remote=False)
+_WORKBOOK = FileKind(workbook_table, "read_excel", b"PK\x03\x04", is_remote=False)
 KINDS = {
     ".csv": _CSV,
     ".tsv": _CSV._replace(read=partial(delimited_table, "\t")),
@@ -110,10 +108,14 @@ def file_table(
     suffix = _unpacked_suffix(path.name)
     kind = KINDS.get(suffix)
     has_separator = kind is None or kind.polars_method == "read_csv"
-    if not has_separator and (settings.separator is not None or not settings.header):
+    has_table_option = settings.separator is not None or not settings.header or not settings.quotes
+    if has_table_option and not has_separator:
         raise InputError(
-            f"{name}: --separator and --no-header are for .csv and .tsv files: leave them out"
+            f"{name}: --separator, --no-header and --no-quotes are for .csv and .tsv files: "
+            "leave them out"
         )
+    if settings.sheet is not None and (kind is None or kind.begins != _WORKBOOK.begins):
+        raise InputError(f"{name}: --sheet is for workbooks: leave it out")
     unpacked, folder = PlainText.unpacked(path, name, settings.limits)
     if kind is None:
         table = _unnamed_table(suffix, unpacked, name, settings)
@@ -146,7 +148,7 @@ def _unnamed_table(suffix: str, path: Path, name: str, settings: SourceSettings)
         raise _unknown_kind(name, suffix)
     text = PlainText(path, name, settings)
     start = first_lines(text)
-    if any(line.startswith("__label__") for line in start):
+    if any(re.search(r"^__label__|\s__label__\S+$", line.strip()) for line in start):
         return SourceTable.of_records(
             name, lambda: _fasttext_records(text), SAMPLE_LINES, text.notes
         )
@@ -181,10 +183,18 @@ def _unknown_kind(name: str, suffix: str) -> InputError:
 
 
 def _fasttext_records(text: PlainText) -> Iterator[Row]:
-    """Lines of fastText, "__label__a __label__b text"; one label is text, several are a list."""
+    """Lines of fastText, "__label__a __label__b text" or "text __label__a".
+
+    One label is text, several are a list; commas between labels are left out.
+    """
     for line in text.lines():
-        if not line.strip():
+        content = line.strip()
+        if not content:
             continue
-        words = re.sub(r"^(__label__\S*\s*)+", "", line)
-        labels = re.findall(r"__label__(\S*)", line.removesuffix(words))
+        words = re.sub(r"^(__label__\S*\s*)+|(\s+__label__\S*)+$", "", content)
+        before, _, after = content.partition(words)
+        labels = [
+            label.strip(",")
+            for label in re.findall(r"__label__((?:(?!,?__label__)\S)*)", before + after)
+        ]
         yield {"text": words.strip(), "label": labels[0] if len(labels) == 1 else labels}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tokensieve.errors import InputError
+from tokensieve.read.columnar import with_class_names
 from tokensieve.read.opened import OpenedSource
 from tokensieve.read.table import BATCH_ROWS, Batch, SourceTable
 from tokensieve.read.values import listed
@@ -68,16 +69,13 @@ def _table(name: str, data: Any) -> SourceTable:
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for batch in data.iter(batch_size=BATCH_ROWS):
-            yield {
-                column: _decoded(batch[column], getattr(data.features[column], "names", None))
-                for column in names
-            }
+            yield {column: _decoded(batch[column], data.features[column]) for column in names}
 
     return SourceTable(name, list(data.column_names), read)
 
 
-def _decoded(values: Sequence[Any], class_names: Sequence[str] | None) -> list[Any]:
-    """Class indices as names; the library's −1 means: no label."""
-    if class_names is None:
-        return list(values)
-    return [None if index is None or index < 0 else class_names[index] for index in values]
+def _decoded(values: Sequence[Any], feature: Any) -> list[Any]:
+    """The values of a column; class indices, also in lists, as their names."""
+    class_label = getattr(feature, "feature", feature)
+    names = getattr(class_label, "names", None)
+    return list(values) if names is None else with_class_names(values, names)

@@ -11,9 +11,10 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.read.columns import labelled_columns
+from tokensieve.read.label_column import LabelColumn
 from tokensieve.read.settings import ReadSettings
 from tokensieve.read.sources import Source, open_source
-from tokensieve.read.table import SAMPLE_ROWS, SourceTable
+from tokensieve.read.table import SourceTable
 from tokensieve.read.values import Values, as_list, label_name, listed, missing
 
 MIN_DOCUMENTS_PER_LABEL = 20  # with a label, and without it
@@ -23,7 +24,7 @@ S = TypeVar("S", bound=ReadSettings)
 
 
 @dataclass(frozen=True)
-class LabelAudits(Generic[S]):
+class SettingsPerLabel(Generic[S]):
     """The audits that a source with several labels needs; none if it has one label per document.
 
     Attributes:
@@ -52,24 +53,32 @@ def _label_sets(
         if missing(cell):
             yield _LabelSet(cell, None)
             continue
-        try:
-            names = [label_name(entry) for entry in _entries(cell, separator)]
-        except TypeError:
-            raise InputError(
-                f"{name}: row {row}: the labels are a {type(cell).__name__}, not a list; "
-                "pass --label-separator"
-            ) from None
+        names = list[str | None]()
+        for entry in _entries(cell, separator):
+            try:
+                names.append(label_name(entry))
+            except TypeError:
+                raise InputError(
+                    f"{name}: row {row}: the labels contain {_kind(entry)}, such as "
+                    f"{str(entry)[:40]!r}; each must be a name, so choose another column with "
+                    "--label COLUMN"
+                ) from None
         yield _LabelSet(cell, {name for name in names if name is not None})
 
 
 def _entries(cell: object, separator: str | None) -> Sequence[object]:
-    """The entries of a cell; a TypeError if it is no list."""
+    """The labels of a cell: a text without a separator, or any single value, is a list of one."""
     if isinstance(cell, str) and separator is not None:
         return cell.split(separator)
     entries = cell.tolist() if hasattr(cell, "tolist") else cell
-    if not isinstance(entries, list | tuple):
-        raise TypeError
-    return entries
+    return entries if isinstance(entries, list | tuple) else [entries]
+
+
+def _kind(entry: object) -> str:
+    """What a value is that cannot be a label."""
+    if isinstance(entry, list | tuple):
+        return "lists (of spans, perhaps)"
+    return "objects" if isinstance(entry, dict) else f"{type(entry).__name__} values"
 
 
 def has_label(
@@ -85,13 +94,12 @@ def has_label(
     return pl.Series(answers, dtype=pl.String)
 
 
-def label_audits(source: Source, settings: S) -> LabelAudits[S]:
+def settings_per_label(source: Source, settings: S) -> SettingsPerLabel[S]:
     """The audits that a source with several labels needs.
 
     A column of lists gives one audit per label, several columns one each, an ordinary column none.
     """
     names = [settings.label] if isinstance(settings.label, str) else list(settings.label or ())
-    separator = settings.label_separator
     table = open_source(source, settings).train
     if len(names) > 1:
         return _audit_per_column(table, names, settings)
@@ -102,9 +110,9 @@ def label_audits(source: Source, settings: S) -> LabelAudits[S]:
         names[0] if names else None,
         [name for name in taken if name is not None],
     ).label
-    counted = _count_labels(table, column, separator)
+    counted = _count_labels(table, column, settings)
     if counted is None or not counted.has_several:
-        return LabelAudits()
+        return SettingsPerLabel()
     sizes = counted.sizes
     order = sorted(sizes, key=lambda name: (-sizes[name], name))
     limit = counted.n_documents - MIN_DOCUMENTS_PER_LABEL
@@ -116,20 +124,20 @@ def label_audits(source: Source, settings: S) -> LabelAudits[S]:
             f"{MIN_DOCUMENTS_PER_LABEL} documents and is absent from at least "
             f"{MIN_DOCUMENTS_PER_LABEL}; the labels are {listed(order)}"
         )
-    return LabelAudits(
+    return SettingsPerLabel(
         {name: replace(settings, label=column, having=name) for name in audited},
         too_few={name: sizes[name] for name in order if name not in frequent},
         past_limit={name: sizes[name] for name in frequent[MAX_AUDITS:]},
     )
 
 
-def _audit_per_column(table: SourceTable, names: Sequence[str], settings: S) -> LabelAudits[S]:
+def _audit_per_column(table: SourceTable, names: Sequence[str], settings: S) -> SettingsPerLabel[S]:
     if settings.label_separator is not None:
         raise InputError("--label-separator is for one label column: name one with --label")
     if len(set(names)) < len(names):
         raise InputError(f"--label names a column twice: {listed(names)}")
     columns = [table.checked_column(name, "label") for name in names]
-    return LabelAudits({name: replace(settings, label=name) for name in columns})
+    return SettingsPerLabel({name: replace(settings, label=name) for name in columns})
 
 
 @dataclass(frozen=True)
@@ -141,17 +149,22 @@ class _LabelCounts:
     has_several: bool
 
 
-def _count_labels(table: SourceTable, column: str, separator: str | None) -> _LabelCounts | None:
+def _count_labels(table: SourceTable, column: str, settings: ReadSettings) -> _LabelCounts | None:
     """Count the labels of a column of lists or of separated labels; None for any other column."""
+    reader = LabelColumn(table, column, settings)
+    separator = settings.label_separator
     sizes = Counter[str]()
     n_documents = 0
     row = 1
+    has_lists = separator is not None
     has_separator = False
     has_several = separator is not None
-    for batch in table.read([column]):
-        if row == 1 and separator is None and not _has_lists(batch[column]):
+    for batch in table.read([reader.wanted]):
+        cells = reader.cells(batch)
+        if _cannot_be_lists(cells) and not has_lists:
             return None
-        for cell, labels in _label_sets(batch[column], separator, table.name, row):
+        has_lists = has_lists or any(isinstance(cell, list) for cell in as_list(cells))
+        for cell, labels in _label_sets(cells, separator, table.name, row):
             row += 1
             if labels is None:
                 continue
@@ -163,8 +176,9 @@ def _count_labels(table: SourceTable, column: str, separator: str | None) -> _La
         raise InputError(
             f"{table.name}: column {column!r} never contains {separator!r}; check --label-separator"
         )
-    return _LabelCounts(sizes, n_documents, has_several)
+    return _LabelCounts(sizes, n_documents, has_several) if has_lists else None
 
 
-def _has_lists(values: Values) -> bool:
-    return any(isinstance(cell, list) for cell in as_list(values[:SAMPLE_ROWS]))
+def _cannot_be_lists(cells: Values) -> bool:
+    """Whether a column of one type holds single values, here and in all other batches."""
+    return isinstance(cells, pl.Series) and not cells.dtype.is_nested() and cells.dtype != pl.Object

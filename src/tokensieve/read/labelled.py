@@ -23,7 +23,7 @@ from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.read.table import SourceTable
 from tokensieve.read.values import checked_weights, listed
 
-HIDDEN_LABEL = "-1"  # what the test set of a competition has instead of each label
+HIDDEN_LABELS = {"-1", "?"}  # what the test set of a competition has instead of each label
 
 
 def read_labelled(source: Source, settings: ReadSettings) -> Corpus:
@@ -35,7 +35,8 @@ def read_labelled(source: Source, settings: ReadSettings) -> Corpus:
     sides = [_Side(opened.train.name, train_rows)]
     sides += _test_side(opened, reader, settings, train_rows, test_rows)
 
-    corpora = _assemble_all(sides, reader, settings)
+    all_labels = {*train_rows.frame["label"].unique(), *test_rows.frame["label"].unique()}
+    corpora = _assemble_all(sides, reader, settings, all_labels)
     corpus = corpora[0]
     if settings.sample_weight is not None and "weight" not in reader.other_columns:
         n_rows = train_rows.counts["rows"] + test_rows.counts["rows"]
@@ -49,12 +50,18 @@ def read_labelled(source: Source, settings: ReadSettings) -> Corpus:
 
 
 def _assemble_all(
-    sides: Sequence[_Side], reader: _LabelledReader, settings: ReadSettings
+    sides: Sequence[_Side],
+    reader: _LabelledReader,
+    settings: ReadSettings,
+    known_labels: set[str],
 ) -> list[Corpus]:
-    """The corpus of training, and that of testing under the same classes, if there is one."""
+    """The corpus of training, and that of testing under the same classes, if there is one.
+
+    `known_labels` are labels that also occur in the source, perhaps in rows that were set aside.
+    """
     final_labels = settings.destinations()
     names = {name for side in sides for name in side.documents.frame["label"].unique()}
-    check_labels_exist(sides[0].name, final_labels, names)
+    check_labels_exist(sides[0].name, final_labels, names | known_labels)
     corpora = list[Corpus]()
     for side in sides:
         classes = corpora[0].classes if corpora else None
@@ -196,24 +203,34 @@ def _test_side(
 
     Test data of a competition, whose labels are hidden, are set aside and counted.
     """
-    if reader.part is not None and (settings.split or test_rows.frame.height):
-        return [_Side(f"{opened.train.name} (test rows)", test_rows)]
-    is_named = settings.test is not None
-    table = open_source(settings.test, settings).held_out if is_named else opened.test
-    if table is None:
+    if reader.part is not None:
+        name = f"{opened.train.name} (test rows)"
+        if not _are_hidden(test_rows, train_rows):
+            return [_Side(name, test_rows)]
+        opened.ignored[name] = test_rows.counts["rows"]
         return []
-    documents = reader.collect_test(table, is_named)
-    if not is_named and (documents is None or _are_hidden(documents, train_rows)):
-        opened.ignored[table.name] = table.height()
+    if settings.test is not None:
+        table = open_source(settings.test, settings).held_out
+        documents = reader.collect_test(table, is_named=True)
+        if documents is None or _are_hidden(documents, train_rows):
+            raise InputError(
+                f"{table.name}: the label of every row is hidden (missing, -1 or ?), so the rows "
+                "cannot be used for testing: leave out --test"
+            )
+        return [_Side(table.name, documents)]
+    if opened.test is None:
         return []
-    assert documents is not None, "labels of a source that the caller names are read"
-    return [_Side(table.name, documents)]
+    documents = reader.collect_test(opened.test, is_named=False)
+    if documents is None or _are_hidden(documents, train_rows):
+        opened.ignored[opened.test.name] = opened.test.height()
+        return []
+    return [_Side(opened.test.name, documents)]
 
 
 def _are_hidden(test: CollectedDocuments, train: CollectedDocuments) -> bool:
-    """Whether no test document has a label, or all have the mark of a hidden one."""
-    hidden = {HIDDEN_LABEL} - set(train.frame["label"])
-    return set(test.frame["label"]) <= hidden
+    """Whether no test document has a label, or all have a mark of a hidden one."""
+    hidden = HIDDEN_LABELS - set(train.frame["label"])
+    return test.counts["rows"] > 0 and set(test.frame["label"]) <= hidden
 
 
 class _Assembly:

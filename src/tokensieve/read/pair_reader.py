@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
 from tokensieve.errors import InputError
 from tokensieve.escape import option
-from tokensieve.read.answers import answer_cells, read_answers
+from tokensieve.read.answers import (
+    ASSISTANT,
+    alternatives,
+    answer_cells,
+    has_roles,
+    parsed_list,
+    read_answers,
+)
 from tokensieve.read.column_tokens import ColumnTokens
+from tokensieve.read.columns import text_field_inside
 from tokensieve.read.corpus import Outcome
 from tokensieve.read.fields import ColumnKind
 from tokensieve.read.pair_collector import Answer, Comparison, PairCollector, PairSource
@@ -20,7 +29,12 @@ from tokensieve.read.preference_columns import preferred_columns
 from tokensieve.read.settings import ReadSettings
 from tokensieve.read.table import SourceTable
 from tokensieve.read.values import as_list, label_names, missing
-from tokensieve.read.winners import OutcomeReader, WinnerColumn, likely_outcome
+from tokensieve.read.winners import (
+    OutcomeReader,
+    WinnerColumn,
+    likely_outcome,
+    score_columns,
+)
 
 PROMPT_STEMS = "prompt question instruction query history".split()
 ORDERED_NAMES = {"chosen", "preferred", "winner", "better"}  # of the first column: it won
@@ -75,6 +89,8 @@ class PairReader:
         """Check the columns that the settings name, and recognise the others."""
         self.table = table
         self.settings = settings
+        self._differ_in_role = ""
+        self._first_number = 0
         self.columns = settings.columns_of_pairs
         self.outcome_columns = settings.outcome_columns
         for name in self.columns:
@@ -90,6 +106,9 @@ class PairReader:
         self._sides = self._last_words()
         self._models = self._model_columns()
         self._tie = self._tie_column()
+        self._check_no_objects()
+        self._has_alternatives = self._are_alternatives()
+        self._check_role()
         self._notes = self._order_notes()
         self._token_columns = self._recognised_token_columns()
         self.tokens = ColumnTokens(table, self._token_columns, kinds)
@@ -130,9 +149,15 @@ class PairReader:
         Raises:
             InputError: another column seems to say which answer won.
         """
+        notes = []
+        if self._has_alternatives:
+            better, worse = map(repr, self.columns)
+            notes = [
+                f"{better} and {worse} hold lists: each answer is compared with each other one"
+            ]
         is_named = not ORDERED_NAMES.isdisjoint(map(str.lower, self.columns))
         if self.outcome_columns or is_named or preferred_columns(self.table) == self.columns:
-            return []
+            return notes
         likely = likely_outcome(self.table, self.columns, self._models)
         if likely is not None:
             command = f"{option('--pairs', ','.join(self.columns))} {option(*likely)}"
@@ -140,7 +165,68 @@ class PairReader:
                 f"{self.table.name}: {likely.columns!r} seems to say which answer won; use "
                 f"{command}, or, if the first one always won, rename it"
             )
-        return [f"{self.columns[0]!r} is read as the preferred answer of every pair"]
+        return [*notes, f"{self.columns[0]!r} is read as the preferred answer of every pair"]
+
+    def _check_no_objects(self) -> None:
+        """Refuse objects where answers belong, and name the fields that hold them.
+
+        Raises:
+            InputError: an answer is an object that is no message of a conversation.
+        """
+        fields = [text_field_inside(self.table, name) for name in self.columns]
+        found = [field or name for field, name in zip(fields, self.columns, strict=True)]
+        if any(fields):
+            command = option("--pairs", ",".join(found))
+            for name in self._outcome_options():
+                command += f" {name}"
+            raise InputError(
+                f"{self.table.name}: the answers are objects; name the fields that hold their "
+                f"texts: {command}"
+            )
+
+    def _outcome_options(self) -> list[str]:
+        if not self.outcome_columns:
+            return []
+        return [option(f"--{self.settings.outcome_option}", ",".join(self.outcome_columns))]
+
+    def _are_alternatives(self) -> bool:
+        """Whether the preferred and the other column hold lists of answers, as in best of n.
+
+        Lists of one length are the answers to each of several turns.
+        """
+        if self.outcome_columns or len(self.columns) != 2:
+            return False
+        samples = [self._sample(name) for name in self.columns]
+        for cells in zip(*samples, strict=True):
+            lists = [parsed_list(cell) for cell in cells]
+            are_lists = any(isinstance(cell, list) for cell in lists)
+            sizes = {len(alternatives(cell)) for cell in lists}
+            if are_lists and len(sizes) > 1:
+                return True
+        return False
+
+    def _sample(self, name: str) -> list[Any]:
+        """The first values of a column; none of a table without rows."""
+        with suppress(InputError):
+            return self.table.sample_of(name)
+        return []
+
+    def _check_role(self) -> None:
+        """Refuse --role where the answers are plain texts."""
+        if self.settings.role is None:
+            return
+        samples = [self._sample(name) for name in self.columns]
+        rows = [
+            [parsed_list(answer) for cell in cells for answer in alternatives(cell)]
+            for cells in zip(*samples, strict=True)
+        ]
+        if rows and not any(
+            has_roles(alternatives(cells[0])) or has_roles(cells) for cells in rows
+        ):
+            raise InputError(
+                f"{self.table.name}: --role is for conversations and transcripts, but the answers "
+                "are plain texts: leave it out"
+            )
 
     def _recognised_token_columns(self) -> dict[str, tuple[str, ...]]:
         """Field → its columns in the order of the answers; one column if it describes the row."""
@@ -216,16 +302,21 @@ class PairReader:
                 f"{self.table.name}: with more than two answers, --columns takes one column per "
                 "answer"
             )
-        outcomes = self._outcome_reader() if self.settings.winner else None
+        outcomes = None
+        if self.settings.winner and len(self.columns) == 1:
+            self._find_first_number()
+        elif self.settings.winner:
+            outcomes = self._outcome_reader()
         parts = set[str]()
         for row in self._rows():
             parts.add(row.part)
             side = test if row.part in TEST_NAMES else train
             side.counts["rows"] += 1
-            texts, prompt = self._answers(row)
-            words = self._words(row, len(texts))
+            sides = self._sides_of(row)
+            texts, prompt = self._answers(row, sides)
+            words = self._words(row, sides)
             answers = [Answer(*answer) for answer in zip(texts, words, strict=True)]
-            comparisons = self._comparisons(row, len(texts), outcomes)
+            comparisons = self._comparisons(row, sides, outcomes)
             if comparisons is None:
                 side.counts["undecided"] += 1
                 continue
@@ -234,11 +325,31 @@ class PairReader:
             side.add_row(row.number, answers, comparisons, unit, row.environment)
         if self.settings.split is not None:
             check_parts(self.table, self.settings.split, parts)
+        self._add_role_note()
+        if outcomes is not None:
+            self._notes += outcomes.contradictions()
+
+    def _add_role_note(self) -> None:
+        if self._differ_in_role:
+            role = self.settings.role or ASSISTANT
+            self._notes.append(
+                f"after their common beginning, conversations differ in what {role} and "
+                f"{self._differ_in_role} say; only messages of {role} are compared (--role)"
+            )
 
     def _comparisons(
-        self, row: _Row, n_answers: int, outcomes: OutcomeReader | None
+        self, row: _Row, sides: Sequence[int], outcomes: OutcomeReader | None
     ) -> Sequence[Comparison] | None:
         """Which answers of a row are better than which; None if its winner is not usable."""
+        if self._has_alternatives:
+            return [
+                Comparison(better, worse)
+                for better, side in enumerate(sides)
+                for worse, other_side in enumerate(sides)
+                if side < other_side
+            ]
+        if len(self.columns) == 1 and self.settings.winner:
+            return self._winner_of_list(row, len(sides))
         if outcomes is not None:
             outcome = outcomes.outcome(row.number, row.values)
             if outcome == Outcome.UNKNOWN:
@@ -247,21 +358,40 @@ class PairReader:
                 return [Comparison(Outcome.FIRST, Outcome.SECOND, is_tie=True)]
             return [Comparison(outcome, outcome.opposite)]
         if self.outcome_columns:
-            return scored_comparisons(self._scores(row, n_answers))
+            return scored_comparisons(self._scores(row, len(sides)))
         return [Comparison(Outcome.FIRST, Outcome.SECOND)]
+
+    def _winner_of_list(self, row: _Row, n_answers: int) -> Sequence[Comparison] | None:
+        """The answer whose number the winner column holds is better than all others of the list."""
+        cell = row.values[str(self.settings.winner)]
+        number = self._number(cell, row.number)
+        if number is None:
+            return None
+        winner = int(number) - self._first_number
+        if winner != number - self._first_number or not 0 <= winner < n_answers:
+            raise InputError(
+                f"{self.table.name}: row {row.number}: the winner {cell!r} is not the number of "
+                f"one of {n_answers} answers, counted from {self._first_number}"
+            )
+        return [Comparison(winner, other) for other in range(n_answers) if other != winner]
 
     def _outcome_reader(self) -> OutcomeReader:
         """The reader of the winner column, which has seen all its values."""
         column = str(self.settings.winner)
-        if len(self.columns) != 2:
-            raise InputError(
-                "--winner is for two columns in --pairs; for more answers use --scores or --ranks"
-            )
         winner = WinnerColumn.of(self.table.name, column, self.columns)
-        reader = OutcomeReader(winner, self._models, self._tie)
+        scores = score_columns(self.table, self.columns)
+        reader = OutcomeReader(winner, self._models, self._tie, scores)
         reader.learn(set(label_names(row.values[column] for row in self._rows())))
         self._notes = reader.notes
         return reader
+
+    def _find_first_number(self) -> None:
+        """Find out whether the winner among the answers of a list is counted from 0 or from 1."""
+        column = str(self.settings.winner)
+        numbers = [self._number(row.values[column], row.number) for row in self._rows()]
+        smallest = min((number for number in numbers if number is not None), default=0)
+        self._first_number = 0 if smallest < 1 else 1
+        self._notes = [f"the winner {column!r} counts the answers from {self._first_number}"]
 
     def _read_answer_rows(self, side: PairCollector) -> None:
         """Rows of one answer each, compared with the others of their prompt."""
@@ -277,7 +407,7 @@ class PairReader:
             unit_name = f"row {row.number}" if missing(unit) else str(unit)
             text = self.table.as_texts([row.values[column]], column, row.number).series[0]
             prompt = prompts.setdefault((unit_name, row.environment), _AnswersOfPrompt(row.number))
-            prompt.answers.append(Answer(text, self._words(row, 1)[0]))
+            prompt.answers.append(Answer(text, self._words(row, [0])[0]))
             prompt.scores += self._scores(row, 1)
         for (unit_name, environment), prompt in prompts.items():
             comparisons = scored_comparisons(prompt.scores)
@@ -287,6 +417,8 @@ class PairReader:
         settings = self.settings
         token_columns = [c for columns in self._token_columns.values() for c in columns]
         names: list[str | None] = [*self.columns, *self.outcome_columns, *self._models]
+        if settings.winner and len(self.columns) == 2:
+            names += score_columns(self.table, self.columns)
         names += [*token_columns, self.by, settings.split, settings.environments, self._tie]
         wanted = list(dict.fromkeys(name for name in names if name))
         number = 1
@@ -315,30 +447,42 @@ class PairReader:
                 )
                 number += 1
 
-    def _answers(self, row: _Row) -> tuple[list[str | None], object]:
+    def _sides_of(self, row: _Row) -> Sequence[int]:
+        """The column of each answer of a row; of answers in one list, their places."""
+        if self._has_alternatives:
+            sizes = [len(alternatives(row.values[name])) for name in self.columns]
+            return [side for side, size in enumerate(sizes) for _ in range(size)]
+        return range(len(answer_cells(row.values, self.columns)))
+
+    def _answers(self, row: _Row, sides: Sequence[int]) -> tuple[list[str | None], object]:
         """The texts of the answers, and the prompt if it stands before each of them."""
-        answers = read_answers(answer_cells(row.values, self.columns), self.settings.role)
-        n_answers = len(answers.cells)
-        names = self.columns if len(self.columns) > 1 else self.columns * n_answers
-        texts = [
-            self.table.as_texts([cell], name, row.number, self.settings.role, "--pairs").series[0]
-            for cell, name in zip(answers.cells, names, strict=True)
-        ]
+        role = self.settings.role
+        if self._has_alternatives:
+            cells = [cell for name in self.columns for cell in alternatives(row.values[name])]
+            answers = read_answers(cells, role)
+        else:
+            answers = read_answers(answer_cells(row.values, self.columns), role)
+        self._differ_in_role = self._differ_in_role or answers.differ_in_role
+        has_column_each = len(self.columns) > 1
+        texts = []
+        for side, cell in zip(sides, answers.cells, strict=True):
+            name = self.columns[side] if has_column_each else self.columns[0]
+            texts.append(self.table.as_texts([cell], name, row.number, role, "--pairs").series[0])
         return texts, answers.prompt
 
-    def _words(self, row: _Row, n_answers: int) -> list[tuple[str | None, ...]]:
+    def _words(self, row: _Row, sides: Sequence[int]) -> list[tuple[str | None, ...]]:
         """For each answer, the word of each field.
 
         Values that describe the row are marked with the answer's place.
         """
         words = []
-        for i in range(n_answers):
+        for side in sides:
             of_answer = []
             for columns in self._token_columns.values():
-                word = row.words[columns[i % len(columns)]]
-                describes_row = len(columns) == 1 and n_answers == 2
+                word = row.words[columns[side % len(columns)]]
+                describes_row = len(columns) == 1 and len(sides) == 2
                 if word and describes_row:
-                    word += ("_first", "_second")[i]
+                    word += ("_first", "_second")[side]
                 of_answer.append(word)
             words.append(tuple(of_answer))
         return words

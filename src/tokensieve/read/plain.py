@@ -9,6 +9,7 @@ import os
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -228,18 +229,32 @@ class PlainText:
                 return [part for part in block.split(b"\n") if not part.isascii()]
         return None
 
-    def lines(self, place: Callable[[int], str] | None = None) -> Generator[str]:
+    @cached_property
+    def has_line_feeds(self) -> bool:
+        """Whether the first line ends with a line feed: then a carriage return alone ends none."""
+        with reading(self.name), self._open("") as text:
+            return text.readline(READ_BYTES).endswith("\n")
+
+    @property
+    def is_ascii_compatible(self) -> bool:
+        """Whether a byte below 128 is always that character of ASCII."""
+        return not self._encoding.lower().startswith(("utf-16", "utf-32", "utf_16", "utf_32"))
+
+    def lines(
+        self, place: Callable[[int], str] | None = None, only_feeds: bool = False
+    ) -> Generator[str]:
         """The lines with their endings.
 
         Args:
             place: the number of a line → how messages name it.
+            only_feeds: end lines at line feeds only, not at carriage returns.
 
         Raises:
             NotText: a line is not text; the message names it.
         """
         number = 1
         line = ""
-        with reading(self.name), self._open() as text:
+        with reading(self.name), self._open("\n" if only_feeds else "") as text:
             while part := text.readline(READ_BYTES):
                 line += part
                 is_whole = part.endswith(("\n", "\r")) or len(part) < READ_BYTES
@@ -255,12 +270,12 @@ class PlainText:
             if line:
                 yield line
 
-    def _open(self) -> IO[str]:
+    def _open(self, newline: str) -> IO[str]:
         is_utf8 = self._encoding.lower().replace("_", "-") in ("utf-8", "utf8")
         codec = "utf-8-sig" if is_utf8 else self._encoding  # skips a byte order mark
         # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line
         # could not be named
-        return self.path.open("r", encoding=codec, errors="surrogateescape", newline="")
+        return self.path.open("r", encoding=codec, errors="surrogateescape", newline=newline)
 
     def _check_text(self, line: str, where: str) -> None:
         if "\0" in line:

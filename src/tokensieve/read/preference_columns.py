@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tokensieve.escape import option
 from tokensieve.read.table import SourceTable
+from tokensieve.read.values import label_names
 
 # words of column names for the better and the worse answer, which differ in nothing else
 OPPOSITES = (
@@ -25,6 +26,9 @@ ANSWER_STEMS = (
     "human_ref|response|answer|output|completion|conversation|summary|text|candidate|reply|"
     "generation"
 )
+PROMPT_NAMES = "prompt|question|instruction|query|history"
+VERDICT_NAMES = r"(\w+_)?(verdict|rating|label|labels|result|outcome|judg\w*|annotation|score|vote)"
+MAX_VERDICTS = 10  # different ones, or a tenth of the rows: a scale, and words for a tie
 WINNER_NAMES = (
     r"winn(er|ing)\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment|"
     r"\w+_wins?"
@@ -129,11 +133,35 @@ def _two_answers_side_by_side(table: SourceTable) -> str | None:
             return f"{option('--pairs', answers[0])} {option('--winner', winner)}"
         if answers and scores:
             return f"{option('--pairs', answers[0])} {option(score_flag(scores[0]), scores[0])}"
+        if answers and (verdict := _verdict_column(table, answers[0])):
+            return f"{option('--pairs', answers[0])} {option('--winner', verdict)}"
     return None
+
+
+def _verdict_column(table: SourceTable, answers: str) -> str | None:
+    """A column beside two answers with few values, which may say which answer won."""
+    for column, cells in table.sample.items():
+        if column in answers.split(",") or re.match(PROMPT_NAMES, column.lower()):
+            continue
+        names = list(label_names(cells))
+        is_named = re.fullmatch(VERDICT_NAMES, column.strip().lower())
+        if is_named and 1 < len(set(names)) <= max(MAX_VERDICTS, len(names) / 10):
+            return column
+    return None
+
+
+def _answers_of_a_tree(table: SourceTable) -> str | None:
+    """OpenAssistant's messages: each with its parent, and its rank among the parent's answers."""
+    original = {column.lower(): column for column in table.columns}
+    if not {"parent_id", "rank", "text"} <= set(original):
+        return None
+    pairs = f"{option('--pairs', original['text'])} {option('--ranks', original['rank'])}"
+    return f"{pairs} {option('--by', original['parent_id'])}"
 
 
 LAYOUTS: tuple[Callable[[SourceTable], str | None], ...] = (
     _two_opposite_columns,
     _scored_answers_in_a_cell,
     _two_answers_side_by_side,
+    _answers_of_a_tree,
 )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tokensieve.errors import InputError
 from tokensieve.escape import option
 from tokensieve.read.values import listed
-from tokensieve.wording import plural
+from tokensieve.wording import percent, plural
 
 
 class _Note(NamedTuple):
@@ -28,6 +28,7 @@ _NOTES_ON_DOCUMENTS = {
     ),
     "empty": _Note("empty document", "(white space only), left out"),
     "replaced_surrogates": _Note("document", "with lone surrogates, each replaced by U+FFFD"),
+    "numbers_as_text": _Note("number", "among the texts, read as text"),
     "trimmed": _Note("label", "with surrounding spaces, trimmed"),
     "duplicates": _Note("repeated document", "(same text and label), kept"),
     "duplicates_dropped": _Note("repeated document", "(same text and label), left out"),
@@ -51,6 +52,7 @@ _NOTES_ON_PAIRS = {
     "test_overlap": _Note("test pair", "also found in training"),
     "shared_units": _Note("test pair", "whose group (prompt) also has training pairs"),
 }
+_TRUTH_VALUES = {"true": "1", "false": "0"}  # JSON may have either by turns
 _WITH_COMMA = {"ties_dropped", "ties", "duplicates"}  # of pairs: "2 ties, left out as requested"
 
 
@@ -103,8 +105,9 @@ class ReadingReport:
         """One plain sentence for each thing that a reader should know."""
         return [
             *self.detected,
-            *self._classes_that_differ_only_in_case(),
+            *self._classes_that_may_be_one(),
             *self._counted_reasons(),
+            *self._disagreements(),
             *self._changed_labels(),
         ]
 
@@ -115,6 +118,19 @@ class ReadingReport:
             if n:
                 comma = "," if self.pairs and reason in _WITH_COMMA else ""
                 yield f"{plural(n, note.thing)}{comma} {note.rest}"
+
+    def _disagreements(self) -> Iterator[str]:
+        """How often several annotators of a document disagree."""
+        n_annotated = self.counts["annotated"]
+        if not n_annotated:
+            return
+        n_disagreements = self.counts["disagreements"]
+        fraction = percent(n_disagreements / n_annotated)
+        documents = plural(n_annotated, "document")
+        yield f"annotators disagree on {n_disagreements:,} of {documents} with several ({fraction})"
+        if self.counts["no_majority"]:
+            rows = plural(self.counts["no_majority"], "document")
+            yield f"{rows} without a majority, left out as without a label"
 
     def _changed_labels(self) -> Iterator[str]:
         for name, n in self.dropped.items():
@@ -128,16 +144,17 @@ class ReadingReport:
             if old != new and n:
                 yield f"{plural(n, 'document')} labelled {old!r}, counted as {new!r}"
 
-    def _classes_that_differ_only_in_case(self) -> Iterator[str]:
+    def _classes_that_may_be_one(self) -> Iterator[str]:
         spellings: dict[str, list[str]] = {}
         for name in dict.fromkeys(new for new, _ in self.groups.values()):
-            spellings.setdefault(name.casefold(), []).append(name)
+            spelling = name.casefold()
+            spellings.setdefault(_TRUTH_VALUES.get(spelling, spelling), []).append(name)
         for names in spellings.values():
             if len(names) > 1:
+                have_one_spelling = len({name.casefold() for name in names}) == 1
+                problem = "differ only in case" if have_one_spelling else "may be one value"
                 merge = option("--group", f"{names[0]}={','.join(names)}")
-                yield (
-                    f"the classes {listed(names)} differ only in case; to merge them, pass {merge}"
-                )
+                yield f"the classes {listed(names)} {problem}; to merge them, pass {merge}"
 
     def check_kept(self, name: str) -> None:
         """Raise an `InputError` that reports why every row was skipped, if no document is left."""

@@ -67,8 +67,8 @@ class Pairs:
 
     As `Pairs("response_a", "response_b", winner="winner")`. Without a winner or scores there are
     two columns, the preferred answer first. One column may contain all answers to a prompt as a
-    list; with scores and `by` it may also contain one answer per row. Of scores the higher wins, of ranks
-    the lower.
+    list; with scores and `by` it may also contain one answer per row. Of scores the higher wins, of
+    ranks the lower.
     """
 
     def __init__(
@@ -104,6 +104,12 @@ class SourceSettings:
     label: str | Sequence[str] | None = _column(
         None, "Column of the label, or of lists of labels (repeatable).", parse=_columns_from
     )
+    annotator: str | None = option(
+        None,
+        "Of several annotators' labels, use this one's.",
+        metavar="NAME",
+        default_text="the majority's",
+    )
     label_separator: str | None = option(
         None, "Separates several labels of one document, such as '|'.", metavar="MARK"
     )
@@ -121,6 +127,10 @@ class SourceSettings:
         default_text="detected",
     )
     header: bool = option(True, "The first line of .csv and .tsv files names the columns.")
+    quotes: bool = option(True, "Double quotes in .csv and .tsv files enclose fields.")
+    sheet: str | None = option(
+        None, "Sheet of a workbook.", metavar="NAME", default_text="the first"
+    )
     limits: bool = option(
         True, "Stop at lines or cells over 100 MB and at archives that expand over 200-fold."
     )
@@ -275,8 +285,9 @@ class ReadSettings(SourceSettings):
         """There are two columns of answers, or as many as there are columns of scores."""
         names = self.columns_of_pairs
         is_scored = self.outcome_option in ("scores", "ranks")
+        may_be_list = is_scored or (self.outcome_option == "winner" and len(names) == 1)
         are_different = bool(names) and all(names) and len(set(names)) == len(names)
-        if not are_different or (len(names) != 2 and not is_scored):
+        if not are_different or (len(names) != 2 and not may_be_list):
             raise InputError(
                 "--pairs must name two different columns, the preferred answer first, such as "
                 f"chosen,rejected; got {','.join(map(str, names))!r}"

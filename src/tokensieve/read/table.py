@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
@@ -44,6 +45,8 @@ class SourceTable:
         name: the source, for messages.
         columns: the column names, all different.
         first_line: whether the names come from a first line, which may be data.
+        header_hint: what to do if the first line is data.
+        cause: what may be wrong if the columns are not clear, such as that another sheet is meant.
         notes: what was detected, such as the separator.
         keep_alive: what must live as long as the table, such as a folder of temporary files.
         check_unchanged: called after the last row; raises if the source changed meanwhile.
@@ -79,6 +82,8 @@ class SourceTable:
         self.name = name
         self.columns = tuple(columns)
         self.first_line = first_line
+        self.header_hint = "pass --no-header"
+        self.cause = ""
         self.notes = tuple(notes)
         self.keep_alive: list[object] = []
         self.check_unchanged: Callable[[], None] = lambda: None
@@ -263,9 +268,14 @@ class SourceTable:
             values = as_list(values)
         texts = list[str | None]()
         n_replaced = 0
+        n_numbers = 0
+        has_texts = any(isinstance(value, str) for value in values)
         for row, value in enumerate(values, first_row):
             text = chat_text(value, role) if isinstance(value, list) else value
-            if not isinstance(text, str):
+            if has_texts and _is_number(text):
+                text = str(text)
+                n_numbers += 1
+            elif not isinstance(text, str):
                 if not missing(text):
                     raise InputError(
                         f"{self.name}: row {row}: column {column!r} contains "
@@ -276,7 +286,7 @@ class SourceTable:
                 text, n_surrogates = SURROGATE.subn("\ufffd", text)
                 n_replaced += n_surrogates > 0
             texts.append(text)
-        return Texts(pl.Series(texts, dtype=pl.String), n_replaced)
+        return Texts(pl.Series(texts, dtype=pl.String), n_replaced, n_numbers)
 
     def as_names(self, values: Values, first_row: int, holds: str, advice: str) -> pl.Series:
         """Values as names (labels, groups), trimmed, with nulls.
@@ -303,23 +313,39 @@ class SourceTable:
 
 
 class Texts(NamedTuple):
-    """The texts of a batch, and how many had lone surrogates, which no file can hold.
+    """The texts of a batch.
 
-    Each lone surrogate is replaced by U+FFFD.
+    Attributes:
+        series: the texts, with nulls.
+        n_replaced: how many had lone surrogates, which no file can hold, replaced by U+FFFD.
+        n_numbers: how many are numbers among texts.
     """
 
     series: pl.Series
     n_replaced: int
+    n_numbers: int = 0
 
 
 def frame_batches(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str]) -> Iterator[Batch]:
     """Columns of a frame; a lazy frame comes in batches, so it need not fit into memory."""
     if isinstance(frame, pl.DataFrame):
-        yield {name: frame[name] for name in names}
+        yield {name: _decoded(frame[name]) for name in names}
         return
     selected = frame.select(pl.col(name) for name in names)
     for part in selected.collect_batches(chunk_size=BATCH_ROWS, lazy=True):
-        yield {name: part[name] for name in names}
+        yield {name: _decoded(part[name]) for name in names}
+
+
+def _decoded(values: pl.Series) -> pl.Series:
+    """Bytes as text if they are UTF-8, as Spark and Hive store it; other values as they are."""
+    if values.dtype == pl.Binary:
+        with suppress(pl.exceptions.PolarsError):
+            return values.cast(pl.String)
+    return values
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not missing(value)
 
 
 def _is_list_like(part: object) -> bool:

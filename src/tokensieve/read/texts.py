@@ -33,4 +33,5 @@ def joined_texts(
     if columns is not None:
         parts += [columns.words(name, batch[name]) for name in names]
     joined = parts[0] if len(parts) == 1 else join_fields([*texts, *names], parts, len(texts))
-    return Texts(joined, sum(part.n_replaced for part in found))
+    n_replaced = sum(part.n_replaced for part in found)
+    return Texts(joined, n_replaced, sum(part.n_numbers for part in found))

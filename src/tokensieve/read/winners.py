@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tokensieve.errors import InputError
+from tokensieve.escape import option
 from tokensieve.read.corpus import Outcome
-from tokensieve.read.preference_columns import score_flag, winner_column
+from tokensieve.read.preference_columns import VERDICT_NAMES, score_flag, winner_column
 from tokensieve.read.table import SourceTable
 from tokensieve.read.values import label_name, label_names, listed
 
@@ -25,8 +27,15 @@ SYNONYMS = {  # of the outcomes, without anything but letters and digits
     ).split(),
 }
 SIDES = (Outcome.FIRST, Outcome.SECOND)
+LIKERT_SIZES = range(4, 11)  # with fewer numbers, 3 is a tie
+MAX_NUMBERS_IN_NOTE = 20  # more of them are a continuous scale
+MIN_CONTRADICTIONS = 0.5  # of the rows with different scores
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
 _WINS = r"([\W_]+(is[\W_])?(wins?|won|winner|better|best|preferred))?"
+_DEGREES = (
+    "much far slightly significantly somewhat clearly marginally strongly bit little a".split()
+)
+_DEGREE = rf"(?:(?:{'|'.join(_DEGREES)})\s+)*"
 _SAYS_OUTCOME = r"w[io]n|prefer|better|best|choice|chosen|select|vote|label|target|favou?r"
 _IS_SCORE = (
     "rank|score|rating|vote|likes|reward|points|likert|logprob|elo$|elo_|correct|quality|helpful|"
@@ -140,12 +149,29 @@ def _three_numbers(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
     return {0: Outcome.TIE, 1: Outcome.FIRST, 2: Outcome.SECOND, 3: Outcome.TIE}
 
 
+def _between_one_and_two(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
+    """AlpacaEval's 1 (the first answer) to 2 (the second one), in fractions."""
+    is_between = min(numbers) >= 1 and max(numbers) <= 2 and not numbers <= {1, 2}
+    return {number: _below_first(number, middle=1.5) for number in numbers} if is_between else None
+
+
+def _likert(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
+    """From 1 (the first answer is much better) to 4 and up to 10 (the second one is)."""
+    most = max(numbers)
+    are_whole = all(number.is_integer() for number in numbers)
+    if not are_whole or min(numbers) != 1 or most not in LIKERT_SIZES:
+        return None
+    return {number: _below_first(number, middle=(1 + most) / 2) for number in numbers}
+
+
 NUMBER_SCALES: tuple[NumberScale, ...] = (
     _win_probability,
     _signed_scale,
     _numbers_of_columns,
     _two_numbers,
     _three_numbers,
+    _between_one_and_two,
+    _likert,
 )
 
 
@@ -160,6 +186,8 @@ class OutcomeReader:
         column: the winner column.
         models: columns that name the model of either answer, if there are any.
         tie: a column that marks ties, beside one that marks the wins of one answer.
+        scores: columns with a score of either answer, if there are any; the winner is compared
+            with them.
         meaning: value → outcome.
         numbers: the values that are numbers.
         notes: how numbers were read.
@@ -168,9 +196,12 @@ class OutcomeReader:
     column: WinnerColumn
     models: Sequence[str]
     tie: str | None
+    scores: tuple[str, ...] = ()
     meaning: dict[str, Outcome] = field(default_factory=dict)
     numbers: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    n_scored: int = 0
+    n_contradictions: int = 0
 
     def learn(self, values: set[str]) -> None:
         """Find out what the values of the column mean, from all of them."""
@@ -208,13 +239,50 @@ class OutcomeReader:
             Outcome.SECOND: repr(self.column.answers[1]),
             Outcome.TIE: "a tie",
         }
-        ends = numbers if len(numbers) <= 4 else [*numbers[:2], *numbers[-2:]]
+        if len(numbers) > MAX_NUMBERS_IN_NOTE:
+            lowest = meaning[numbers[0]]
+            end = max(number for number in numbers if meaning[number] == lowest)
+            return (
+                f"a winner of {numbers[0]:g} to {end:.4g} means {names[lowest]}, "
+                f"up to {numbers[-1]:g} {names[meaning[numbers[-1]]]}"
+            )
+        shown = numbers
+        if len(numbers) > 4:
+            ties = [number for number in numbers if meaning[number] == Outcome.TIE]
+            shown = list(dict.fromkeys([*numbers[:2], *ties[:1], *numbers[-2:]]))
         return "a winner of " + ", ".join(
-            f"{number:g} means {names[meaning[number]]}" for number in ends
+            f"{number:g} means {names[meaning[number]]}" for number in shown
         )
 
     def outcome(self, row: int, values: Mapping[str, object]) -> Outcome:
         """The outcome of a row; UNKNOWN if its cell is empty."""
+        outcome = self._read_outcome(row, values)
+        if self.scores and outcome in SIDES:
+            self._compare_with_scores(outcome, values)
+        return outcome
+
+    def _compare_with_scores(self, outcome: Outcome, values: Mapping[str, object]) -> None:
+        with suppress(TypeError, ValueError, OverflowError):
+            first, second = (float(str(values[name])) for name in self.scores)
+            if first == second:
+                return
+            lower_is_better = score_flag(self.scores[0]) == "--ranks"
+            first_is_better = (first < second) == lower_is_better
+            self.n_scored += 1
+            self.n_contradictions += first_is_better != (outcome == Outcome.FIRST)
+
+    def contradictions(self) -> list[str]:
+        """Say so if the scores contradict the winner in most rows."""
+        if self.n_contradictions <= MIN_CONTRADICTIONS * self.n_scored:
+            return []
+        scores = ",".join(self.scores)
+        flag = score_flag(scores)
+        return [
+            f"the winner contradicts {scores} in {self.n_contradictions:,} of {self.n_scored:,} "
+            f"rows: if these are right, pass {option(flag, scores)} in place of --winner"
+        ]
+
+    def _read_outcome(self, row: int, values: Mapping[str, object]) -> Outcome:
         if self.tie and _is_true(label_name(values[self.tie]) or ""):
             return Outcome.TIE
         cell = label_name(values[self.column.name])
@@ -249,9 +317,33 @@ def _named_outcomes(answers: Sequence[str], values: Iterable[str]) -> dict[str, 
     meaning = {}
     for value in values:
         outcome = names.get(letters_and_digits(value), names.get(value.lower()))
+        if outcome is None:
+            outcome = _compared(value, names)
         if outcome is not None:
             meaning[value] = outcome
     return meaning
+
+
+def _compared(value: str, names: Mapping[str, Outcome]) -> Outcome | None:
+    """What a comparison means: [[A>>B]], A = B, or "A is slightly better"."""
+    signs = re.fullmatch(r"\W*?([\w ]+?)\s*([<>]+|[=≈~]+)\s*([\w ]+?)\W*", value)
+    if signs:
+        sides = [names.get(letters_and_digits(signs[i])) for i in (1, 3)]
+        if None in sides or sides[0] == sides[1]:
+            return None
+        if signs[2][0] in "=≈~":
+            return Outcome.TIE
+        return sides[0] if signs[2][0] == ">" else sides[1]
+    words = re.fullmatch(
+        rf"(.+?)\s+(?:is|was|are)?\s*{_DEGREE}\s*(better|worse|preferred|wins?|won)\W*",
+        value.lower(),
+    )
+    if not words:
+        return None
+    side = names.get(letters_and_digits(words[1]))
+    if side is None or side == Outcome.TIE:
+        return side
+    return side.opposite if words[2] == "worse" else side
 
 
 # ---- which column seems to say it
@@ -283,7 +375,9 @@ def likely_outcome(
         for name, cells in table.sample.items()
         if not any(isinstance(cell, list | dict) for cell in cells)
     }
-    names_of_models = [_simplified(values.get(name, set())) for name in models]
+    names_of_models = [
+        {letters_and_digits(value) for value in values.get(name, set())} for name in models
+    ]
     for name, cells in values.items():
         if _names_answers(name, cells, answers, names_of_models):
             return OutcomeOption("--winner", name)
@@ -293,22 +387,52 @@ def likely_outcome(
     return None
 
 
-def _simplified(values: Iterable[str]) -> set[str]:
-    return {letters_and_digits(value) for value in values}
-
-
 def _names_answers(
-    name: str, values: set[str], answers: Sequence[str], models: Sequence[set[str]]
+    name: str, values: set[str], answers: tuple[str, ...], models: Sequence[set[str]]
 ) -> bool:
     """Whether all values of a column name one of the answers or a tie, and both answers occur."""
-    own_names = [{letters_and_digits(answers[side]), *SYNONYMS[side]} for side in SIDES]
-    sides = [own_names]
+    meaning = _named_outcomes(answers, (value for value in values if not _NUMBER.fullmatch(value)))
+    if len(meaning) == len(values) and {*SIDES} <= set(meaning.values()):
+        return True
+    decided = {letters_and_digits(value) for value in values - set(meaning)}
+    decided |= {letters_and_digits(value) for value in meaning if meaning[value] != Outcome.TIE}
     if re.search(_SAYS_OUTCOME, name.lower()):
-        sides += [[{"0"}, {"1"}], [{"1"}, {"2"}]]
-        if models:
-            sides.append(list(models))
-    said = _simplified(values) - {*SYNONYMS[Outcome.TIE]}
-    return any(said <= first | second and said & first and said & second for first, second in sides)
+        for first, second in [({"0"}, {"1"}), ({"1"}, {"2"}), *_pairs_of(models)]:
+            if decided <= first | second and decided & first and decided & second:
+                return True
+    return _is_scale(name, values)
+
+
+def _pairs_of(models: Sequence[set[str]]) -> list[tuple[set[str], set[str]]]:
+    return [(models[0], models[1])] if len(models) == 2 else []
+
+
+def _is_scale(name: str, values: set[str]) -> bool:
+    """Whether a column is named like a verdict and holds the numbers of a scale."""
+    if not re.fullmatch(VERDICT_NAMES, name.strip().lower()):
+        return False
+    if not values or not all(_NUMBER.fullmatch(value) for value in values):
+        return False
+    numbers = {float(value) for value in values}
+    any_column = WinnerColumn("", name, ("a", "b"), None)
+    return any(
+        scale(any_column, numbers) for scale in (_signed_scale, _between_one_and_two, _likert)
+    )
+
+
+def score_columns(table: SourceTable, answers: Sequence[str]) -> tuple[str, ...]:
+    """Two columns with a score of either answer, by their names; none if there are none."""
+    names = {name: name.lower() for name in table.columns}
+    words = list(zip(last_words(answers), SIDES, strict=True))
+    for name, lower in names.items():
+        (first, _), (second, _) = words
+        if not re.search(_IS_SCORE, lower) or not lower.endswith(first):
+            continue
+        other = lower.removesuffix(first) + second
+        partner = next((column for column, text in names.items() if text == other), None)
+        if partner is not None and partner != name and name not in answers:
+            return name, partner
+    return ()
 
 
 def _as_scores(

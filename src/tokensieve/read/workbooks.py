@@ -10,9 +10,11 @@ from pathlib import Path
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.escape import option
 from tokensieve.files import Folder
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.table import SourceTable
+from tokensieve.read.values import listed
 
 MAX_MEMORY = 4_000_000_000  # bytes of address space; a million rows of prose took 0.5 GB
 MAX_SECONDS = 60  # of the processor; a million rows of prose took 2
@@ -20,11 +22,13 @@ _READER = Path(__file__).with_name("workbook.py")
 
 
 def workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
-    """The first sheet of a workbook."""
+    """A sheet of a workbook: the one that the settings name, or the first."""
     folder = Folder()
     arrow_file = folder.new()
     limits = [MAX_MEMORY, MAX_SECONDS] if settings.limits else [0, 0]
     arguments = [str(path), str(arrow_file), *map(str, limits)]
+    if settings.sheet is not None:
+        arguments.append(settings.sheet)
     process = subprocess.run(
         [sys.executable, "-P", str(_READER), *arguments], capture_output=True, check=False
     )
@@ -36,10 +40,19 @@ def workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTab
     sheets = json.loads(process.stdout)
     if isinstance(sheets, str):
         raise InputError(f"{name} is not a readable workbook: {sheets[:200]}")
+    sheet = settings.sheet or sheets[0]
+    if sheet not in sheets:
+        raise InputError(f"{name} has no sheet {sheet!r}; its sheets are {listed(sheets)}")
+    if len(sheets) > 1:
+        name = f"{name}, sheet {sheet!r}"
     table = SourceTable.of_frame(pl.scan_ipc(arrow_file, glob=False), name)
     assert table is not None, "a lazy frame is a table"
     table.first_line = True
+    table.header_hint = "give the columns names in the first row of the sheet"
     table.keep_alive.append(folder)
-    if len(sheets) > 1:
-        table.notes = (f"sheet {sheets[0]!r}, the first of {len(sheets)}",)
+    others = [other for other in sheets if other != sheet]
+    if others:
+        note = f"sheet {sheet!r} is read; the others are {listed(others)}"
+        table.notes = (f"{note} (--sheet)",)
+        table.cause = f"; {note}: choose one with {option('--sheet', others[0])}"
     return table

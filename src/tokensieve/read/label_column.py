@@ -1,0 +1,123 @@
+"""The cells of a label column as labels or lists of labels, whatever their form in the source."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from typing import Any
+
+from tokensieve.errors import InputError
+from tokensieve.escape import option
+from tokensieve.read.annotations import (
+    Agreement,
+    annotations_at,
+    leads_to_annotations,
+    vote,
+)
+from tokensieve.read.columns import fields_inside
+from tokensieve.read.settings import SourceSettings
+from tokensieve.read.table import Batch, SourceTable
+from tokensieve.read.values import Values, as_list
+from tokensieve.read.written_lists import column_form, with_lists
+
+
+class LabelColumn:
+    """Reads the cells of a label column.
+
+    Attributes:
+        wanted: the column of the table to read.
+        counts: of annotated documents: "annotated", "disagreements" and "no_majority".
+    """
+
+    def __init__(self, table: SourceTable, name: str, settings: SourceSettings) -> None:
+        """Find out which form the cells have, by the first of them.
+
+        Raises:
+            InputError: the cells are objects; the message names the fields that hold labels.
+        """
+        self.table = table
+        self.name = name
+        self.counts = Counter[str]()
+        self._annotator = settings.annotator
+        column = table.top_level_column(name)
+        self._keys = name[len(column) + 1 :].split(".") if name != column else []
+        sample = self._sample(column)
+        self._has_annotators = leads_to_annotations(sample, self._keys)
+        if self._annotator is not None and not self._has_annotators:
+            raise InputError(
+                f"{table.name}: --annotator is for lists of annotations that name their annotator, "
+                f"but {name!r} is none; leave it out"
+            )
+        self.wanted = column if self._has_annotators else name
+        self._check_no_objects()
+        if self._has_annotators:
+            self._is_exclusive = all(
+                len(annotation.labels) == 1
+                for value in sample
+                for annotation in annotations_at(value, self._keys)
+            )
+            self._form = None
+            self._add_note(self._annotators_note())
+        else:
+            cells = self._sample(name)
+            self._form = column_form(cells)
+            if self._form is not None:
+                example = next(cell for cell in cells if self._is_written_list(cell))
+                self._add_note(
+                    f"column {name!r} holds lists written as text, such as {example[:40]!r}"
+                )
+
+    def _sample(self, name: str) -> list[Any]:
+        """The first cells of a column; none of a table without rows."""
+        with suppress(InputError):
+            return self.table.sample_of(name)
+        return []
+
+    def _is_written_list(self, value: object) -> bool:
+        form = self._form
+        return form is not None and isinstance(value, str) and form.read(value.strip()) is not None
+
+    def _add_note(self, note: str) -> None:
+        if note not in self.table.notes:
+            self.table.notes = (*self.table.notes, note)
+
+    def _annotators_note(self) -> str:
+        if self._annotator is not None:
+            return f"only the labels of annotator {self._annotator!r} are read"
+        return f"{self.name!r} holds the labels of several annotators; the majority counts"
+
+    def _check_no_objects(self) -> None:
+        """Refuse objects where labels belong, and name the fields that hold labels."""
+        if not self._sample(self.name):
+            return
+        fields = fields_inside(self.table, self.name)
+        if fields:
+            raise InputError(
+                f"{self.table.name}: the labels in {self.name!r} are objects; "
+                f"name the field that holds the label: {option('--label', fields[0])}"
+            )
+
+    def cells(self, batch: Batch) -> Values:
+        """The cells of a batch: a label, or a list of labels."""
+        values = batch[self.wanted]
+        if self._has_annotators:
+            return [self._voted(value) for value in as_list(values)]
+        if self._form is not None:
+            return with_lists(values, self._form)
+        return values
+
+    def _voted(self, value: object) -> Any:
+        """The label that annotators chose, or a list of them; None without one."""
+        annotations = annotations_at(value, self._keys)
+        if self._annotator is not None:
+            annotations = [one for one in annotations if one.annotator == self._annotator]
+        if not annotations:
+            return None
+        result = vote(annotations, self._is_exclusive)
+        if len(annotations) > 1:
+            self.counts["annotated"] += 1
+            self.counts["disagreements"] += result.agreement != Agreement.AGREE
+        if result.agreement == Agreement.NO_MAJORITY:
+            self.counts["no_majority"] += 1
+            return None
+        return result.labels[0] if self._is_exclusive else list(result.labels)

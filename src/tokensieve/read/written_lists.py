@@ -1,0 +1,105 @@
+"""Lists that are written as text in a cell, as pandas, databases and annotation tools export them.
+
+A form is a row of `FORMS`: a function that returns the entries of such a text, or None.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from tokensieve.read.values import Values, as_list, missing
+
+Entries = list[Any]
+
+
+class ListForm(NamedTuple):
+    """A form in which a list is written.
+
+    Attributes:
+        read: a text → the entries of the list, or None if the text has another form.
+        is_unmistakable: whether no ordinary label looks like this, so that one cell decides for its
+            column; otherwise all cells must have the form.
+    """
+
+    read: Callable[[str], Entries | None]
+    is_unmistakable: bool
+
+
+def literal_list(text: str) -> Entries | None:
+    """["a", "b"] as JSON, or ['a', 'b'] as Python writes it."""
+    if not re.match(r"\[\s*([\[{\"'\d.-]|\])", text) or not text.rstrip().endswith("]"):
+        return None
+    if re.search(r"(['\"])\s+\1", text):  # of numpy: Python would join the texts
+        return None
+    for parse in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError):
+            entries = parse(text)
+            return entries if isinstance(entries, list) else None
+    return None
+
+
+def _choices_object(text: str) -> Entries | None:
+    """{"choices": ["a", "b"]}, as Label Studio's CSV has it."""
+    if not re.match(r'\{\s*"choices"\s*:', text):
+        return None
+    with suppress(ValueError, RecursionError):
+        choices = json.loads(text)["choices"]
+        return choices if isinstance(choices, list) else None
+    return None
+
+
+def _numpy_array(text: str) -> Entries | None:
+    """[1 3] or ['a' 'b'], as numpy prints an array."""
+    inside = re.fullmatch(r"\[\s*([^\[\]{},]*?)\s*\]", text, re.DOTALL)
+    if inside is None:
+        return None
+    quoted = re.findall(r"'([^']*)'|\"([^\"]*)\"", inside[1])
+    if quoted:
+        return [single or double for single, double in quoted]
+    words = inside[1].split()
+    return words if all(re.fullmatch(r"-?\d+(\.\d*)?", word) for word in words) else None
+
+
+def _postgres_array(text: str) -> Entries | None:
+    """{a,"b c"}, as PostgreSQL writes an array."""
+    inside = re.fullmatch(r"\{([^{}:]*)\}", text)
+    if inside is None:
+        return None
+    entries = re.findall(r'"((?:[^"\\]|\\.)*)"|([^,"]+)', inside[1])
+    return [quoted or bare.strip() for quoted, bare in entries]
+
+
+FORMS = (
+    ListForm(literal_list, is_unmistakable=True),
+    ListForm(_choices_object, is_unmistakable=True),
+    ListForm(_numpy_array, is_unmistakable=False),
+    ListForm(_postgres_array, is_unmistakable=False),
+)
+
+
+def column_form(values: Sequence[object]) -> ListForm | None:
+    """The form in which a column holds lists, by its first values; None if it holds none."""
+    texts = [value.strip() for value in values if isinstance(value, str) and value.strip()]
+    if not texts or any(not isinstance(value, str) and not missing(value) for value in values):
+        return None
+    for form in FORMS:
+        if all(form.read(text) is not None for text in texts):
+            return form
+    for form in FORMS:
+        if form.is_unmistakable and any(form.read(text) is not None for text in texts):
+            return form
+    return None
+
+
+def with_lists(values: Values, form: ListForm) -> list[Any]:
+    """The values, with lists instead of their texts; another text stays as it is."""
+    parsed = []
+    for value in as_list(values):
+        entries = form.read(value.strip()) if isinstance(value, str) else None
+        parsed.append(value if entries is None else entries)
+    return parsed

@@ -1,0 +1,386 @@
+"""Odd files that people have: nothing is read silently wrong, and every hint works."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import layouts
+import polars as pl
+import pytest
+from layouts import BAD, FIRST, GOOD, LABELS, PLAIN, PROMPTS, SECOND, TEXTS, N, options_of, rows
+
+from tokensieve.errors import InputError
+from tokensieve.read.label_lists import settings_per_label
+from tokensieve.read.reader import read_corpus
+from tokensieve.read.settings import ReadSettings
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def lines_of(*table: list[str], separator: str = "\t") -> str:
+    return "".join(separator.join(row) + "\n" for row in table)
+
+
+def suggested(problem: InputError) -> dict[str, Any]:
+    """The options that a message suggests."""
+    words = [word.rstrip(";,)") for word in shlex.split(str(problem).replace("'", ""))]
+    first = next(i for i, word in enumerate(words) if word.startswith("--"))
+    return options_of("audit " + " ".join(map(shlex.quote, words[first:])))[1]
+
+
+# ---- quotes
+
+
+def tsv_with_open_quotes(folder: Path) -> Path:
+    """Every eighth text begins with a quotation mark that a later one ends."""
+    texts = list(TEXTS)
+    for i in range(1, N - 3, 8):
+        texts[i] = f'"{texts[i]}'
+        texts[i + 3] = f'{texts[i + 3]}"'
+    table = [[label, text] for label, text in zip(LABELS, texts, strict=True)]
+    return write(folder, "open.tsv", lines_of(["label", "text"], *table))
+
+
+def test_rows_that_quotes_hide_are_named(tmp_path: Path) -> None:
+    path = tsv_with_open_quotes(tmp_path)
+    hidden = read_corpus(path)
+    note = " ".join(hidden.reading.detected)
+    assert len(hidden.labels) == N - 9
+    assert "lines 3 to 6" in note and "2 other fields" in note and "--no-quotes" in note
+    whole = read_corpus(path, quotes=False)
+    assert (
+        len(whole.labels) == N and whole.texts[1] == f'"{TEXTS[1]}' and not whole.reading.detected
+    )
+
+
+def test_texts_of_several_lines_are_no_hidden_rows(tmp_path: Path) -> None:
+    table = [
+        [f'"{text}, yes\nand, well, no"', label] for text, label in zip(TEXTS, LABELS, strict=True)
+    ]
+    path = write(tmp_path, "a.csv", lines_of(["text", "label"], *table, separator=","))
+    assert not read_corpus(path).reading.detected
+
+
+@pytest.mark.parametrize("text", ['"so" it was', '"unclosed'])
+def test_a_fault_of_quoting_offers_no_quotes(tmp_path: Path, text: str) -> None:
+    table = [[label, text] for label, text in zip(LABELS, TEXTS, strict=True)]
+    path = write(tmp_path, "a.tsv", lines_of(["label", "text"], *table, ["positive", text]))
+    with pytest.raises(InputError, match="--no-quotes"):
+        read_corpus(path)
+    assert read_corpus(path, quotes=False).texts[N] == text
+
+
+def test_options_of_tables_and_workbooks_are_refused_elsewhere(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.jsonl", layouts.json_lines(PLAIN))
+    for options in ({"quotes": False}, {"sheet": "Data"}):
+        with pytest.raises(InputError, match="leave"):
+            read_corpus(path, **options)
+
+
+# ---- annotators
+
+
+def annotated(choices: list[list[str]]) -> list[dict[str, Any]]:
+    return [
+        {"text": text, "annotations": [{"label": y, "user": user} for user, y in enumerate(own)]}
+        for text, own in zip(TEXTS, choices, strict=False)
+    ]
+
+
+def test_annotators_decide_by_majority_and_their_disagreement_is_counted() -> None:
+    choices = [[y] * 3 for y in LABELS]
+    choices[0] = ["negative", "positive", "negative"]
+    choices[1] = ["negative", "positive"]
+    choices[2] = []
+    corpus = read_corpus(annotated(choices), label="annotations.label")
+    counts = corpus.reading.counts
+    assert len(corpus.labels) == N - 2 and corpus.classes[corpus.labels[0]] == "negative"
+    assert (counts["annotated"], counts["disagreements"], counts["no_majority"]) == (N - 1, 2, 1)
+    assert counts["missing_label"] == 2
+    assert f"annotators disagree on 2 of {N - 1} documents" in " ".join(corpus.reading.lines())
+    settings = ReadSettings(label="annotations.label")
+    assert not settings_per_label(annotated(choices), settings).settings
+    second = read_corpus(annotated(choices), label="annotations.label", annotator="1")
+    assert second.classes[second.labels[0]] == "positive" and len(second.labels) == N - 1
+
+
+def test_annotators_of_several_labels_keep_what_most_of_them_chose() -> None:
+    data = [
+        {
+            "text": text,
+            "annotations": [
+                {"user": "a", "label": [y, "odd"]},
+                {"user": "b", "label": [y]},
+                {"user": "c", "label": [y, "odd"] if i % 2 else []},
+            ],
+        }
+        for i, (text, y) in enumerate(zip(TEXTS, LABELS, strict=True))
+    ]
+    corpus = read_corpus(data, label="annotations.label", having="odd")
+    assert [corpus.classes[y] for y in corpus.labels] == ["no", "yes"] * (N // 2)
+
+
+def test_an_annotator_needs_annotations() -> None:
+    with pytest.raises(InputError, match="--annotator is for"):
+        read_corpus((TEXTS, LABELS), annotator="kim")
+
+
+# ---- labels in other forms
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        rows(text=TEXTS, annotations=[[{"label": y, "user": 1}] for y in LABELS]),
+        rows(text=TEXTS, label=[{"id": i % 2, "name": y} for i, y in enumerate(LABELS)]),
+    ],
+)
+def test_objects_where_a_label_belongs_name_the_field(data: list[dict[str, Any]]) -> None:
+    with pytest.raises(InputError) as caught:
+        read_corpus(data)
+    corpus = read_corpus(data, **suggested(caught.value))
+    assert [corpus.classes[y] for y in corpus.labels] == LABELS
+
+
+def test_spans_are_no_labels() -> None:
+    data = rows(text=TEXTS, label=[[[0, 5, "PLACE"]] * (1 + i % 2) for i in range(N)])
+    with pytest.raises(InputError, match=r"the labels contain lists .*choose another column"):
+        settings_per_label(data, ReadSettings())
+
+
+@pytest.mark.parametrize("labels", [["[OTHER]", "{x: 1}"], ["[a b]", "plain"], ["{}", "{a}x"]])
+def test_ordinary_labels_in_brackets_stay_as_they_are(labels: list[str]) -> None:
+    corpus = read_corpus((TEXTS, [labels[i % 2] for i in range(N)]))
+    assert set(corpus.classes) == set(labels)
+
+
+def test_truth_values_beside_numbers_may_be_merged() -> None:
+    labels = [
+        (1, "1", 1.0, True)[i % 4] if i % 2 else (0, "0", 0.0, False)[i % 4] for i in range(N)
+    ]
+    notes = " ".join(read_corpus(rows(text=TEXTS, label=labels)).reading.lines())
+    assert "the classes '1', 'True' may be one value" in notes and "--group 1=1,True" in notes
+
+
+def test_numbers_among_texts_are_read_and_counted() -> None:
+    corpus = read_corpus(rows(text=[12345, *TEXTS[1:]], label=LABELS))
+    assert corpus.texts[0] == "12345" and corpus.reading.counts["numbers_as_text"] == 1
+
+
+# ---- hidden labels
+
+
+@pytest.mark.parametrize("hidden", [-1, "", "?", None])
+def test_hidden_labels_of_marked_test_rows_are_set_aside(hidden: object) -> None:
+    data = [row | {"split": "train"} for row in PLAIN]
+    data += [{"text": text, "label": hidden, "split": "test"} for text in TEXTS[:5]]
+    for options in ({}, {"split": "split"}):
+        corpus = read_corpus(data, **options)
+        assert corpus.test is None and len(corpus.labels) == N
+        assert list(corpus.reading.ignored.values()) == [5]
+
+
+def test_hidden_labels_of_a_named_test_set_are_refused() -> None:
+    test = rows(text=TEXTS[:5], label=[-1] * 5)
+    with pytest.raises(InputError, match="leave out --test"):
+        read_corpus(PLAIN, test=test)
+
+
+# ---- workbooks
+
+
+def test_the_sheet_that_is_read_and_the_others_are_named(tmp_path: Path) -> None:
+    notes = rows(notes=["These reviews were collected in spring."])
+    path = write(tmp_path, "a.xlsx", layouts.workbook(PLAIN, before={"Read me": notes}))
+    with pytest.raises(InputError, match=r"a\.xlsx, sheet 'Read me'.*'Reviews'.*--sheet") as caught:
+        read_corpus(path)
+    assert "--no-header" not in str(caught.value)
+    corpus = read_corpus(path, sheet="Reviews")
+    assert len(corpus.labels) == N and "'Read me'" in corpus.reading.detected[0]
+    with pytest.raises(InputError, match="no sheet 'Data'; its sheets are 'Read me', 'Reviews'"):
+        read_corpus(path, sheet="Data")
+
+
+# ---- answers
+
+
+def test_objects_where_answers_belong_name_the_fields() -> None:
+    data = rows(
+        question=PROMPTS,
+        pos=[{"answer": text, "score": 1.0} for text in GOOD],
+        neg=[{"answer": text, "score": 0.0} for text in BAD],
+    )
+    with pytest.raises(InputError) as caught:
+        read_corpus(data, pairs=("pos", "neg"))
+    assert read_corpus(data, **suggested(caught.value)).texts.to_list()[::2] == GOOD
+
+
+def test_best_of_n_compares_each_answer_with_each_other() -> None:
+    data = rows(
+        prompt=PROMPTS,
+        chosen=[[text] if i else [text, "another good one"] for i, text in enumerate(GOOD)],
+        rejected=[[text, f"{text} too", f"{text} again"] for text in BAD],
+    )
+    corpus = read_corpus(data, pairs=("chosen", "rejected"))
+    assert len(corpus.labels) == 2 * (6 + 3 * (N - 1)) and corpus.weights is not None
+    assert corpus.weights[0] == pytest.approx(1 / 6) and corpus.weights[-1] == pytest.approx(1 / 3)
+    assert "hold lists" in " ".join(corpus.reading.detected)
+    turns = rows(prompt=PROMPTS, a=[[x, x] for x in GOOD], b=[[x, x] for x in BAD])
+    assert read_corpus(turns, pairs=("a", "b")).texts[0] == f"{GOOD[0]}\n{GOOD[0]}"
+
+
+@pytest.mark.parametrize("form", ["messages", "transcripts"])
+def test_only_the_assistant_is_compared_where_conversations_part(form: str) -> None:
+    def conversation(prompt: str, answer: str, reply: str) -> object:
+        messages = layouts.chat(prompt, answer, reply, f"{answer} again")
+        if form == "messages":
+            return messages
+        names = {"user": "Human", "assistant": "Assistant"}
+        return "".join(f"\n\n{names[m['role']]}: {m['content']}" for m in messages)
+
+    data = [
+        {"chosen": conversation(p, a, "thank you"), "rejected": conversation(p, b, "wrong again")}
+        for p, a, b in zip(PROMPTS, GOOD, BAD, strict=True)
+    ]
+    corpus = read_corpus(data, pairs=("chosen", "rejected"))
+    assert corpus.texts.to_list()[::2] == [f"{text}\n{text} again" for text in GOOD]
+    assert "only messages of assistant are compared" in " ".join(corpus.reading.detected)
+    users = read_corpus(data, pairs=("chosen", "rejected"), role="user")
+    assert users.texts[0] == "thank you" and users.texts[1] == "wrong again"
+
+
+def test_an_answer_may_contain_a_question() -> None:
+    both = [
+        f"Human: {PROMPTS[0]}\n\nAssistant: {text}\nQuestion: why?\nAnswer: so" for text in "ab"
+    ]
+    other = [f"Human: {PROMPTS[2]}\n\nAssistant: {text}" for text in "cd"]
+    data = rows(chosen=[both[0], other[0]], rejected=[both[1], other[1]])
+    assert (
+        read_corpus(data, pairs=("chosen", "rejected")).texts[0] == "a\nQuestion: why?\nAnswer: so"
+    )
+
+
+def test_a_role_needs_conversations() -> None:
+    data = rows(prompt=PROMPTS, chosen=GOOD, rejected=BAD)
+    with pytest.raises(InputError, match="--role is for conversations"):
+        read_corpus(data, pairs=("chosen", "rejected"), role="assistant")
+
+
+# ---- winners
+
+
+def judged(values: list[object], **more: list[object]) -> list[dict[str, Any]]:
+    return rows(prompt=PROMPTS, answer_a=FIRST, answer_b=SECOND, verdict=values, **more)
+
+
+FIRST_WON = [i % 3 > 0 for i in range(N)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "tie"),
+    [
+        (1.2, 1.8, 1.5),
+        (1, 2, 1.5),
+        (2, 4, 3),
+        (1, 7, 4),
+        ("A>>B", "B>A", "A=B"),
+        ("[[A>B]]", "[[B>>A]]", "[[A=B]]"),
+        ("A > B", "A < B", "A ~ B"),
+        ("A is slightly better", "B is much better", "tie"),
+        ("answer_b is worse", "answer_a is clearly worse", "both good"),
+        ("A wins", "B wins", "tie"),
+    ],
+)
+def test_what_a_winner_means(first: object, second: object, tie: object) -> None:
+    values = [first if won else second for won in FIRST_WON]
+    data = judged([*values[:-2], tie, values[-1]])
+    if first == 2:
+        data[0]["verdict"], data[1]["verdict"] = 5, 1  # both ends of the scale occur
+    corpus = read_corpus(data, pairs=("answer_a", "answer_b"), winner="verdict")
+    assert corpus.reading.counts["ties"] == 1
+    assert corpus.texts.to_list()[: 2 * (N - 2) : 2] == GOOD[: N - 2]
+
+
+def test_a_winner_that_contradicts_the_scores_is_named() -> None:
+    scores = {
+        "score_a": [9 if won else 1 for won in FIRST_WON],
+        "score_b": [5] * N,
+    }
+    turned = judged([int(won) for won in FIRST_WON], **scores)  # 1 means the first one here
+    notes = " ".join(
+        read_corpus(turned, pairs=("answer_a", "answer_b"), winner="verdict").reading.lines()
+    )
+    assert f"contradicts score_a,score_b in {N} of {N} rows" in notes
+    assert "--scores score_a,score_b" in notes
+    right = judged([int(not won) for won in FIRST_WON], **scores)
+    notes = " ".join(
+        read_corpus(right, pairs=("answer_a", "answer_b"), winner="verdict").reading.lines()
+    )
+    assert "contradicts" not in notes
+
+
+def test_the_number_of_the_best_answer_in_a_list() -> None:
+    answers = [[f"{bad} too", good, bad] for good, bad in zip(GOOD, BAD, strict=True)]
+    for first in (0, 1):
+        choice = [(i % 2) + first for i in range(N)]
+        ordered = [
+            own if n == first + 1 else [own[1], own[0], own[2]]
+            for own, n in zip(answers, choice, strict=True)
+        ]
+        data = rows(prompt=PROMPTS, answers=ordered, best=choice)
+        corpus = read_corpus(data, pairs=("answers",), winner="best")
+        assert set(corpus.texts.to_list()[::2]) == set(GOOD) and len(corpus.labels) == 4 * N
+    with pytest.raises(InputError, match=r"row 1: the winner 7 is not the number of one of 3"):
+        read_corpus(
+            rows(prompt=PROMPTS, answers=answers, best=[7] * N), pairs=("answers",), winner="best"
+        )
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (
+            judged(["A>B" if won else "B>A" for won in FIRST_WON]),
+            "--pairs answer_a,answer_b --winner verdict",
+        ),
+        (
+            rows(
+                parent_id=PROMPTS,
+                role=["assistant"] * N,
+                text=TEXTS,
+                rank=[i % 2 for i in range(N)],
+            ),
+            "--pairs text --ranks rank --by parent_id",
+        ),
+    ],
+)
+def test_preference_data_is_recognised(data: list[dict[str, Any]], options: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_corpus(data)
+    assert suggested(caught.value) == options_of(f"audit {options}")[1]
+
+
+# ---- class names of the datasets library
+
+
+def test_class_names_of_the_schema(tmp_path: Path) -> None:
+    feature = {"names": ["anger", "joy"], "_type": "ClassLabel"}
+    features = {"label": feature, "tags": {"feature": feature, "_type": "Sequence"}}
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    frame = pl.DataFrame(
+        rows(
+            text=TEXTS, label=[i % 2 for i in range(N - 1)] + [-1], tags=[[i % 2] for i in range(N)]
+        )
+    )
+    frame.write_parquet(tmp_path / "a.parquet", metadata=metadata)
+    corpus = read_corpus(tmp_path / "a.parquet")
+    assert corpus.classes == ("anger", "joy") and corpus.reading.counts["missing_label"] == 1
+    assert read_corpus(tmp_path / "a.parquet", label="tags").classes == ("anger", "joy")
