@@ -288,3 +288,29 @@ def test_the_option_goes_into_the_summary_and_is_refused_for_pairs(
     assert code == 2 and "--weight is for labelled documents" in err
     code, _, err = run("train", str(tmp_path / "d.csv"), "--label", "label", "--weight", "W")
     assert code == 2 and "did you mean 'w'?" in err
+
+
+def test_balanced_classes_do_not_count_documents_of_weight_zero() -> None:
+    counts = made(80, 2, 7)
+    weights = np.random.default_rng(3).integers(0, 3, 80).astype(float)
+    kept = np.flatnonzero(weights)
+    all_rows = AttentionClassifier(class_weight="balanced", min_documents=1)
+    all_rows.fit(counts.matrix, counts.labels, weights)
+    without = AttentionClassifier(class_weight="balanced", min_documents=1)
+    without.fit(counts.matrix[kept], counts.labels[kept], weights[kept])
+    same_bits(all_rows.trained_, without.trained_)
+
+
+def test_balanced_classes_weigh_the_same_whatever_the_weights_of_documents() -> None:
+    """As if documents of integer weight were repeated rows: scikit-learn's factors for those."""
+    labels = np.array([0, 0, 0, 1, 1, 2])
+    weights = np.array([1.0, 2, 1, 3, 0, 5])
+    model = AttentionClassifier(class_weight="balanced")
+    combined = model._weights(labels, weights)
+    assert combined is not None
+    np.testing.assert_allclose(np.bincount(labels, combined), weights.sum() / 3)
+    repeated_labels = np.repeat(labels, weights.astype(int))
+    of_repeated = compute_sample_weight("balanced", repeated_labels)
+    per_class = {label: of_repeated[repeated_labels == label][0] for label in range(3)}
+    expected = weights * np.array([per_class[label] for label in labels])
+    np.testing.assert_allclose(combined, expected)

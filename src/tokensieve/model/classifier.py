@@ -84,8 +84,10 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             than 2,000), nothing is chosen: training takes a quarter of the full length, or all of
             it for more than 2,000 documents. Short texts that are mostly parts of one another, such
             as phrases of sentences, are held out together.
-        class_weight: None, a dict class → weight, or "balanced" for n/(K n_k), which gives every
-            class the same weight; multiplied by `sample_weight`. Not stored with a saved model.
+        class_weight: None, a dict class → weight, or "balanced" for W/(K W_k), which gives every
+            class the same weight in total: W_k is the sum of the sample weights of class k, or the
+            number of its documents, and W that of all. Multiplied by `sample_weight`. Not stored
+            with a saved model.
         random_state: an integer seed, None or a NumPy RandomState; the same seed gives
             bit-identical results.
 
@@ -144,9 +146,11 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: n texts, or counts (dense or sparse, shape (n, |S|)).
             y: labels, shape (n,).
-            sample_weight: how much each document counts, shape (n,), finite and ≥ 0. Only ratios
-                matter: equal weights change nothing, and a document of weight 0 has no effect,
-                except that the vocabulary is that of all texts.
+            sample_weight: how much each document counts in the loss and at the start, shape (n,),
+                finite and ≥ 0. Only ratios matter: equal weights change nothing, and a document of
+                weight 0 has no effect, except that the vocabulary is that of all texts. A weight of
+                2 is not the same as two equal rows: those are drawn for a step more often, and
+                count twice in the length of training and for `min_documents`.
             groups: what each document belongs to (author, prompt, source), shape (n,). Whole groups
                 are then held out when the length of training is chosen, so that documents of a
                 group are never on both sides.
@@ -206,7 +210,10 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             weights = checked_weights(sample_weight, len(labels))
         if self.class_weight is None:
             return weights
-        of_class = compute_sample_weight(self.class_weight, labels)
+        if self.class_weight == "balanced":
+            of_class = _balanced(labels, weights)
+        else:
+            of_class = compute_sample_weight(self.class_weight, labels)
         combined = of_class if weights is None else weights * of_class
         return checked_weights(combined, len(labels), "class_weight")
 
@@ -351,6 +358,20 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{len(names)} names for {len(self.scores_)} columns of counts: pass one for each"
             )
         return names
+
+
+def _balanced(labels: Array, weights: Floats | None) -> Floats:
+    """W/(K W_k) for each document, where W_k is the weight of its class, and W of all; (n,).
+
+    A class without weight gets 0. Without weights this is scikit-learn's n/(K n_k).
+    """
+    _, index = np.unique(labels, return_inverse=True)
+    class_weights = np.bincount(index, weights)
+    n_classes = np.count_nonzero(class_weights)
+    with np.errstate(divide="ignore"):
+        factors = class_weights.sum() / (n_classes * class_weights)
+    factors[class_weights == 0] = 0.0
+    return np.asarray(factors[index])
 
 
 def _class_index(labels: Array, n_documents: int) -> tuple[Array, Ints]:

@@ -18,6 +18,7 @@ from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import Model
 from tokensieve.model.choice import Choice, choice_without_held_out, choose
 from tokensieve.model.held_out import held_out_documents, held_out_pairs
+from tokensieve.model.order import OrderedDocuments, in_canonical_order
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.start import Table, prior_of, table_with_sink
 from tokensieve.progress import Progress, silent
@@ -36,7 +37,10 @@ def fit(
     units: Ints | None = None,
     pairs: bool = False,
 ) -> Model:
-    """Learn scores and values; the same seed gives bit-identical results.
+    """Learn scores and values.
+
+    The same seed gives bit-identical results, whatever the number of threads and the order of the
+    documents.
 
     Args:
         counts: n labelled documents over |S| types, of at least two classes. Weights, if any, apply
@@ -52,7 +56,7 @@ def fit(
     """
     settings = (settings or TrainSettings()).of_documents(counts.n_documents)
     progress = progress or silent
-    counts, groups = _usable(counts, units, 2 if pairs else 1)
+    counts, groups = _usable(counts, units, pairs)
     prior = np.zeros(1) if pairs else prior_of(counts.weighted_class_sizes)
     schedule = _schedule(counts.n_documents, settings, pairs)
     hold_out = held_out_pairs if pairs else held_out_documents
@@ -87,20 +91,32 @@ def _train_as_chosen(counts: Counts, prior: Floats, schedule: Schedule, choice: 
     return u, w
 
 
-def _usable(counts: Counts, groups: Ints | None, per_example: int) -> tuple[Counts, Ints | None]:
-    """The documents of positive weight, and the groups of these documents (or pairs).
+def _usable(counts: Counts, groups: Ints | None, pairs: bool) -> OrderedDocuments:
+    """The documents of positive weight in canonical order, and their groups.
 
     Raises:
         InputError: there is not one group for each, or a class has no positive weight.
     """
+    per_example = 2 if pairs else 1
     if groups is not None and groups.shape != (counts.n_documents // per_example,):
         raise InputError(
             f"{counts.n_documents} documents, but {groups.size} groups: "
             "one is needed for each document"
         )
-    if counts.weights is None:
-        return counts, groups
-    part, kept = counts.of_positive_weight()
+    if counts.weights is not None and not counts.weights.all():
+        part, kept = counts.of_positive_weight()
+        _check_every_class_weighs(counts, part)
+        if groups is not None:  # both sides of a pair weigh the same
+            groups = groups[kept[::per_example] // per_example]
+        counts = replace(part, weights=counts.weights[kept])
+    ordered = in_canonical_order(counts, groups, pairs)
+    # sums of weights are rounded, so they are formed in that order
+    weighted, _ = ordered.counts.of_positive_weight()
+    return OrderedDocuments(weighted, ordered.groups)
+
+
+def _check_every_class_weighs(counts: Counts, part: Counts) -> None:
+    """Raise an InputError if a class has no document in the part of positive weight."""
     sizes = zip(counts.classes, counts.class_sizes, part.class_sizes, strict=True)
     for name, size_before, size_after in sizes:
         if size_before and not size_after:
@@ -108,9 +124,6 @@ def _usable(counts: Counts, groups: Ints | None, per_example: int) -> tuple[Coun
                 f"every document of class {name!r} has weight 0: "
                 "set a weight for one, or leave the class out"
             )
-    if groups is not None:  # both sides of a pair weigh the same
-        groups = groups[kept[::per_example] // per_example]
-    return part, groups
 
 
 def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
@@ -122,8 +135,7 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
         of: the number of those documents.
         settings: of that training.
     """
-    if counts.weights is not None:
-        counts, _ = counts.of_positive_weight()
+    counts, _ = _usable(counts, None, model.pairs)
     n = counts.n_documents
     prior = model.prior if model.pairs else prior_of(counts.weighted_class_sizes)
     schedule = _schedule(n, settings, model.pairs)
