@@ -129,14 +129,13 @@ def without_pictures() -> Iterator[None]:
 
 @pytest.fixture
 def quick_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few documents are held out as many are, in one part instead of five, and no process fits what the model is compared with:
-    for tests that judge no model."""
-    from tokensieve.progress import BASELINE
+    """Few documents are held out as many are, in one part instead of five, and no baseline is fitted.
 
+    For tests that judge no model.
+    """
     for module in ("choice", "held_out"):
         monkeypatch.setattr(f"tokensieve.model.{module}.FEW", 0)
-    monkeypatch.setattr(BASELINE, "start", lambda: None)
-    monkeypatch.setattr(BASELINE, "answer", lambda write: 0.75)
+    monkeypatch.setattr("tokensieve.task.tasks.baseline_accuracy", lambda data: 0.75)
 
 
 def shared_artefact(name: str) -> Any:

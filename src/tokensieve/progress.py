@@ -107,12 +107,6 @@ class Helper:
 DRAWING = Helper(
     "report/pictures/child.py", "the pictures are missing, everything else is complete"
 )
-BASELINE = Helper(
-    "task/baseline.py",
-    "TF-IDF + logistic regression is missing from the comparison",
-    # small dense products gain nothing from threads, and lose tenfold on a busy machine
-    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
-)
 
 
 class Clock:

@@ -7,7 +7,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
 from tokensieve.progress import Helper
-from tokensieve.task import baseline
+from tokensieve.task.baseline import BaselineData, _accuracies
 
 
 @pytest.mark.parametrize(("classes", "weighted"), [(2, False), (2, True), (3, False)])
@@ -28,8 +28,9 @@ def test_predicts_as_scikit_learn_does(classes: int, weighted: bool) -> None:
         model.fit(tfidf.transform(train), labels + 5, sample_weight=weights)
         expected.append(float(np.mean(model.predict(tfidf.transform(test)) == truth + 5)))
     assert len(set(expected)) > 1  # strengths differ, so that equal accuracies mean something
-    given = train.copy(), test.copy(), labels + 5, truth + 5, weights
-    assert list(baseline._accuracies(*given, strengths, single=True)) == expected
+    nothing = np.zeros(300, dtype=bool)
+    data = BaselineData(train, test, labels + 5, weights, truth + 5, nothing, strengths, False)
+    assert _accuracies(data, strengths) == expected
 
 
 def test_prefers_as_scikit_learn_does() -> None:
@@ -45,21 +46,20 @@ def test_prefers_as_scikit_learn_does() -> None:
     model.fit(sp.vstack([difference, -difference]), np.repeat([1, 0], 150))
     expected = float(np.mean(model.decision_function(y[::2] - y[1::2]) > 0))
     nothing = np.zeros(300, dtype=np.int64)
-    assert list(
-        baseline._accuracies(train, test, nothing, nothing, np.ones(300), [1.0], single=False)
-    ) == [expected]
+    data = BaselineData(train, test, nothing, np.ones(300), nothing, nothing > 0, [1.0], True)
+    assert _accuracies(data, [1.0]) == [expected]
 
 
 def test_a_helper_started_early_answers_once_and_ends_with_us(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    helper = Helper("task/baseline.py", "no comparison")
+    helper = Helper("report/pictures/child.py", "no pictures")
     helper.start()
     first = helper._waiting
     helper.start()
     assert first and helper._waiting is first and first.poll() is None
-    assert helper.answer(lambda file: file.write(b"not arrays")) is None
-    assert "no comparison: its process ended with status 1" in caplog.text and first.returncode == 1
+    assert helper.answer(lambda file: file.write(b"not JSON")) is None
+    assert "no pictures: its process ended with status 1" in caplog.text and first.returncode == 1
     helper.start()
     second = helper._waiting
     helper._end()

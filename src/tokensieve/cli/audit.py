@@ -28,7 +28,7 @@ from tokensieve.cli.command import (
 )
 from tokensieve.errors import InputError
 from tokensieve.options import option
-from tokensieve.progress import BASELINE, DRAWING
+from tokensieve.progress import DRAWING
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
@@ -50,8 +50,6 @@ def _audit(
     quiet: bool = QUIET,
 ) -> int:
     """Audit one source, or each of its labels."""
-    if settings.baseline and not settings.stream and cluster is None:
-        BASELINE.start()
     from tokensieve import __version__
     from tokensieve.auditing.checks.registry import kinds_of_finding
     from tokensieve.auditing.label_audits import LabelAudits, label_row

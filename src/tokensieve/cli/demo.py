@@ -8,7 +8,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.cli.audit import run_audit
 from tokensieve.cli.command import QUIET, command, out_option
 from tokensieve.options import option
-from tokensieve.progress import BASELINE, DRAWING
+from tokensieve.progress import DRAWING
 
 
 @command()
@@ -20,7 +20,6 @@ def _demo(
 ) -> None:
     """Audit reviews whose truth is known, and compare."""
     DRAWING.start()
-    BASELINE.start()
     from tokensieve.auditing.demo import demo_reviews
     from tokensieve.report.terminal import show
 

@@ -1,14 +1,14 @@
-"""Test accuracy of TF-IDF and logistic regression: a program of its own, whose imports and fit have a core to themselves.
+"""Test accuracy of TF-IDF and logistic regression: the baseline that everybody knows.
 
-Reads arrays (.npz), writes the accuracy as JSON. The model is that of scikit-learn's `TfidfTransformer(sublinear_tf=True)` and
-`LogisticRegression(max_iter=1000)`, by the same optimizer with the same limits; importing scikit-learn takes longer than the fit.
+The model is that of scikit-learn's `TfidfTransformer(sublinear_tf=True)` and
+`LogisticRegression(max_iter=1000)`, by the same optimizer with the same limits; importing scikit-learn
+takes longer than the fit.
 """
 
-import json
-import shutil
-import sys
-from collections.abc import Iterator, Sequence
-from tempfile import TemporaryFile
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,84 +16,129 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
+from tokensieve.arrays import Floats, Ints
 
-def _accuracies(
-    train: sp.csr_array,
-    test: sp.csr_array,
-    labels: NDArray[np.int64],
-    truth: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    strengths: Sequence[float],
-    single: bool,
-) -> Iterator[float]:
-    """Accuracy on `test` with each strength C; both matrices are overwritten. For pairs (not `single`) the model sees the
-    differences, each in both orders, and has no intercept."""
-    documents = np.bincount(train.indices, minlength=train.shape[1]) + 1.0
-    for counts in (train, test):
-        counts.data = (1 + np.log(counts.data)) * (1 + np.log((train.shape[0] + 1) / documents))[
-            counts.indices
-        ]
-        norms = np.sqrt(np.add.reduceat(np.append(counts.data**2, 0.0), counts.indptr[:-1]))
-        counts.data /= np.repeat(norms, np.diff(counts.indptr))
-    if single:
-        x, y = (sp.csr_array(sp.hstack([m, np.ones((m.shape[0], 1))])) for m in (train, test))
-    else:
+# scikit-learn's
+OPTIONS = {"maxiter": 1000, "maxls": 50, "gtol": 1e-4, "ftol": 64 * np.finfo(float).eps}
+
+
+@dataclass(frozen=True)
+class BaselineData:
+    """Word counts of training and test documents.
+
+    Attributes:
+        train, test: shape (n, |S|); of pairs, rows 2i (preferred) and 2i + 1.
+        labels, weights: of the training documents, shape (n,).
+        truth: labels of the test documents.
+        is_held_out: training documents on which the strength is chosen, shape (n,).
+        strengths: C, to choose from; the second is taken where nothing can be chosen.
+        are_pairs: the model sees differences, each in both orders, and has no intercept.
+    """
+
+    train: sp.csr_array
+    test: sp.csr_array
+    labels: Ints
+    weights: Floats
+    truth: Ints
+    is_held_out: NDArray[np.bool_]
+    strengths: Sequence[float]
+    are_pairs: bool
+
+
+def baseline_accuracy(data: BaselineData) -> float:
+    """The test accuracy, with the strength that is most accurate on held-out documents."""
+    is_in = ~data.is_held_out
+    strength = data.strengths[1]
+    if len(np.unique(data.labels[is_in])) == len(np.unique(data.labels)):
+        choosing = replace(
+            data,
+            train=data.train[is_in],
+            test=data.train[data.is_held_out],
+            labels=data.labels[is_in],
+            weights=data.weights[is_in],
+            truth=data.labels[data.is_held_out],
+        )
+        strength = data.strengths[int(np.argmax(_accuracies(choosing, data.strengths)))]
+    return _accuracies(data, [strength])[0]
+
+
+def _accuracies(data: BaselineData, strengths: Sequence[float]) -> list[float]:
+    """Accuracy on the test documents with each strength."""
+    document_frequency = np.bincount(data.train.indices, minlength=data.train.shape[1]) + 1.0
+    idf = 1 + np.log((data.train.shape[0] + 1) / document_frequency)
+    train = _tf_idf(data.train, idf)
+    test = _tf_idf(data.test, idf)
+    if data.are_pairs:
         difference = train[::2] - train[1::2]
-        x, y = sp.vstack([difference, -difference]), test
-        labels, weights = np.repeat([1, 0], difference.shape[0]), np.ones(x.shape[0])
-    names, labels = np.unique(labels, return_inverse=True)
-    heads, own, share = (
-        len(names) if len(names) > 2 else 1,
-        np.eye(len(names))[labels],
-        weights / weights.sum(),
-    )
-    penalised = np.arange(x.shape[1])[:, None] < train.shape[1]  # all but the intercept
+        x = sp.csr_array(sp.vstack([difference, -difference]))
+        labels = np.repeat([1, 0], difference.shape[0])
+        regression = LogisticRegression(x, labels, np.ones(x.shape[0]), has_intercept=False)
+    else:
+        regression = LogisticRegression(_with_ones(train), data.labels, data.weights, True)
 
-    def both(f: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.hstack([np.zeros_like(f), f]) if heads == 1 else f
-
-    def loss(flat: NDArray[np.float64], penalty: float) -> tuple[float, NDArray[np.float64]]:
-        """Mean cross-entropy + ½ penalty |coefficients|², and its gradient."""
-        table = flat.reshape(-1, heads)
-        log_p, inner = log_softmax(both(x @ table), axis=1), penalty * penalised * table
-        slope = (share[:, None] * (np.exp(log_p) - own))[:, -heads:]
-        value = (inner * table).sum() / 2 - share @ (log_p * own).sum(axis=1)
-        return value, (x.T @ slope + inner).ravel()
-
-    limits = {"maxiter": 1000, "maxls": 50, "gtol": 1e-4, "ftol": 64 * np.finfo(float).eps}
+    accuracies = []
     for strength in strengths:
-        penalty = 1 / (strength * weights.sum())
-        best = minimize(
-            loss, np.zeros(x.shape[1] * heads), (penalty,), "L-BFGS-B", jac=True, options=limits
-        ).x
-        f = y @ best.reshape(-1, heads)
-        yield float(
-            np.mean(names[both(f).argmax(axis=1)] == truth if single else f[::2, 0] > f[1::2, 0])
-        )
+        coefficients = regression.fit(strength)
+        if data.are_pairs:
+            margin = test @ coefficients[:, 0]
+            is_correct = margin[::2] > margin[1::2]
+        else:
+            is_correct = regression.predict(_with_ones(test), coefficients) == data.truth
+        accuracies.append(float(np.mean(is_correct)))
+    return accuracies
 
 
-if __name__ == "__main__":
-    file = TemporaryFile()  # noqa: SIM115 (a pipe cannot be read in any order)
-    shutil.copyfileobj(sys.stdin.buffer, file)
-    file.seek(0)
-    given = np.load(file, allow_pickle=False)
-    words, test = (
-        sp.csr_array(
-            tuple(given[f"{part}_{name}"] for name in ("data", "indices", "indptr")),
-            given[f"{part}_shape"],
+def _tf_idf(counts: sp.csr_array, idf: Floats) -> sp.csr_array:
+    """(1 + log c) · idf, each row of norm 1."""
+    data = (1 + np.log(counts.data)) * idf[counts.indices]
+    norms = np.sqrt(np.add.reduceat(np.append(data**2, 0.0), counts.indptr[:-1]))
+    data /= np.repeat(norms, np.diff(counts.indptr))
+    return sp.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+
+
+def _with_ones(x: sp.csr_array) -> sp.csr_array:
+    """With a last column for the intercept."""
+    return sp.csr_array(sp.hstack([x, np.ones((x.shape[0], 1))]))
+
+
+class LogisticRegression:
+    """Multinomial logistic regression; with two classes, coefficients are those of the second."""
+
+    def __init__(self, x: sp.csr_array, labels: Ints, weights: Floats, has_intercept: bool) -> None:
+        self.x = x
+        self.classes, positions = np.unique(labels, return_inverse=True)
+        self.targets = np.eye(len(self.classes))[positions]
+        self.total_weight = weights.sum()
+        self.shares = weights / self.total_weight
+        self.n_outputs = len(self.classes) if len(self.classes) > 2 else 1
+        n_penalised = x.shape[1] - has_intercept
+        self.is_penalised = np.arange(x.shape[1])[:, None] < n_penalised
+
+    def fit(self, strength: float) -> Floats:
+        """Coefficients, shape (columns, outputs)."""
+        penalty = 1 / (strength * self.total_weight)
+        start = np.zeros(self.x.shape[1] * self.n_outputs)
+        found = minimize(
+            self._loss, start, (penalty,), method="L-BFGS-B", jac=True, options=OPTIONS
         )
-        for part in ("train", "test")
-    )
-    labels, held, strengths, single = (
-        given["labels"],
-        given["held"],
-        given["strengths"],
-        bool(given["single"]),
-    )
-    weights, best = given["weights"], strengths[1]
-    if len(np.unique(labels[~held])) == len(np.unique(labels)):
-        chosen_on = words[~held], words[held], labels[~held], labels[held], weights[~held]
-        best = strengths[int(np.argmax(list(_accuracies(*chosen_on, strengths, single))))]
-    json.dump(
-        next(_accuracies(words, test, labels, given["truth"], weights, [best], single)), sys.stdout
-    )
+        return np.asarray(found.x).reshape(-1, self.n_outputs)
+
+    def predict(self, x: sp.csr_array, coefficients: Floats) -> Ints:
+        """The class of each row."""
+        return np.asarray(self.classes[self._scores(x, coefficients).argmax(axis=1)])
+
+    def _scores(self, x: sp.csr_array, coefficients: Floats) -> Floats:
+        scores = np.asarray(x @ coefficients)
+        if self.n_outputs == 1:
+            return np.hstack([np.zeros_like(scores), scores])
+        return scores
+
+    def _loss(self, flat: Floats, penalty: float) -> tuple[float, Floats]:
+        """Mean cross-entropy + ½ penalty |coefficients|², and its gradient."""
+        coefficients = flat.reshape(-1, self.n_outputs)
+        log_p = log_softmax(self._scores(self.x, coefficients), axis=1)
+        penalised = penalty * self.is_penalised * coefficients
+        slope = (self.shares[:, None] * (np.exp(log_p) - self.targets))[:, -self.n_outputs :]
+        loss = (penalised * coefficients).sum() / 2
+        loss -= self.shares @ (log_p * self.targets).sum(axis=1)
+        return float(loss), (self.x.T @ slope + penalised).ravel()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,9 +32,10 @@ from tokensieve.model.choice import best_scale
 from tokensieve.model.fit import fit, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.start import prior_of
-from tokensieve.progress import BASELINE, Clock, Progress, silent
+from tokensieve.progress import Clock, Progress, silent
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.split import draw_units, folds, split_corpus
+from tokensieve.task.baseline import BaselineData, baseline_accuracy
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
@@ -202,36 +203,27 @@ class Task:
         """Fraction of the items of a corpus that are right, shape (items,), with its interval over groups."""
         return Share.over(right, self.units(corpus))
 
-    def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float | None:
-        """Test accuracy of the usual baseline: TF-IDF (sublinear) and logistic regression on the same words.
+    def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float:
+        """Test accuracy of the usual baseline: TF-IDF (sublinear) and logistic regression.
 
-        C is chosen on held-out items. For pairs it is fitted to the differences, each pair in both orders, without an intercept.
-        It runs in a process of its own (`tokensieve.task.baseline`); if that fails, standard error says so and this is None.
+        It has the same words. C is chosen on held-out items. For pairs it is fitted to the differences,
+        each pair in both orders, without an intercept.
         """
-
-        def write(file: IO[bytes]) -> None:  # what is made for it is freed before the answer comes
-            given: dict[str, Any] = {"single": self.classifies, "strengths": self.strengths}
-            weights = (
-                np.ones(train.counts.n_documents)
-                if train.counts.weights is None
-                else train.counts.weights
+        weights = train.counts.weights
+        if weights is None:
+            weights = np.ones(train.counts.n_documents)
+        return baseline_accuracy(
+            BaselineData(
+                train=train.word_counts.matrix,
+                test=test.word_counts.matrix,
+                labels=train.counts.labels,
+                weights=weights,
+                truth=test.counts.labels,
+                is_held_out=np.repeat(self.held_out(train, seed), self.size),
+                strengths=self.strengths,
+                are_pairs=not self.classifies,
             )
-            given |= {
-                "labels": train.counts.labels,
-                "truth": test.counts.labels,
-                "weights": weights,
-            }
-            given["held"] = np.repeat(self.held_out(train, seed), self.size)
-            for name, part in (("train", train), ("test", test)):
-                matrix = part.word_counts.matrix
-                given |= {
-                    f"{name}_{field}": getattr(matrix, field)
-                    for field in ("data", "indices", "indptr", "shape")
-                }
-            np.savez(file, **given)
-
-        accuracy = BASELINE.answer(write)
-        return None if accuracy is None else float(accuracy)
+        )
 
 
 class Labels(Task):
@@ -253,11 +245,12 @@ class Preferences(Task):
         assert corpus.pairs is not None
         return Share.over(*corpus.pairs.without_mirrored_ties(right))
 
-    def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float | None:
+    def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float:
         accuracy = super().baseline(train, test, seed)
-        n, ties = len(test.corpus.rows) // 2, int(test.corpus.tied.sum()) // 4
+        n_pairs = len(test.corpus.rows) // 2
+        n_ties = int(test.corpus.tied.sum()) // 4
         # a tie is there twice, once right and once wrong, and counts once
-        return accuracy and (accuracy * n - ties / 2) / (n - ties) if ties else accuracy
+        return (accuracy * n_pairs - n_ties / 2) / (n_pairs - n_ties)
 
     def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
         m = model.margins(matrix)
