@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -126,3 +127,52 @@ def test_labels_past_the_limit_are_not_called_too_rare(tmp_path: Path, run: Run)
     audits = settings_per_label(str(source), ReadSettings(label_separator="|"))
     assert len(audits.settings) == MAX_AUDITS and not audits.too_few
     assert len(audits.past_limit) == 2
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_labels_of_a_class_that_cannot_be_predicted_are_not_accused(seed: int) -> None:
+    """All documents of a small class whose words do not depend on the label were accused."""
+    rng = np.random.default_rng(seed)
+    texts, labels = reviews(1500, seed)
+    for place in rng.permutation(len(labels))[:40]:
+        labels[place] = "other"
+    found = audit((texts, labels), baseline=False)
+    assert "other" in found.labels_not_judged
+    issues = [one for one in found.findings if one.kind == "labels"]
+    rows = {row for one in issues for row in one.rows["row"].to_list()}
+    accused = {labels[row - 1] for row in rows}
+    assert "other" not in accused
+    blocks = [block for block in walk(found.report().blocks) if isinstance(block, Text)]
+    assert any("were not judged" in block.text and "other" in block.text for block in blocks)
+
+
+def premises(n: int, seed: int) -> pl.DataFrame:
+    """Premises with three hypotheses each, one for each label; the hypothesis tells the label."""
+    rng = np.random.default_rng(seed)
+    words = [f"w{i}" for i in range(400)]
+    rows = []
+    for _ in range(n):
+        premise = " ".join(rng.choice(words, 15))
+        for label, hint in (("yes", "outdoors"), ("maybe", "sad"), ("no", "nobody")):
+            hypothesis = list(rng.choice(words, 5))
+            if rng.random() < 0.5:
+                hypothesis[2] = hint
+            rows.append({"premise": premise, "hypothesis": " ".join(hypothesis), "label": label})
+    return pl.DataFrame(rows)
+
+
+def test_a_premise_that_repeats_by_design_is_no_copy_and_the_verdict_contradicts_no_finding() -> (
+    None
+):
+    found = audit(premises(250, 0), baseline=False, text=["premise", "hypothesis"], label="label")
+    kinds = {one.kind for one in found.findings}
+    assert not kinds & {"repeated", "leak", "contradiction"}
+    groups = next(one for one in found.findings if one.kind == "groups")
+    assert "premise" in groups.headline and "--by premise" in groups.action
+    assert "alone" in kinds
+    report = found.report()
+    texts = [block.text for block in walk(report.blocks) if isinstance(block, Text)]
+    assert not any("No shortcut was found" in text for text in [report.verdict, *texts])
+    copied = pl.concat([premises(250, 0), premises(250, 0).head(60)])
+    again = audit(copied, baseline=False, text=["premise", "hypothesis"], label="label")
+    assert "repeated" in {one.kind for one in again.findings}

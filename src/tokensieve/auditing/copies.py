@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Ints
 from tokensieve.auditing.context import AuditContext, computed_once
 from tokensieve.evidence.duplicates import near_duplicates as find_near_duplicates
+from tokensieve.evidence.word_edits import document_hashes
+from tokensieve.text.tokenizers import FieldTokenizer
+from tokensieve.text.vocabulary import Chunks, TokenStream
+
+NO_WORDS = -1  # texts without a word in a field are alike there
 
 
 @computed_once
@@ -25,10 +32,65 @@ def near_duplicates(audit: AuditContext) -> Ints | None:
     if is_sample:
         return exact
 
-    near = find_near_duplicates([audit.train.stream, audit.test.stream])
+    near = _first_near_copy(audit)
     repeats_none = near == np.arange(len(near))
     # texts without words are alike only if they are the same
     return np.where(repeats_none, exact, near)
+
+
+def _first_near_copy(audit: AuditContext) -> Ints:
+    """The first document that each nearly repeats: in every field, if texts have several.
+
+    Many pairs of premise and hypothesis share a premise by design, and are no copies.
+    """
+    streams = [audit.train.stream, audit.test.stream]
+    fields = text_fields(audit)
+    if audit.fields is None or len(fields) < 2:
+        return find_near_duplicates(streams)
+    columns = {}
+    for field in fields:
+        parts = [_FieldChunks(stream, field, audit.fields) for stream in streams]
+        near = find_near_duplicates(parts)
+        has_words = np.concatenate([np.diff(chunk.starts) > 0 for part in parts for chunk in part])
+        columns[field] = np.where(has_words, near, NO_WORDS)
+    frame = pl.DataFrame(columns).with_row_index("document")
+    first = frame.select(pl.col("document").min().over(fields)).to_series()
+    return first.to_numpy().astype(np.int64)
+
+
+def text_fields(audit: AuditContext) -> list[str]:
+    """The fields of a document that are texts, not values of other columns."""
+    corpus = audit.train.corpus
+    return [field for field in corpus.fields if field not in corpus.columns]
+
+
+def field_values(audit: AuditContext, field: str) -> pl.Series:
+    """One number per training document: the same for documents with the same words in a field."""
+    assert audit.fields is not None
+    sums = [
+        pl.Series(document_hashes(chunk))
+        for chunk in _FieldChunks(audit.train.stream, field, audit.fields)
+    ]
+    return pl.concat(sums)
+
+
+class _FieldChunks(Chunks):
+    """One field of documents: its tokens, chunk by chunk."""
+
+    def __init__(self, whole: Chunks, field: str, fields: FieldTokenizer) -> None:
+        self._whole = whole
+        self._field = field
+        self._fields = fields
+
+    def __iter__(self) -> Iterator[TokenStream]:
+        for stream in self._whole:
+            is_of_field = np.array(
+                [self._fields.field_of(word) == self._field for word in stream.words],
+                dtype=np.bool_,
+            )
+            is_kept = is_of_field[stream.ids]
+            n_kept_before = np.append(0, np.cumsum(is_kept))
+            yield TokenStream(stream.ids[is_kept], n_kept_before[stream.starts], stream.words)
 
 
 @computed_once

@@ -68,6 +68,8 @@ class AuditData:
         few_words: what the most informative words alone predict; None for pairs.
         label_issues: training documents that may have the wrong label (row, label, looks_like,
             margin, against).
+        labels_not_judged: classes that the models cannot predict, so that it cannot be said which of
+            their labels are wrong.
         environments: for each token type and class, its effect in each environment and whether the
             effects agree; empty without environments.
         curve: test accuracy by number of training documents; empty if it was not measured.
@@ -87,6 +89,7 @@ class AuditData:
     without_shortcuts: RefitComparison | None = None
     few_words: FewWords | None = None
     label_issues: pl.DataFrame = field(default_factory=pl.DataFrame)
+    labels_not_judged: tuple[str, ...] = ()
     environments: pl.DataFrame = field(default_factory=pl.DataFrame)
     curve: pl.DataFrame = field(default_factory=pl.DataFrame)
     pairs: PreferenceFacts | None = None

@@ -38,6 +38,7 @@ class Finding:
         headline: one sentence with its number, without a full stop.
         details: the evidence, as short clauses.
         action: what to do about it.
+        exploitable: whether a model can predict the label by it without the subject.
         maskable: those of `tokens` that `mask` can cut from texts.
         mask: what it should cut so that nothing of the finding is left: whole phrases, all ratings.
     """
@@ -55,6 +56,7 @@ class Finding:
     headline: str = ""
     details: tuple[str, ...] = ()
     action: str = ""
+    exploitable: bool = False
     maskable: tuple[str, ...] = ()
     mask: tuple[str, ...] = ()
 

@@ -137,8 +137,10 @@ def _verdict(audit: AuditData) -> str:
 
 
 def _no_shortcut(audit: AuditData) -> str:
-    """Says that there is no shortcut; empty if there is one, or if none could have been found."""
-    if audit.shortcuts or audit.n_predictive == 0:
+    """Says that there is no shortcut; empty if there is one, something else that a model can exploit,
+    or if none could have been found."""
+    is_exploitable = any(finding.exploitable for finding in audit.findings)
+    if audit.shortcuts or is_exploitable or audit.n_predictive == 0:
         return ""
     return "No shortcut was found"
 

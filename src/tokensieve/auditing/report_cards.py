@@ -20,10 +20,11 @@ from tokensieve.report.blocks import (
     Text,
     Tokens,
 )
-from tokensieve.wording import plural, verb
+from tokensieve.wording import noun, plural, verb
 
 MAX_IN_TERMINAL = 5
 MAX_ON_PAGE = 9
+MAX_LABELS_NAMED = 6
 MAX_OPEN_CARDS = 2  # the others open with a click
 MAX_TOKENS_ON_CARD = 12
 MAX_OVER_BUDGET_NAMED = 12
@@ -41,6 +42,8 @@ def findings_section(audit: AuditData) -> Section:
         only = EVERYWHERE if place < n_in_terminal else PAGE
         blocks.append(_card(audit, finding, place, only))
     blocks += _not_shown(findings)
+    if audit.labels_not_judged:
+        blocks.append(Text(_not_judged(audit), style="note"))
     if findings:
         text = "Every document of every finding is listed by row in findings.csv."
         blocks.append(Text(text, style="note", only=PAGE))
@@ -52,6 +55,25 @@ def findings_section(audit: AuditData) -> Section:
         blocks.append(Text(text, only=PAGE))
     title = "Findings, most serious first" if findings else "Findings"
     return Section(title, tuple(blocks), anchor="found")
+
+
+def _not_judged(audit: AuditData) -> str:
+    """Says which labels were not checked, and why."""
+    labels = [for_display(label, 40) for label in audit.labels_not_judged]
+    n_more = len(labels) - MAX_LABELS_NAMED
+    named = ", ".join(labels[:MAX_LABELS_NAMED])
+    if n_more > 0:
+        named += f" and {n_more} more"
+    if not audit.learned.task.classifies:
+        return (
+            "Whether preferences are reversed was not judged, because models that have not seen a "
+            "pair predict it by chance."
+        )
+    classes = noun(len(labels), "class", "classes")
+    return (
+        f"Labels of the {classes} {named} were not judged, because models that have not seen a "
+        "document predict too few of them correctly."
+    )
 
 
 def _limit_blocks(audit: AuditData) -> list[Block]:

@@ -149,10 +149,12 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
     without_shortcuts = None
     words = None
     issues = pl.DataFrame()
+    not_judged: tuple[str, ...] = ()
     if settings.thorough:
         without_shortcuts = _without_shortcuts(context, findings)
         words = few_words(context) if task.classifies else None
         issues = label_issues(context).listed
+        not_judged = label_issues(context).not_judged
     curve_table = pl.DataFrame() if curve is None else curve.result()
     run.clock.lap("learning curve")
 
@@ -172,6 +174,7 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
         without_shortcuts=without_shortcuts,
         few_words=words,
         label_issues=issues,
+        labels_not_judged=not_judged,
         environments=environments,
         curve=curve_table,
         pairs=None if task.classifies else preference_facts(context),

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from tokensieve.arrays import Ints, row_blocks
+from tokensieve.evidence.word_edits import one_word_pairs
 from tokensieve.files import Folder
 from tokensieve.text.vocabulary import Chunks, TokenStream
 
@@ -43,7 +44,8 @@ def near_duplicates(chunks: Iterable[Chunks], min_jaccard: float = MIN_JACCARD) 
     """For each document the first that it copies or nearly copies, itself if there is none.
 
     Documents are those of one corpus after the other; the result has shape (n,). Documents of an
-    estimated similarity from `min_jaccard` on are joined, chains included.
+    estimated similarity from `min_jaccard` on are joined, and those of up to 60 words that differ in
+    one (`word_edits`), chains included.
     """
     corpora = list(chunks)
     has_words = [np.empty(0, bool)]
@@ -63,7 +65,7 @@ def near_duplicates(chunks: Iterable[Chunks], min_jaccard: float = MIN_JACCARD) 
     documents = np.flatnonzero(np.concatenate(has_words))
     pairs = candidates_of_bands(bands(stored, documents, documents))
     pairs = similar(pairs, np.arange(len(stored)), stored, min_jaccard)
-    return first_of_group(len(stored), pairs)
+    return first_of_group(len(stored), merged(pairs, one_word_pairs(corpora)))
 
 
 @dataclass(frozen=True)

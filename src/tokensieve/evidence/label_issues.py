@@ -4,6 +4,7 @@ Confident learning (Northcutt, Jiang, Chuang 2021, section 3.1: the off-diagonal
 With out-of-fold probabilities p_i(k) and labels y_i, the threshold of class k is the mean of p_i(k) over
 the documents labelled k. A document is an issue if some other class reaches its threshold, the largest
 such class being what it looks like. Issues are ranked by their margin, p_i(looks like) − p_i(y_i).
+Labels of a class that the models cannot predict are not judged.
 """
 
 from __future__ import annotations
@@ -14,6 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
+from tokensieve.evidence.intervals import Share
+
+MIN_RECALL = (
+    0.5  # else "most of this class is wrong" would say more of the models than of the labels
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +54,14 @@ class OwnProbabilities:
     Attributes:
         total: Σ p_i(k) over the documents labelled k, shape (K,).
         documents: the number of these, shape (K,).
+        predicted: how many of these have class k as the most probable one, shape (K,).
+        predicted_elsewhere: the same of all other documents, shape (K,).
     """
 
     total: Floats
     documents: Floats
+    predicted: Floats
+    predicted_elsewhere: Floats
 
     @classmethod
     def of(cls, p: Floats, labels: Ints) -> OwnProbabilities:
@@ -59,10 +69,40 @@ class OwnProbabilities:
         n_classes = p.shape[1]
         own = p[np.arange(len(p)), labels]
         total = [own[labels == k].sum() for k in range(n_classes)]
-        return cls(np.array(total), np.bincount(labels, minlength=n_classes).astype(float))
+        most_probable = p.argmax(axis=1)
+        is_right = most_probable == labels
+        predicted = np.bincount(labels[is_right], minlength=n_classes)
+        everywhere = np.bincount(most_probable, minlength=n_classes)
+        return cls(
+            total=np.array(total),
+            documents=np.bincount(labels, minlength=n_classes).astype(float),
+            predicted=predicted.astype(float),
+            predicted_elsewhere=(everywhere - predicted).astype(float),
+        )
 
     def __add__(self, other: OwnProbabilities) -> OwnProbabilities:
-        return OwnProbabilities(self.total + other.total, self.documents + other.documents)
+        return OwnProbabilities(
+            self.total + other.total,
+            self.documents + other.documents,
+            self.predicted + other.predicted,
+            self.predicted_elsewhere + other.predicted_elsewhere,
+        )
+
+    @property
+    def is_learned(self) -> NDArray[np.bool_]:
+        """Whether the models tell each class from the others, shape (K,).
+
+        Of a class that they predict no more often among its own documents than among others, or for
+        less than half of its documents, they cannot say which labels are wrong.
+        """
+        n_documents = self.documents.sum()
+        learned = []
+        for k, size in enumerate(self.documents):
+            recall = Share.count(int(self.predicted[k]), int(size))
+            others = max(n_documents - size, 1.0)
+            is_more_than_chance = recall.low > self.predicted_elsewhere[k] / others
+            learned.append(is_more_than_chance and recall.value >= MIN_RECALL)
+        return np.array(learned, dtype=np.bool_)
 
     @property
     def thresholds(self) -> Floats:
@@ -93,6 +133,7 @@ def find_label_issues(
     margin = largest - p[np.arange(n_documents), labels]
 
     is_first_of_item = np.arange(n_documents) % item_size == 0
-    issues = np.flatnonzero((largest >= 0) & (margin > 0) & is_first_of_item)
+    is_judged = sums.is_learned[labels] & is_first_of_item
+    issues = np.flatnonzero((largest >= 0) & (margin > 0) & is_judged)
     order = issues[np.argsort(-margin[issues], kind="stable")]
     return LabelIssues(order, looks_like[order], margin[order])

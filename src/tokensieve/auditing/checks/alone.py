@@ -67,6 +67,7 @@ class Alone(Check):
     )
     tasks = (Labels,)
     thorough = True
+    exploitable = True
 
     def find(self, audit: AuditContext) -> Findings:
         majority = audit.totals["majority_accuracy"]

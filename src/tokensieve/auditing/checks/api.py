@@ -51,6 +51,8 @@ class Check(ABC):
         descriptive: whether it describes the data or habits of its writers, and names nothing that a
             model can exploit or a person should correct. Of equally serious findings, its own come
             last.
+        exploitable: whether its findings name something by which a model can predict the label
+            without the subject. Beside one, no report says that no shortcut was found.
         yields_to: names of checks whose findings explain this one's. A finding is dropped if one of
             those is about its first token, or about documents without which that token would
             predict its class less than half as well.
@@ -63,6 +65,7 @@ class Check(ABC):
     tasks: ClassVar[tuple[type[Task], ...]] = (Labels, Preferences)
     thorough: ClassVar[bool] = False
     descriptive: ClassVar[bool] = False
+    exploitable: ClassVar[bool] = False
     yields_to: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -136,6 +139,7 @@ class Check(ABC):
             headline=headline,
             details=tuple(details),
             action=action or self.action,
+            exploitable=self.exploitable,
         )
 
 

@@ -61,6 +61,7 @@ class Association(Check):
     action_on_values = Shortcut.action_on_values
     tasks = (Labels,)
     yields_to = ("shortcut",)
+    exploitable = True
 
     def find(self, audit: AuditContext) -> Findings:
         links = _links(audit)

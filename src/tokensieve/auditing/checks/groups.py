@@ -18,6 +18,7 @@ from tokensieve.auditing.checks.api import (
     Labels,
     Share,
 )
+from tokensieve.auditing.copies import field_values, text_fields
 from tokensieve.auditing.phrases import quoted
 from tokensieve.escape import for_display, option
 from tokensieve.model.attention import probabilities
@@ -37,6 +38,8 @@ MIN_DOCUMENTS = 0.3  # fraction of documents that share words with another one
 MIN_AGREEMENT = 0.9  # of the pairs
 # news of one event share names, and a label through what they are about
 MIN_EXCESS_AGREEMENT = 0.3
+MIN_VALUES = 20  # of a text field: fewer are categories, or one boilerplate sentence
+FIELD_WEIGHT = 0.02  # a shared field alone tells no label; the other fields differ
 WEIGHT = 0.5  # only some predictions profit from a group on both sides of the split
 MAX_TOKENS = 5
 
@@ -69,7 +72,8 @@ class Groups(Check):
         "of the two. At least 90% of these pairs have the same label, 30 points more than the model "
         "expects from their other words, or than if each rare word told the label as it does between "
         "groups. Also reported if documents with the same value in an author-like column have the "
-        "same label at least 10 points more often than by chance. Checked only without --by."
+        "same label at least 10 points more often than by chance, or if at least 30% of documents "
+        "share one of several text fields with another one. Checked only without --by."
     )
     action = (
         "Name the column that groups them (author, thread, source) with --by, so that groups stay "
@@ -84,6 +88,10 @@ class Groups(Check):
             return
         if corpus.reading.likely_groups is not None:
             yield self._of_column(audit, corpus.reading.likely_groups)
+            return
+        repeated = _repeated_field(audit)
+        if repeated is not None:
+            yield self._of_field(audit, repeated)
             return
         pairs = _pairs_with_rare_words(audit)
         documents = np.unique(np.append(pairs.first, pairs.second))
@@ -115,6 +123,27 @@ class Groups(Check):
             ),
         )
 
+    def _of_field(self, audit: AuditContext, field: _RepeatedField) -> Finding:
+        """The finding about a text field that repeats by design."""
+        share = Share.count(len(field.documents), audit.train.counts.n_documents)
+        name = for_display(field.name, 40)
+        return self.finding(
+            audit,
+            severity=FIELD_WEIGHT * share.value,
+            headline=(
+                f"{percent(share.value)} of training documents share their {name} with another one"
+            ),
+            documents=field.documents,
+            evidence={"documents": share},
+            details=(
+                f"{plural(field.n_values, f'different {name}')} occur in two or more documents, so a "
+                f"random split puts the same {name} on both sides",
+            ),
+            action=(
+                f"Keep documents of one {name} on one side of the split: {option('--by', field.name)}"
+            ),
+        )
+
     def _of_column(self, audit: AuditContext, groups: LikelyGroups) -> Finding:
         """The finding about a column that looks like an author or a thread."""
         share = Share.count(groups.n_documents, sum(audit.totals["documents"].values()))
@@ -136,6 +165,37 @@ class Groups(Check):
                 f"{option('--by', groups.column)}"
             ),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _RepeatedField:
+    """A text field whose values repeat by design, as a premise with several hypotheses.
+
+    Attributes:
+        name: of the field.
+        documents: training documents that share their value with another one.
+        n_values: distinct values of these documents.
+    """
+
+    name: str
+    documents: Ints
+    n_values: int
+
+
+def _repeated_field(audit: AuditContext) -> _RepeatedField | None:
+    """The text field that repeats most, if that is systematic; None if there is none."""
+    fields = text_fields(audit)
+    if audit.fields is None or len(fields) < 2:
+        return None
+    best = None
+    for field in fields:
+        values = field_values(audit, field)
+        documents = np.flatnonzero(values.is_duplicated().to_numpy())
+        n_values = values.gather(documents).n_unique()
+        is_systematic = len(documents) >= MIN_DOCUMENTS * len(values) and n_values >= MIN_VALUES
+        if is_systematic and (best is None or len(documents) > len(best.documents)):
+            best = _RepeatedField(field, documents, n_values)
+    return best
 
 
 def _pairs_with_rare_words(audit: AuditContext) -> _Pairs:

@@ -56,11 +56,13 @@ class AuditLabelIssues:
         n_clear: how many issues are clear, among all documents.
         listed: row, label, looks_like, margin, against (the tokens that speak most against the
             label) of the first thousand.
+        not_judged: classes whose labels were not judged, because the models cannot predict them.
     """
 
     at_hand: LabelIssues
     n_clear: int
     listed: pl.DataFrame
+    not_judged: tuple[str, ...] = ()
 
 
 @computed_once
@@ -78,7 +80,10 @@ def label_issues(audit: AuditContext) -> AuditLabelIssues:
     clearest = task.total(train, _clearest, probabilities_of, sums, task, small_model)
     at_hand = find_label_issues(probabilities_of(train), train.counts.labels, sums, task.size)
     listed = clearest.table.with_columns(pl.col("margin").round(MARGIN_DIGITS))
-    return AuditLabelIssues(at_hand, clearest.n_clear, listed)
+    not_judged = np.flatnonzero(~sums.is_learned).tolist()
+    return AuditLabelIssues(
+        at_hand, clearest.n_clear, listed, tuple(audit.class_names[k] for k in not_judged)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +144,9 @@ class WrongLabels(Check):
     title = "Labels to check"
     about = (
         "Training documents for which cross-validated models confidently predict another class: its "
-        f"probability is at least {CLEAR_MARGIN} higher than that of the label (confident learning)."
+        f"probability is at least {CLEAR_MARGIN} higher than that of the label (confident learning). "
+        "Labels of a class that these models predict for less than half of its documents, or by "
+        "chance, are not judged."
     )
     action = "Read the rows in label-issues.csv from the top and correct those that are wrong."
     tasks: ClassVar[tuple[type[Task], ...]] = (Labels,)

@@ -2,12 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Preferences, Share
+from tokensieve.arrays import Ints
+from tokensieve.auditing.checks.api import (
+    AuditContext,
+    Check,
+    Excerpt,
+    Findings,
+    Labels,
+    Preferences,
+    Share,
+)
 from tokensieve.auditing.copies import near_duplicates, removal_advice
-from tokensieve.wording import percent, plural, verb
+from tokensieve.wording import noun, percent, plural, verb
+
+MAX_TWINS = 2  # pairs of copies shown
+NEARLY_THE_SAME = 0.005  # accuracies that a page shows as the same, or nearly
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaks:
+    """Which documents occur on both sides.
+
+    Attributes:
+        is_exact: test documents whose text is also a training document, shape (n_test,).
+        is_leaked: the same, near copies included, shape (n_test,).
+        is_source: training documents that a test document repeats, shape (n_train,).
+        n_leaked, n_exact: how many test documents, over all of them.
+    """
+
+    is_exact: NDArray[np.bool_]
+    is_leaked: NDArray[np.bool_]
+    is_source: NDArray[np.bool_]
+    n_leaked: int
+    n_exact: int
 
 
 class Leak(Check):
@@ -16,74 +49,149 @@ class Leak(Check):
     name = "leak"
     title = "Leak across the split"
     about = (
-        "Test documents that also occur in the training data, word for word or with at least 80% of their three-word sequences in "
-        "common (MinHash)."
+        "Test documents that also occur in the training data, in every text field: word for word, "
+        "with one word added or removed (from 6 words on) or replaced or moved (from 15 words on), or "
+        "with at least 80% of their three-word sequences in common (MinHash)."
     )
     action = (
-        "Where the split is given, remove the copies from one side. Otherwise --duplicates=drop removes exact copies; remove near "
-        "copies by hand, or keep all copies on one side with --by COLUMN if a column tells which documents belong together. Until "
-        "then, the test accuracy may be inflated."
+        "Where the split is given, remove the copies from one side. Otherwise --duplicates=drop "
+        "removes exact copies; remove near copies by hand, or keep all copies on one side with --by "
+        "COLUMN if a column tells which documents belong together. Until then, the test accuracy may "
+        "be inflated."
     )
     tasks = (Labels,)
 
-    def find(self, data: AuditContext) -> Findings:
-        train, test, near = data.train.corpus, data.test.corpus, near_duplicates(data)
-        same = test.keys.is_in(train.keys.implode()).to_numpy()
-        known, twin = same.copy(), train.keys.is_in(test.keys.implode()).to_numpy()
-        n = len(train.texts)
-        if near is not None:
-            known |= np.isin(near[n:], near[:n])
-            twin |= np.isin(near[:n], near[n:])
-        rows = np.flatnonzero(known)
-        leaked, total = data.total("leaked", len(rows)), data.totals["documents"]["test"]
-        if not leaked:
+    def find(self, audit: AuditContext) -> Findings:
+        leaks = _leaks(audit)
+        if not leaks.n_leaked:
             return
-        share = Share.count(leaked, total)
-        identical = Share.count(data.total("leaked_copies", int(same.sum())), total)
-        verb = "duplicate or nearly duplicate" if identical.found < leaked else "duplicate"
-        verb = verb if leaked > 1 else verb.replace("duplicate", "duplicates")
-        n_rows, copies = plural(leaked, "test document"), identical.found
-        alike = f"at least 80% of {'their' if leaked > 1 else 'its'} three-word sequences with"
-        said = f"it is not an exact copy; it shares {alike} a training document"
-        if copies:
-            these = f"all {n_rows}" if leaked > 1 else "it"
-            these = f"{copies:,} of {n_rows}" if copies < leaked else these
-            said = f"{these} {'is an exact copy' if copies == 1 else 'are exact copies'} of a training document"
-            said += f"; the others share {alike} one" * (copies < leaked)
-        elif leaked > 1:
-            said = f"none is an exact copy of a training document; all {leaked:,} share {alike} one"
-        details, pairs = [said], list[tuple[int, int]]()
-        action = removal_advice(data, copies, leaked - copies)
-        until = "Until then, the test accuracy may be inflated."
-        if data.test_given:  # each side is read on its own
-            action = "Remove these documents from the test data or their copies from training; findings.csv lists both."
-        if (
-            not data.task.known_totals and not known.all()
-        ):  # else the documents at hand are a sample
-            correct = data.task.correct(data.learned.f, data.test.counts)
-            rest, every = Share.over(correct[~known], None), percent(float(correct.mean()))
-            details.append(
-                f"the accuracy is {rest} on the other test documents and {every} on all test documents"
+        n_test = audit.totals["documents"]["test"]
+        share = Share.count(leaks.n_leaked, n_test)
+        duplicate = verb(leaks.n_leaked, "duplicate")
+        if leaks.n_exact < leaks.n_leaked:
+            duplicate += f" or nearly {duplicate}"
+        details = [_copies_sentence(leaks)]
+        action = removal_advice(audit, leaks.n_exact, leaks.n_leaked - leaks.n_exact)
+        if audit.test_given:  # each side is read on its own, and `--duplicates` drops within a side
+            action = (
+                "Remove these documents from the test data or their copies from training; "
+                "findings.csv lists both."
             )
-            until = f"Until then, use the accuracy on the other test documents: {percent(rest.value)}, not {every}."
-            if abs(rest.value - correct.mean()) < 0.005:
-                until = f"Without them the accuracy is nearly the same ({percent(rest.value)})."
-        if near is not None:  # each with its twin
-            first = rows[np.argsort(same[rows], kind="stable")][:2].tolist()
-            pairs = [(i, int(near[n + i])) for i in first if near[n + i] < n]
+        until = "Until then, the test accuracy may be inflated."
+        is_sample = bool(audit.task.known_totals)
+        if not is_sample and not leaks.is_leaked.all():
+            accuracy = _accuracy_on_others(audit, leaks)
+            details.append(accuracy.detail)
+            until = accuracy.advice
+        rows = [
+            audit.test.corpus.rows_of(np.flatnonzero(leaks.is_leaked), "test"),
+            audit.train.corpus.rows_of(np.flatnonzero(leaks.is_source)),
+        ]
         yield self.finding(
-            data,
-            share.value,
-            f"{n_rows} ({percent(share.value)}) {verb} training documents",
-            evidence={"test": share, "identical": identical},
-            n_documents=leaked,
-            rows=pl.concat([test.rows_of(rows, "test"), train.rows_of(np.flatnonzero(twin))]),
-            examples=tuple(
-                one for i, j in pairs for one in (data.excerpt(i, "test"), data.excerpt(j))
+            audit,
+            severity=share.value,
+            headline=(
+                f"{plural(leaks.n_leaked, 'test document')} ({percent(share.value)}) {duplicate} "
+                "training documents"
             ),
-            details=tuple(details),
+            evidence={"test": share, "identical": Share.count(leaks.n_exact, n_test)},
+            n_documents=leaks.n_leaked,
+            rows=pl.concat(rows),
+            examples=_twins(audit, leaks),
+            details=details,
             action=f"{action} {until}",
         )
+
+
+@dataclass(frozen=True)
+class _AccuracyOnOthers:
+    """What the accuracy on the test documents without copies says, and what to do until then."""
+
+    detail: str
+    advice: str
+
+
+def _leaks(audit: AuditContext) -> _Leaks:
+    """The copies across the split."""
+    train, test = audit.train.corpus, audit.test.corpus
+    n_train = len(train.texts)
+    is_exact = test.keys.is_in(train.keys.implode()).to_numpy()
+    is_leaked = is_exact.copy()
+    is_source = train.keys.is_in(test.keys.implode()).to_numpy()
+    near = near_duplicates(audit)
+    if near is not None:
+        is_leaked |= np.isin(near[n_train:], near[:n_train])
+        is_source = is_source | np.isin(near[:n_train], near[n_train:])
+    return _Leaks(
+        is_exact=is_exact,
+        is_leaked=is_leaked,
+        is_source=is_source,
+        n_leaked=audit.total("leaked", int(is_leaked.sum())),
+        n_exact=audit.total("leaked_copies", int(is_exact.sum())),
+    )
+
+
+def _copies_sentence(leaks: _Leaks) -> str:
+    """How many of the copies are exact, and what the others have in common with their source."""
+    n_near = leaks.n_leaked - leaks.n_exact
+    documents = plural(leaks.n_leaked, "test document")
+    near = (
+        "from a training document in one word, or share at least 80% of their three-word sequences"
+    )
+    if not leaks.n_exact:
+        differ = verb(n_near, "differ")
+        return (
+            f"{noun(n_near, 'this', 'these')} {documents} {differ} {near} with one; none is an exact "
+            "copy"
+        )
+    if not n_near:
+        are = verb(leaks.n_exact, "are exact copies", "is an exact copy")
+        return f"{noun(leaks.n_exact, 'this', 'these')} {documents} {are} of a training document"
+    are = verb(leaks.n_exact, "are exact copies", "is an exact copy")
+    return (
+        f"{leaks.n_exact:,} of these {documents} {are} of a training document; the others differ "
+        f"{near} with one"
+    )
+
+
+def _accuracy_on_others(audit: AuditContext, leaks: _Leaks) -> _AccuracyOnOthers:
+    """The accuracy on the test documents without copies, beside that on all."""
+    is_right = audit.task.correct(audit.learned.f, audit.test.counts)
+    others = Share.over(is_right[~leaks.is_leaked], None)
+    everywhere = float(is_right.mean())
+    detail = (
+        f"the accuracy is {others} on the other test documents and {percent(everywhere)} on all test "
+        "documents"
+    )
+    if abs(others.value - everywhere) < NEARLY_THE_SAME:
+        return _AccuracyOnOthers(
+            detail, f"Without them the accuracy is nearly the same ({percent(others.value)})."
+        )
+    return _AccuracyOnOthers(
+        detail,
+        "Until then, use the accuracy on the other test documents: "
+        f"{percent(others.value)}, not {percent(everywhere)}.",
+    )
+
+
+def _twins(audit: AuditContext, leaks: _Leaks) -> list[Excerpt]:
+    """Test documents, each followed by the training document it repeats; near copies first."""
+    near = near_duplicates(audit)
+    if near is None:
+        return []
+    n_train = len(audit.train.corpus.texts)
+    leaked = np.flatnonzero(leaks.is_leaked)
+    near_first = leaked[np.argsort(leaks.is_exact[leaked], kind="stable")]
+    excerpts: list[Excerpt] = []
+    for document in near_first[:MAX_TWINS].tolist():
+        source = _training_document(near, n_train, document)
+        excerpts += [audit.excerpt(document, "test"), audit.excerpt(source)]
+    return excerpts
+
+
+def _training_document(near: Ints, n_train: int, document: int) -> int:
+    """The first training document of a test document's group."""
+    return int(np.flatnonzero(near[:n_train] == near[n_train + document])[0])
 
 
 class PairLeak(Check):
@@ -92,23 +200,32 @@ class PairLeak(Check):
     name = "leak"
     title = "Leak across the split"
     about = "Test pairs that share their prompt, or both answers, with training pairs."
-    action = "Put all pairs of a prompt on one side of the split (--by). Until then, the test accuracy may be inflated."
+    action = (
+        "Put all pairs of a prompt on one side of the split (--by). Until then, the test accuracy may "
+        "be inflated."
+    )
     tasks = (Preferences,)
 
-    def find(self, data: AuditContext) -> Findings:
-        intake, n = data.train.corpus.reading, len(data.test.corpus.labels) // 2
-        shared = max(intake.counts.get("shared_units", 0), intake.counts["test_overlap"])
-        if not shared:
+    def find(self, audit: AuditContext) -> Findings:
+        counts = audit.train.corpus.reading.counts
+        n_pairs = len(audit.test.corpus.labels) // 2
+        n_identical = counts["test_overlap"]
+        n_shared = max(counts.get("shared_units", 0), n_identical)
+        if not n_shared:
             return
-        share, identical = Share.count(shared, n), Share.count(intake.counts["test_overlap"], n)
+        share = Share.count(n_shared, n_pairs)
+        identical = Share.count(n_identical, n_pairs)
+        pairs = plural(n_shared, "test pair")
         yield self.finding(
-            data,
-            share.value,
-            f"{plural(shared, 'test pair')} ({percent(share.value)}) {verb(shared, 'share')} the prompt, or both answers, "
-            "with training pairs",
+            audit,
+            severity=share.value,
+            headline=(
+                f"{pairs} ({percent(share.value)}) {verb(n_shared, 'share')} the prompt, or both "
+                "answers, with training pairs"
+            ),
             evidence={"pairs": share, "identical": identical},
-            n_documents=shared,
+            n_documents=n_shared,
             details=(
-                f"{identical.found:,} of {plural(shared, 'test pair')} share both answers with a training pair",
+                f"{identical.found:,} of these {pairs} share both answers with a training pair",
             ),
         )

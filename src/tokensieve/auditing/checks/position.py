@@ -27,6 +27,7 @@ class Position(Check):
         "judgements that agree."
     )
     tasks = (Preferences,)
+    exploitable = True
 
     def find(self, audit: AuditContext) -> Findings:
         pairs = audit.train.corpus.pairs

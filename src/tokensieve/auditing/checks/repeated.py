@@ -15,51 +15,64 @@ from tokensieve.auditing.checks.api import (
 from tokensieve.auditing.copies import near_duplicates, removal_advice
 from tokensieve.wording import percent, plural, verb
 
+MIN_FRACTION = 0.01  # of the training documents
+WEIGHT = 0.3  # of a document whose prediction is in doubt: a copy is usually predicted correctly
+
 
 class Repeated(Check):
     """Copies: if each counts as separate evidence, chance differences look significant."""
 
     name = "repeated"
     title = "Repeated texts"
-    about = "Training documents that repeat or nearly repeat an earlier one, if these make up at least 1% and no groups were given."
+    about = (
+        "Training documents that repeat or nearly repeat an earlier one in every text field, if these "
+        "make up at least 1% and no groups were given."
+    )
     action = (
-        "Copies are not independent evidence. --duplicates=drop removes exact copies; remove near copies by hand, or keep them "
-        "together with --by COLUMN if a column tells which documents belong together."
+        "Copies are not independent evidence. --duplicates=drop removes exact copies; remove near "
+        "copies by hand, or keep them together with --by COLUMN if a column tells which documents "
+        "belong together."
     )
     tasks = (Labels,)
     descriptive = True
-    least = 0.01  # of the training documents
-    weight = 0.3  # of a document whose prediction is in doubt: a copy is usually right
 
-    def find(self, data: AuditContext) -> Findings:
-        near = near_duplicates(data)
-        if near is None or data.train.corpus.groups is not None:
+    def find(self, audit: AuditContext) -> Findings:
+        near = near_duplicates(audit)
+        corpus = audit.train.corpus
+        if near is None or corpus.groups is not None:
             return
-        n = len(data.train.corpus.texts)
-        again = np.flatnonzero(near[:n] != np.arange(n))
-        share = Share.count(data.total("repeated", len(again)), int(data.class_sizes.sum()))
-        if share.value < self.least:
+        first = near[: len(corpus.texts)]
+        repeats = np.flatnonzero(first != np.arange(len(first)))
+        n_repeats = audit.total("repeated", len(repeats))
+        share = Share.count(n_repeats, int(audit.class_sizes.sum()))
+        if share.value < MIN_FRACTION:
             return
-        labels = data.train.corpus.labels
-        differ = int(np.count_nonzero(labels[again] != labels[near[again]]))
-        opposed = f"; {differ:,} of them {verb(differ, 'have', 'has')} a different label"
-        exact = int((~data.train.corpus.keys.is_first_distinct()).sum())
-        advice = removal_advice(data, exact, max(len(again) - exact, 0))
-        both = list(
-            dict.fromkeys(i for k in again[:MAX_EXAMPLES].tolist() for i in (int(near[k]), k))
+        repeat = verb(n_repeats, "repeat")
+        headline = (
+            f"{plural(n_repeats, 'training document')} ({percent(share.value)}) {repeat} or nearly "
+            f"{repeat} an earlier one"
         )
-        repeat = verb(share.found, "repeat")
+        n_other_label = int((corpus.labels[repeats] != corpus.labels[first[repeats]]).sum())
+        is_sample = bool(audit.task.known_totals)
+        if n_other_label and not is_sample:
+            have = verb(n_other_label, "have", "has")
+            headline += f"; {n_other_label:,} of them {have} a different label"
+        n_exact = int((~corpus.keys.is_first_distinct()).sum())
+        advice = removal_advice(audit, n_exact, max(len(repeats) - n_exact, 0))
+        examples = []
+        for document in repeats[:MAX_EXAMPLES].tolist():
+            examples += [int(first[document]), document]
         yield self.finding(
-            data,
-            self.weight * share.value,
-            f"{plural(share.found, 'training document')} ({percent(share.value)}) {repeat} or nearly {repeat} an earlier one"
-            + opposed * (differ > 0 and not data.task.known_totals),
-            again,
-            n_documents=share.found,
+            audit,
+            severity=WEIGHT * share.value,
+            headline=headline,
+            documents=repeats,
+            n_documents=n_repeats,
             evidence={"documents": share},
-            examples=tuple(data.excerpt(i) for i in both[:MAX_EXAMPLES]),
+            examples=[audit.excerpt(i) for i in list(dict.fromkeys(examples))[:MAX_EXAMPLES]],
             details=(
-                f"{share.as_counts} training documents {repeat} an earlier one, word for word or nearly",
+                f"{share.as_counts} training documents {repeat} an earlier one, word for word or "
+                "nearly",
             ),
             action=f"Copies are not independent evidence. {advice}",
         )

@@ -47,6 +47,7 @@ class Unstable(Check):
         "least 0.3 (q < 0.05)."
     )
     action = "Do not rely on these tokens outside the environment in which they predict the label."
+    exploitable = True
 
     def find(self, audit: AuditContext) -> Findings:
         environments = environment_effects(audit)
