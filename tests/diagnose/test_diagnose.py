@@ -191,7 +191,7 @@ def test_importance_is_the_shrunken_balanced_posterior_difference() -> None:
     rng = np.random.default_rng(0)
     matrix, labels = rng.poisson(1.0, (60, 5)), rng.permutation(np.arange(60) % 2)
     counts = Counts.from_matrix(matrix, labels.tolist())
-    mine = Evidence(counts, rng.integers(0, 6, 60), 6).importance.whole[:, 0]
+    mine = Evidence(counts, rng.integers(0, 6, 60), 6).importance.of_all[:, 0]
     found = token_importance(counts)
     n = matrix.sum(0) ** 2 / (matrix**2).sum(0)
     np.testing.assert_allclose(mine, found.posterior_difference[:, 1] * n / (n + Z95**2))
@@ -206,7 +206,7 @@ def test_importance_is_the_shrunken_balanced_posterior_difference() -> None:
     twice = Counts.from_matrix(
         np.vstack([matrix, matrix[labels == 1]]), [*labels, *labels[labels == 1]]
     )
-    balanced = Evidence(twice, np.zeros(90, dtype=np.int64), 1).importance.whole[:, 0]
+    balanced = Evidence(twice, np.zeros(90, dtype=np.int64), 1).importance.of_all[:, 0]
     assert (
         np.abs(np.sign(balanced) - np.sign(mine)).max() == 0
     )  # a class counted twice changes no side

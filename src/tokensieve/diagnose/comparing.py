@@ -102,10 +102,10 @@ class _Runs:
 
     def diagnoses(self) -> list[Diagnosis]:
         """The diagnosis of each model."""
-        found = []
+        diagnoses = []
         of_one = DIAGNOSING / len(self.models)
-        for i, (name, given) in enumerate(self.models.items()):
-            model, tokenizer = given() if callable(given) else given
+        for i, (name, loader) in enumerate(self.models.items()):
+            model, tokenizer = loader() if callable(loader) else loader
             progress = part(partial(_of_model, self.progress, name), i * of_one, (i + 1) * of_one)
             try:
                 diagnosis = diagnose_corpus(
@@ -120,16 +120,16 @@ class _Runs:
                 )
             except InputError as error:
                 raise InputError(f"{name}: {error}") from None
-            found.append(diagnosis)
-        return found
+            diagnoses.append(diagnosis)
+        return diagnoses
 
     def word_changes(self, words: Sequence[str]) -> list[list[WordChanges]]:
         """What each word does in each model."""
         changes = []
-        for i, (name, given) in enumerate(self.models.items()):
+        for i, (name, loader) in enumerate(self.models.items()):
             fraction = DIAGNOSING + (1 - DIAGNOSING) * i / len(self.models)
             self.progress(f"{name}: the same words in the same documents", fraction)
-            model, tokenizer = given() if callable(given) else given
+            model, tokenizer = loader() if callable(loader) else loader
             with open_model(
                 model, tokenizer, self.corpus, self.settings, self.mapping, self.prompted
             ) as opened:
@@ -145,9 +145,9 @@ def _of_model(progress: Progress, name: str, stage: str, fraction: float) -> Non
 def _most_used(diagnoses: Sequence[Diagnosis]) -> list[str]:
     """The words at the top of either list of any model."""
     words: set[str] = set()
-    for found in diagnoses:
+    for diagnosis in diagnoses:
         for column in ("move", "use"):
-            rows = found.used.filter(pl.col(column).is_not_null())
+            rows = diagnosis.used.filter(pl.col(column).is_not_null())
             words |= set(rows.top_k(N_WORDS, by=column)["token"].to_list())
     return sorted(words)
 
@@ -222,7 +222,7 @@ def _plans(opened: OpenModel, seed: int, words: Sequence[str]) -> list[_Plan]:
     sample = opened.sample
     n_read = len(sample.read)
     shared = TIMES_SHARED * n_read // max(len(words), 1)
-    most = int(np.clip(shared, FEWEST_COMPARED, MOST_COMPARED))
+    max_compared = int(np.clip(shared, FEWEST_COMPARED, MOST_COMPARED))
     order = np.random.default_rng([seed, 11]).permutation(n_read)
     first_window = np.searchsorted(opened.subject.documents, np.arange(n_read))
     plans = []
@@ -232,10 +232,10 @@ def _plans(opened: OpenModel, seed: int, words: Sequence[str]) -> list[_Plan]:
             continue
         s = sample.words.index(word)
         counts = sample.counts.matrix[sample.read][:, [s]].toarray().ravel()
-        containing = order[counts[order] > 0][:most]
-        others = order[counts[order] == 0][:most]
+        containing = order[counts[order] > 0][:max_compared]
+        other_tests = order[counts[order] == 0][:max_compared]
         removed_from = _windows_with(opened, s, containing, first_window)
-        plans.append(_Plan(s, removed_from, first_window[others]))
+        plans.append(_Plan(s, removed_from, first_window[other_tests]))
     return plans
 
 
@@ -267,15 +267,15 @@ def changes_between(
         return pl.DataFrame(schema=CHANGES)
     table = _with_intervals(pl.DataFrame(tests))
     table = table.join(_documents(before, after), on="token", how="left", maintain_order="left")
-    others = table.select(
+    other_tests = table.select(
         "token",
         how=pl.col("how").replace_strict({"removed": "inserted", "inserted": "removed"}),
         other_change="change",
     )
-    table = table.join(others, on=["token", "how"], how="left", maintain_order="left")
+    table = table.join(other_tests, on=["token", "how"], how="left", maintain_order="left")
     table = table.with_columns(agrees=pl.col("other_change") * pl.col("change") > 0)
     is_claim = (pl.col("q_value") < LEVEL) & (pl.col("low") * pl.col("high") > 0)
-    claims = table.filter(is_claim).select(*CHANGES).cast(CHANGES)
+    claims = table.filter(is_claim).select(*CHANGES).cast(pl.Schema(CHANGES))
     return claims.sort(pl.col("change").abs(), "token", "how", descending=[True, False, False])
 
 
@@ -297,7 +297,7 @@ def _with_intervals(tests: pl.DataFrame) -> pl.DataFrame:
 
 def _documents(before: Diagnosis, after: Diagnosis) -> pl.DataFrame:
     """The number of documents that contain each word of either model."""
-    tokens = [found.tokens.select("token", "documents") for found in (before, after)]
+    tokens = [diagnosis.tokens.select("token", "documents") for diagnosis in (before, after)]
     return pl.concat(tokens).unique("token", keep="last")
 
 

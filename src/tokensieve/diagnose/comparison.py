@@ -64,7 +64,7 @@ class Comparison:
     @property
     def seconds(self) -> dict[str, float]:
         """Seconds of each model."""
-        return {found.model: sum(found.seconds.values()) for found in self.diagnoses}
+        return {diagnosis.model: sum(diagnosis.seconds.values()) for diagnosis in self.diagnoses}
 
     def files(self) -> dict[str, Content]:
         """summary.json and tables."""
@@ -82,7 +82,7 @@ class Comparison:
             "models": self.models.with_columns(without_nan).to_dicts(),
             "words": self.words.with_columns(without_nan).to_dicts(),
             "notes": [NOTE],
-            "diagnoses": {found.model: found.to_dict() for found in self.diagnoses},
+            "diagnoses": {diagnosis.model: diagnosis.to_dict() for diagnosis in self.diagnoses},
         }
 
     def report(self) -> Report:
@@ -200,7 +200,7 @@ class Comparison:
 
 def changes_tables(words: pl.DataFrame) -> tuple[Table, ...]:
     """Words used more, and words used less, from one model to another."""
-    said = words.with_columns(
+    table = words.with_columns(
         other=pl.when("agrees")
         .then(pl.lit("changes too"))
         .when(pl.col("agrees").is_not_null())
@@ -217,7 +217,7 @@ def changes_tables(words: pl.DataFrame) -> tuple[Table, ...]:
     names = ("token", "how", "use_before", "use_after", CHANGE, "other")
     tables = []
     for how, is_chosen in (("more", pl.col("change") > 0), ("less", pl.col("change") < 0)):
-        rows = said.filter(is_chosen)
+        rows = table.filter(is_chosen)
         if rows.height:
             tables.append(Table(f"Words used {how} (q < 0.05)", columns, cells(rows, names)))
     return tuple(tables)
@@ -232,13 +232,13 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
 def models_table(diagnoses: Sequence[Diagnosis]) -> pl.DataFrame:
     """The table `Comparison.models`."""
     rows = []
-    for found in diagnoses:
-        value = found.correlation["value_importance"]
-        skill = found.skill
-        most_used = found.used["token"]
+    for diagnosis in diagnoses:
+        value = diagnosis.correlation["value_importance"]
+        skill = diagnosis.skill
+        most_used = diagnosis.used["token"]
         rows.append(
             {
-                "model": found.model,
+                "model": diagnosis.model,
                 "accuracy": skill.accuracy,
                 "accuracy_low": skill.accuracy_low,
                 "accuracy_high": skill.accuracy_high,
@@ -248,9 +248,9 @@ def models_table(diagnoses: Sequence[Diagnosis]) -> pl.DataFrame:
                 "value": value.rho,
                 "value_low": value.low,
                 "value_high": value.high,
-                "learned": found.learned,
-                "learning": str(found.learning),
-                "unsupported": found.leaning.height,
+                "learned": diagnosis.learned,
+                "learning": str(diagnosis.learning),
+                "unsupported": diagnosis.leaning.height,
                 "most_used": most_used[0] if len(most_used) else "–",
             }
         )

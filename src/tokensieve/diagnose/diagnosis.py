@@ -28,11 +28,11 @@ class Diagnosis(DiagnosisResult):
     )
 
     def __repr__(self) -> str:
-        most = ", ".join(repr(token) for token in self.uses["token"].head(3).to_list())
+        limit_of_words = ", ".join(repr(token) for token in self.uses["token"].head(3).to_list())
         return (
             f"Diagnosis({self.model!r} on {self.documents['read']:,} documents, "
             f"{len(self.classes)} classes, accuracy {self.accuracy:.3f}; "
-            f"moved most by: {most or 'nothing measured'})"
+            f"moved most by: {limit_of_words or 'nothing measured'})"
         )
 
     def _repr_html_(self) -> str:
@@ -88,10 +88,10 @@ class Diagnosis(DiagnosisResult):
                 rows = over.select("token", "share").iter_rows()
                 names = ", ".join(f"{for_display(token, 30)} {share:.1%}" for token, share in rows)
                 lines.append(f"words that account for more than {limit:.1%} of all use: {names}")
-        most = limits.get("unsupported", math.inf)
-        if self.leaning.height > most:
+        limit_of_words = limits.get("unsupported", math.inf)
+        if self.leaning.height > limit_of_words:
             names = ", ".join(for_display(token, 30) for token in self.leaning["token"])
-            lines.append(f"more than {most:.0f} words used without support: {names}")
+            lines.append(f"more than {limit_of_words:.0f} words used without support: {names}")
         return lines
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,7 +124,9 @@ class Diagnosis(DiagnosisResult):
             "settings": self.settings,
             "version": __version__,
             "tokens": self.token_types,
-            "correlation": {name: one.rho for name, one in self.correlation.items()},
+            "correlation": {
+                name: correlation.rho for name, correlation in self.correlation.items()
+            },
             "intervals": self._intervals("model"),
             "baselines": {
                 "untrained": self._intervals("untrained") or None,
@@ -144,7 +146,10 @@ class Diagnosis(DiagnosisResult):
         return {name: _finite(value) for name, value in content.items()}
 
     def _intervals(self, kind: str) -> dict[str, list[float]]:
-        return {name: [one.rho, one.low, one.high] for name, one in self.agreement[kind].items()}
+        return {
+            name: [correlation.rho, correlation.low, correlation.high]
+            for name, correlation in self.agreement[kind].items()
+        }
 
 
 def _finite(x: object) -> object:

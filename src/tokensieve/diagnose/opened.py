@@ -61,7 +61,7 @@ class OpenModel:
         set_outputs: says how logits become answers, once the order is checked.
     """
 
-    known: RecognisedModel
+    recognised: RecognisedModel
     outputs: Outputs
     sample: Sample
     subject: Subject
@@ -84,22 +84,24 @@ def open_model(
     progress: Progress = silent,
 ) -> Iterator[OpenModel]:
     """The model on the documents, for as long as it is measured; arguments as `diagnose_corpus`."""
-    known = RecognisedModel.of(model, tokenizer, classes)
+    recognised = RecognisedModel.of(model, tokenizer, classes)
     part = corpus.test or corpus
-    outputs = Outputs.match(part.classes, known.names, mapping, known.kind)
-    most = settings.max_documents
-    if most is None:
-        most = _affordable_documents(known, part, settings)
+    outputs = Outputs.match(part.classes, recognised.names, mapping, recognised.kind)
+    max_documents = settings.max_documents
+    if max_documents is None:
+        max_documents = _affordable_documents(recognised, part, settings)
     progress("counting words", 0.0)
-    splitter = _splitter(known, settings)
-    sample = Sample(corpus, splitter, settings.min_documents, most, settings.seed, prompted)
+    splitter = _splitter(recognised, settings)
+    sample = Sample(
+        corpus, splitter, settings.min_documents, max_documents, settings.seed, prompted
+    )
     if sample.partner is not None and outputs.kind != "single":
         raise InputError(
             "preference pairs need a model with a single output, a reward; "
-            f"this one has {len(known.names)}"
+            f"this one has {len(recognised.names)}"
         )
-    if known.answer is None:
-        with _open_pieces(known, outputs, sample, settings, progress) as opened:
+    if recognised.answer is None:
+        with _open_pieces(recognised, outputs, sample, settings, progress) as opened:
             opened.facts = {"reads": None, "layers": 0, **opened.facts}
             yield opened
         return
@@ -107,29 +109,33 @@ def open_model(
         raise InputError(
             "a function of texts reads one text at a time: join the two texts of each pair yourself"
         )
-    subject = TextSubject(known.answer, outputs.width, sample.texts, sample.words, sample.splitter)
+    subject = TextSubject(
+        recognised.answer, outputs.width, sample.texts, sample.words, sample.splitter
+    )
     facts = {"reads": None, "layers": 0, **subject.lengths_read}
-    yield OpenModel(known, outputs, sample, subject, facts=facts)
+    yield OpenModel(recognised, outputs, sample, subject, facts=facts)
 
 
 def _affordable_documents(
-    known: RecognisedModel, corpus: Corpus, settings: DiagnoseSettings
+    recognised: RecognisedModel, corpus: Corpus, settings: DiagnoseSettings
 ) -> int:
     """How many documents the model reads if --max-documents does not say."""
     texts = corpus.texts.to_list()[:N_ESTIMATED_TEXTS]
     seconds = settings.seconds or DEFAULT_SECONDS
-    n_affordable = int(affordable_passes(known, texts, settings, seconds) / PASSES_PER_DOCUMENT)
-    least = USUAL_DOCUMENTS if settings.seconds is None else LEAST_DOCUMENTS
-    return max(least, n_affordable)
+    n_affordable = int(
+        affordable_passes(recognised, texts, settings, seconds) / PASSES_PER_DOCUMENT
+    )
+    min_affordable = USUAL_DOCUMENTS if settings.seconds is None else LEAST_DOCUMENTS
+    return max(min_affordable, n_affordable)
 
 
-def _splitter(known: RecognisedModel, settings: DiagnoseSettings) -> Tokenizer:
+def _splitter(recognised: RecognisedModel, settings: DiagnoseSettings) -> Tokenizer:
     """What counts as a word."""
     if settings.tokenizer is None:
         return SPLITTER
     if settings.tokenizer != "model":
         return PieceTokenizer(settings.tokenizer)
-    backend = getattr(known.tokenizer, "backend_tokenizer", None)
+    backend = getattr(recognised.tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise InputError(
             "--tokenizer model needs a model with a tokenizer of its own: "
@@ -140,20 +146,20 @@ def _splitter(known: RecognisedModel, settings: DiagnoseSettings) -> Tokenizer:
 
 @contextmanager
 def _open_pieces(
-    known: RecognisedModel,
+    recognised: RecognisedModel,
     outputs: Outputs,
     sample: Sample,
     settings: DiagnoseSettings,
     progress: Progress,
 ) -> Iterator[OpenModel]:
     """A model that reads word pieces."""
-    model = known.module or known.reader
+    model = recognised.module or recognised.reader
     make_frame = model.frame if hasattr(model, "frame") else Frame.of
-    frame = make_frame(known.tokenizer, sample.paired)
+    frame = make_frame(recognised.tokenizer, sample.paired)
     frame = replace(frame, prompted=sample.prompts is not None)
-    limit = frame.limit(model, known.tokenizer, settings.max_length)
+    limit = frame.limit(model, recognised.tokenizer, settings.max_length)
     windows = Windows(
-        known.tokenizer,
+        recognised.tokenizer,
         sample.inputs,
         sample.splitter,
         sample.words,
@@ -162,28 +168,30 @@ def _open_pieces(
         settings.long == "truncate",
         progress,
     )
-    if known.reader is not None:
-        subject = PieceSubject(known.reader, windows, outputs.width)
-        yield _opened(known, outputs, sample, subject)
+    if recognised.reader is not None:
+        subject = PieceSubject(recognised.reader, windows, outputs.width)
+        yield _opened(recognised, outputs, sample, subject)
         return
-    with _open_transformer(known, outputs, sample, settings, windows, frame) as opened:
+    with _open_transformer(recognised, outputs, sample, settings, windows, frame) as opened:
         yield opened
 
 
 def _opened(
-    known: RecognisedModel, outputs: Outputs, sample: Sample, subject: PieceSubject
+    recognised: RecognisedModel, outputs: Outputs, sample: Sample, subject: PieceSubject
 ) -> OpenModel:
     notes = []
     if not subject.differentiable:
         notes.append(
             "gradients do not reach its word embeddings, so effects are measured by removing words"
         )
-    return OpenModel(known, outputs, sample, subject, facts=dict(subject.lengths_read), notes=notes)
+    return OpenModel(
+        recognised, outputs, sample, subject, facts=dict(subject.lengths_read), notes=notes
+    )
 
 
 @contextmanager
 def _open_transformer(
-    known: RecognisedModel,
+    recognised: RecognisedModel,
     outputs: Outputs,
     sample: Sample,
     settings: DiagnoseSettings,
@@ -193,12 +201,12 @@ def _open_transformer(
     """A PyTorch model of the library `transformers`."""
     from tokensieve.diagnose.subjects.reader import Reader
 
-    model = known.module
-    check_weights(model, known.family)
+    model = recognised.module
+    check_weights(model, recognised.family)
     _check_pieces(model, windows)
-    pad = known.tokenizer.pad_token_id
+    pad = recognised.tokenizer.pad_token_id
     if pad is None:
-        pad = known.tokenizer.eos_token_id
+        pad = recognised.tokenizer.eos_token_id
     pad = pad or 0
 
     def measure_twin(outputs: Outputs, work: Work, kept: Ints) -> Measured:
@@ -215,7 +223,7 @@ def _open_transformer(
 
     with Reader.prepared(model, pad):
         reader = Reader(model, outputs, frame)
-        opened = _opened(known, outputs, sample, PieceSubject(reader, windows, outputs.width))
+        opened = _opened(recognised, outputs, sample, PieceSubject(reader, windows, outputs.width))
         opened.twin = measure_twin if settings.untrained else None
         opened.facts |= {"reads": reader.reads, "layers": reader.layers}
         opened.facts["substitute"] = "padding" if reader.reads_text else "cut"
@@ -230,7 +238,7 @@ def _open_transformer(
             if reader.reads:
                 why = "gives no attention weights"
             opened.notes.append(
-                f"{known.family} {why}, so attention is not measured; everything else is"
+                f"{recognised.family} {why}, so attention is not measured; everything else is"
             )
         yield opened
 
@@ -246,23 +254,23 @@ def _check_pieces(model: Any, windows: Windows) -> None:
         )
 
 
-def sample_size(most: int, one_in: int, n_documents: int) -> int:
+def sample_size(max_documents: int, one_in: int, n_documents: int) -> int:
     """So many documents at most, or one in so many of all, but not fewer than FEWEST_DOCUMENTS."""
-    return min(most, max(n_documents // one_in, FEWEST_DOCUMENTS))
+    return min(max_documents, max(n_documents // one_in, FEWEST_DOCUMENTS))
 
 
 def affordable_passes(
-    known: RecognisedModel, texts: Sequence[str], settings: DiagnoseSettings, seconds: float
+    recognised: RecognisedModel, texts: Sequence[str], settings: DiagnoseSettings, seconds: float
 ) -> float:
     """How many documents a model reads in some seconds.
 
     A pass takes 2 P T operations for T pieces, with P the weights that are not a table of words.
     """
-    if known.module is None:
+    if recognised.module is None:
         return PASSES_PER_SECOND * seconds
-    table = known.module.get_input_embeddings().weight
-    n_weights = sum(p.numel() for p in known.module.parameters() if p is not table)
-    longest = getattr(known.tokenizer, "model_max_length", MAX_ESTIMATED_PIECES)
+    table = recognised.module.get_input_embeddings().weight
+    n_weights = sum(p.numel() for p in recognised.module.parameters() if p is not table)
+    longest = getattr(recognised.tokenizer, "model_max_length", MAX_ESTIMATED_PIECES)
     limit = settings.max_length or min(int(longest), MAX_ESTIMATED_PIECES)
     pieces = np.mean([min(len(text) / CHARACTERS_PER_PIECE + 2, limit) for text in texts])
     operations = 2.0 * n_weights * float(pieces) + OPERATIONS_PER_INPUT

@@ -80,49 +80,49 @@ KIND_NAMES = {
 class DiagnosisReport:
     """A diagnosis written for the model's owner."""
 
-    def __init__(self, found: DiagnosisResult) -> None:
-        self.found = found
+    def __init__(self, diagnosis: DiagnosisResult) -> None:
+        self.found = diagnosis
 
     def report(self) -> Report:
         """The findings for the model's owner, most important first."""
-        found = self.found
+        diagnosis = self.found
         blocks: list[Block] = [self.verdict(), Text(self._coverage(), "note")]
         blocks += [Text(sentence) for sentence in self.sentences()]
         blocks.append(Text(self._next_step(), "lead"))
-        if not found.reading["warning"]:  # the classes that it names would be the wrong ones
+        if not diagnosis.reading["warning"]:  # the classes that it names would be the wrong ones
             blocks += self._two_lists()
         blocks.append(Section("How well it predicts", self._skill()))
-        if found.passages:
+        if diagnosis.passages:
             lead = Text(
                 "Blue words support the prediction, orange words oppose it; a stronger colour "
                 "means a larger effect."
             )
             passages = Passages(
-                "Documents, with the effect of each word", tuple(found.passages), short=False
+                "Documents, with the effect of each word", tuple(diagnosis.passages), short=False
             )
             blocks.append(Section("Documents", (lead, passages), only=PAGE))
-        tables = tuple(self._data_words(label) for label in found.classes[:N_CLASSES_SHOWN])
+        tables = tuple(self._data_words(label) for label in diagnosis.classes[:N_CLASSES_SHOWN])
         blocks.append(Section("Informative words of the data", tables, only=PAGE))
         blocks.append(Section("How it was measured", self._method(), only=PAGE))
         about = {
-            "settings": found.settings,
-            "seconds": found.seconds,
+            "settings": diagnosis.settings,
+            "seconds": diagnosis.seconds,
             "version": __version__,
-            "seed": found.settings["seed"],
+            "seed": diagnosis.settings["seed"],
         }
-        family = found.reading["family"]
-        subject = for_display(found.model)
-        if family != found.model:
+        family = diagnosis.reading["family"]
+        subject = for_display(diagnosis.model)
+        if family != diagnosis.model:
             subject = f"{subject} ({family})"
-        title = f"Diagnosis of {subject} on {for_display(found.name)}"
+        title = f"Diagnosis of {subject} on {for_display(diagnosis.name)}"
         return Report("diagnose", title, self.headline(), tuple(blocks), about)
 
     def headline(self) -> str:
         """One sentence on which an owner can act, then what follows from it."""
-        found = self.found
-        if found.reading["warning"]:
-            return f"The model's outputs do not match their names: {found.reading['warning']}"
-        if found.learning is Learning.OPEN:
+        diagnosis = self.found
+        if diagnosis.reading["warning"]:
+            return f"The model's outputs do not match their names: {diagnosis.reading['warning']}"
+        if diagnosis.learning is Learning.OPEN:
             return (
                 "Too few words could be measured to tell whether this model has learned to "
                 "predict the label."
@@ -130,10 +130,10 @@ class DiagnosisReport:
         suspect = self._suspect()
         if suspect is not None:
             return self._relies_on(suspect)
-        if not found.learned:
-            skill = found.skill
+        if not diagnosis.learned:
+            skill = diagnosis.skill
             numbers = f"accuracy {percent(skill.accuracy)}, largest class {percent(skill.majority)}"
-            if found.learning is Learning.BARELY:
+            if diagnosis.learning is Learning.BARELY:
                 return f"This model has barely learned to predict the label, if at all ({numbers})."
             return (
                 "There is no evidence that this model has learned to predict the label "
@@ -199,9 +199,9 @@ class DiagnosisReport:
 
     def verdict(self) -> Text:
         """Whether a shortcut is suspected, none dominates, or this file cannot tell."""
-        found = self.found
+        diagnosis = self.found
         suspect = self._suspect()
-        if suspect is not None and not found.reading["warning"]:
+        if suspect is not None and not diagnosis.reading["warning"]:
             if suspect["status"] == str(Status.UNSUPPORTED):
                 return Text(
                     "Verdict: a shortcut is suspected; the data does not support what predictions "
@@ -212,15 +212,15 @@ class DiagnosisReport:
                 "Verdict: this file cannot tell whether what the model relies on is a shortcut.",
                 "warning",
             )
-        if found.reading["warning"] or not found.learned:
+        if diagnosis.reading["warning"] or not diagnosis.learned:
             return Text(
                 "Verdict: cannot tell, as the model has not been shown to predict the label.",
                 "warning",
             )
-        n = plural(found.reading["coverage"]["words"], "word")
+        n = plural(diagnosis.reading["coverage"]["words"], "word")
         return Text(
             f"Verdict: no word, form or pattern dominates, of {n} and "
-            f"{found.forms.height} changes of formatting. A mark that does not occur in this file "
+            f"{diagnosis.forms.height} changes of formatting. A mark that does not occur in this file "
             "cannot be found in it.",
             "good",
         )
@@ -276,9 +276,9 @@ class DiagnosisReport:
             ("move", "These move a prediction most, in log-odds", "move"),
         ):
             rows = self.found.most_deciding if kind == "share" else self.found.uses
-            known = rows.filter(pl.col(column).is_not_null()).head(5)
-            if known.height:
-                sentences.append(f"{start}: {self._listed(known, column)}.")
+            measured_rows = rows.filter(pl.col(column).is_not_null()).head(5)
+            if measured_rows.height:
+                sentences.append(f"{start}: {self._listed(measured_rows, column)}.")
         leaning = self.found.leaning["token"].to_list()
         if leaning:
             sentences.append(
@@ -298,18 +298,18 @@ class DiagnosisReport:
 
     def _learning(self) -> str:
         """What the model's accuracy shows, as the beginning of a sentence."""
-        found = self.found
-        skill = found.skill
-        if found.reading["warning"]:
+        diagnosis = self.found
+        skill = diagnosis.skill
+        if diagnosis.reading["warning"]:
             return (
                 "Words are not listed until the outputs are in the right order. "
                 "With the current names"
             )
-        if found.learned:
+        if diagnosis.learned:
             return "This model has learned to predict the label"
-        if found.learning is Learning.OPEN:
+        if diagnosis.learning is Learning.OPEN:
             return "How well it predicts"
-        if found.learning is Learning.BARELY:
+        if diagnosis.learning is Learning.BARELY:
             return (
                 "It ranks documents better than chance, "
                 "but no better than random word weights could"
@@ -324,8 +324,8 @@ class DiagnosisReport:
         return "No single word measurably improves its predictions"
 
     def _next_step(self) -> str:
-        found = self.found
-        if found.reading["warning"]:
+        diagnosis = self.found
+        if diagnosis.reading["warning"]:
             return (
                 "Put the names in config.json into the right order, or set the order with --map, "
                 "and run this again."
@@ -341,7 +341,7 @@ class DiagnosisReport:
                 "If that surprises you, diagnose the model on documents in which it is unrelated "
                 "to the label."
             )
-        if not found.learned:
+        if not diagnosis.learned:
             return (
                 "Check that the model, the labels and the documents belong together before you "
                 "read on."
@@ -357,13 +357,13 @@ class DiagnosisReport:
         moves = self.found.uses.filter(pl.col("move").is_not_null())
         blocks: list[Block] = []
         if decides.height:
-            rest = self._rest_note()
+            rest_note = self._rest_note()
             blocks.append(
                 Section(
                     "What decides most predictions",
                     (
                         _picture("decides", decides, "share"),
-                        *_table(decides, "share", "What decides most predictions", rest),
+                        *_table(decides, "share", "What decides most predictions", rest_note),
                     ),
                 )
             )
@@ -386,8 +386,8 @@ class DiagnosisReport:
 
     def _rest_note(self) -> str:
         listed = float(self.found.most_deciding["share"].sum())
-        others = plural(self.found.rest.n_words, "other word")
-        return f"{others} account for {percent(max(1 - listed, 0.0), 0)}."
+        other_words = plural(self.found.rest.n_words, "other word")
+        return f"{other_words} account for {percent(max(1 - listed, 0.0), 0)}."
 
     def _invisible_forms(self) -> tuple[Block, ...]:
         """Forms that the model cannot see."""

@@ -88,8 +88,10 @@ class DiagnosisResult:
     @property
     def most_deciding(self) -> pl.DataFrame:
         """Candidates by the fraction of all effects that they account for."""
-        known = self.uses.filter(pl.col("share").is_not_null() & (pl.col("kind") != "order"))
-        return known.sort("share", "token", descending=[True, False])
+        measured_rows = self.uses.filter(
+            pl.col("share").is_not_null() & (pl.col("kind") != "order")
+        )
+        return measured_rows.sort("share", "token", descending=[True, False])
 
     @property
     def learned(self) -> bool | None:

@@ -155,14 +155,14 @@ def diagnose_corpus(
         clock.lap("counting")
         mark = fingerprint(
             *opened.sample.identity,
-            opened.known.names,
+            opened.recognised.names,
             opened.outputs,
             settings.measuring(),
             opened.digest,
         )
         work = Work(settings.batch_size, settings.deletions, settings.seed, resume, mark, progress)
         run = _Run(opened, work, settings, clock)
-        return run.diagnosis(model_name or opened.known.family)
+        return run.diagnosis(model_name or opened.recognised.family)
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class _Run:
         self._sample = opened.sample
         self._n_read = len(opened.sample.read)
         texts = opened.sample.texts.head(500).to_list()
-        self._minute = affordable_passes(opened.known, texts, settings, 60)
+        self._minute = affordable_passes(opened.recognised, texts, settings, 60)
         in_a_minute = self._minute * min(self._n_read / DOCUMENTS_OF_A_MINUTE, 1)
         self._budget = max(MIN_BUDGET + self._n_read // 2, int(min(in_a_minute, MAX_BUDGET)))
         affordable = int(self._minute / SCREENED_FRACTION)
@@ -232,7 +232,7 @@ class _Run:
             },
             settings=self._settings.measuring(),
             reading={
-                "family": self._opened.known.family,
+                "family": self._opened.recognised.family,
                 **self._opened.facts,
                 "method": measured.method,
                 "on_special": [] if special is None else special.tolist(),
@@ -309,7 +309,7 @@ class _Run:
         words = candidate_words(measured, sample.frequent, sample.words, self._budget)
         trials = confirm(measured, words, self._budget)
         rest = rest_of_words(everything, self._kept[words])
-        orders = probe_orders(measured, words)
+        orders = probe_orders(measured, trials)
         self._clock.lap("confirming words")
         reformatted = sample.order[: self._n_reformatted]
         texts = sample.inputs.gather(reformatted).to_list()
@@ -319,7 +319,7 @@ class _Run:
         return measured, _Effects(trials, rest, forms, orders), importance
 
     def _notes(self, measured: Measured) -> list[str]:
-        notes = [*self._sample.notes, *self._opened.known.notes]
+        notes = [*self._sample.notes, *self._opened.recognised.notes]
         if measured.outputs.note:
             notes.append(measured.outputs.note)
         notes += self._opened.notes
@@ -463,11 +463,11 @@ def _tokens_table(
             return pl.Series(np.tile(values, n_classes), nan_to_null=True)
         return pl.Series(per_class(values).T.ravel(), nan_to_null=True)
 
-    means = {name: measure.whole for name, measure in measures.items()}
+    means = {name: measure.of_all for name, measure in measures.items()}
     means["value"] = measured.value
     attention = means.pop("attention", None)
     layers = {name: means.pop(name) for name in list(means) if "layer" in name}
-    columns = {"importance": column(evidence.importance.whole)}
+    columns = {"importance": column(evidence.importance.of_all)}
     columns |= {name: column(values) for name, values in means.items()}
     n_removals = np.bincount(measured.types[removals.pairs], minlength=measured.n_types)
     columns["deleted_from"] = pl.Series(np.tile(n_removals, n_classes))

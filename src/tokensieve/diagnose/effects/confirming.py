@@ -239,9 +239,9 @@ def _measure_round(
 def inputs_without(measured: Measured, words: Ints, n: int) -> Ints:
     """At most n random inputs that contain none of the words; more begin with the same ones."""
     containing = np.unique(measured.windows[np.isin(measured.types, words)])
-    others = np.setdiff1d(np.arange(len(measured.answers)), containing)
+    free_inputs = np.setdiff1d(np.arange(len(measured.answers)), containing)
     rng = np.random.default_rng([measured.work.seed, int(words.min())])
-    return rng.permutation(others)[:n]
+    return rng.permutation(free_inputs)[:n]
 
 
 def _wide(measured: Measured, trials: Trials, n_inputs: int) -> Ints:
@@ -277,7 +277,7 @@ def candidate_words(
     n_inputs = measured.inputs_with()
     is_eligible = is_frequent & (n_inputs >= FEWEST)
     total = screened_totals(measured)
-    size = total / np.maximum(_n_screened(measured), 1)
+    size = screened_sizes(measured)
     lists = [
         _largest(np.where(is_eligible, total, 0.0), round(scale * N_BY_TOTAL)),
         _largest(np.where(is_eligible, size, 0.0), round(scale * N_BY_SIZE)),
@@ -332,7 +332,7 @@ def _screened_rare_words(measured: Measured, rare: Ints, budget: int) -> Ints:
     """Rare words of largest answer alone, of largest effect, and in the most unusual inputs."""
     n = round(N_RARE_SCREENED * min(budget / (2 * USUAL_BUDGET), 1.0))
     alone = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
-    size = screened_totals(measured) / np.maximum(_n_screened(measured), 1)
+    size = screened_sizes(measured)
     unlike = np.where(measured.inputs_with() >= 2, unlike_others(measured), 0.0)
     return np.unique(
         np.concatenate([rare[_largest(score[rare], n)] for score in (alone, size, unlike)])
@@ -359,15 +359,19 @@ def budget_fraction(budget: int) -> float:
     return float(np.clip(budget / USUAL_BUDGET, MIN_BUDGET_FRACTION, 1.0))
 
 
-def screened_totals(measured: Measured) -> Floats:
-    """Sum of the sizes of each word's screened effects, shape (|S|,)."""
-    sizes = np.nan_to_num(np.abs(measured.effect))
-    return np.bincount(measured.types, sizes, measured.n_types).astype(float)
-
-
-def _n_screened(measured: Measured) -> Ints:
+def screened_sizes(measured: Measured) -> Floats:
+    """Mean size of each word's screened effects, shape (|S|,); 0 of a word without any."""
     is_known = np.isfinite(measured.effect)
-    return np.bincount(measured.types[is_known], minlength=measured.n_types)
+    n = np.bincount(measured.types[is_known], minlength=measured.n_types)
+    sums = np.bincount(
+        measured.types[is_known], np.abs(measured.effect[is_known]), measured.n_types
+    )
+    return np.asarray(sums / np.maximum(n, 1))
+
+
+def screened_totals(measured: Measured) -> Floats:
+    """Estimated sum of the sizes of each word's effects in all inputs, shape (|S|,)."""
+    return screened_sizes(measured) * measured.inputs_with()
 
 
 def unlike_others(measured: Measured) -> Floats:

@@ -128,8 +128,8 @@ def _moments(words: Ints, deviation: Floats, n: Ints, mean: Floats) -> _Moments:
     usual_variance = float(variance[n > 1].mean()) if (n > 1).any() else 0.0
     moderated = (PRIOR_DEGREES * usual_variance + (n - 1) * variance) / (PRIOR_DEGREES + degrees)
     is_constant = variance <= (SAME * mean) ** 2 + 1e-200
-    third = np.bincount(words, deviation**3, len(n))
-    third = third / np.where(is_constant, 1.0, variance) ** 1.5
+    cubes = np.bincount(words, deviation**3, len(n))
+    third = cubes / np.where(is_constant, 1.0, variance) ** 1.5
     # corrected for the size of the sample
     skewness = np.where(is_constant, 0.0, third) * n / (degrees * np.maximum(n - 2, 1))
     return _Moments(np.sqrt(moderated), np.maximum(skewness, 0.0))

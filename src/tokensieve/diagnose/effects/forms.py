@@ -143,11 +143,11 @@ def probe_forms(
         n_having = None
         if form.has is not None:
             n_having = sum(map(form.has, all_texts))
-        given = [_changed(form.give, text) for text in texts]
-        if [measured.subject.pieces_of(text) for text in given] == pieces:
+        changed_texts = [_changed(form.give, text) for text in texts]
+        if [measured.subject.pieces_of(text) for text in changed_texts] == pieces:
             effects.append(FormEffect(form, n_having, visible=False))
             continue
-        answers_given = measured.answers_to(given, f"model: documents {form.name}")
+        answers_given = measured.answers_to(changed_texts, f"model: documents {form.name}")
         taken = _taken(measured, form, texts, answers)
         effects.append(_effect(form, n_having, answers, answers_given, offset[:, None], taken))
     return effects
@@ -162,11 +162,11 @@ def _taken(measured: Measured, form: Form, texts: list[str], answers: Floats) ->
     """Changes of the answers when the form is taken from documents that have it, (n, H)."""
     if form.has is None or form.take is None:
         return None
-    having = [i for i, text in enumerate(texts) if form.has(text)][:N_UNDONE]
-    if not having:
+    with_form = [i for i, text in enumerate(texts) if form.has(text)][:N_UNDONE]
+    if not with_form:
         return None
-    without = [_changed(form.take, texts[i]) for i in having]
-    return answers[having] - measured.answers_to(without, f"model: documents not {form.name}")
+    without = [_changed(form.take, texts[i]) for i in with_form]
+    return answers[with_form] - measured.answers_to(without, f"model: documents not {form.name}")
 
 
 def _effect(

@@ -216,8 +216,8 @@ class Measured:
         lost: Floats = self.work.zeros(f"{stage}/lost", len(words), self.outputs.heads)
 
         def step(at: Ints) -> None:
-            gone = [_with_companions(s, companions) for s in words[at]]
-            logits = self.subject.without(gone, windows[at])
+            removed = [_with_companions(s, companions) for s in words[at]]
+            logits = self.subject.without(removed, windows[at])
             lost[at] = self.answers[windows[at]] - self.outputs.answers(logits)
 
         self.work.batches(stage, self.subject.lengths[windows], step)

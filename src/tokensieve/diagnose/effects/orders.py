@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.diagnose.effects.confirming import FIRST, screened_totals
+from tokensieve.diagnose.effects.confirming import FIRST, Trials
 from tokensieve.diagnose.effects.estimates import Sizes, mean_sizes
 from tokensieve.diagnose.effects.forms import signed_towards, target_class
 from tokensieve.diagnose.effects.measuring import Measured
@@ -45,10 +45,11 @@ class OrderEffect:
     target: int
 
 
-def probe_orders(measured: Measured, words: Ints) -> list[OrderEffect]:
+def probe_orders(measured: Measured, trials: Trials) -> list[OrderEffect]:
     """Swap pairs of the words with the largest effects, in inputs that contain both."""
-    totals = screened_totals(measured)
-    largest = words[np.argsort(-totals[words], kind="stable")[:N_WORDS]]
+    sizes = np.nan_to_num(trials.removed(measured).mean)
+    totals = sizes * measured.inputs_with()[trials.words]
+    largest = trials.words[np.argsort(-totals, kind="stable")[:N_WORDS]]
     pairs = _varying_pairs(measured, np.sort(largest))
     if not pairs:
         return []

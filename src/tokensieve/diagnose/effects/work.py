@@ -51,8 +51,8 @@ class Work:
         self._path = path
         self._mark = mark
         self._last_save = time.monotonic()
-        kept = None if path is None else checkpoint.load(path, mark)
-        self._arrays: dict[str, Floats] = {} if kept is None else kept[0]
+        saved = None if path is None else checkpoint.load(path, mark)
+        self._arrays: dict[str, Floats] = {} if saved is None else saved[0]
 
     def zeros(self, name: str, *shape: int) -> Floats:
         """An array to be filled, kept under this name: as it was saved, else zero."""

@@ -44,12 +44,12 @@ N_SHUFFLES = 200  # random orders of the labels; 95 % of them lie inside the 5th
 class Jackknifed:
     """A number per type of all documents, and the same without each of G groups of documents."""
 
-    whole: Floats
+    of_all: Floats
     without_group: list[Floats]
 
     def first_column(self) -> Jackknifed:
         """The first of several numbers per type."""
-        return Jackknifed(self.whole[:, 0], [part[:, 0] for part in self.without_group])
+        return Jackknifed(self.of_all[:, 0], [part[:, 0] for part in self.without_group])
 
     @classmethod
     def constant(cls, values: Floats, n_groups: int) -> Jackknifed:
@@ -80,13 +80,17 @@ class Correlation:
     @classmethod
     def of(cls, importance: Jackknifed, measure: Jackknifed) -> Correlation:
         """Of importance, (|S|, H), and a measure, (|S|, H), or (|S|,) without a sign."""
-        is_known = np.isfinite(measure.whole)
+        is_known = np.isfinite(measure.of_all)
         n_types = int(is_known.sum())
-        rho = _pearson(importance.whole, measure.whole, is_known)
+        rho = _pearson(importance.of_all, measure.of_all, is_known)
         z = np.array(
             [
-                _fisher(_pearson(one, other, is_known & np.isfinite(other)))
-                for one, other in zip(importance.without_group, measure.without_group, strict=True)
+                _fisher(
+                    _pearson(importance_left, measure_left, is_known & np.isfinite(measure_left))
+                )
+                for importance_left, measure_left in zip(
+                    importance.without_group, measure.without_group, strict=True
+                )
             ]
         )
         if n_types < MIN_TYPES or not np.isfinite(rho) or not np.isfinite(z).all():
@@ -122,21 +126,21 @@ class _Sums:
     squares: Floats
     class_documents: Floats
 
-    def minus(self, other: _Sums) -> _Sums:
+    def minus(self, measure_left: _Sums) -> _Sums:
         return _Sums(
-            self.class_count - other.class_count,
-            self.squares - other.squares,
-            self.class_documents - other.class_documents,
+            self.class_count - measure_left.class_count,
+            self.squares - measure_left.squares,
+            self.class_documents - measure_left.class_documents,
         )
 
     def importance(self) -> Floats:
         """The module's formula, (|S|, H): the second class for K = 2, every class for K > 2."""
         count = self.class_count.sum(axis=1, keepdims=True)
-        others = self.class_documents.sum() - self.class_documents
-        inside = self.class_count / np.maximum(self.class_documents, 1)
-        outside = (count - self.class_count) / np.maximum(others, 1)
-        both = inside + outside
-        balanced = (inside - outside) / np.where(both > 0, both, 1.0)
+        other_documents = self.class_documents.sum() - self.class_documents
+        rate_inside = self.class_count / np.maximum(self.class_documents, 1)
+        rate_outside = (count - self.class_count) / np.maximum(other_documents, 1)
+        sum_of_rates = rate_inside + rate_outside
+        balanced = (rate_inside - rate_outside) / np.where(sum_of_rates > 0, sum_of_rates, 1.0)
         squares = np.where(self.squares > 0, self.squares, 1.0)
         effective = (count[:, 0] ** 2 / squares)[:, None]
         importance = balanced * effective / (effective + Z95**2)
@@ -218,25 +222,25 @@ class Evidence:
         return {
             f"{name}_importance": Correlation.of(self.importance, measure)
             for name, measure in measures.items()
-            if np.isfinite(measure.whole).any()
+            if np.isfinite(measure.of_all).any()
         }
 
     def shuffled(self, measures: Measures, seed: int) -> dict[str, tuple[float, float]]:
         """Middle 95 % of the correlations with the importance of random orders of the labels."""
         rng = np.random.default_rng(seed)
         one_hot = np.eye(self._counts.n_classes)
-        known = {
-            name: measure.whole
+        known_measures = {
+            name: measure.of_all
             for name, measure in measures.items()
-            if np.isfinite(measure.whole).any() and "layer" not in name
+            if np.isfinite(measure.of_all).any() and "layer" not in name
         }
-        rhos: dict[str, list[float]] = {name: [] for name in known}
+        rhos: dict[str, list[float]] = {name: [] for name in known_measures}
         for _ in range(N_SHUFFLES):
             labels = rng.permutation(self._counts.labels)
             class_count = np.asarray(self._counts.matrix.T @ one_hot[labels])
             sums = _Sums(class_count, self._sums.squares, self._sums.class_documents)
             importance = sums.importance()
-            for name, measure in known.items():
+            for name, measure in known_measures.items():
                 rhos[name].append(_pearson(importance, measure, np.isfinite(measure)))
         middle = {}
         for name, values in rhos.items():
@@ -249,7 +253,7 @@ class Evidence:
     def of_frequency(self, documents: Ints) -> dict[str, Correlation]:
         """The correlation that document frequency alone would reach."""
         frequency = documents.astype(np.float64)
-        n_heads = self.importance.whole.shape[1]
+        n_heads = self.importance.of_all.shape[1]
         signed = np.repeat(frequency[:, None], n_heads, axis=1)
         kinds = {"value": signed, "attention": frequency}
         return {
@@ -298,12 +302,12 @@ class _GroupedMeans:
             weights = np.ones((len(rows), 1))
         total = self._sums(groups, types, rows)
         n = np.broadcast_to(self._sums(groups, types, weights), total.shape)
-        whole = _divided(total.sum(axis=0), n.sum(axis=0))
+        of_all = _divided(total.sum(axis=0), n.sum(axis=0))
         parts = [
             _divided(total.sum(axis=0) - total[g], n.sum(axis=0) - n[g])
             for g in range(self.n_groups)
         ]
-        return Jackknifed(whole, parts)
+        return Jackknifed(of_all, parts)
 
     def _sums(self, groups: Ints, types: Ints, rows: Floats) -> Floats:
         """Sums by group and type, (G, |S|, H)."""

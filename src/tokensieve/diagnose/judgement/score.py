@@ -90,8 +90,8 @@ class Candidates:
         """Of each candidate, the largest size among those that are no part of the same thing."""
         largest = np.full(len(size), np.log(SMALLEST_MOVE))
         for i in range(len(size)):
-            others = size[self.thing != self.thing[i]]
-            largest[i] = max(others.max(initial=largest[i]), largest[i])
+            other_sizes = size[self.thing != self.thing[i]]
+            largest[i] = max(other_sizes.max(initial=largest[i]), largest[i])
         return largest
 
 

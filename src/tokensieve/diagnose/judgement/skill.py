@@ -113,8 +113,8 @@ def mean_auc(answers: Floats, labels: Ints) -> float:
     if answers.shape[1] == 1:
         return float(aucs(answers, labels == 1)[0])
     areas = [float(aucs(answers[:, [k]], labels == k)[0]) for k in range(answers.shape[1])]
-    known = [area for area in areas if math.isfinite(area)]
-    return float(np.mean(known)) if known else math.nan
+    known_values = [area for area in areas if math.isfinite(area)]
+    return float(np.mean(known_values)) if known_values else math.nan
 
 
 def random_auc(counts: Counts, read: Ints, partner: Ints | None, seed: int) -> float:
@@ -180,15 +180,16 @@ class Learning(StrEnum):
         class, or a word that it uses predicts the label or helps, or what it does with a word
         agrees with importance (`Correlation.stands_out`). Barely if all hold but the second.
         """
-        known = [
+        known_values = [
             name
             for name in SIGNED_MEASURES
             if name in correlation and math.isfinite(correlation[name].low)
         ]
-        if skill.above_chance and not known and not math.isfinite(skill.removal.mean):
+        if skill.above_chance and not known_values and not math.isfinite(skill.removal.mean):
             return cls.OPEN
         agrees = any(
-            correlation[name].stands_out(by_chance.get(name), untrained.get(name)) for name in known
+            correlation[name].stands_out(by_chance.get(name), untrained.get(name))
+            for name in known_values
         )
         is_supported = bool((uses["status"] == str(Status.SUPPORTED)).any())
         words_matter = agrees or skill.removal.low > 0 or is_supported

@@ -384,15 +384,15 @@ def _totals(rows: Sequence[Row], rest: Rest) -> list[tuple[float, float]]:
         errors.append(row.n_read * half / Z95 if math.isfinite(half) else total)
     # forms change words, and would be counted twice
     of_words = [i for i, row in enumerate(rows) if row.kind not in ("form", "order")]
-    whole = sum(totals[i] for i in of_words) + rest.n_pairs * rest.mean
+    total_of_words = sum(totals[i] for i in of_words) + rest.n_pairs * rest.mean
     error_of_all = math.hypot(*(errors[i] for i in of_words), rest.n_pairs * rest.error)
-    if whole <= 0:
+    if total_of_words <= 0:
         return [(math.nan, math.nan)] * len(rows)
     shares = []
     for total, error in zip(totals, errors, strict=True):
-        fraction = total / whole
+        fraction = total / total_of_words
         error_of_others = math.sqrt(max(error_of_all**2 - error**2, 0.0))
-        spread = math.hypot((1 - fraction) * error, fraction * error_of_others) / whole
+        spread = math.hypot((1 - fraction) * error, fraction * error_of_others) / total_of_words
         shares.append((fraction, spread))
     return shares
 

@@ -120,11 +120,11 @@ def _piece_ids(tokenizer: Any, text: str) -> list[int]:
 def _first_piece(tokenizer: Any, before: str, word: str) -> int:
     """The piece that a word begins with after some text."""
     start = _piece_ids(tokenizer, before)
-    whole = _piece_ids(tokenizer, before + word)
-    is_continued = len(whole) > len(start) and whole[: len(start)] == start
+    tokens = _piece_ids(tokenizer, before + word)
+    is_continued = len(tokens) > len(start) and tokens[: len(start)] == start
     if not is_continued:  # the word changes how the text before it is split
         start = []
-        whole = _piece_ids(tokenizer, word)
-    if not whole:
+        tokens = _piece_ids(tokenizer, word)
+    if not tokens:
         raise InputError(f"the tokenizer returns no token for the word {word!r}; choose another")
-    return whole[len(start)]
+    return tokens[len(start)]

@@ -125,9 +125,9 @@ def _load_transformer(source: str, trust_remote_code: bool, is_classifier: bool)
         names = config.architectures or []
         if is_classifier and any("CausalLM" in name or "LMHead" in name for name in names):
             advice = ASK_FOR_WORDS
-        what = "classifier" if is_classifier else kind
+        noun = "classifier" if is_classifier else kind
         raise InputError(
-            f"{source!r} contains no trained {what}: the weights {missing} are missing; {advice}"
+            f"{source!r} contains no trained {noun}: the weights {missing} are missing; {advice}"
         )
     return Loaded(model, tokenizer)
 
@@ -270,10 +270,10 @@ def _problem_of_folder(folder: Path) -> str:
         return f": config.json cannot be read ({error}); save the model again"
     if not any(folder.glob("*.safetensors")):
         pickles = sorted(folder.glob("*.bin"))
-        what = "there is no model.safetensors"
+        noun = "there is no model.safetensors"
         if pickles:
-            what = f"{pickles[0].name} is a pickle, which can run any code"
-        return f" contains no weights that can be loaded safely: {what}; save it as safetensors"
+            noun = f"{pickles[0].name} is a pickle, which can run any code"
+        return f" contains no weights that can be loaded safely: {noun}; save it as safetensors"
     if not _has_tokenizer(folder):
         return " contains no tokenizer (tokenizer.json); save the tokenizer there too"
     return ""

@@ -38,7 +38,7 @@ class OnnxClassifier:
         self, path: str | Path, tokenizer: Any, names: Sequence[str], pad: int = 0
     ) -> None:
         self._session = _session(path)
-        self._inputs = {one.name for one in self._session.get_inputs()}
+        self._inputs = {item.name for item in self._session.get_inputs()}
         if "input_ids" not in self._inputs:
             takes = ", ".join(sorted(self._inputs))
             raise InputError(
@@ -50,19 +50,19 @@ class OnnxClassifier:
 
     def logits(self, batch: Sequence[Input]) -> Floats:
         """Logits, shape (B, M)."""
-        shape = len(batch), max(len(one.ids) for one in batch)
+        shape = len(batch), max(len(item.ids) for item in batch)
         ids = np.full(shape, self.config.pad_token_id, dtype=np.int64)
         mask = np.zeros_like(ids)
         segments = np.zeros_like(ids)
-        for row, one in enumerate(batch):
-            n = len(one.ids)
-            ids[row, :n] = one.ids
+        for row, item in enumerate(batch):
+            n = len(item.ids)
+            ids[row, :n] = item.ids
             mask[row, :n] = 1
-            if one.segments is not None:
-                segments[row, :n] = one.segments
+            if item.segments is not None:
+                segments[row, :n] = item.segments
         arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": segments}
-        given = {name: array for name, array in arrays.items() if name in self._inputs}
-        logits = np.asarray(self._session.run(None, given)[0], dtype=np.float64)
+        inputs = {name: array for name, array in arrays.items() if name in self._inputs}
+        logits = np.asarray(self._session.run(None, inputs)[0], dtype=np.float64)
         if logits.shape != (len(batch), len(self.names)):
             raise InputError(
                 f"the ONNX model returns {logits.shape} for {len(batch)} inputs "

@@ -228,16 +228,16 @@ def _as_asked(base: Outputs, classes: Sequence[str], asked: Mapping[str, str]) -
     place_of |= {name: i for i, name in enumerate(base.names)}
     given = {label_name(name): str(output) for name, output in asked.items()}
     order = [place_of.get(given.get(name, "")) for name in classes]
-    known = [place for place in order if place is not None]
-    if base.classes == 2 and len(given) == len(known) == 1 and base.kind == "sigmoid":
+    matched_places = [place for place in order if place is not None]
+    if base.classes == 2 and len(given) == len(matched_places) == 1 and base.kind == "sigmoid":
         sign = 1 if order[1] is not None else -1
-        return replace(base, order=(known[0],), kind="rest", sign=sign)
-    if set(given) != set(classes) or len(set(known)) != base.classes:
+        return replace(base, order=(matched_places[0],), kind="rest", sign=sign)
+    if set(given) != set(classes) or len(set(matched_places)) != base.classes:
         raise InputError(
             f"{_both_lists(classes, base.names)}: --map must name each class once, as "
             "CLASS=OUTPUT, and each output at most once"
         )
-    return replace(base, order=tuple(known))
+    return replace(base, order=tuple(matched_places))
 
 
 def _by_name(base: Outputs, classes: Sequence[str]) -> Outputs | None:

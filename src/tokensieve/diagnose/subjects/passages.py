@@ -97,7 +97,7 @@ def _passages(
 
     written: dict[Tokens, str] = {}
     for passage in shared:
-        if any(padded[other] in padded[passage] for other in written):
+        if any(padded[candidate] in padded[passage] for candidate in written):
             continue
         n_containing = len(_documents_containing(passage, candidates, padded))
         n_with_edge = max(edge_counts[passage[:EDGE]], edge_counts[passage[-EDGE:]])
@@ -148,8 +148,8 @@ def _documents_containing(
 ) -> set[int]:
     """Documents with the passage, alone or inside a longer run."""
     numbers: set[int] = set()
-    for other, documents in candidates.items():
-        if padded[passage] in padded[other]:
+    for candidate, documents in candidates.items():
+        if padded[passage] in padded[candidate]:
             numbers |= documents
     return numbers
 

@@ -97,10 +97,10 @@ class PieceSubject:
 
     def _add_attention(self, window: int, received: Floats, attention: Floats) -> None:
         """Sum what the pieces of one input receive, shape (L+1, T), over its pairs."""
-        here = self._windows.at(window)
+        piece_slice = self._windows.at(window)
         first, end = self._first_pair[window], self._first_pair[window + 1]
-        is_text = self._windows.types[here] >= REST
-        pair = self._pair[here]
+        is_text = self._windows.types[piece_slice] >= REST
+        pair = self._pair[piece_slice]
         is_word = pair >= 0
         equal_share = self._n_pieces[first:end] / max(int(is_text.sum()), 1)
         on_text = received[:, is_text].astype(np.float64).sum(axis=1)
@@ -125,14 +125,14 @@ class PieceSubject:
             effect[self._first_pair[w] : self._first_pair[w + 1]] = 0.0
         for draw in range(draws):
             shares = []
-            for here in slices:
-                place = (self._path_place[here] + draw / draws) % 1
-                is_text = self._windows.types[here] >= REST
+            for piece_slice in slices:
+                place = (self._path_place[piece_slice] + draw / draws) % 1
+                is_text = self._windows.types[piece_slice] >= REST
                 shares.append(np.where(is_text, place, np.nan))
             effects = self._reader.integrate(batch, shares, heads)
-            for w, here, of_pieces in zip(at, slices, effects, strict=True):
+            for w, piece_slice, of_pieces in zip(at, slices, effects, strict=True):
                 first, end = self._first_pair[w], self._first_pair[w + 1]
-                pair = self._pair[here]
+                pair = self._pair[piece_slice]
                 is_word = pair >= 0
                 of_pairs = np.bincount(pair[is_word] - first, of_pieces[is_word], end - first)
                 effect[first:end] += of_pairs / draws
@@ -146,21 +146,23 @@ class PieceSubject:
         if getattr(self._reader, "reads_text", False):
             return self._blanked(words, windows)
         logits = np.full((len(windows), self._width), np.nan)
-        batch = [self._windows.without(w, gone) for gone, w in zip(words, windows, strict=True)]
-        has_pieces = np.array([len(one.ids) > 0 for one in batch], dtype=bool)
+        batch = [
+            self._windows.without(w, removed) for removed, w in zip(words, windows, strict=True)
+        ]
+        has_pieces = np.array([len(item.ids) > 0 for item in batch], dtype=bool)
         if has_pieces.any():
-            logits[has_pieces] = self._reader.logits([one for one in batch if len(one.ids)])
+            logits[has_pieces] = self._reader.logits([item for item in batch if len(item.ids)])
         return logits
 
     def _blanked(self, words: Sequence[Ints], windows: Ints) -> Floats:
         """As `without`, with padding in the place of the words."""
         is_gone = [
-            np.isin(self._windows.types[self._windows.at(w)], gone)
-            for w, gone in zip(windows, words, strict=True)
+            np.isin(self._windows.types[self._windows.at(w)], removed)
+            for w, removed in zip(windows, words, strict=True)
         ]
         batch = [self._windows.input(w) for w in windows]
         logits = np.array(self._reader.logits(batch, is_gone))
-        logits[[bool(gone.all()) for gone in is_gone]] = np.nan
+        logits[[bool(removed.all()) for removed in is_gone]] = np.nan
         return logits
 
     def having(self, words: Sequence[Ints], windows: Ints, places: Floats) -> Floats:

@@ -210,7 +210,7 @@ class Reader:
 
     def _runs(self, batch: Sequence[Input]) -> list[tuple[Ints, list[Input]]]:
         """Inputs that may be read at once, and their places: all, or those of equal length."""
-        lengths = np.array([len(one.ids) for one in batch])
+        lengths = np.array([len(item.ids) for item in batch])
         runs: list[Ints] = [np.arange(len(batch))]
         if self.padding == "none":
             runs = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
@@ -218,7 +218,7 @@ class Reader:
 
     def _places(self, batch: Sequence[Input]) -> list[slice]:
         """Columns of each input in the padded batch."""
-        lengths = [len(one.ids) for one in batch]
+        lengths = [len(item.ids) for item in batch]
         width = max(lengths)
         if self.padding == "left":
             return [slice(width - length, width) for length in lengths]
@@ -232,7 +232,7 @@ class Reader:
     ) -> torch.Tensor:
         """A row for each input, padded on the side that leaves the answer alone."""
         kind = torch.float32 if np.isnan(fill) else torch.int64
-        width = max(len(one.ids) for one in batch)
+        width = max(len(item.ids) for item in batch)
         rows = torch.full((len(batch), width), fill, dtype=kind)
         for row, (place, value) in enumerate(zip(self._places(batch), values, strict=True)):
             rows[row, place] = torch.from_numpy(value).to(kind)
@@ -240,14 +240,15 @@ class Reader:
 
     def _inputs(self, batch: Sequence[Input]) -> dict[str, torch.Tensor]:
         """What the model is called with."""
-        ones = [np.ones(len(one.ids)) for one in batch]
+        mask_rows = [np.ones(len(item.ids)) for item in batch]
         inputs = {
-            "input_ids": self._padded(batch, [one.ids for one in batch], self._pad),
-            "attention_mask": self._padded(batch, ones, 0),
+            "input_ids": self._padded(batch, [item.ids for item in batch], self._pad),
+            "attention_mask": self._padded(batch, mask_rows, 0),
         }
-        if any(one.segments is not None for one in batch):
+        if any(item.segments is not None for item in batch):
             segments = [
-                np.zeros(len(one.ids)) if one.segments is None else one.segments for one in batch
+                np.zeros(len(item.ids)) if item.segments is None else item.segments
+                for item in batch
             ]
             inputs["token_type_ids"] = self._padded(batch, segments, 0)
         return inputs
@@ -321,7 +322,7 @@ class Reader:
 
     def _is_differentiable(self, probe: list[Input]) -> bool:
         """Whether gradients reach the embeddings of every probe."""
-        half = [np.full(len(one.ids), 0.5) for one in probe]
+        half = [np.full(len(item.ids), 0.5) for item in probe]
         try:
             effects = self.integrate(probe, half, np.zeros(len(probe), dtype=np.int64))
         except NOT_DIFFERENTIABLE:
@@ -333,7 +334,7 @@ class Reader:
         is_half = next(self._model.parameters()).dtype in (torch.float16, torch.bfloat16)
         tolerance = PADDING_TOLERANCE_HALF if is_half else PADDING_TOLERANCE
         with torch.inference_mode():
-            alone = [_numbers(self._model(**self._inputs([one])).logits) for one in probe]
+            alone = [_numbers(self._model(**self._inputs([item])).logits) for item in probe]
             for logits in alone:
                 self._check_shape(logits)
             expected = np.concatenate(alone)
@@ -376,7 +377,7 @@ class Reader:
             return UNKNOWN_POSITION
         is_hit = (gradient.abs().sum(-1) > 0).cpu().numpy()
         hits = [np.flatnonzero(is_hit[row, at]) for row, at in enumerate(self._places(probe))]
-        lengths = np.array([len(one.ids) for one in probe])
+        lengths = np.array([len(item.ids) for item in probe])
         return position_of(hits, lengths, _attention_layers(out))
 
 
@@ -460,7 +461,7 @@ def _memory(batch: Sequence[Input]) -> Iterator[None]:
         is_memory = isinstance(error, MemoryError) or any(sign in text for sign in MEMORY_SIGNS)
         if not is_memory:
             raise
-        longest = max(len(one.ids) for one in batch)
+        longest = max(len(item.ids) for item in batch)
         raise InputError(
             f"out of memory on {len(batch)} inputs of up to {longest:,} tokens: lower "
             "--batch-size, then --max-length"

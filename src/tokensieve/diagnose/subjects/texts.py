@@ -57,7 +57,9 @@ class TextSubject:
         self._spellings = self._find_spellings()
         pairs = []
         for document, occurrences in enumerate(self._occurrences):
-            pairs += [(s, document) for s in sorted({one.word for one in occurrences})]
+            pairs += [
+                (s, document) for s in sorted({occurrence.word for occurrence in occurrences})
+            ]
         self.types, self.windows = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
 
     def _find_words(self, text: str, word_type: dict[str, int]) -> list[Occurrence]:
@@ -75,10 +77,10 @@ class TextSubject:
         spellings = list(self._words)
         patterns = {s for s, word in enumerate(self._words) if kind_of(word) == "pattern"}
         for text, occurrences in zip(self._texts, self._occurrences, strict=True):
-            for one in occurrences:
-                if one.word in patterns:
-                    spellings[one.word] = text[one.start : one.end]
-                    patterns.remove(one.word)
+            for occurrence in occurrences:
+                if occurrence.word in patterns:
+                    spellings[occurrence.word] = text[occurrence.start : occurrence.end]
+                    patterns.remove(occurrence.word)
         return spellings
 
     def of_words(self, kept: Ints) -> TextSubject:
@@ -100,7 +102,7 @@ class TextSubject:
 
     def in_order(self, words: Ints, window: int) -> Ints:
         """Some words in the order in which they first occur in a document that contains them."""
-        types = [one.word for one in self._occurrences[window]]
+        types = [occurrence.word for occurrence in self._occurrences[window]]
         return np.array(sorted(words.tolist(), key=types.index))
 
     def look(self, at: Ints, attention: object) -> Floats:
@@ -117,19 +119,19 @@ class TextSubject:
     def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
         """Logits of documents without some words each."""
         texts = [
-            self._text_without(int(k), set(gone.tolist()))
-            for gone, k in zip(words, windows, strict=True)
+            self._text_without(int(k), set(removed.tolist()))
+            for removed, k in zip(words, windows, strict=True)
         ]
         return self._logits(texts)
 
-    def _text_without(self, document: int, gone: set[int]) -> str:
+    def _text_without(self, document: int, removed: set[int]) -> str:
         text = self._texts[document]
         parts = []
         place = 0
-        for one in self._occurrences[document]:
-            if one.word in gone:
-                parts.append(text[place : one.start])
-                place = one.end
+        for occurrence in self._occurrences[document]:
+            if occurrence.word in removed:
+                parts.append(text[place : occurrence.start])
+                place = occurrence.end
         return "".join([*parts, text[place:]])
 
     def having(self, words: Sequence[Ints], windows: Ints, places: Floats) -> Floats:
@@ -161,7 +163,9 @@ class TextSubject:
     def _text_swapped(self, document: int, first: int, second: int) -> str:
         text = self._texts[document]
         firsts = [
-            next(one for one in self._occurrences[document] if one.word == word)
+            next(
+                occurrence for occurrence in self._occurrences[document] if occurrence.word == word
+            )
             for word in (first, second)
         ]
         a, b = sorted(firsts)
@@ -179,7 +183,9 @@ class TextSubject:
 
     def word_order(self, window: int) -> Ints:
         """The word types of a document in the order of its words."""
-        return np.array([one.word for one in self._occurrences[window]], dtype=np.int64)
+        return np.array(
+            [occurrence.word for occurrence in self._occurrences[window]], dtype=np.int64
+        )
 
     def _logits(self, texts: list[str]) -> Floats:
         logits = self._answer(texts)

@@ -140,16 +140,18 @@ class Windows:
         for start in range(0, len(texts), CHUNK):
             chunk = texts[start : start + CHUNK].to_list()
             encoded = encode(self._tokenizer, chunk, self._frame.middle is not None)
-            for document, (text, one) in enumerate(zip(chunk, encoded, strict=True), start):
+            for document, (text, encoded_text) in enumerate(
+                zip(chunk, encoded, strict=True), start
+            ):
                 spans = self._splitter.spans(text) if words else []
-                span_of_piece = spans_of_pieces(one, spans)
+                span_of_piece = spans_of_pieces(encoded_text, spans)
                 types = word_types(span_of_piece, spans, word_type)
-                count_spellings(one.ids, types, span_of_piece, spellings)
-                self.all_pieces += len(one.ids)
+                count_spellings(encoded_text.ids, types, span_of_piece, spellings)
+                self.all_pieces += len(encoded_text.ids)
                 if self._frame.middle is not None:
-                    self._add_pair(document, one, types)
+                    self._add_pair(document, encoded_text, types)
                 else:
-                    self._add_text(document, one, types)
+                    self._add_text(document, encoded_text, types)
             progress("encoding", min(start + CHUNK, len(texts)) / len(texts))
         # of equally frequent spellings the first seen; a passage leaves space for a piece beside it
         longest = self._room and self._room - 1
@@ -313,8 +315,8 @@ class Windows:
         dropped = self._dropped(np.flatnonzero(is_old_text), len(ids) - self.longest)
         segments = self._segments_at(at)
         if segments is not None:
-            beside = segments[min(where, behind_text - 1)]
-            segments = np.insert(segments, where, np.full(len(new_ids), beside))
+            neighbour_segment = segments[min(where, behind_text - 1)]
+            segments = np.insert(segments, where, np.full(len(new_ids), neighbour_segment))
             segments = np.delete(segments, dropped)
         return Input(np.delete(ids, dropped), segments)
 
@@ -365,8 +367,8 @@ def encode(tokenizer: Any, texts: list[str], paired: bool) -> Iterator[Encoded]:
         )
 
     if not paired:
-        found = split(texts)
-        for ids, offsets in zip(found["input_ids"], found["offset_mapping"], strict=True):
+        encoding = split(texts)
+        for ids, offsets in zip(encoding["input_ids"], encoding["offset_mapping"], strict=True):
             yield Encoded(np.asarray(ids, dtype=np.int32), list(offsets), len(ids))
         return
     sides = [text.partition(SEPARATOR)[::2] for text in texts]
@@ -407,11 +409,11 @@ def count_spellings(
     ids: Pieces, types: Pieces, span_of_piece: Ints, spellings: list[Counter[tuple[int, ...]]]
 ) -> None:
     """Count with which pieces each word of a text is written."""
-    known = np.flatnonzero(types >= 0)
-    if not len(known):
+    word_pieces = np.flatnonzero(types >= 0)
+    if not len(word_pieces):
         return
-    known_types = types[known].tolist()
-    known_ids = ids[known].tolist()
-    next_word = np.flatnonzero(np.diff(span_of_piece[known])) + 1
-    for start, end in pairwise([0, *next_word.tolist(), len(known)]):
+    known_types = types[word_pieces].tolist()
+    known_ids = ids[word_pieces].tolist()
+    next_word = np.flatnonzero(np.diff(span_of_piece[word_pieces])) + 1
+    for start, end in pairwise([0, *next_word.tolist(), len(word_pieces)]):
         spellings[known_types[start]][tuple(known_ids[start:end])] += 1
