@@ -20,12 +20,18 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.files import write_all
-from tokensieve.model.attention import Model, decide, per_class, probabilities
+from tokensieve.model.attention import (
+    Model,
+    decide,
+    log_probabilities,
+    per_class,
+    probabilities,
+)
 from tokensieve.model.explanation import Explanation
 from tokensieve.model.fit import fit
 from tokensieve.model.inputs import (
@@ -100,6 +106,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             without one.
         vocabulary_: token types of text input, else None.
         tokens_: the |S| token types as text; for counts, the names or numbers of their columns.
+        n_features_in_: the number of columns of counts; not defined after fitting on texts.
+        feature_names_in_: names of the columns of counts, if these were a frame with names.
         min_documents_: the number of training documents in which a type had to occur.
         n_steps_: training steps taken.
         validation_: (steps, mean loss) on the validation documents, shape (checks, 2).
@@ -236,7 +244,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _take(self, model: Model) -> Self:
         """Store what was learned under scikit-learn's names."""
         self._model = model
-        self.n_features_in_ = len(model.scores)
+        self.__dict__.pop("n_features_in_", None)
+        if model.vocabulary is None:  # texts have no columns
+            self.n_features_in_ = len(model.scores)
         self.classes_ = model.classes
         self.vocabulary_ = model.vocabulary
         self.tokens_ = model.tokens
@@ -275,10 +285,25 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Class probabilities, shape (n, K)."""
         return probabilities(self.decision_function(X))
 
+    def predict_log_proba(self, X: Data) -> Floats:
+        """Logarithms of the class probabilities, shape (n, K), finite where these round to 0."""
+        return log_probabilities(self.decision_function(X))
+
     def predict(self, X: Data) -> Array:
         """The most probable class of each document."""
         f = self.decision_function(X)  # fails where there are no classes yet
         return np.asarray(self.classes_[decide(f)])
+
+    def get_feature_names_out(self, input_features: Data = None) -> Array:
+        """Names of the |S| token types, or of the columns of counts, shape (|S|,).
+
+        Args:
+            input_features: names of the columns of counts; those that `fit` has seen, if it has.
+        """
+        check_is_fitted(self, "scores_")
+        if self.vocabulary_ is not None:
+            return self.tokens_
+        return np.asarray(_check_feature_names_in(self, input_features), dtype=object)
 
     def answer(self, X: Data) -> pl.DataFrame:
         """The old name of `predictions`."""
