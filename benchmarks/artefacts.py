@@ -1,6 +1,6 @@
 """Artefact or subject: fits the coefficients of the score, and reports how well it tells the two apart.
 
-Written down on 27 November 2026, 23:50, before the first figure of any of this was seen.
+Written down on 27 November 2026, 23:41, before the first figure of any of this was seen.
 
 **Sets** (`artefact_sets.py`), at most 3,000 documents of each, of classes with at least 20.
 *For choosing* features, forms of features and everything else: the ten sets kept for tuning

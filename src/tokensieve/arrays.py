@@ -16,6 +16,7 @@ from tokensieve.files import Folder
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 Positions = NDArray[np.int32]
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""Whether a word that predicts a class is an artefact or its subject: one measured score."""

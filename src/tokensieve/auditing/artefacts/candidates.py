@@ -1,0 +1,193 @@
+"""Words and short phrases that predict a class, or a group of classes: what the score is asked about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tokensieve.arrays import Bools, Floats, Ints
+from tokensieve.auditing.artefacts.shapes import is_family, shaped
+from tokensieve.auditing.artefacts.splits import Splits, best_splits
+from tokensieve.auditing.artefacts.use import WordUse
+from tokensieve.errors import InputError
+from tokensieve.evidence.intervals import LEVEL, Share, false_discovery
+from tokensieve.text.counts import Counts
+from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.vocabulary import TokenStream, learn_vocabulary
+
+MIN_DOCUMENTS = 5  # of the group; fewer show no company and no neighbours
+MIN_COVERAGE = 0.01  # of the group's documents: what is rarer matters to few of them
+MAX_FREQUENCY = 0.8  # of all documents: what is in more is the usual state
+MIN_CERTAINTY = 0.1  # of the way from neutral to certain; less gives no label away
+MAX_CANDIDATES = 240  # of all classes; each takes a few milliseconds
+MIN_CANDIDATES = 12  # of each class, however many classes there are
+MAX_PHRASE = 3  # words
+CERTAIN_WORD = 0.2  # of the way to certain: a word that leans so far alone explains its phrase
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A word or phrase that predicts a group of classes.
+
+    Attributes:
+        words: one, or two or three that follow each other.
+        type: its place in the vocabulary; −1 for a phrase.
+        classes: the group, as places in `Counts.classes`.
+        documents: those that contain it, in ascending order.
+        n_inside: how many of them are of the group.
+        group_size: documents of the group.
+        certainty: how far from neutral (0) to certain (1) the lower bound of P(group | word) lies.
+        p_value: that so many of its documents are of the group by chance, corrected for the choice.
+    """
+
+    words: tuple[str, ...]
+    type: int
+    classes: tuple[int, ...]
+    documents: Ints
+    n_inside: int
+    group_size: int
+    certainty: float
+    p_value: float
+
+    @property
+    def token(self) -> str:
+        """The word, or the words with spaces between them."""
+        return " ".join(self.words)
+
+    @property
+    def coverage(self) -> float:
+        """The fraction of the group's documents that contain it."""
+        return self.n_inside / max(self.group_size, 1)
+
+
+def candidate_words(use: WordUse, units: Ints | None = None) -> list[Candidate]:
+    """The words that predict a group of classes, each class's most certain and most significant first.
+
+    `units` has the group of documents that belong together, shape (n,): evidence is one for each.
+    """
+    counts = use.counts
+    splits = best_splits(counts.present, counts.class_sizes)
+    is_eligible = eligible(splits, counts, units)
+    chosen = within_budget(splits, is_eligible, counts)
+    documents = counts.holders(chosen)
+    n_all = counts.n_documents
+    return [
+        _candidate(splits, place, (str(counts.tokens[place]),), place, held, n_all)
+        for place, held in zip(chosen.tolist(), documents, strict=True)
+    ]
+
+
+def candidate_phrases(
+    use: WordUse, stream: TokenStream, tokenizer: Tokenizer, units: Ints | None = None
+) -> list[Candidate]:
+    """Families of words of one shape, and runs of two or three that predict what no word of them predicts.
+
+    Runs are of shapes (`shapes`), too, so that "chapter 5" and "chapter 7" are one.
+    """
+    counts = use.counts
+    stream = shaped(stream)
+    smallest = math.ceil(MIN_COVERAGE * int(counts.class_sizes.min()))
+    try:
+        vocabulary = learn_vocabulary(
+            stream, tokenizer, MAX_PHRASE, max(MIN_DOCUMENTS, smallest)
+        )
+    except InputError:  # no word is as frequent
+        return []
+    matrix, _ = vocabulary.count(stream)
+    runs = Counts(matrix, counts.labels, counts.classes, vocabulary.tokens)
+    n_single = len(vocabulary.words)
+    splits = best_splits(runs.present, runs.class_sizes)
+    is_eligible = eligible(splits, runs, units)
+    is_eligible[:n_single] &= [is_family((word,)) for word in vocabulary.words]
+    chosen = within_budget(splits, is_eligible, runs)
+    place_of = {word: i for i, word in enumerate(vocabulary.words)}
+    phrases = []
+    for place, held in zip(chosen.tolist(), runs.holders(chosen), strict=True):
+        words = (str(runs.tokens[place]),)
+        if place >= n_single:
+            words = tuple(words[0].split(" "))
+        is_inside = splits.is_inside[place]
+        beyond = [runs.present[place_of[word]] - runs.present[place] for word in words]
+        is_run = place >= n_single
+        if is_run and any(leans(rest, is_inside, runs.class_sizes) for rest in beyond):
+            continue
+        phrases.append(_candidate(splits, place, words, -1, held, runs.n_documents))
+    return phrases
+
+
+def eligible(splits: Splits, counts: Counts, units: Ints | None) -> Bools:
+    """Which words are frequent enough and predict their group beyond chance."""
+    least = np.maximum(MIN_DOCUMENTS, MIN_COVERAGE * splits.group_sizes)
+    is_frequent = (splits.n_inside >= least) & (
+        splits.n_documents <= MAX_FREQUENCY * counts.n_documents
+    )
+    p_value = splits.p_value
+    if units is not None:
+        merged, _ = counts.merge_groups(units)
+        p_value = best_splits(merged.present, merged.class_sizes).p_value
+    is_significant = np.zeros(len(is_frequent), dtype=bool)
+    if is_frequent.any():
+        q_value = false_discovery(p_value[is_frequent, None])[:, 0]
+        is_significant[is_frequent] = q_value < LEVEL
+    certainty = certainties(splits, counts.n_documents)
+    return np.asarray(is_significant & (certainty >= MIN_CERTAINTY))
+
+
+def certainties(splits: Splits, n_all: int) -> Floats:
+    """How far from neutral to certain the lower bound of P(group | word) lies, shape (|S|,)."""
+    neutral = splits.group_sizes / n_all
+    lower = wilson_lower(splits.n_inside, splits.n_documents)
+    return np.asarray((lower - neutral) / np.maximum(1 - neutral, 1e-12))
+
+
+def wilson_lower(n_inside: Ints, n_documents: Ints) -> Floats:
+    """The lower end of Wilson's 95 % interval of each fraction; 0 of no documents."""
+    z = 1.959963984540054
+    n = np.maximum(n_documents, 1)
+    share = n_inside / n
+    centre = share + z**2 / (2 * n)
+    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return np.asarray(np.where(n_documents > 0, (centre - half) / (1 + z**2 / n), 0.0))
+
+
+def within_budget(splits: Splits, is_eligible: Bools, counts: Counts) -> Ints:
+    """The most certain and the most significant eligible words of each class, in ascending order."""
+    n_each = max(MIN_CANDIDATES, MAX_CANDIDATES // counts.n_classes) // 2
+    main_class = np.argmax(np.where(splits.is_inside, counts.present, -1), axis=1)
+    certainty = certainties(splits, counts.n_documents)
+    chosen: set[int] = set()
+    for label in range(counts.n_classes):
+        words = np.flatnonzero(is_eligible & (main_class == label))
+        for rank in (certainty[words], splits.g_squared[words]):
+            chosen |= set(words[np.argsort(-rank, kind="stable")[:n_each]].tolist())
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
+def leans(documents: Ints, is_inside: Bools, class_sizes: Ints) -> bool:
+    """Whether documents, given their number in each class, lean to a group; too few count as leaning."""
+    n_documents = int(documents.sum())
+    if n_documents < MIN_DOCUMENTS:
+        return True
+    neutral = class_sizes[is_inside].sum() / class_sizes.sum()
+    lower = Share.count(int(documents[is_inside].sum()), n_documents).low
+    return bool((lower - neutral) / (1 - neutral) > CERTAIN_WORD)
+
+
+def _candidate(
+    splits: Splits, place: int, words: Sequence[str], word_type: int, documents: Ints, n_all: int
+) -> Candidate:
+    neutral = splits.group_sizes[place] / n_all
+    lower = Share.count(int(splits.n_inside[place]), int(splits.n_documents[place])).low
+    return Candidate(
+        words=tuple(words),
+        type=word_type,
+        classes=tuple(np.flatnonzero(splits.is_inside[place]).tolist()),
+        documents=documents,
+        n_inside=int(splits.n_inside[place]),
+        group_size=int(splits.group_sizes[place]),
+        certainty=float((lower - neutral) / (1 - neutral)),
+        p_value=float(splits.p_value[place]),
+    )

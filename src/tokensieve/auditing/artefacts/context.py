@@ -1,0 +1,236 @@
+"""Do the other words of a document tell whether it contains a word? Words of a subject keep company.
+
+**Context AUC.** Among the documents of a class, a classifier is asked which contain the candidate, from
+their other words alone. It is the centroid classifier (Rocchio 1971), as it has a closed form for
+leaving one document out and so needs no folds: with x̃_i the unit vector of document i's other words,
+each weighing log(n/documents with it),
+
+    score_i = x̃_i · (mean of x̃ over the other documents with the candidate
+                     − mean of x̃ over the other documents without it)
+
+and the context AUC is the area under the ROC curve of these scores. Of a word put in at random it is
+1/2 up to chance. Left out of x̃ are the candidate, what comes with it nearly always (in 80 % of its
+documents, or with half of both's documents in common), as the rest of a phrase does, and numbers. So is what mostly stands at one distance from it, as the names that fill a slot beside it do.
+
+**What is usual.** In short texts even words of the subject keep little company, and in long ones
+ordinary words keep some. So the same is measured of ordinary words of each class, which are not
+significantly more frequent in it, and a straight line over the logarithm of their number of documents says what is usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from scipy.stats import rankdata
+
+from tokensieve.arrays import Bools, Floats, Ints
+from tokensieve.auditing.artefacts.candidates import Candidate, wilson_lower
+from tokensieve.auditing.artefacts.use import WordUse
+
+MAX_DOCUMENTS = 6_000  # of a class; a draw of more moves an AUC by less than its standard error
+MIN_EACH = 3  # documents with a word and without it, below which there is no AUC
+COMES_WITH = 0.8  # of the candidate's documents
+SAME_DOCUMENTS = 0.5  # Jaccard index
+ORDINARY_PER_CLASS = 24
+ORDINARY_IN_ALL = 400
+MIN_ORDINARY_DOCUMENTS = 5
+WORDS_AT_ONCE = 64  # columns of the dense matrices; bounds their memory
+
+
+@dataclass(frozen=True)
+class Area:
+    """An area under the ROC curve.
+
+    Attributes:
+        auc: ½ if there are too few documents.
+        error: its standard error where nothing tells; infinite if there are too few documents.
+        n_with: documents that contain the word.
+    """
+
+    auc: float
+    error: float
+    n_with: int
+
+
+@dataclass(frozen=True)
+class UsualArea:
+    """What the context AUC of an ordinary word is, by the logarithm of its documents.
+
+    Attributes:
+        intercept, slope: of the straight line.
+        spread: standard deviation of ordinary words around it, beyond chance.
+    """
+
+    intercept: float
+    slope: float
+    spread: float
+
+    def at(self, n_with: int) -> float:
+        """The usual area for a number of documents."""
+        return self.intercept + self.slope * float(np.log(max(n_with, 1)))
+
+
+def context_areas(
+    use: WordUse, candidates: Sequence[Candidate], left_out: Sequence[Ints] | None = None
+) -> list[Area]:
+    """The context AUC of each candidate, within the class of its group that has most documents of it.
+
+    `left_out` has the types that may not tell about each candidate, beside its own words.
+    """
+    areas: list[Area | None] = [None] * len(candidates)
+    by_class: dict[int, list[int]] = {}
+    for i, candidate in enumerate(candidates):
+        sizes = np.bincount(use.counts.labels[candidate.documents], minlength=use.counts.n_classes)
+        label = max(candidate.classes, key=lambda k: int(sizes[k]))
+        by_class.setdefault(label, []).append(i)
+    for label, places in by_class.items():
+        texts = ClassTexts.of(use, label)
+        documents = [candidates[i].documents for i in places]
+        own_types = [types_of(use, candidates[i]) for i in places]
+        if left_out is not None:
+            own_types = [np.append(own, left_out[i]) for own, i in zip(own_types, places, strict=True)]
+        for i, area in zip(places, texts.areas(documents, own_types), strict=True):
+            areas[i] = area
+    return [area for area in areas if area is not None]
+
+
+def types_of(use: WordUse, candidate: Candidate) -> Ints:
+    """The places of a candidate's words among the types."""
+    return np.flatnonzero(np.isin(use.counts.tokens, list(candidate.words)))
+
+
+def usual_area(use: WordUse) -> UsualArea:
+    """The context AUC of ordinary words (module docstring)."""
+    counts = use.counts
+    n_with = counts.present.sum(axis=1)
+    is_number = has_digit(counts.tokens)
+    n_each = max(2, min(ORDINARY_PER_CLASS, ORDINARY_IN_ALL // counts.n_classes))
+    areas: list[Area] = []
+    for label in range(counts.n_classes):
+        present = counts.present[:, label]
+        is_frequent = (present >= MIN_ORDINARY_DOCUMENTS) & (
+            present <= counts.class_sizes[label] / 2
+        )
+        leans = wilson_lower(present, n_with) > counts.class_sizes[label] / counts.n_documents
+        words = np.flatnonzero(is_frequent & ~leans & ~is_number)
+        if not len(words):
+            continue
+        # spread evenly over the logarithm of the number of documents
+        levels = np.linspace(
+            np.log(MIN_ORDINARY_DOCUMENTS), np.log(present[words].max()), n_each
+        )
+        by_frequency = words[np.argsort(present[words], kind="stable")]
+        at = np.searchsorted(np.log(present[by_frequency]), levels - 1e-9)
+        chosen = np.unique(by_frequency[np.minimum(at, len(words) - 1)])
+        areas += ClassTexts.of(use, label).areas(
+            counts.holders(chosen), [np.array([word]) for word in chosen.tolist()]
+        )
+    return fitted_line([area for area in areas if np.isfinite(area.error)])
+
+
+def fitted_line(areas: Sequence[Area]) -> UsualArea:
+    """A straight line through areas, each weighing 1/error²."""
+    if len(areas) < 8:  # too few for a line
+        return UsualArea(0.5, 0.0, 0.05)
+    x = np.log([area.n_with for area in areas])
+    y = np.array([area.auc for area in areas])
+    error = np.array([area.error for area in areas])
+    slope, intercept = np.polyfit(x, y, 1, w=1 / error)
+    residual = y - intercept - slope * x
+    beyond_chance = max(float(np.mean(residual**2) - np.mean(error**2)), 0.0)
+    return UsualArea(float(intercept), float(slope), float(np.sqrt(beyond_chance)))
+
+
+def has_digit(tokens: np.ndarray) -> Bools:
+    """Which tokens contain a digit."""
+    return pl.Series(tokens, dtype=pl.String).str.contains(r"\d").to_numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTexts:
+    """The documents of a class as unit vectors of their weighted words.
+
+    Attributes:
+        documents: the class's documents, or a draw of them, ascending, shape (n,).
+        presence: 1 where one contains a word, shape (n, |S|).
+        vectors: the same, weighted, each row of length 1.
+    """
+
+    documents: Ints
+    presence: sp.csr_array
+    vectors: sp.csr_array
+
+    @classmethod
+    def of(cls, use: WordUse, label: int) -> ClassTexts:
+        """The documents of a class."""
+        counts = use.counts
+        documents = use.documents_of_class(label)
+        if len(documents) > MAX_DOCUMENTS:
+            drawn = np.random.default_rng(0).choice(documents, MAX_DOCUMENTS, replace=False)
+            documents = np.sort(drawn)
+        n_with = np.maximum(counts.present.sum(axis=1), 1)
+        weight = np.log(counts.n_documents / n_with)
+        weight[has_digit(counts.tokens)] = 0.0
+        presence = use.presence[documents]
+        weighted = sp.csr_array(presence @ sp.diags_array(weight))
+        lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
+        vectors = sp.csr_array(sp.diags_array(1 / np.maximum(lengths, 1e-12)) @ weighted)
+        return cls(documents, presence, vectors)
+
+    def areas(self, documents: Sequence[Ints], own_types: Sequence[Ints]) -> list[Area]:
+        """The context AUC of words, given the documents and the types of each."""
+        found: list[Area] = []
+        for i in range(0, len(documents), WORDS_AT_ONCE):
+            found += self._areas(documents[i : i + WORDS_AT_ONCE], own_types[i : i + WORDS_AT_ONCE])
+        return found
+
+    def _areas(self, documents: Sequence[Ints], own_types: Sequence[Ints]) -> list[Area]:
+        contains = np.column_stack([np.isin(self.documents, held) for held in documents])
+        n_with = contains.sum(axis=0)
+        n_without = len(self.documents) - n_with
+        is_left_out = self._coming_with(contains)
+        for column, types in enumerate(own_types):
+            is_left_out[types, column] = True
+
+        # lengths of the vectors without what is left out
+        squares = self.vectors.multiply(self.vectors)
+        remaining = 1 - np.asarray(squares @ is_left_out.astype(float))
+        has_words = remaining > 1e-9
+        scale = np.where(has_words, 1 / np.sqrt(np.where(has_words, remaining, 1.0)), 0.0)
+
+        kept = ~is_left_out
+        sum_with = np.asarray(self.vectors.T @ (contains * scale)) * kept
+        sum_all = np.asarray(self.vectors.T @ scale) * kept
+        near_with = np.asarray(self.vectors @ sum_with) * scale
+        near_all = np.asarray(self.vectors @ sum_all) * scale
+        near_without = near_all - near_with
+        # a document is left out of its own side: its product with itself is 1
+        own = has_words.astype(float)
+        mean_with = (near_with - own * contains) / np.maximum(n_with - contains, 1)
+        mean_without = (near_without - own * ~contains) / np.maximum(n_without - ~contains, 1)
+        # copies of a text tie, whatever the order of sums
+        score = np.round(mean_with - mean_without, 9)
+        ranks = rankdata(score, axis=0)
+
+        areas = []
+        for column in range(len(documents)):
+            m, n = int(n_with[column]), int(n_without[column])
+            if min(m, n) < MIN_EACH:
+                areas.append(Area(0.5, np.inf, m))
+                continue
+            rank_sum = ranks[contains[:, column], column].sum()
+            auc = (rank_sum - m * (m + 1) / 2) / (m * n)
+            areas.append(Area(float(auc), float(np.sqrt((m + n + 1) / (12 * m * n))), m))
+        return areas
+
+    def _coming_with(self, contains: Bools) -> Bools:
+        """Which words come with each candidate nearly always, or have much the same documents."""
+        both = np.asarray(self.presence.T @ contains.astype(float))
+        n_with = contains.sum(axis=0)
+        n_documents = np.asarray(self.presence.sum(axis=0)).ravel()[:, None]
+        either = n_with + n_documents - both
+        return np.asarray((both >= COMES_WITH * n_with) | (both >= SAME_DOCUMENTS * either))

@@ -1,0 +1,172 @@
+"""Was a word put between words that are neighbours elsewhere? And how constant are its neighbours?
+
+**Looks inserted.** Take a word, or the run of words that it always stands in, out of its text, and its
+left and right neighbours meet. If it was put into a finished text, they are a pair that other texts
+have about as often as they have any pair; if it was written there, about as seldom as any two words
+with one word between them. With h the fraction of meeting pairs that occur elsewhere, r the fraction
+of all pairs of these classes that occur twice, and s the fraction of words whose neighbours are
+themselves a pair elsewhere,
+
+    inserted = (h − s)/(r − s)
+
+is 1 for what was put in and 0 for what was written. The edges of a text are neighbours, too, compared
+with edges. Few occurrences, or r near s, say little, so that the estimate is drawn to 0 by a few
+pseudo-occurrences.
+
+**The less constant neighbour.** The fraction of a word's occurrences with its most frequent left
+neighbour, or the same on the right, whichever is smaller: near 1 in templates, small where a word is
+used freely.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tokensieve.arrays import Bools, Floats, Ints
+from tokensieve.auditing.artefacts.candidates import Candidate
+from tokensieve.auditing.artefacts.use import WordOrder
+
+MAX_OCCURRENCES = 2_000  # of a word; more change nothing
+CONSTANT = 0.8  # of the occurrences: a neighbour that frequent is part of a fixed run
+MAX_RUN = 12  # words of a fixed run on either side
+PSEUDO_OCCURRENCES = 2.0  # chosen on the sets for choosing (benchmarks/artefacts.py)
+MAX_DISTANCE = 4  # words; a name and what follows it
+MIN_AT_DISTANCE = 3  # occurrences; of fewer the distance is the same by chance
+INSIDE, AT_START, AT_END = 0, 1, 2  # where a pair of neighbours stands
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """How a word stands between its neighbours.
+
+    Attributes:
+        inserted: about 1 if it was put into finished texts, about 0 if it was written there.
+        constancy: the less constant neighbour's share of its occurrences.
+        n_occurrences: how many were looked at.
+    """
+
+    inserted: float
+    constancy: float
+    n_occurrences: int
+
+
+@dataclass(frozen=True)
+class PairRates:
+    """How often pairs recur in the texts of some classes, inside and at the edges, each of shape (3,).
+
+    Attributes:
+        recurring: of neighbours, the fraction that is a pair elsewhere, too.
+        skipped: of words, the fraction whose neighbours are a pair elsewhere.
+    """
+
+    recurring: Floats
+    skipped: Floats
+
+
+def pair_rates(order: WordOrder, labels: Ints, n_classes: int) -> list[PairRates]:
+    """The rates of each class; the last entry is of all together."""
+    edges = edge_of(order, order.ids[:-1], order.ids[1:])
+    is_pair = edges >= 0
+    position_labels = labels[order.documents]
+    recurring = _means(order.is_recurring_pair[:-1], edges, is_pair, position_labels[:-1], n_classes)
+
+    middle = slice(1, -1)
+    edges_around = edge_of(order, order.ids[:-2], order.ids[2:])
+    is_word = order.ids[middle] < len(order.words)
+    skipped = _means(
+        order.is_skipped_pair[middle],
+        edges_around,
+        is_word & (edges_around >= 0),
+        position_labels[middle],
+        n_classes,
+    )
+    return [PairRates(r, s) for r, s in zip(recurring, skipped, strict=True)]
+
+
+def edge_of(order: WordOrder, left: Ints, right: Ints) -> Ints:
+    """INSIDE, AT_START or AT_END for each pair; −1 for pairs over two texts, or of edges only."""
+    starts = left == order.start_mark
+    ends = right == order.end_mark
+    place = np.where(starts, AT_START, np.where(ends, AT_END, INSIDE))
+    is_none = (starts & ends) | (left == order.end_mark) | (right == order.start_mark)
+    return np.where(is_none, -1, place)
+
+
+def _means(values: Bools, edges: Ints, is_used: Bools, labels: Ints, n_classes: int) -> list[Floats]:
+    """The mean of values for each class and place, and over all classes."""
+    cells = labels[is_used] * 3 + edges[is_used]
+    n = np.bincount(cells, minlength=3 * n_classes).reshape(n_classes, 3)
+    hits = np.bincount(cells, values[is_used], minlength=3 * n_classes).reshape(n_classes, 3)
+    n = np.vstack([n, n.sum(axis=0)])
+    hits = np.vstack([hits, hits.sum(axis=0)])
+    return list(hits / np.maximum(n, 1))
+
+
+def neighbours_of(
+    order: WordOrder, candidate: Candidate, labels: Ints, rates: list[PairRates]
+) -> Neighbours:
+    """How a candidate stands between its neighbours, in documents of its classes."""
+    begins = order.begins(candidate.words)
+    is_inside = np.isin(labels[order.documents[begins]], candidate.classes)
+    begins = begins[is_inside]
+    n_occurrences = len(begins)
+    if n_occurrences > MAX_OCCURRENCES:
+        begins = begins[:: n_occurrences // MAX_OCCURRENCES + 1]
+    if not len(begins):
+        return Neighbours(0.0, 1.0, 0)
+    left = begins - 1
+    right = begins + len(candidate.words)
+    constancy = min(most_frequent_share(order.ids[left]), most_frequent_share(order.ids[right]))
+    left = beyond_fixed_run(order, left, -1)
+    right = beyond_fixed_run(order, right, 1)
+    left_words = order.ids[left]
+    right_words = order.ids[right]
+    edges = edge_of(order, left_words, right_words)
+    is_pair = edges >= 0
+    if not is_pair.any():
+        return Neighbours(0.0, constancy, n_occurrences)
+    is_elsewhere = order.n_occurrences(left_words, right_words) >= 1
+    class_rates = rates[candidate.classes[0] if len(candidate.classes) == 1 else -1]
+    recurring = class_rates.recurring[edges[is_pair]]
+    skipped = class_rates.skipped[edges[is_pair]]
+    inserted = (is_elsewhere[is_pair] - skipped).sum() / (
+        np.maximum(recurring - skipped, 0.0).sum() + PSEUDO_OCCURRENCES
+    )
+    return Neighbours(float(inserted), constancy, n_occurrences)
+
+
+def beyond_fixed_run(order: WordOrder, places: Ints, step: int) -> Ints:
+    """The places beyond the words that nearly always stand beside these; at an edge they stay."""
+    for _ in range(MAX_RUN):
+        words = order.ids[places]
+        is_edge = words >= len(order.words)
+        if is_edge.mean() > 1 - CONSTANT or most_frequent_share(words) < CONSTANT:
+            break
+        places = np.where(is_edge, places, places + step)
+    return places
+
+
+def most_frequent_share(words: Ints) -> float:
+    """The fraction of the most frequent of some words."""
+    _, n = np.unique(words, return_counts=True)
+    return float(n.max() / n.sum())
+
+
+def words_at_one_distance(order: WordOrder, candidate: Candidate) -> list[str]:
+    """Words that mostly stand at one distance from a candidate, as what fills a slot beside it does."""
+    begins = order.begins(candidate.words)[:MAX_OCCURRENCES]
+    n_at_place: dict[int, Ints] = {}
+    distances = [*range(-MAX_DISTANCE, 0)]
+    distances += [len(candidate.words) - 1 + step for step in range(1, MAX_DISTANCE + 1)]
+    n_words = len(order.spellings)
+    for distance in distances:
+        places = np.clip(begins + distance, 0, len(order.ids) - 1)
+        same_text = order.documents[places] == order.documents[begins]
+        spelled = order.spelled[places[same_text]]
+        n_at_place[distance] = np.bincount(spelled[spelled >= 0], minlength=n_words)
+    counts = np.stack(list(n_at_place.values()))
+    total = counts.sum(axis=0)
+    is_fixed = (total >= MIN_AT_DISTANCE) & (counts.max(axis=0) >= CONSTANT * total)
+    return [order.spellings[i] for i in np.flatnonzero(is_fixed).tolist()]

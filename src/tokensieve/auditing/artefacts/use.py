@@ -1,0 +1,183 @@
+"""How words are used: which documents contain them, and between which neighbours they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+
+from tokensieve.arrays import Bools, Ints
+from tokensieve.auditing.artefacts.shapes import shaped
+from tokensieve.text.counts import Counts
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
+from tokensieve.text.vocabulary import TokenStream
+
+
+
+
+@dataclass(frozen=True, eq=False)
+class WordUse:
+    """Labelled texts as the score reads them.
+
+    Attributes:
+        counts: how often each document contains each word; no formatting, shape (n, |S|).
+        order: the words in their order, of all documents or of the first ones.
+    """
+
+    counts: Counts
+    order: WordOrder
+
+    @classmethod
+    def of(cls, counts: Counts, stream: TokenStream, tokenizer: Tokenizer) -> WordUse:
+        """The use of the words of some counted texts."""
+        return cls(counts, WordOrder.of(stream, tokenizer))
+
+    @cached_property
+    def presence(self) -> sp.csr_array:
+        """1 where a document contains a word, shape (n, |S|)."""
+        matrix = self.counts.matrix
+        ones = np.ones(matrix.nnz)
+        return sp.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+    def documents_of_class(self, label: int) -> Ints:
+        """The documents of one class."""
+        return np.flatnonzero(self.counts.labels == label)
+
+
+@dataclass(frozen=True, eq=False)
+class WordOrder:
+    """Texts as one run of word ids, with a mark before and behind every text (every field of one).
+
+    Attributes:
+        ids: the shape of the word at every position (`shapes`), by which neighbours are compared;
+            `start_mark` and `end_mark` stand for the edges of texts.
+        spelled: the word itself, as a place in `spellings`; −1 at an edge.
+        documents: the document of every position.
+        words: the distinct shapes.
+        spellings: the distinct words.
+    """
+
+    ids: Ints
+    spelled: Ints
+    documents: Ints
+    words: list[str]
+    spellings: list[str]
+
+    @classmethod
+    def of(cls, stream: TokenStream, tokenizer: Tokenizer) -> WordOrder:
+        """The words of a stream; the fields of a text are texts of their own."""
+        shapes = shaped(stream)
+        token_documents = np.repeat(np.arange(stream.n_documents), np.diff(stream.starts))
+        first_tokens = stream.starts[:-1][np.diff(stream.starts) > 0]
+        if isinstance(tokenizer, FieldTokenizer):
+            fields = np.array([tokenizer.field_of(word) for word in stream.words])
+            _, field_of_word = np.unique(fields, return_inverse=True)
+            field = field_of_word[stream.ids]
+            first_tokens = np.union1d(first_tokens, np.flatnonzero(field[1:] != field[:-1]) + 1)
+
+        def with_marks(values: Ints, end: Ints, start: Ints) -> Ints:
+            """Values with those of two marks before each text; the first text's end mark goes last."""
+            marks = np.column_stack([end, start]).ravel()
+            marked = np.insert(values, np.repeat(first_tokens, 2), marks)
+            return np.append(marked[1:], marked[:1]).astype(np.int64)
+
+        n_words = len(shapes.words)
+        edge = np.full(len(first_tokens), n_words)
+        nothing = np.full(len(first_tokens), -1)
+        own_documents = token_documents[first_tokens]
+        previous_documents = np.roll(own_documents, 1)
+        return cls(
+            ids=with_marks(shapes.ids, edge + 1, edge),
+            spelled=with_marks(stream.ids, nothing, nothing),
+            documents=with_marks(token_documents, previous_documents, own_documents),
+            words=shapes.words,
+            spellings=stream.words,
+        )
+
+    @property
+    def start_mark(self) -> int:
+        """The id that stands before every text."""
+        return len(self.words)
+
+    @property
+    def end_mark(self) -> int:
+        """The id that stands behind every text."""
+        return len(self.words) + 1
+
+    @cached_property
+    def pair_counts(self) -> tuple[Ints, Ints]:
+        """The distinct pairs of neighbours, sorted, and how often each occurs."""
+        pairs, n_pairs = np.unique(self.pairs_of(self.ids[:-1], self.ids[1:]), return_counts=True)
+        return pairs, n_pairs
+
+    def pairs_of(self, left: Ints, right: Ints) -> Ints:
+        """One number for each pair of words."""
+        return left * np.int64(len(self.words) + 2) + right
+
+    def n_occurrences(self, left: Ints, right: Ints) -> Ints:
+        """How often the words of each pair are neighbours."""
+        pairs, n_pairs = self.pair_counts
+        wanted = self.pairs_of(left, right)
+        places = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+        return np.where(pairs[places] == wanted, n_pairs[places], 0)
+
+    @cached_property
+    def _by_word(self) -> _Places:
+        return _Places.of(self.spelled, self.spellings)
+
+    @cached_property
+    def _by_shape(self) -> _Places:
+        return _Places.of(self.ids, self.words)
+
+    def begins(self, words: tuple[str, ...]) -> Ints:
+        """Where a word stands, or where a run of shapes begins, in ascending order."""
+        if len(words) == 1 and words[0] in self._by_word.numbers:
+            return self._by_word.of_word(words[0])
+        begins = self._by_shape.of_word(words[0])
+        for step, word in enumerate(words[1:], start=1):
+            places = self._by_shape.of_word(word) - step
+            begins = np.intersect1d(begins, places, assume_unique=True)
+        return begins
+
+    @cached_property
+    def is_recurring_pair(self) -> Bools:
+        """Whether a position and the next one are a pair that occurs twice or more."""
+        n_pairs = np.append(self.n_occurrences(self.ids[:-1], self.ids[1:]), 0)
+        return np.asarray(n_pairs >= 2)
+
+    @cached_property
+    def is_skipped_pair(self) -> Bools:
+        """Whether the neighbours of a position are neighbours of each other elsewhere."""
+        n_pairs = self.n_occurrences(self.ids[:-2], self.ids[2:])
+        return np.asarray(np.concatenate([[0], n_pairs, [0]]) >= 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Where each word stands.
+
+    Attributes:
+        positions: all of them, sorted by word.
+        starts: where each word's begin.
+        numbers: the number of each word.
+    """
+
+    positions: Ints
+    starts: Ints
+    numbers: dict[str, int]
+
+    @classmethod
+    def of(cls, ids: Ints, words: list[str]) -> _Places:
+        positions = np.argsort(ids, kind="stable")
+        starts = np.searchsorted(ids[positions], np.arange(len(words) + 1))
+        return cls(positions, starts, {word: i for i, word in enumerate(words)})
+
+    def of_word(self, word: str) -> Ints:
+        """The places of a word, ascending; none if it is unknown."""
+        if word not in self.numbers:
+            return np.empty(0, np.int64)
+        i = self.numbers[word]
+        return self.positions[self.starts[i] : self.starts[i + 1]]
