@@ -215,3 +215,197 @@ def is_same(pair: Pair, stronger: Pair) -> bool:
     both = len(np.intersect1d(pair.documents, stronger.documents, assume_unique=True))
     either = len(pair.documents) + len(stronger.documents) - both
     return both >= SAME_DOCUMENTS * either
+
+
+def _order_pairs(counts: PairCounts, runs: WordRuns) -> list[Pair]:
+    """Pairs whose order predicts a class among the documents that contain both words."""
+    with_order = counts.before.sum(axis=0)
+    both = counts.both.sum(axis=0)
+    others = both - with_order
+    first, second = np.nonzero((with_order >= MIN_WITH) & (others >= MIN_WITH))
+    if not len(first):
+        return []
+    n_with = with_order[first, second].astype(np.int64)
+    n_others = others[first, second].astype(np.int64)
+    inside = counts.before[:, first, second].astype(np.int64)
+    inside_both = counts.both[:, first, second].astype(np.int64)
+    label = most_deviating_class(inside, n_with, inside_both, n_with + n_others)
+
+    at = np.arange(len(first))
+    n_right = inside[label, at]
+    n_right_both = inside_both[label, at]
+    p_value = fisher_p(n_right, n_with, n_right_both, n_with + n_others, len(inside))
+    q_value = false_discovery(p_value[:, None])[:, 0]
+    rate_of_others = (n_right_both - n_right) / n_others
+    lift = (n_right / n_with - rate_of_others) / np.maximum(1 - rate_of_others, 1e-12)
+
+    # without the documents where b directly follows a
+    n_adjacent = counts.adjacent[:, first, second].sum(axis=0).astype(np.int64)
+    n_adjacent_right = counts.adjacent[label, first, second].astype(np.int64)
+    p_apart = fisher_p(
+        n_right - n_adjacent_right,
+        n_with - n_adjacent,
+        n_right_both - n_adjacent_right,
+        n_with + n_others - n_adjacent,
+        len(inside),
+    )
+    is_found = (q_value < FALSE_DISCOVERIES) & (lift >= MIN_LIFT) & (p_apart < PHRASE_LEVEL)
+    found = np.flatnonzero(is_found)
+    found = found[np.argsort(p_value[found], kind="stable")][: 3 * MAX_PAIRS]
+    holders = documents_in_order(runs, first[found], second[found])
+    return [
+        Pair(
+            kind="order",
+            first=runs.words[first[i]],
+            second=runs.words[second[i]],
+            label=int(label[i]),
+            documents=documents,
+            n_right=int(n_right[i]),
+            n_others=int(n_others[i]),
+            n_others_right=int(n_right_both[i] - n_right[i]),
+            p_value=float(p_value[i]),
+            q_value=float(q_value[i]),
+        )
+        for i, documents in zip(found.tolist(), holders, strict=True)
+    ]
+
+
+def _joint_pairs(counts: PairCounts, runs: WordRuns) -> list[Pair]:
+    """Pairs whose joint presence predicts a class beyond what the two words add up to."""
+    both = counts.both.sum(axis=0)
+    present = counts.present.sum(axis=0)
+    n_all = int(counts.class_sizes.sum())
+    is_upper = np.triu(np.ones(both.shape, dtype=bool), 1)
+    one_only = present[:, None] + present[None, :] - 2 * both
+    none = n_all - both - one_only
+    is_frequent = (both >= MIN_WITH) & (one_only >= MIN_WITH) & (none >= MIN_WITH)
+    first, second = np.nonzero(is_upper & is_frequent)
+    if not len(first):
+        return []
+    n_both = both[first, second].astype(np.int64)
+    sizes = (n_both, present[first] - n_both, present[second] - n_both)
+    sizes = (*sizes, n_all - sum(sizes))
+    best_z = np.zeros(len(first))
+    label = np.zeros(len(first), dtype=np.int64)
+    n_right = np.zeros(len(first), dtype=np.int64)
+    for k in range(1 if runs.n_classes == 2 else 0, runs.n_classes):
+        inside = counts.both[k, first, second].astype(np.int64)
+        cells = (inside, counts.present[k, first] - inside, counts.present[k, second] - inside)
+        cells = (*cells, counts.class_sizes[k] - sum(cells))
+        z = interaction_z(cells, sizes)
+        is_better = np.abs(z) > np.abs(best_z)
+        best_z[is_better] = z[is_better]
+        label[is_better] = k
+        n_right[is_better] = inside[is_better]
+    if runs.n_classes == 2:  # the other class deviates as far the other way
+        is_other = best_z < 0
+        label[is_other] = 0
+        n_right[is_other] = n_both[is_other] - n_right[is_other]
+        best_z = np.abs(best_z)
+        n_tests = 2
+    else:
+        n_tests = runs.n_classes
+
+    p_value = np.minimum(1.0, n_tests * 2 * ndtr(-np.abs(best_z)))
+    q_value = false_discovery(p_value[:, None])[:, 0]
+    n_one = one_only[first, second].astype(np.int64)
+    n_one_right = (
+        counts.present[label, first] + counts.present[label, second] - 2 * counts.both[label, first, second]
+    )
+    rate_of_others = n_one_right / np.maximum(n_one, 1)
+    lift = (n_right / n_both - rate_of_others) / np.maximum(1 - rate_of_others, 1e-12)
+    # the phrase "a b" or "b a" explains a pair that occurs nowhere else
+    adjacent = counts.adjacent.sum(axis=0)
+    n_phrase = adjacent[first, second] + adjacent[second, first]
+    is_found = (
+        (q_value < FALSE_DISCOVERIES)
+        & (best_z > 0)
+        & (lift >= MIN_LIFT)
+        & (n_phrase <= n_both / 2)
+    )
+    found = np.flatnonzero(is_found)
+    found = found[np.argsort(-best_z[found], kind="stable")][: 3 * MAX_PAIRS]
+    holders = documents_with_both(runs, first[found], second[found])
+    return [
+        Pair(
+            kind="joint",
+            first=runs.words[first[i]],
+            second=runs.words[second[i]],
+            label=int(label[i]),
+            documents=documents,
+            n_right=int(n_right[i]),
+            n_others=int(n_one[i]),
+            n_others_right=int(n_one_right[i]),
+            p_value=float(p_value[i]),
+            q_value=float(q_value[i]),
+        )
+        for i, documents in zip(found.tolist(), holders, strict=True)
+    ]
+
+
+def most_deviating_class(inside: Ints, n_with: Ints, inside_all: Ints, n_all: Ints) -> Ints:
+    """The class whose documents are furthest above expectation, in standard deviations, shape (pairs,)."""
+    expected = inside_all * (n_with / n_all)
+    variance = expected * (1 - inside_all / n_all) * (1 - n_with / n_all)
+    return np.argmax((inside - expected) / np.sqrt(np.maximum(variance, 1e-12)), axis=0)
+
+
+def fisher_p(right: Ints, n_with: Ints, right_all: Ints, n_all: Ints, n_tests: int) -> Floats:
+    """One-sided p of Fisher's exact test, times the number of tests; 1 where χ² is small (`EXACT_ABOVE`)."""
+    p_value = np.ones(len(right))
+    expected = right_all * (n_with / np.maximum(n_all, 1))
+    variance = expected * (1 - right_all / np.maximum(n_all, 1)) * (1 - n_with / np.maximum(n_all, 1))
+    excess = right - expected
+    is_tested = (excess > 0) & (excess**2 > EXACT_ABOVE * variance)
+    tail = hypergeom.sf(
+        right[is_tested] - 1, n_all[is_tested], right_all[is_tested], n_with[is_tested]
+    )
+    p_value[is_tested] = np.minimum(1.0, n_tests * tail)
+    return p_value
+
+
+def interaction_z(cells: tuple[Ints, ...], sizes: tuple[Ints, ...]) -> Floats:
+    """z of L, from the class's documents with both words, the first, the second and neither, and all."""
+    log_odds = 0.0
+    variance = 0.0
+    for sign, cell, size in zip((1, -1, -1, 1), cells, sizes, strict=True):
+        log_odds = log_odds + sign * np.log((cell + 0.5) / (size - cell + 0.5))
+        variance = variance + 1 / (cell + 0.5) + 1 / (size - cell + 0.5)
+    return np.asarray(log_odds / np.sqrt(variance))
+
+
+def documents_in_order(runs: WordRuns, first: Ints, second: Ints) -> list[Ints]:
+    """For each pair, the documents where its first word stands before its second within the window."""
+    return [
+        np.unique(runs.documents[_runs_of(runs, places_in_order(runs, int(a), int(b)))])
+        for a, b in zip(first, second, strict=True)
+    ]
+
+
+def places_in_order(runs: WordRuns, a: int, b: int) -> Ints:
+    """Positions of a with b behind it within the window, in the same run."""
+    places_a = np.flatnonzero(runs.ids == a)
+    places_b = np.flatnonzero(runs.ids == b)
+    next_b = np.searchsorted(places_b, places_a, side="right")
+    has_b = next_b < len(places_b)
+    places_a = places_a[has_b]
+    distance = places_b[next_b[has_b]] - places_a
+    ends = runs.starts[_runs_of(runs, places_a) + 1]
+    return places_a[(distance <= WINDOW) & (places_a + distance < ends)]
+
+
+def _runs_of(runs: WordRuns, positions: Ints) -> Ints:
+    """The run of each position."""
+    return np.searchsorted(runs.starts, positions, side="right") - 1
+
+
+def documents_with_both(runs: WordRuns, first: Ints, second: Ints) -> list[Ints]:
+    """For each pair, the documents that contain both words."""
+    holders: dict[int, Ints] = {}
+    for word in np.union1d(first, second).tolist():
+        places = np.flatnonzero(runs.ids == word)
+        holders[word] = np.unique(runs.documents[_runs_of(runs, places)])
+    return [
+        np.intersect1d(holders[int(a)], holders[int(b)], assume_unique=True)
+        for a, b in zip(first, second, strict=True)
+    ]

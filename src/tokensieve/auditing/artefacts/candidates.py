@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokensieve.arrays import Bools, Floats, Ints
-from tokensieve.auditing.artefacts.shapes import is_family, shaped
+from tokensieve.auditing.artefacts.shapes import is_family
 from tokensieve.auditing.artefacts.splits import Splits, best_splits
 from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import LEVEL, Share, false_discovery
 from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.text.vocabulary import TokenStream, learn_vocabulary
+from tokensieve.text.vocabulary import learn_vocabulary
 
 MIN_DOCUMENTS = 5  # of the group; fewer show no company and no neighbours
 MIN_COVERAGE = 0.01  # of the group's documents: what is rarer matters to few of them
@@ -80,23 +79,20 @@ def candidate_words(use: WordUse, units: Ints | None = None) -> list[Candidate]:
     ]
 
 
-def candidate_phrases(
-    use: WordUse, stream: TokenStream, tokenizer: Tokenizer, units: Ints | None = None
-) -> list[Candidate]:
+def candidate_phrases(use: WordUse, units: Ints | None = None) -> list[Candidate]:
     """Families of words of one shape, and runs of two or three that predict what no word of them predicts.
 
     Runs are of shapes (`shapes`), too, so that "chapter 5" and "chapter 7" are one.
     """
     counts = use.counts
-    stream = shaped(stream)
     smallest = math.ceil(MIN_COVERAGE * int(counts.class_sizes.min()))
     try:
         vocabulary = learn_vocabulary(
-            stream, tokenizer, MAX_PHRASE, max(MIN_DOCUMENTS, smallest)
+            use.shapes, use.tokenizer, MAX_PHRASE, max(MIN_DOCUMENTS, smallest)
         )
     except InputError:  # no word is as frequent
         return []
-    matrix, _ = vocabulary.count(stream)
+    matrix, _ = vocabulary.count(use.shapes)
     runs = Counts(matrix, counts.labels, counts.classes, vocabulary.tokens)
     n_single = len(vocabulary.words)
     splits = best_splits(runs.present, runs.class_sizes)

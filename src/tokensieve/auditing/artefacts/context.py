@@ -38,6 +38,7 @@ SAME_DOCUMENTS = 0.5  # Jaccard index
 ORDINARY_PER_CLASS = 24
 ORDINARY_IN_ALL = 400
 MIN_ORDINARY_DOCUMENTS = 5
+MAX_USUAL = 0.9  # of an area: ordinary words keep less company than a template
 WORDS_AT_ONCE = 64  # columns of the dense matrices; bounds their memory
 
 
@@ -63,15 +64,18 @@ class UsualArea:
     Attributes:
         intercept, slope: of the straight line.
         spread: standard deviation of ordinary words around it, beyond chance.
+        most_documents: of an ordinary word; the line is not followed beyond.
     """
 
     intercept: float
     slope: float
     spread: float
+    most_documents: int
 
     def at(self, n_with: int) -> float:
         """The usual area for a number of documents."""
-        return self.intercept + self.slope * float(np.log(max(n_with, 1)))
+        n = min(max(n_with, 1), self.most_documents)
+        return float(np.clip(self.intercept + self.slope * np.log(n), 0.5, MAX_USUAL))
 
 
 def context_areas(
@@ -100,7 +104,8 @@ def context_areas(
 
 def types_of(use: WordUse, candidate: Candidate) -> Ints:
     """The places of a candidate's words among the types."""
-    return np.flatnonzero(np.isin(use.counts.tokens, list(candidate.words)))
+    types = [use.type_of[word] for word in candidate.words if word in use.type_of]
+    return np.array(types, dtype=np.int64)
 
 
 def usual_area(use: WordUse) -> UsualArea:
@@ -135,14 +140,17 @@ def usual_area(use: WordUse) -> UsualArea:
 def fitted_line(areas: Sequence[Area]) -> UsualArea:
     """A straight line through areas, each weighing 1/error²."""
     if len(areas) < 8:  # too few for a line
-        return UsualArea(0.5, 0.0, 0.05)
+        return UsualArea(0.6, 0.0, 0.1, 1)
     x = np.log([area.n_with for area in areas])
     y = np.array([area.auc for area in areas])
     error = np.array([area.error for area in areas])
     slope, intercept = np.polyfit(x, y, 1, w=1 / error)
     residual = y - intercept - slope * x
     beyond_chance = max(float(np.mean(residual**2) - np.mean(error**2)), 0.0)
-    return UsualArea(float(intercept), float(slope), float(np.sqrt(beyond_chance)))
+    most_documents = max(area.n_with for area in areas)
+    return UsualArea(
+        float(intercept), float(slope), float(np.sqrt(beyond_chance)), most_documents
+    )
 
 
 def has_digit(tokens: np.ndarray) -> Bools:

@@ -50,6 +50,7 @@ class Neighbours:
     inserted: float
     constancy: float
     n_occurrences: int
+    evidence: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,9 @@ def neighbours_of(
         return Neighbours(0.0, 1.0, 0)
     left = begins - 1
     right = begins + len(candidate.words)
-    constancy = min(most_frequent_share(order.ids[left]), most_frequent_share(order.ids[right]))
+    constancy = min(
+        most_frequent_share(order.spelled[left]), most_frequent_share(order.spelled[right])
+    )
     left = beyond_fixed_run(order, left, -1)
     right = beyond_fixed_run(order, right, 1)
     left_words = order.ids[left]
@@ -134,7 +137,11 @@ def neighbours_of(
     inserted = (is_elsewhere[is_pair] - skipped).sum() / (
         np.maximum(recurring - skipped, 0.0).sum() + PSEUDO_OCCURRENCES
     )
-    return Neighbours(float(inserted), constancy, n_occurrences)
+    r = np.clip(recurring, 0.02, 0.98)
+    q = np.clip(np.minimum(skipped, recurring), 0.01, 0.97)
+    hit = is_elsewhere[is_pair]
+    llr = np.where(hit, np.log(r / q), np.log((1 - r) / (1 - q))).sum()
+    return Neighbours(float(inserted), constancy, n_occurrences, float(llr))
 
 
 def beyond_fixed_run(order: WordOrder, places: Ints, step: int) -> Ints:
@@ -157,16 +164,16 @@ def most_frequent_share(words: Ints) -> float:
 def words_at_one_distance(order: WordOrder, candidate: Candidate) -> list[str]:
     """Words that mostly stand at one distance from a candidate, as what fills a slot beside it does."""
     begins = order.begins(candidate.words)[:MAX_OCCURRENCES]
-    n_at_place: dict[int, Ints] = {}
     distances = [*range(-MAX_DISTANCE, 0)]
     distances += [len(candidate.words) - 1 + step for step in range(1, MAX_DISTANCE + 1)]
-    n_words = len(order.spellings)
-    for distance in distances:
-        places = np.clip(begins + distance, 0, len(order.ids) - 1)
-        same_text = order.documents[places] == order.documents[begins]
-        spelled = order.spelled[places[same_text]]
-        n_at_place[distance] = np.bincount(spelled[spelled >= 0], minlength=n_words)
-    counts = np.stack(list(n_at_place.values()))
-    total = counts.sum(axis=0)
-    is_fixed = (total >= MIN_AT_DISTANCE) & (counts.max(axis=0) >= CONSTANT * total)
-    return [order.spellings[i] for i in np.flatnonzero(is_fixed).tolist()]
+    places = np.clip(begins[:, None] + np.array(distances), 0, len(order.ids) - 1)
+    is_same_text = order.documents[places] == order.documents[begins][:, None]
+    spelled = order.spelled[places]
+    _, column = np.indices(places.shape)
+    is_word = is_same_text & (spelled >= 0)
+    words, number = np.unique(spelled[is_word], return_inverse=True)
+    counts = np.zeros((len(words), len(distances)), dtype=np.int64)
+    np.add.at(counts, (number, column[is_word]), 1)
+    total = counts.sum(axis=1)
+    is_fixed = (total >= MIN_AT_DISTANCE) & (counts.max(axis=1, initial=0) >= CONSTANT * total)
+    return [order.spellings[i] for i in words[is_fixed].tolist()]

@@ -24,16 +24,21 @@ class WordUse:
 
     Attributes:
         counts: how often each document contains each word; no formatting, shape (n, |S|).
-        order: the words in their order, of all documents or of the first ones.
+        shapes: the shapes of the words in their order, of all documents or of the first ones.
+        order: the same with the words and the edges of texts.
+        tokenizer: by which the texts were split.
     """
 
     counts: Counts
+    shapes: TokenStream
     order: WordOrder
+    tokenizer: Tokenizer
 
     @classmethod
     def of(cls, counts: Counts, stream: TokenStream, tokenizer: Tokenizer) -> WordUse:
         """The use of the words of some counted texts."""
-        return cls(counts, WordOrder.of(stream, tokenizer))
+        shapes = shaped(stream)
+        return cls(counts, shapes, WordOrder.of(stream, shapes, tokenizer), tokenizer)
 
     @cached_property
     def presence(self) -> sp.csr_array:
@@ -41,6 +46,11 @@ class WordUse:
         matrix = self.counts.matrix
         ones = np.ones(matrix.nnz)
         return sp.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+    @cached_property
+    def type_of(self) -> dict[str, int]:
+        """The place of each word among the types."""
+        return {str(word): i for i, word in enumerate(self.counts.tokens)}
 
     def documents_of_class(self, label: int) -> Ints:
         """The documents of one class."""
@@ -67,9 +77,8 @@ class WordOrder:
     spellings: list[str]
 
     @classmethod
-    def of(cls, stream: TokenStream, tokenizer: Tokenizer) -> WordOrder:
-        """The words of a stream; the fields of a text are texts of their own."""
-        shapes = shaped(stream)
+    def of(cls, stream: TokenStream, shapes: TokenStream, tokenizer: Tokenizer) -> WordOrder:
+        """The words of a stream and their shapes; the fields of a text are texts of their own."""
         token_documents = np.repeat(np.arange(stream.n_documents), np.diff(stream.starts))
         first_tokens = stream.starts[:-1][np.diff(stream.starts) > 0]
         if isinstance(tokenizer, FieldTokenizer):

@@ -1,0 +1,237 @@
+"""What the score looks at: the traits that tell an artefact from a word of the subject."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import polars as pl
+
+from tokensieve.arrays import Floats, Ints
+from tokensieve.auditing.artefacts.candidates import Candidate, wilson_lower
+from tokensieve.auditing.artefacts.context import Area, UsualArea, context_areas, usual_area
+from tokensieve.auditing.artefacts.neighbours import (
+    Neighbours,
+    PairRates,
+    neighbours_of,
+    pair_rates,
+    words_at_one_distance,
+)
+from tokensieve.auditing.artefacts.peers import peers_of
+from tokensieve.auditing.artefacts.use import WordUse
+from tokensieve.read.stored_texts import StoredTexts
+
+LONG_WORD = 5  # letters, from which four in common make a relative; of shorter words three do
+NAME_WORD = re.compile(r"[^\W\d_]{2,}")
+STEM_LETTERS = 4
+MAX_ENDING = 2  # letters in which relatives differ at the end of the shorter one
+MIN_RELATIVE_DOCUMENTS = 3
+JOINED_BEFORE = r"(?:\w[/_=@#?%:.]|\[|\d-)"
+JOINED_AFTER = r"(?:[/_=@#?%:.]\w|-\d|\])"
+LARGEST_ERROR = 0.3  # of an area of few documents, or of none
+SMALLEST_ERROR = 0.02  # no area is known better than that
+COMPANY_RANGE = (-4.0, 6.0)  # standard errors; more means the same
+INSERTED_RANGE = (-0.5, 1.5)
+TEXTS_READ = 40  # documents of a candidate whose text is searched for codes and markup
+
+
+@dataclass(frozen=True)
+class Traits:
+    """The traits of a candidate; each has one weight in the score.
+
+    Attributes:
+        company: how well the other words of a document tell that it contains the candidate, against
+            an ordinary word of this set, in standard errors (`context`).
+        inserted: about 1 if it stands between words that are neighbours elsewhere (`neighbours`).
+        peers: logarithm of one plus the number of words that are as certain for the class.
+        constancy: the share of its less constant neighbour.
+        frequency: logarithm of its number of documents.
+        coverage: the fraction of the class's documents that contain it.
+        certainty: how far from neutral to certain it makes the class.
+        kinship: 1 if it is a word of the class's name or related to one.
+        repeated: logarithm of its occurrences per document.
+        joined: the fraction of texts where it is part of a code, an address or markup.
+        relatives: logarithm of one plus the words of its stem that predict the class, too.
+    """
+
+    company: float
+    inserted: float
+    peers: float
+    constancy: float
+    frequency: float
+    coverage: float
+    certainty: float
+    kinship: float
+    repeated: float
+    joined: float
+    relatives: float
+
+
+TRAITS = tuple(field.name for field in fields(Traits))
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What is usual in a set of texts, against which candidates are compared.
+
+    Attributes:
+        area: the context AUC of ordinary words.
+        pairs: how often neighbours recur, by class, and of all in the last place.
+    """
+
+    area: UsualArea
+    pairs: list[PairRates]
+
+    @classmethod
+    def of(cls, use: WordUse) -> Usual:
+        """What is usual in these texts."""
+        labels = use.counts.labels
+        return cls(usual_area(use), pair_rates(use.order, labels, use.counts.n_classes))
+
+
+def traits_of(
+    use: WordUse, usual: Usual, texts: pl.Series | StoredTexts, candidates: Sequence[Candidate]
+) -> list[Traits]:
+    """The traits of candidates; `texts` are those that were counted, in the same order."""
+    counts = use.counts
+    beside = [types_beside(use, candidate) for candidate in candidates]
+    peers = peers_of(candidates, counts.n_documents)
+    beside_and_peers = [
+        np.concatenate([types, types_of_peers(candidates, places)])
+        for types, places in zip(beside, peers, strict=True)
+    ]
+    areas = context_areas(use, candidates, beside)
+    areas_without_peers = context_areas(use, candidates, beside_and_peers)
+    relatives = Relatives.of(use)
+    traits = []
+    for i, candidate in enumerate(candidates):
+        company = min(company_of(areas[i], usual), company_of(areas_without_peers[i], usual))
+        neighbours = neighbours_of(use.order, candidate, counts.labels, usual.pairs)
+        names = [counts.classes[label] for label in candidate.classes]
+        traits.append(
+            Traits(
+                company=company,
+                inserted=inserted_of(neighbours),
+                peers=float(np.log1p(len(peers[i]))),
+                constancy=neighbours.constancy,
+                frequency=float(np.log(len(candidate.documents))),
+                coverage=candidate.coverage,
+                certainty=candidate.certainty,
+                kinship=float(is_kin(names, candidate.words)),
+                repeated=repeated(use, candidate),
+                joined=joined(texts, candidate),
+                relatives=float(np.log1p(relatives.count(candidate))),
+            )
+        )
+    return traits
+
+
+def types_beside(use: WordUse, candidate: Candidate) -> Ints:
+    """The types that mostly stand at one distance from a candidate: they belong to the same phrase or slot."""
+    words = words_at_one_distance(use.order, candidate)
+    return np.array([use.type_of[word] for word in words if word in use.type_of], dtype=np.int64)
+
+
+def types_of_peers(candidates: Sequence[Candidate], places: Ints) -> Ints:
+    """The types of the peers of a candidate: what is itself in question may not tell about it."""
+    types = [candidates[place].type for place in places.tolist()]
+    return np.array([word_type for word_type in types if word_type >= 0], dtype=np.int64)
+
+
+def company_of(area: Area, usual: Usual) -> float:
+    """A context AUC as standard errors above that of an ordinary word as frequent, −4 to 6."""
+    error = min(area.error, LARGEST_ERROR)
+    spread = np.sqrt(error**2 + usual.area.spread**2 + SMALLEST_ERROR**2)
+    return float(np.clip((area.auc - usual.area.at(area.n_with)) / spread, *COMPANY_RANGE))
+
+
+def inserted_of(neighbours: Neighbours) -> float:
+    """How much a word looks inserted, within a range that single odd pairs cannot leave."""
+    return float(np.clip(neighbours.inserted, *INSERTED_RANGE))
+
+
+def repeated(use: WordUse, candidate: Candidate) -> float:
+    """The logarithm of a word's occurrences per document; a phrase counts as occurring once."""
+    if candidate.type < 0:
+        return 0.0
+    occurrences = use.counts.matrix[candidate.documents][:, [candidate.type]].sum()
+    return float(np.log(max(occurrences / len(candidate.documents), 1.0)))
+
+
+def joined(texts: pl.Series | StoredTexts, candidate: Candidate) -> float:
+    """The fraction of some of its texts where a candidate is part of a code, an address or markup."""
+    held = candidate.documents[:: max(1, len(candidate.documents) // TEXTS_READ)][:TEXTS_READ]
+    written = r"[\W_]*".join(re.escape(word).replace("0", r"\d+") for word in candidate.words)
+    pattern = f"(?i){JOINED_BEFORE}{written}|{written}{JOINED_AFTER}"
+    some = pl.Series(texts.gather(held), dtype=pl.String)
+    return float(some.str.contains(pattern).mean() or 0.0)
+
+
+def is_kin(class_names: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether a word is of the name of a class, or related to one of its words."""
+    name_words = NAME_WORD.findall(" ".join(class_names).lower().replace("_", " "))
+    return any(related(name, word) for name in name_words for word in words)
+
+
+def related(name: str, word: str) -> bool:
+    """Whether a word begins or ends like a class's name, or abbreviates it, as "nx" does "networkx"."""
+    short, long = sorted((name, word), key=len)
+    n_letters = 4 if len(short) > LONG_WORD else 3
+    if 1 < len(word) < n_letters:
+        return re.match(".*".join(map(re.escape, word)), name) is not None
+    if name == word or (len(short) >= LONG_WORD and long.endswith(short)):
+        return True
+    return len(short) >= n_letters and name[:n_letters] == word[:n_letters]
+
+
+@dataclass(frozen=True, eq=False)
+class Relatives:
+    """Words by their first letters, to find those of one stem.
+
+    Attributes:
+        use: of the words.
+        by_beginning: the types that begin with four letters.
+    """
+
+    use: WordUse
+    by_beginning: dict[str, list[int]]
+
+    @classmethod
+    def of(cls, use: WordUse) -> Relatives:
+        """The words of some texts."""
+        by_beginning: dict[str, list[int]] = {}
+        for word, word_type in use.type_of.items():
+            if len(word) >= STEM_LETTERS:
+                by_beginning.setdefault(word[:STEM_LETTERS], []).append(word_type)
+        return cls(use, by_beginning)
+
+    def count(self, candidate: Candidate) -> int:
+        """How many other words of the candidate's stem lean to its classes."""
+        counts = self.use.counts
+        is_inside = np.isin(np.arange(counts.n_classes), candidate.classes)
+        neutral = counts.class_sizes[is_inside].sum() / counts.class_sizes.sum()
+        related_types: set[int] = set()
+        for word in candidate.words:
+            for word_type in self.by_beginning.get(word[:STEM_LETTERS], ()):
+                other = str(counts.tokens[word_type])
+                if other not in candidate.words and has_same_stem(word, other):
+                    related_types.add(word_type)
+        documents = counts.present[sorted(related_types)]
+        n_documents = documents.sum(axis=1)
+        leans = wilson_lower(documents[:, is_inside].sum(axis=1), n_documents) > neutral
+        return int((leans & (n_documents >= MIN_RELATIVE_DOCUMENTS)).sum())
+
+
+def has_same_stem(word: str, other: str) -> bool:
+    """Whether two words differ in their last letters only."""
+    n_common = len(os.path.commonprefix([word, other]))
+    return n_common >= max(STEM_LETTERS, min(len(word), len(other)) - MAX_ENDING)
+
+
+def as_matrix(traits: Sequence[Traits]) -> Floats:
+    """Traits as numbers, shape (candidates, traits)."""
+    rows = [[getattr(one, name) for name in TRAITS] for one in traits]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(TRAITS))
