@@ -71,11 +71,18 @@ def candidate_words(use: WordUse, units: Ints | None = None) -> list[Candidate]:
     splits = best_splits(counts.present, counts.class_sizes)
     is_eligible = eligible(splits, counts, units)
     chosen = within_budget(splits, is_eligible, counts)
-    documents = counts.holders(chosen)
-    n_all = counts.n_documents
+    return candidates_among(splits, chosen, counts)
+
+
+def candidates_among(
+    splits: Splits, chosen: Ints, counts: Counts, first: int = 0
+) -> list[Candidate]:
+    """The candidates of some types; `first` is the place of the first of these types in the vocabulary."""
     return [
-        _candidate(splits, place, (str(counts.tokens[place]),), place, held, n_all)
-        for place, held in zip(chosen.tolist(), documents, strict=True)
+        _candidate(
+            splits, place, (str(counts.tokens[place]),), first + place, held, counts.n_documents
+        )
+        for place, held in zip(chosen.tolist(), counts.holders(chosen), strict=True)
     ]
 
 

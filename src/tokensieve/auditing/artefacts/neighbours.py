@@ -45,12 +45,15 @@ class Neighbours:
         inserted: about 1 if it was put into finished texts, about 0 if it was written there.
         constancy: the less constant neighbour's share of its occurrences.
         n_occurrences: how many were looked at.
+        slot: the neighbours that nearly all of them have, left and right; empty where they vary.
+        is_fixed_phrase: whether it stands in a fixed run of words at the start or end of its texts.
     """
 
     inserted: float
     constancy: float
     n_occurrences: int
-    evidence: float = 0.0
+    slot: tuple[str, str] = ("", "")
+    is_fixed_phrase: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,14 +125,20 @@ def neighbours_of(
     constancy = min(
         most_frequent_share(order.spelled[left]), most_frequent_share(order.spelled[right])
     )
+    slot = constant_word(order, left), constant_word(order, right)
+    next_left = left
+    next_right = right
     left = beyond_fixed_run(order, left, -1)
     right = beyond_fixed_run(order, right, 1)
+    is_at_edge = is_edge(order, left) or is_edge(order, right)
+    is_longer = (left != next_left).any() or (right != next_right).any()
+    is_fixed_phrase = bool(is_at_edge and is_longer)
     left_words = order.ids[left]
     right_words = order.ids[right]
     edges = edge_of(order, left_words, right_words)
     is_pair = edges >= 0
     if not is_pair.any():
-        return Neighbours(0.0, constancy, n_occurrences)
+        return Neighbours(0.0, constancy, n_occurrences, slot, is_fixed_phrase)
     is_elsewhere = order.n_occurrences(left_words, right_words) >= 1
     class_rates = rates[candidate.classes[0] if len(candidate.classes) == 1 else -1]
     recurring = class_rates.recurring[edges[is_pair]]
@@ -137,22 +146,37 @@ def neighbours_of(
     inserted = (is_elsewhere[is_pair] - skipped).sum() / (
         np.maximum(recurring - skipped, 0.0).sum() + PSEUDO_OCCURRENCES
     )
-    r = np.clip(recurring, 0.02, 0.98)
-    q = np.clip(np.minimum(skipped, recurring), 0.01, 0.97)
-    hit = is_elsewhere[is_pair]
-    llr = np.where(hit, np.log(r / q), np.log((1 - r) / (1 - q))).sum()
-    return Neighbours(float(inserted), constancy, n_occurrences, float(llr))
+    return Neighbours(
+        inserted=float(inserted),
+        constancy=constancy,
+        n_occurrences=n_occurrences,
+        slot=slot,
+        is_fixed_phrase=is_fixed_phrase,
+    )
 
 
 def beyond_fixed_run(order: WordOrder, places: Ints, step: int) -> Ints:
     """The places beyond the words that nearly always stand beside these; at an edge they stay."""
     for _ in range(MAX_RUN):
         words = order.ids[places]
-        is_edge = words >= len(order.words)
-        if is_edge.mean() > 1 - CONSTANT or most_frequent_share(words) < CONSTANT:
+        is_at_edge = words >= len(order.words)
+        if is_at_edge.mean() > 1 - CONSTANT or most_frequent_share(words) < CONSTANT:
             break
-        places = np.where(is_edge, places, places + step)
+        places = np.where(is_at_edge, places, places + step)
     return places
+
+
+def is_edge(order: WordOrder, places: Ints) -> bool:
+    """Whether nearly all of these places are edges of texts."""
+    return bool((order.ids[places] >= len(order.words)).mean() >= CONSTANT)
+
+
+def constant_word(order: WordOrder, places: Ints) -> str:
+    """The word that stands at nearly all of these places; empty if none does, or if they are edges."""
+    words, n = np.unique(order.ids[places], return_counts=True)
+    most = int(np.argmax(n))
+    is_constant = n[most] >= CONSTANT * len(places) and words[most] < len(order.words)
+    return order.words[words[most]] if is_constant else ""
 
 
 def most_frequent_share(words: Ints) -> float:

@@ -19,7 +19,7 @@ from scipy.special import expit
 
 from tokensieve.arrays import Floats
 from tokensieve.auditing.artefacts.candidates import Candidate
-from tokensieve.auditing.artefacts.traits import TRAITS, Traits, as_matrix
+from tokensieve.auditing.artefacts.traits import TRAITS, Observed, Traits, as_matrix
 
 ACCUSED = 0.5  # more likely an artefact than not
 DIGITS = 6  # of a probability: the same whatever the order of sums
@@ -68,16 +68,19 @@ class Scored:
     """A candidate with its score.
 
     Attributes:
-        candidate: what was asked about.
-        traits: what was seen of it.
+        observed: what was seen of it.
         probability: how likely it is an artefact.
         terms: what each of `TRAITS` adds to the log-odds.
     """
 
-    candidate: Candidate
-    traits: Traits
+    observed: Observed
     probability: float
     terms: dict[str, float]
+
+    @property
+    def candidate(self) -> Candidate:
+        """The word or phrase."""
+        return self.observed.candidate
 
     @property
     def is_accused(self) -> bool:
@@ -85,14 +88,13 @@ class Scored:
         return self.probability >= ACCUSED
 
 
-def scored(candidates: Sequence[Candidate], traits: Sequence[Traits]) -> list[Scored]:
+def scored(observed: Sequence[Observed]) -> list[Scored]:
     """The candidates with their scores, in the same order."""
     model = fitted_model()
+    traits = [one.traits for one in observed]
     probabilities = model.probabilities(traits).tolist()
     terms = model.terms(traits).tolist()
     return [
-        Scored(candidate, seen, probability, dict(zip(TRAITS, row, strict=True)))
-        for candidate, seen, probability, row in zip(
-            candidates, traits, probabilities, terms, strict=True
-        )
+        Scored(one, probability, dict(zip(TRAITS, row, strict=True)))
+        for one, probability, row in zip(observed, probabilities, terms, strict=True)
     ]

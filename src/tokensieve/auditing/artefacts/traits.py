@@ -92,9 +92,24 @@ class Usual:
         return cls(usual_area(use), pair_rates(use.order, labels, use.counts.n_classes))
 
 
-def traits_of(
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """What was seen of a candidate.
+
+    Attributes:
+        candidate: the word or phrase.
+        traits: what the score looks at.
+        neighbours: between which it stands.
+    """
+
+    candidate: Candidate
+    traits: Traits
+    neighbours: Neighbours
+
+
+def observe(
     use: WordUse, usual: Usual, texts: pl.Series | StoredTexts, candidates: Sequence[Candidate]
-) -> list[Traits]:
+) -> list[Observed]:
     """The traits of candidates; `texts` are those that were counted, in the same order."""
     counts = use.counts
     beside = [types_beside(use, candidate) for candidate in candidates]
@@ -106,27 +121,26 @@ def traits_of(
     areas = context_areas(use, candidates, beside)
     areas_without_peers = context_areas(use, candidates, beside_and_peers)
     relatives = Relatives.of(use)
-    traits = []
+    observed = []
     for i, candidate in enumerate(candidates):
         company = min(company_of(areas[i], usual), company_of(areas_without_peers[i], usual))
         neighbours = neighbours_of(use.order, candidate, counts.labels, usual.pairs)
         names = [counts.classes[label] for label in candidate.classes]
-        traits.append(
-            Traits(
-                company=company,
-                inserted=inserted_of(neighbours),
-                peers=float(np.log1p(len(peers[i]))),
-                constancy=neighbours.constancy,
-                frequency=float(np.log(len(candidate.documents))),
-                coverage=candidate.coverage,
-                certainty=candidate.certainty,
-                kinship=float(is_kin(names, candidate.words)),
-                repeated=repeated(use, candidate),
-                joined=joined(texts, candidate),
-                relatives=float(np.log1p(relatives.count(candidate))),
-            )
+        traits = Traits(
+            company=company,
+            inserted=inserted_of(neighbours),
+            peers=float(np.log1p(len(peers[i]))),
+            constancy=neighbours.constancy,
+            frequency=float(np.log(len(candidate.documents))),
+            coverage=candidate.coverage,
+            certainty=candidate.certainty,
+            kinship=float(is_kin(names, candidate.words)),
+            repeated=repeated(use, candidate),
+            joined=joined(texts, candidate),
+            relatives=float(np.log1p(relatives.count(candidate))),
         )
-    return traits
+        observed.append(Observed(candidate, traits, neighbours))
+    return observed
 
 
 def types_beside(use: WordUse, candidate: Candidate) -> Ints:
