@@ -39,6 +39,8 @@ class Finding:
         details: the evidence, as short clauses.
         action: what to do about it.
         exploitable: whether a model can predict the label by it without the subject.
+        probability: of a shortcut, how likely it is an artefact; None of other findings.
+        reasons: what speaks for and against that, as short clauses.
         maskable: those of `tokens` that `mask` can cut from texts.
         mask: what it should cut so that nothing of the finding is left: whole phrases, all ratings.
     """
@@ -57,6 +59,8 @@ class Finding:
     details: tuple[str, ...] = ()
     action: str = ""
     exploitable: bool = False
+    probability: float | None = None
+    reasons: tuple[str, ...] = ()
     maskable: tuple[str, ...] = ()
     mask: tuple[str, ...] = ()
 
@@ -83,7 +87,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, object]:
         """An entry of findings.json, with its first thousand rows (findings.csv has them all)."""
-        return {
+        entry: dict[str, object] = {
             "kind": self.kind,
             "title": self.title,
             "headline": self.headline,
@@ -99,3 +103,6 @@ class Finding:
             "rows": self.rows.select(list(ROWS)).head(MAX_ROWS_IN_JSON).to_dicts(),
             "examples": [asdict(example) for example in self.examples],
         }
+        if self.probability is not None:
+            entry |= {"probability": self.probability, "reasons": list(self.reasons)}
+        return entry

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.signs import Sign
+from tokensieve.auditing.artefacts.slots import whole_phrases
+from tokensieve.auditing.artefacts.suspects import FIXED_PHRASE
 from tokensieve.auditing.findings import Finding
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
@@ -29,7 +30,7 @@ def with_removal(finding: Finding, train: CountedCorpus) -> Finding:
         return finding
     known_tokens = [str(token) for token in train.counts.tokens]
     mask = tokens_to_cut(maskable, known_tokens, tokenizer)
-    if Sign.BOILERPLATE.value in finding.signs and not isinstance(tokenizer, FieldTokenizer):
+    if FIXED_PHRASE in finding.signs and not isinstance(tokenizer, FieldTokenizer):
         phrases = _whole_phrases(maskable, finding, train)
         mask = tokens_to_cut(phrases, known_tokens, tokenizer)
     return replace(finding, maskable=maskable, mask=mask)
@@ -76,6 +77,6 @@ def _whole_phrases(words: Sequence[str], finding: Finding, train: CountedCorpus)
     documents = np.flatnonzero(np.isin(train.corpus.rows, rows))
     phrases: list[str] = []
     for word in words:
-        around = Sign.whole_phrases(word, documents, train.corpus.texts, train.vocabulary.tokenizer)
+        around = whole_phrases(word, documents, train.corpus.texts, train.vocabulary.tokenizer)
         phrases += around or [word]
     return phrases

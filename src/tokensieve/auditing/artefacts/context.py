@@ -27,7 +27,7 @@ import polars as pl
 import scipy.sparse as sp
 from scipy.stats import rankdata
 
-from tokensieve.arrays import Bools, Floats, Ints
+from tokensieve.arrays import Bools, Ints
 from tokensieve.auditing.artefacts.candidates import Candidate, wilson_lower
 from tokensieve.auditing.artefacts.use import WordUse
 
@@ -96,7 +96,9 @@ def context_areas(
         documents = [candidates[i].documents for i in places]
         own_types = [types_of(use, candidates[i]) for i in places]
         if left_out is not None:
-            own_types = [np.append(own, left_out[i]) for own, i in zip(own_types, places, strict=True)]
+            own_types = [
+                np.append(own, left_out[i]) for own, i in zip(own_types, places, strict=True)
+            ]
         for i, area in zip(places, texts.areas(documents, own_types), strict=True):
             areas[i] = area
     return [area for area in areas if area is not None]
@@ -125,9 +127,7 @@ def usual_area(use: WordUse) -> UsualArea:
         if not len(words):
             continue
         # spread evenly over the logarithm of the number of documents
-        levels = np.linspace(
-            np.log(MIN_ORDINARY_DOCUMENTS), np.log(present[words].max()), n_each
-        )
+        levels = np.linspace(np.log(MIN_ORDINARY_DOCUMENTS), np.log(present[words].max()), n_each)
         by_frequency = words[np.argsort(present[words], kind="stable")]
         at = np.searchsorted(np.log(present[by_frequency]), levels - 1e-9)
         chosen = np.unique(by_frequency[np.minimum(at, len(words) - 1)])
@@ -148,9 +148,7 @@ def fitted_line(areas: Sequence[Area]) -> UsualArea:
     residual = y - intercept - slope * x
     beyond_chance = max(float(np.mean(residual**2) - np.mean(error**2)), 0.0)
     most_documents = max(area.n_with for area in areas)
-    return UsualArea(
-        float(intercept), float(slope), float(np.sqrt(beyond_chance)), most_documents
-    )
+    return UsualArea(float(intercept), float(slope), float(np.sqrt(beyond_chance)), most_documents)
 
 
 def has_digit(tokens: np.ndarray) -> Bools:

@@ -52,9 +52,7 @@ def is_chosen(token: str) -> bool:
 def suspicious_forms(counts: Counts, first: int, units: Ints | None = None) -> list[Form]:
     """The formatting that counts as an artefact; its types are those from `first` on."""
     columns = np.arange(first, counts.n_types)
-    forms = Counts(
-        counts.matrix[:, columns], counts.labels, counts.classes, counts.tokens[columns]
-    )
+    forms = Counts(counts.matrix[:, columns], counts.labels, counts.classes, counts.tokens[columns])
     if not forms.n_types:
         return []
     splits = best_splits(forms.present, forms.class_sizes)

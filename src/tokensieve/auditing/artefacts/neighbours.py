@@ -74,7 +74,9 @@ def pair_rates(order: WordOrder, labels: Ints, n_classes: int) -> list[PairRates
     edges = edge_of(order, order.ids[:-1], order.ids[1:])
     is_pair = edges >= 0
     position_labels = labels[order.documents]
-    recurring = _means(order.is_recurring_pair[:-1], edges, is_pair, position_labels[:-1], n_classes)
+    recurring = _means(
+        order.is_recurring_pair[:-1], edges, is_pair, position_labels[:-1], n_classes
+    )
 
     middle = slice(1, -1)
     edges_around = edge_of(order, order.ids[:-2], order.ids[2:])
@@ -98,7 +100,9 @@ def edge_of(order: WordOrder, left: Ints, right: Ints) -> Ints:
     return np.where(is_none, -1, place)
 
 
-def _means(values: Bools, edges: Ints, is_used: Bools, labels: Ints, n_classes: int) -> list[Floats]:
+def _means(
+    values: Bools, edges: Ints, is_used: Bools, labels: Ints, n_classes: int
+) -> list[Floats]:
     """The mean of values for each class and place, and over all classes."""
     cells = labels[is_used] * 3 + edges[is_used]
     n = np.bincount(cells, minlength=3 * n_classes).reshape(n_classes, 3)
@@ -125,20 +129,16 @@ def neighbours_of(
     constancy = min(
         most_frequent_share(order.spelled[left]), most_frequent_share(order.spelled[right])
     )
-    slot = constant_word(order, left), constant_word(order, right)
-    next_left = left
-    next_right = right
+    slot = (constant_word(order, left), constant_word(order, right))
+    in_fixed_phrase = is_fixed_phrase(order, left, right)
     left = beyond_fixed_run(order, left, -1)
     right = beyond_fixed_run(order, right, 1)
-    is_at_edge = is_edge(order, left) or is_edge(order, right)
-    is_longer = (left != next_left).any() or (right != next_right).any()
-    is_fixed_phrase = bool(is_at_edge and is_longer)
     left_words = order.ids[left]
     right_words = order.ids[right]
     edges = edge_of(order, left_words, right_words)
     is_pair = edges >= 0
     if not is_pair.any():
-        return Neighbours(0.0, constancy, n_occurrences, slot, is_fixed_phrase)
+        return Neighbours(0.0, constancy, n_occurrences, slot, in_fixed_phrase)
     is_elsewhere = order.n_occurrences(left_words, right_words) >= 1
     class_rates = rates[candidate.classes[0] if len(candidate.classes) == 1 else -1]
     recurring = class_rates.recurring[edges[is_pair]]
@@ -151,8 +151,26 @@ def neighbours_of(
         constancy=constancy,
         n_occurrences=n_occurrences,
         slot=slot,
-        is_fixed_phrase=is_fixed_phrase,
+        is_fixed_phrase=in_fixed_phrase,
     )
+
+
+def stands_in_fixed_phrase(order: WordOrder, words: tuple[str, ...]) -> bool:
+    """Whether a word or phrase nearly always stands in one run of words at the start or end of texts."""
+    begins = order.begins(words)[:MAX_OCCURRENCES]
+    if not len(begins):
+        return False
+    left = begins - 1
+    right = begins + len(words)
+    return is_fixed_phrase(order, left, right)
+
+
+def is_fixed_phrase(order: WordOrder, left: Ints, right: Ints) -> bool:
+    """Whether fixed words reach from the neighbours of a word to an edge of its texts."""
+    outer_left = beyond_fixed_run(order, left, -1)
+    outer_right = beyond_fixed_run(order, right, 1)
+    is_longer = (outer_left != left).any() or (outer_right != right).any()
+    return bool(is_longer and (is_edge(order, outer_left) or is_edge(order, outer_right)))
 
 
 def beyond_fixed_run(order: WordOrder, places: Ints, step: int) -> Ints:

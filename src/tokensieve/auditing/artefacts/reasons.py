@@ -26,13 +26,15 @@ def reason(one: Scored, trait: str) -> str:
     is_for = one.terms[trait] > 0
     n_peers = round(math.expm1(one.observed.traits.peers))
     n_relatives = round(math.expm1(one.observed.traits.relatives))
-    if trait == "company":
+    if trait == "apart":
         if is_for:
             return "the other words of these documents do not tell which contain it"
         return "the other words of these documents tell which contain it"
     if trait == "inserted":
         if is_for:
-            return "it stands between words that are neighbours elsewhere, as if it had been inserted"
+            return (
+                "it stands between words that are neighbours elsewhere, as if it had been inserted"
+            )
         return "its neighbours are not neighbours without it, so it was written there"
     if trait == "peers":
         if not is_for:
@@ -58,4 +60,3 @@ def reason(one: Scored, trait: str) -> str:
         words = plural(n_relatives, "other word")
         return f"{words} of the same stem also lean to this class"
     return ""
-

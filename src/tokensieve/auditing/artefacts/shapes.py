@@ -7,10 +7,10 @@ A family is what words of one shape have in common: it is asked about as if it w
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
-from tokensieve.arrays import Bools
 from tokensieve.text.vocabulary import TokenStream
 
 NUMBER_WORDS = "zero one two three four five six seven eight nine ten".split()
@@ -47,6 +47,11 @@ def is_family(words: tuple[str, ...]) -> bool:
     )
 
 
-def members(shape: str, words: np.ndarray) -> Bools:
-    """Which words have a shape."""
-    return np.array([shape_of(str(word)) == shape for word in words], dtype=bool)
+def common_beginning(words: Sequence[str]) -> str:
+    """What all of some words begin with."""
+    first = min(words)
+    last = max(words)  # whatever these two share, those between them share
+    n_shared = 0
+    while n_shared < min(len(first), len(last)) and first[n_shared] == last[n_shared]:
+        n_shared += 1
+    return first[:n_shared]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betainc, gammaln, xlogy
+from scipy.special import betainc, gammaln, rel_entr, xlogy
 
 from tokensieve.arrays import Bools, Floats, Ints
 
@@ -103,3 +103,13 @@ def likelihood_ratio(inside: Ints, n_documents: Ints, group_size: Ints, n_all: i
     for margin in (n_documents, n_all - n_documents, group_size, n_all - group_size):
         total = total - xlogy(margin, np.maximum(margin, 1e-300))
     return np.asarray(2 * np.maximum(total + xlogy(n_all, n_all), 0.0))
+
+
+def information(present: Ints, class_sizes: Ints) -> Floats:
+    """Mutual information, in bits, between "a document contains the word" and its class, shape (|S|,).
+
+    The arguments are those of `best_splits`.
+    """
+    joint = np.stack([present, class_sizes - present]) / class_sizes.sum()  # contain it, or not
+    expected = joint.sum(axis=2, keepdims=True) * class_sizes / class_sizes.sum()
+    return np.asarray(rel_entr(joint, expected).sum(axis=(0, 2)) / np.log(2))

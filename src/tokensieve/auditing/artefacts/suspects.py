@@ -16,6 +16,9 @@ from tokensieve.auditing.artefacts.shapes import is_family, shape_of
 from tokensieve.auditing.artefacts.splits import best_splits
 from tokensieve.text.counts import Counts
 
+FIXED_PHRASE = (
+    "fixed phrase"  # the sign of a finding whose words are cut with the phrase around them
+)
 SAME_DOCUMENTS = 0.5  # Jaccard index of two suspects that are one finding
 NEARLY_ALL = 0.9  # of a suspect's documents: it belongs to one that contains them
 MAX_MEMBERS = 40  # of a family that are named

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -21,6 +20,7 @@ from tokensieve.auditing.artefacts.neighbours import (
     words_at_one_distance,
 )
 from tokensieve.auditing.artefacts.peers import peers_of
+from tokensieve.auditing.artefacts.shapes import common_beginning
 from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.read.stored_texts import StoredTexts
 
@@ -32,8 +32,14 @@ MIN_RELATIVE_DOCUMENTS = 3
 JOINED_BEFORE = r"(?:\w[/_=@#?%:.]|\[|\d-)"
 JOINED_AFTER = r"(?:[/_=@#?%:.]\w|-\d|\])"
 LARGEST_ERROR = 0.3  # of an area of few documents, or of none
-SMALLEST_ERROR = 0.02  # no area is known better than that
-COMPANY_RANGE = (-4.0, 6.0)  # standard errors; more means the same
+SPREAD_APART = 0.02  # of the areas of words put in at random, beyond chance
+SPREAD_USUAL = 0.03  # of those of ordinary words, if fewer than show their own
+LEAST_USUAL = (
+    0.55  # of an area: where ordinary words keep no company, nothing is told by its absence
+)
+LEAST_AUC = 0.4  # leaving one out draws areas below ½; further below says no more
+APART_RANGE = (-8.0, 4.0)  # more means the same
+MAX_RELATIVES = 3
 INSERTED_RANGE = (-0.5, 1.5)
 TEXTS_READ = 40  # documents of a candidate whose text is searched for codes and markup
 
@@ -43,31 +49,33 @@ class Traits:
     """The traits of a candidate; each has one weight in the score.
 
     Attributes:
-        company: how well the other words of a document tell that it contains the candidate, against
-            an ordinary word of this set, in standard errors (`context`).
+        apart: log-likelihood ratio of "the other words of a document do not tell whether it contains
+            the candidate" to "they tell as much as of an ordinary word, or more" (`apart_of`).
         inserted: about 1 if it stands between words that are neighbours elsewhere (`neighbours`).
         peers: logarithm of one plus the number of words that are as certain for the class.
         constancy: the share of its less constant neighbour.
-        frequency: logarithm of its number of documents.
         coverage: the fraction of the class's documents that contain it.
         certainty: how far from neutral to certain it makes the class.
         kinship: 1 if it is a word of the class's name or related to one.
         repeated: logarithm of its occurrences per document.
         joined: the fraction of texts where it is part of a code, an address or markup.
         relatives: logarithm of one plus the words of its stem that predict the class, too.
+        phrase: 1 if it is several words.
+        group: 1 if it points to several classes.
     """
 
-    company: float
+    apart: float
     inserted: float
     peers: float
     constancy: float
-    frequency: float
     coverage: float
     certainty: float
     kinship: float
     repeated: float
     joined: float
     relatives: float
+    phrase: float
+    group: float
 
 
 TRAITS = tuple(field.name for field in fields(Traits))
@@ -108,36 +116,48 @@ class Observed:
 
 
 def observe(
-    use: WordUse, usual: Usual, texts: pl.Series | StoredTexts, candidates: Sequence[Candidate]
+    use: WordUse,
+    usual: Usual,
+    texts: pl.Series | StoredTexts,
+    candidates: Sequence[Candidate],
+    pool: Sequence[Candidate] | None = None,
 ) -> list[Observed]:
-    """The traits of candidates; `texts` are those that were counted, in the same order."""
+    """The traits of candidates.
+
+    Args:
+        use: the words of the texts.
+        usual: what is usual in them.
+        texts: the texts themselves, in the same order.
+        candidates: what is asked about.
+        pool: all candidates, among which are the peers; those asked about if None.
+    """
     counts = use.counts
-    beside = [types_beside(use, candidate) for candidate in candidates]
-    peers = peers_of(candidates, counts.n_documents)
-    beside_and_peers = [
-        np.concatenate([types, types_of_peers(candidates, places)])
-        for types, places in zip(beside, peers, strict=True)
+    pool = candidates if pool is None else pool
+    peers = peers_of(candidates, pool, counts.n_documents)
+    left_out = [
+        np.concatenate([types_beside(use, candidate), types_of_peers(pool, places)])
+        for candidate, places in zip(candidates, peers, strict=True)
     ]
-    areas = context_areas(use, candidates, beside)
-    areas_without_peers = context_areas(use, candidates, beside_and_peers)
+    areas = context_areas(use, candidates, left_out)
     relatives = Relatives.of(use)
     observed = []
     for i, candidate in enumerate(candidates):
-        company = min(company_of(areas[i], usual), company_of(areas_without_peers[i], usual))
         neighbours = neighbours_of(use.order, candidate, counts.labels, usual.pairs)
         names = [counts.classes[label] for label in candidate.classes]
+        n_relatives = relatives.count(candidate)
         traits = Traits(
-            company=company,
+            apart=apart_of(areas[i], usual),
             inserted=inserted_of(neighbours),
             peers=float(np.log1p(len(peers[i]))),
             constancy=neighbours.constancy,
-            frequency=float(np.log(len(candidate.documents))),
             coverage=candidate.coverage,
             certainty=candidate.certainty,
             kinship=float(is_kin(names, candidate.words)),
             repeated=repeated(use, candidate),
-            joined=joined(texts, candidate),
-            relatives=float(np.log1p(relatives.count(candidate))),
+            joined=joined_fraction(texts, candidate.words, candidate.documents),
+            relatives=float(np.log1p(min(n_relatives, MAX_RELATIVES))),
+            phrase=float(len(candidate.words) > 1),
+            group=float(len(candidate.classes) > 1),
         )
         observed.append(Observed(candidate, traits, neighbours))
     return observed
@@ -155,11 +175,20 @@ def types_of_peers(candidates: Sequence[Candidate], places: Ints) -> Ints:
     return np.array([word_type for word_type in types if word_type >= 0], dtype=np.int64)
 
 
-def company_of(area: Area, usual: Usual) -> float:
-    """A context AUC as standard errors above that of an ordinary word as frequent, −4 to 6."""
+def apart_of(area: Area, usual: Usual) -> float:
+    """How much better "nothing tells" explains a context AUC than "as much tells as usual, or more".
+
+    The logarithm of the ratio of two normal densities: around ½, and around the usual area, with the
+    spread of ordinary words; beyond the usual area the second is as high as at it.
+    """
     error = min(area.error, LARGEST_ERROR)
-    spread = np.sqrt(error**2 + usual.area.spread**2 + SMALLEST_ERROR**2)
-    return float(np.clip((area.auc - usual.area.at(area.n_with)) / spread, *COMPANY_RANGE))
+    error_apart = np.hypot(error, SPREAD_APART)
+    error_usual = np.sqrt(error**2 + usual.area.spread**2 + SPREAD_USUAL**2)
+    expected = max(usual.area.at(area.n_with), LEAST_USUAL)
+    z_apart = (max(area.auc, LEAST_AUC) - 0.5) / error_apart
+    z_usual = min(area.auc - expected, 0.0) / error_usual
+    ratio = (z_usual**2 - z_apart**2) / 2 + np.log(error_usual / error_apart)
+    return float(np.clip(ratio, *APART_RANGE))
 
 
 def inserted_of(neighbours: Neighbours) -> float:
@@ -175,10 +204,10 @@ def repeated(use: WordUse, candidate: Candidate) -> float:
     return float(np.log(max(occurrences / len(candidate.documents), 1.0)))
 
 
-def joined(texts: pl.Series | StoredTexts, candidate: Candidate) -> float:
-    """The fraction of some of its texts where a candidate is part of a code, an address or markup."""
-    held = candidate.documents[:: max(1, len(candidate.documents) // TEXTS_READ)][:TEXTS_READ]
-    written = r"[\W_]*".join(re.escape(word).replace("0", r"\d+") for word in candidate.words)
+def joined_fraction(texts: pl.Series | StoredTexts, words: Sequence[str], documents: Ints) -> float:
+    """The fraction of some of its texts where a word or phrase is part of a code, an address or markup."""
+    held = documents[:: max(1, len(documents) // TEXTS_READ)][:TEXTS_READ]
+    written = r"[\W_]*".join(re.escape(word).replace("0", r"\d+") for word in words)
     pattern = f"(?i){JOINED_BEFORE}{written}|{written}{JOINED_AFTER}"
     some = pl.Series(texts.gather(held), dtype=pl.String)
     return float(some.str.contains(pattern).mean() or 0.0)
@@ -241,7 +270,7 @@ class Relatives:
 
 def has_same_stem(word: str, other: str) -> bool:
     """Whether two words differ in their last letters only."""
-    n_common = len(os.path.commonprefix([word, other]))
+    n_common = len(common_beginning([word, other]))
     return n_common >= max(STEM_LETTERS, min(len(word), len(other)) - MAX_ENDING)
 
 

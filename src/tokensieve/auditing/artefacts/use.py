@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 
-
-from tokensieve.arrays import Bools, Ints
+from tokensieve.arrays import Bools, Ints, select
 from tokensieve.auditing.artefacts.shapes import shaped
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
-from tokensieve.text.vocabulary import TokenStream
+from tokensieve.text.vocabulary import Chunks, CountedCorpus, TokenStream
 
-
+MAX_TOKENS = (
+    8_000_000  # of the texts that are searched: about 35,000 long reviews; 1 GB of positions
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,3 +193,57 @@ class _Places:
             return np.empty(0, np.int64)
         i = self.numbers[word]
         return self.positions[self.starts[i] : self.starts[i + 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedTexts:
+    """The training texts that are searched for artefacts: one of each, of large corpora an even sample.
+
+    Attributes:
+        use: their words.
+        texts: themselves.
+        documents: their places among the training documents, ascending.
+        units: the group of each, if documents belong together.
+    """
+
+    use: WordUse
+    texts: pl.Series
+    documents: Ints
+    units: Ints | None
+
+
+def first_texts(train: CountedCorpus, is_first: Bools, units: Ints | None) -> SearchedTexts:
+    """The texts to search, given which documents are the first of their text."""
+    n_all = train.counts.n_documents
+    step = max(1, math.ceil(train.stream.n_tokens / MAX_TOKENS))
+    is_chosen = is_first & (np.arange(n_all) % step == 0)
+    documents = np.flatnonzero(is_chosen)
+    n_single = len(train.vocabulary.words)
+    counts = train.counts
+    words = Counts(
+        select(counts.matrix, documents, slice(n_single)),
+        counts.labels[documents],
+        counts.classes,
+        counts.tokens[:n_single],
+    )
+    stream = chosen_part(train.stream, is_chosen)
+    texts = pl.Series(train.corpus.texts.gather(documents), dtype=pl.String)
+    use = WordUse.of(words, stream, train.vocabulary.tokenizer)
+    return SearchedTexts(use, texts, documents, None if units is None else units[documents])
+
+
+def chosen_part(chunks: Chunks, is_chosen: Bools) -> TokenStream:
+    """The words of some documents of a stream, in one piece."""
+    numbers: dict[str, int] = {}
+    ids = [np.empty(0, np.int32)]
+    lengths = [np.zeros(1, np.int64)]
+    first = 0
+    for chunk in chunks:
+        is_kept = is_chosen[first : first + chunk.n_documents]
+        first += chunk.n_documents
+        n_tokens = np.diff(chunk.starts)
+        number = [numbers.setdefault(word, len(numbers)) for word in chunk.words]
+        of_chunk = np.array(number, dtype=np.int32)
+        ids.append(of_chunk[chunk.ids[np.repeat(is_kept, n_tokens)]])
+        lengths.append(n_tokens[is_kept])
+    return TokenStream(np.concatenate(ids), np.cumsum(np.concatenate(lengths)), list(numbers))

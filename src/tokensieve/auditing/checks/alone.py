@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokensieve.arrays import Ints
+from tokensieve.auditing.artefacts.splits import information
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
@@ -16,7 +17,6 @@ from tokensieve.auditing.checks.api import (
     Findings,
     Labels,
 )
-from tokensieve.auditing.checks.candidates import Candidate
 from tokensieve.auditing.data import FewWords
 from tokensieve.auditing.phrases import quoted
 from tokensieve.escape import for_display
@@ -169,7 +169,7 @@ def _parts(audit: AuditContext) -> Iterator[_Part]:
 def _most_informative(types: Ints, audit: AuditContext) -> Ints:
     """Those of some types that tell most about the class of a document, most informative first."""
     class_documents = audit.importance.class_documents[types]
-    bits = Candidate.information(class_documents, audit.class_sizes)
+    bits = information(class_documents, audit.class_sizes)
     return types[np.argsort(-bits, kind="stable")[:N_FEATURES_NAMED]]
 
 

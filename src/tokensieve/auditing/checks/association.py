@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokensieve.arrays import Ints
-from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
-from tokensieve.auditing.checks.shortcut import Shortcut
-from tokensieve.auditing.checks.signs import Sign, usual_signs
+from tokensieve.auditing.artefacts.neighbours import stands_in_fixed_phrase
+from tokensieve.auditing.artefacts.traits import joined_fraction
+from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share, computed_once
+from tokensieve.auditing.checks.shortcut import Shortcut, artefact_search, searched_texts
 from tokensieve.auditing.copies import without_copies
 from tokensieve.auditing.phrases import of_class, quoted
 from tokensieve.wording import percent, plural
@@ -22,6 +23,9 @@ MAX_RATE = (
 )
 MAX_LOOKED_INTO = 60  # the most significant ones
 WEIGHT = 0.1  # it decides nothing
+JOINED = 0.8  # of a token's texts where it is part of a code, an address or markup
+USUALLY_JOINED = 0.15  # of frequent words; from there on, as in program code, it means nothing
+N_FREQUENT = 80  # words that show what is usual
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,14 +130,36 @@ def _links(audit: AuditContext) -> list[_Link]:
     types, labels = types[order], labels[order]
     names = [str(counts.tokens[s]) for s in types]
     holders = list(counts.holders(types))
-    signs = Sign.of_each(names, holders, audit.train.corpus, audit.tokenizer, usual_signs(audit))
     links = []
     for place, name in enumerate(names):
         is_value = audit.fields is not None and audit.fields.is_value(name)
-        has_sign = bool({Sign.MARKUP, Sign.BOILERPLATE} & set(signs[place][0]))
         n_texts = len(without_copies(audit, holders[place]))
-        if n_texts >= MIN_DOCUMENTS and (has_sign or is_value):
+        if n_texts < MIN_DOCUMENTS:
+            continue
+        if is_value or is_name_or_code(audit, name, holders[place]):
             links.append(
                 _Link(name, int(types[place]), int(labels[place]), holders[place], is_value)
             )
     return links
+
+
+def is_name_or_code(audit: AuditContext, token: str, documents: Ints) -> bool:
+    """Whether a token is part of a code, an address, or a fixed phrase at an edge of its texts."""
+    words = tuple(token.split(" "))
+    if stands_in_fixed_phrase(artefact_search(audit).use.order, words):
+        return True
+    texts = audit.train.corpus.texts
+    return joined_fraction(texts, words, documents) >= JOINED and not is_usually_joined(audit)
+
+
+@computed_once
+def is_usually_joined(audit: AuditContext) -> bool:
+    """Whether frequent words of these texts are joined to others, as in program code."""
+    searched = searched_texts(audit)
+    counts = searched.use.counts
+    frequent = np.argsort(-counts.present.sum(axis=1), kind="stable")[:N_FREQUENT]
+    fractions = [
+        joined_fraction(searched.texts, (str(counts.tokens[word_type]),), held)
+        for word_type, held in zip(frequent.tolist(), counts.holders(frequent), strict=True)
+    ]
+    return bool(np.mean(np.array(fractions) >= JOINED) > USUALLY_JOINED)
