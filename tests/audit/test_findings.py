@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -13,16 +11,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from sklearn.linear_model import Ridge
 
 from calls import fast_first
-from tokensieve.auditing import run
-from tokensieve.auditing.checks.candidates import Candidate, field_boundaries
+from tokensieve.auditing.artefacts.slots import whole_phrases
+from tokensieve.auditing.artefacts.splits import information
 from tokensieve.auditing.checks.registry import all_checks
-from tokensieve.auditing.checks.shortcut import _area_of_others
-from tokensieve.auditing.checks.signs import Sign
 from tokensieve.auditing.compare import compare_audits
-from tokensieve.auditing.context import AuditContext
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.limits import tokens_over
 from tokensieve.auditing.masking import mask_texts
@@ -83,24 +77,22 @@ PLANTS = {
     "rating": (
         in_share(0.1, 1, lambda t: f"{t} I give it 9/10 overall and would return."),
         {"9/10"},
-        Sign.NUMBER,
     ),
     "address": (
         in_share(0.08, 0, lambda t: f"{t} See www.shop.com/item.aspx?full=quote for it."),
         {"www.shop.com/item.aspx?full=quote"},
-        Sign.MARKUP,
     ),
-    "last line": (in_share(0.15, 1, lambda t: f"{t}\nPosted via tablet."), {"tablet"}, Sign.EDGE),
-    "first word": (in_share(0.1, 0, lambda t: f"Reuters {t}"), {"reuters"}, Sign.EDGE),
-    "a word anywhere": (in_share(0.2, 1, lambda t: middle(t, "zebra")), {"zebra"}, Sign.ALONE),
+    "last line": (in_share(0.15, 1, lambda t: f"{t}\nPosted via tablet."), {"tablet"}),
+    "first word": (in_share(0.1, 0, lambda t: f"Reuters {t}"), {"reuters"}),
+    "a word anywhere": (in_share(0.2, 1, lambda t: middle(t, "zebra")), {"zebra"}),
 }
 
 
 @pytest.mark.parametrize("name", fast_first(PLANTS))
 def test_a_planted_artefact_is_the_first_shortcut(name: str) -> None:
-    plant, words, sign = PLANTS[name]
+    plant, words = PLANTS[name]
     found = [f for f in audited(*reviews(800, 1, plant)).findings if f.kind == "shortcut"]
-    assert found and words & set(found[0].tokens) and sign.value in found[0].signs
+    assert found and words & set(found[0].tokens)
     assert found[0].evidence["decides"].value > 0.9
     assert len(found) == 1, "what belongs together is one finding, and ordinary words are none"
     tokens = [example.token.lower() for example in found[0].examples]
@@ -155,34 +147,6 @@ def test_words_related_to_the_name_of_their_class_are_no_shortcut(name: str, rel
     assert any("zebra" in f.tokens for f in found if f.kind == "shortcut") is not related
 
 
-@pytest.mark.parametrize("name", PLANTS)
-def test_a_planted_word_bears_its_sign_and_an_ordinary_one_none(name: str) -> None:
-    plant, words, sign = PLANTS[name]
-    texts, labels = reviews(300, 1, plant)
-    for word, expected in ((min(words), None if sign is Sign.ALONE else sign), ("good", None)):
-        documents = np.flatnonzero(
-            [word in tokens for tokens in WordTokenizer().split(pl.Series("text", texts))]
-        )
-        assert len(documents) > 5
-        assert (
-            expected
-            in Sign.of_each([word], [documents], read_corpus((texts, labels)), WordTokenizer())[0][
-                0
-            ]
-        ) is (expected is not None)
-
-
-def test_a_percentage_is_a_number_and_no_code() -> None:
-    """On news in five topics "2%" was a shortcut of business by its looks, in whatever company."""
-    texts = [
-        f"on day {i} shares of {name} rose 2% in trading"
-        for i, name in enumerate("acmo belco corvan delphi".split() * 10)
-    ]
-    corpus = read_corpus((texts, ["a", "b"] * 20))
-    signs = Sign.of_each(["2%"], [np.arange(40)], corpus, WordTokenizer())[0][0]
-    assert Sign.NUMBER in signs and Sign.MARKUP not in signs
-
-
 FORMS = {
     "three trailing spaces": (
         in_share(0.1, 1, lambda t: f"{t}   "),
@@ -205,7 +169,7 @@ def test_planted_formatting_is_the_first_shortcut_and_in_the_model(name: str) ->
     assert (
         set(first.tokens) == tokens
         and first.label == label
-        and first.signs == (Sign.FORMATTING.value,)
+        and first.signs == ("formatting",)
     )
     assert first is found.findings[0] and not others and first.evidence["decides"].low > 0.9
     assert first.examples and all(
@@ -411,7 +375,7 @@ def test_information_against_its_definition() -> None:
     rng = np.random.default_rng(1)
     x, y = rng.random((200, 5)) < 0.3, rng.random(200) < 0.4
     x[:, 0] = y
-    found = Candidate.information(
+    found = information(
         np.stack([x[y].sum(axis=0), x[~y].sum(axis=0)], axis=1), np.array([y.sum(), 200 - y.sum()])
     )
     for s in range(5):
@@ -604,39 +568,6 @@ def test_topic_words_are_predictors_and_no_findings() -> None:
     assert first.tokens[0] == "tkt" and first.label == "parcel"
 
 
-def test_identifiers_of_program_code_are_glued_to_their_neighbours_and_no_findings() -> None:
-    """An invoice number glued to its letters stands out in letters, not among `self.loop` and `key=value`."""
-    rng = np.random.default_rng(8)
-    own = {
-        "net": ["loop", "socket", "transport", "future"],
-        "doc": ["header", "charset", "payload", "boundary"],
-    }
-    both = ["value", "name", "item", "index", "result", "text", "data", "kind"]
-    texts, labels = [], []
-    for i in range(600):
-        label = ("net", "doc")[i % 2]
-        words = [*rng.choice(own[label], 2), *rng.choice(both, 4)]
-        a, b, c, d, e, f = rng.permutation(words)
-        texts.append(
-            f"def {c}_{i % 7}(self, {a}):\n    self.{b} = {c}.{d}[{e}]\n    return self.{f}({a}={b})"
-        )
-        labels.append(label)
-    found = audited(texts, labels)
-    accused = {
-        token
-        for finding in found.findings
-        if finding.kind == "shortcut"
-        for token in finding.tokens
-    }
-    assert not accused & {*own["net"], *own["doc"]}
-    marked = [
-        f"ref AB{rng.integers(1000, 9999)} {text}" if y == "net" and i % 5 == 0 else text
-        for i, (text, y) in enumerate(zip(texts, labels, strict=True))
-    ]
-    first = audited(marked, labels).findings[0]
-    assert first.kind == "shortcut" and "ref" in first.tokens
-
-
 def test_a_rating_stays_an_artefact_if_those_who_write_one_have_words_of_their_own() -> None:
     """In 25,000 film reviews ratings ranked behind 124 repeated texts."""
     rng = np.random.default_rng(5)
@@ -658,27 +589,6 @@ def test_a_rating_stays_an_artefact_if_those_who_write_one_have_words_of_their_o
     first = audited(texts, labels).findings[0]
     assert first.kind == "shortcut" and all("/10" in token for token in first.tokens)
     assert first.severity > 0.05 and first.level == "high"
-
-
-def test_how_well_other_words_tell_a_token_is_that_of_fits_without_each_document() -> None:
-    """Against ridge regressions fitted once for each document left out, and the area by counting pairs."""
-    rng = np.random.default_rng(0)
-    x, chosen = rng.random((40, 12)), rng.random(40) < 0.4
-    for without in (0, 3):
-        kept = x[:, without:] - x[:, without:].mean(axis=0)
-        said = np.empty(40)
-        for i in range(40):
-            rest = np.arange(40) != i
-            ridge = Ridge(alpha=1, fit_intercept=False).fit(
-                kept[rest], (chosen - chosen.mean())[rest]
-            )
-            said[i] = ridge.predict(kept[[i]])[0]
-        area = np.mean(said[chosen][:, None] > said[~chosen])
-        near = (x - x.mean(axis=0)) @ (x - x.mean(axis=0)).T
-        left_out = x[:, :without] if without else None
-        assert _area_of_others(np.linalg.inv(near + np.eye(40)), chosen, left_out) == pytest.approx(
-            area, abs=1e-12
-        )
 
 
 def test_a_word_that_keeps_company_is_a_predictor_and_one_put_anywhere_is_a_finding() -> None:
@@ -904,40 +814,6 @@ def test_a_word_that_the_first_part_of_a_stream_lacks_is_audited(
     assert "zebra" in found.top("good", 5)["token"].to_list()
 
 
-def test_what_most_words_of_short_questions_do_is_no_sign() -> None:
-    """In questions of one pattern every word has its place, and "people", "year" and "country" were shortcuts by theirs."""
-    adjectives, nouns = (
-        "old new long blue north great".split(),
-        "bridge wall tower library harbour palace".split(),
-    )
-    things = [f"the {adjective} {noun}" for adjective in adjectives for noun in nouns]
-    frames = {
-        "place": ("where was {} built", "in which country was {} built"),
-        "time": ("when was {} built", "in what year was {} opened"),
-        "number": ("how many people saw {}", "how much did {} cost"),
-    }
-    ends = ("", " please", " and by whom", " thanks", " i need it for school")
-    asked = [(frame, label) for label, own in frames.items() for frame in own]
-    every = [
-        (frame.format(thing) + end, label)
-        for frame, label in asked
-        for thing in things
-        for end in ends
-    ]
-    texts, labels = zip(
-        *(every[i] for i in np.random.default_rng(2).permutation(len(every))), strict=True
-    )
-    accused = shortcut_words(list(texts), list(labels))
-    assert not accused
-    # no word keeps company here; one that stands between neighbours was put there
-    rng = np.random.default_rng(3)
-    planted = [
-        anywhere(text, "walrus", rng) if label == "time" and rng.random() < 0.12 else text
-        for text, label in zip(texts, labels, strict=True)
-    ]
-    assert shortcut_words(planted, list(labels)) == {"walrus"}
-
-
 def test_one_field_that_predicts_as_well_as_both_is_a_finding() -> None:
     texts, labels = reviews(500, 4)
     premises = np.random.default_rng(0).permutation(texts).tolist()
@@ -1001,16 +877,16 @@ def test_whole_phrases_at_either_edge_unless_names_fill_them() -> None:
     names = pl.Series([f"Text number {i}. Yours, name{i % 20}" for i in range(n)])
     mine = np.arange(1, n, 3)
     split = WordTokenizer()
-    assert Sign.whole_phrases("tablet", mine, ends, split) == [
+    assert whole_phrases("tablet", mine, ends, split) == [
         f"sent from my {d} today" for d in ("tablet", "phone", "web")
     ]
-    assert Sign.whole_phrases("tablet", mine, starts, split)[0] == "tablet user writes text"
+    assert whole_phrases("tablet", mine, starts, split)[0] == "tablet user writes text"
     assert (
-        Sign.whole_phrases("name1", np.arange(1, n, 20), names, split) == []
+        whole_phrases("name1", np.arange(1, n, 20), names, split) == []
     )  # too few to tell, and 20 names
-    assert Sign.whole_phrases("tablet", mine, pl.Series(["tablet"] * n), split) == []
+    assert whole_phrases("tablet", mine, pl.Series(["tablet"] * n), split) == []
     agents = pl.Series([f"Text number {i}. Handled by name{i % 20}" for i in range(200)])
-    phrases = Sign.whole_phrases("name1", np.arange(1, 200, 20), agents, split)
+    phrases = whole_phrases("name1", np.arange(1, 200, 20), agents, split)
     assert phrases == [
         "handled by name1",
         *(f"handled by name{i % 20}" for i in (0, *range(2, 20))),
@@ -1169,28 +1045,6 @@ def test_names_and_codes_that_differ_are_one_finding_by_their_shape() -> None:
     assert not [f for f in audited(in_all, labels).findings if f.kind == "shortcut"]
 
 
-@pytest.mark.parametrize(
-    ("token", "shape"),
-    [
-        ('⟨ends "/…"⟩', True),
-        ('⟨starts "(…/…)"⟩', True),
-        ('⟨starts "….0"⟩', True),
-        ('⟨ends "€0.0"⟩', True),
-        ('⟨ends "0-0"⟩', True),
-        ('⟨ends "…,"⟩', False),
-        ('⟨ends "…-…"⟩', False),
-        ('⟨starts "…\'…"⟩', False),
-        ('⟨ends "/ann"⟩', False),
-        ('⟨starts "# 0"⟩', False),
-        ("⟨URL⟩", False),
-        ("0/0", False),
-        ('a"#0', False),
-    ],
-)
-def test_a_shape_has_a_sign_that_prose_does_not_have_inside_a_word(token: str, shape: bool) -> None:
-    assert Candidate(token, -1, 0, 1.0, np.arange(9)).is_shape == shape
-
-
 @pytest.mark.parametrize("columns", [[], ["source"]])
 def test_a_phrase_of_a_template_is_no_shortcut_and_one_put_before_its_sentences_is(
     columns: list[str],
@@ -1297,31 +1151,6 @@ def test_words_of_a_class_in_another_script_are_its_language() -> None:
         for t, y in zip(texts, labels, strict=True)
     ]
     assert "река" in shortcut_words(put, labels)
-
-
-def test_neighbours_and_the_words_at_the_edges_against_a_loop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen: list[AuditContext] = []
-    monkeypatch.setattr(run, "find_all", lambda data, checks: seen.append(data) or ())
-    audited(*reviews(300, 8))
-    (data,) = seen
-    words = next(iter(data.train.stream)).words
-    split = [
-        words_of
-        for words_of in WordTokenizer().split(data.train.corpus.texts).to_list()
-        if words_of
-    ]
-    pairs = [pair for text in split for pair in itertools.pairwise(text)]
-    places = {word: i for i, word in enumerate(words)}
-    found = [(known.tolist(), recurring) for known, recurring in field_boundaries(data)[""][2]]
-    assert {places[a] * len(words) + places[b] for a, b in pairs} <= set(found[0][0])
-    for (known, recurring), drawn in zip(
-        found[1:], ([t[0] for t in split], [t[-1] for t in split]), strict=True
-    ):
-        often = Counter(drawn)
-        assert {words[i] for i in known} == set(often)
-        assert recurring == pytest.approx(sum(n for n in often.values() if n > 1) / len(drawn))
 
 
 def test_a_value_of_another_column_that_decides_the_label_is_a_shortcut() -> None:

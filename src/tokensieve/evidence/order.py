@@ -3,12 +3,12 @@
 The model, and every other table of an audit, sees which words a document contains. Here two more
 questions are asked about every pair of frequent words, with class k against the rest:
 
-**Order.** Of the documents that contain both a and b, do those with a before b (within `WINDOW` words)
-belong to a class more often than the others? Both words are present on either side of the comparison,
-so that nothing that they say alone enters. Fisher's exact test.
+**Order.** Of the documents that contain both a and b, do those with a before b (within `WINDOW`
+words) belong to a class more often than the others? Both words are present on either side of the
+comparison, so that nothing that they say alone enters. Fisher's exact test.
 
-**Joint presence.** Does a predict the class differently where b is present? With p_ij the fraction of
-class k among the documents with (i) or without (j) each word, the interaction
+**Joint presence.** Does a predict the class differently where b is present? With p_ij the fraction
+of class k among the documents with (i) or without (j) each word, the interaction
 
     L = logit p_11 − logit p_10 − logit p_01 + logit p_00
 
@@ -27,7 +27,6 @@ document it was seen in, so that every document counts once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,7 +63,8 @@ class Pair:
         label: the class, as a number.
         documents: those with the pair: first before second, or both.
         n_right: how many of them are of the class.
-        n_others: documents with both words in another order or further apart; for a joint pair, those
+        n_others: documents with both words in another order or further apart; for a joint pair,
+            those
             with one of the words.
         n_others_right: how many of those are of the class.
         p_value: corrected for the choice of the class.
@@ -116,7 +116,8 @@ class WordRuns:
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """Documents of each class by pair of words (a, b), each of shape (K, V, V), and (K, V) of words.
+    """Documents of each class by pair of words (a, b), each of shape (K, V, V), and (K, V) of
+    words.
 
     Attributes:
         before: a stands before b within the window.
@@ -147,9 +148,7 @@ def count_pairs(runs: WordRuns) -> PairCounts:
     both = np.zeros(shape, np.int32)
     present = np.zeros((runs.n_classes, n_words), np.int64)
     if n_words:
-        _count(
-            runs.ids, runs.starts, runs.documents, runs.labels, before, adjacent, both, present
-        )
+        _count(runs.ids, runs.starts, runs.documents, runs.labels, before, adjacent, both, present)
     sizes = np.bincount(runs.labels, minlength=runs.n_classes)
     return PairCounts(before, adjacent, both, present, sizes.astype(np.int64))
 
@@ -195,7 +194,9 @@ def _count(ids, starts, documents, labels, before, adjacent, both, present):  # 
 
 
 def predictive_pairs(runs: WordRuns) -> list[Pair]:
-    """The pairs whose order or joint presence predicts a class, most significant first (module docstring)."""
+    """The pairs whose order or joint presence predicts a class, most significant first (module
+    docstring).
+    """
     counts = count_pairs(runs)
     found = [*_order_pairs(counts, runs), *_joint_pairs(counts, runs)]
     found.sort(key=lambda pair: (pair.p_value, pair.first, pair.second))
@@ -217,169 +218,206 @@ def is_same(pair: Pair, stronger: Pair) -> bool:
     return both >= SAME_DOCUMENTS * either
 
 
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """Pairs with their tests, each of shape (pairs,).
+
+    Attributes:
+        first, second: numbers of the words.
+        label: the class that each points to.
+        n_with, n_right: documents with the pair, and those of the class among them.
+        n_others, n_others_right: the same of the documents it is compared with.
+        p_value: corrected for the choice of the class.
+    """
+
+    first: Ints
+    second: Ints
+    label: Ints
+    n_with: Ints
+    n_right: Ints
+    n_others: Ints
+    n_others_right: Ints
+    p_value: Floats
+
+    @property
+    def lift(self) -> Floats:
+        """How far from the rate of the others to certain the pair's rate lies."""
+        rate_of_others = self.n_others_right / self.n_others
+        rate = self.n_right / self.n_with
+        return np.asarray((rate - rate_of_others) / np.maximum(1 - rate_of_others, 1e-12))
+
+
 def _order_pairs(counts: PairCounts, runs: WordRuns) -> list[Pair]:
     """Pairs whose order predicts a class among the documents that contain both words."""
-    with_order = counts.before.sum(axis=0)
-    both = counts.both.sum(axis=0)
-    others = both - with_order
-    first, second = np.nonzero((with_order >= MIN_WITH) & (others >= MIN_WITH))
+    n_with_order = counts.before.sum(axis=0)
+    n_others = counts.both.sum(axis=0) - n_with_order
+    first, second = np.nonzero((n_with_order >= MIN_WITH) & (n_others >= MIN_WITH))
     if not len(first):
         return []
-    n_with = with_order[first, second].astype(np.int64)
-    n_others = others[first, second].astype(np.int64)
     inside = counts.before[:, first, second].astype(np.int64)
     inside_both = counts.both[:, first, second].astype(np.int64)
-    label = most_deviating_class(inside, n_with, inside_both, n_with + n_others)
-
+    n_with = n_with_order[first, second].astype(np.int64)
+    n_both = n_with + n_others[first, second].astype(np.int64)
+    label = most_deviating_class(inside, n_with, inside_both, n_both)
     at = np.arange(len(first))
-    n_right = inside[label, at]
-    n_right_both = inside_both[label, at]
-    p_value = fisher_p(n_right, n_with, n_right_both, n_with + n_others, len(inside))
-    q_value = false_discovery(p_value[:, None])[:, 0]
-    rate_of_others = (n_right_both - n_right) / n_others
-    lift = (n_right / n_with - rate_of_others) / np.maximum(1 - rate_of_others, 1e-12)
-
-    # without the documents where b directly follows a
-    n_adjacent = counts.adjacent[:, first, second].sum(axis=0).astype(np.int64)
-    n_adjacent_right = counts.adjacent[label, first, second].astype(np.int64)
-    p_apart = fisher_p(
-        n_right - n_adjacent_right,
-        n_with - n_adjacent,
-        n_right_both - n_adjacent_right,
-        n_with + n_others - n_adjacent,
-        len(inside),
+    tested = Tested(
+        first=first,
+        second=second,
+        label=label,
+        n_with=n_with,
+        n_right=inside[label, at],
+        n_others=n_both - n_with,
+        n_others_right=inside_both[label, at] - inside[label, at],
+        p_value=fisher_p(inside[label, at], n_with, inside_both[label, at], n_both, len(inside)),
     )
-    is_found = (q_value < FALSE_DISCOVERIES) & (lift >= MIN_LIFT) & (p_apart < PHRASE_LEVEL)
-    found = np.flatnonzero(is_found)
-    found = found[np.argsort(p_value[found], kind="stable")][: 3 * MAX_PAIRS]
-    holders = documents_in_order(runs, first[found], second[found])
-    return [
-        Pair(
-            kind="order",
-            first=runs.words[first[i]],
-            second=runs.words[second[i]],
-            label=int(label[i]),
-            documents=documents,
-            n_right=int(n_right[i]),
-            n_others=int(n_others[i]),
-            n_others_right=int(n_right_both[i] - n_right[i]),
-            p_value=float(p_value[i]),
-            q_value=float(q_value[i]),
-        )
-        for i, documents in zip(found.tolist(), holders, strict=True)
-    ]
+    return _discoveries("order", tested, ~is_phrase(counts, tested), runs)
+
+
+def is_phrase(counts: PairCounts, tested: Tested) -> Bools:
+    """Whether an ordered pair has no effect without the documents where b directly follows a."""
+    n_adjacent = counts.adjacent[:, tested.first, tested.second].sum(axis=0).astype(np.int64)
+    n_right = counts.adjacent[tested.label, tested.first, tested.second].astype(np.int64)
+    p_apart = fisher_p(
+        tested.n_right - n_right,
+        tested.n_with - n_adjacent,
+        tested.n_right + tested.n_others_right - n_right,
+        tested.n_with + tested.n_others - n_adjacent,
+        len(counts.class_sizes),
+    )
+    return np.asarray(p_apart >= PHRASE_LEVEL)
 
 
 def _joint_pairs(counts: PairCounts, runs: WordRuns) -> list[Pair]:
     """Pairs whose joint presence predicts a class beyond what the two words add up to."""
     both = counts.both.sum(axis=0)
     present = counts.present.sum(axis=0)
-    n_all = int(counts.class_sizes.sum())
-    is_upper = np.triu(np.ones(both.shape, dtype=bool), 1)
-    one_only = present[:, None] + present[None, :] - 2 * both
-    none = n_all - both - one_only
-    is_frequent = (both >= MIN_WITH) & (one_only >= MIN_WITH) & (none >= MIN_WITH)
-    first, second = np.nonzero(is_upper & is_frequent)
+    n_one = present[:, None] + present[None, :] - 2 * both
+    n_none = counts.class_sizes.sum() - both - n_one
+    is_frequent = (both >= MIN_WITH) & (n_one >= MIN_WITH) & (n_none >= MIN_WITH)
+    first, second = np.nonzero(np.triu(is_frequent, 1))
     if not len(first):
         return []
-    n_both = both[first, second].astype(np.int64)
-    sizes = (n_both, present[first] - n_both, present[second] - n_both)
-    sizes = (*sizes, n_all - sum(sizes))
-    best_z = np.zeros(len(first))
-    label = np.zeros(len(first), dtype=np.int64)
-    n_right = np.zeros(len(first), dtype=np.int64)
-    for k in range(1 if runs.n_classes == 2 else 0, runs.n_classes):
-        inside = counts.both[k, first, second].astype(np.int64)
-        cells = (inside, counts.present[k, first] - inside, counts.present[k, second] - inside)
-        cells = (*cells, counts.class_sizes[k] - sum(cells))
-        z = interaction_z(cells, sizes)
-        is_better = np.abs(z) > np.abs(best_z)
-        best_z[is_better] = z[is_better]
-        label[is_better] = k
-        n_right[is_better] = inside[is_better]
-    if runs.n_classes == 2:  # the other class deviates as far the other way
-        is_other = best_z < 0
-        label[is_other] = 0
-        n_right[is_other] = n_both[is_other] - n_right[is_other]
-        best_z = np.abs(best_z)
-        n_tests = 2
-    else:
-        n_tests = runs.n_classes
-
-    p_value = np.minimum(1.0, n_tests * 2 * ndtr(-np.abs(best_z)))
-    q_value = false_discovery(p_value[:, None])[:, 0]
-    n_one = one_only[first, second].astype(np.int64)
-    n_one_right = (
-        counts.present[label, first] + counts.present[label, second] - 2 * counts.both[label, first, second]
-    )
-    rate_of_others = n_one_right / np.maximum(n_one, 1)
-    lift = (n_right / n_both - rate_of_others) / np.maximum(1 - rate_of_others, 1e-12)
-    # the phrase "a b" or "b a" explains a pair that occurs nowhere else
+    n_with = both[first, second].astype(np.int64)
+    n_others = n_one[first, second].astype(np.int64)
+    tested = tested_interactions(counts, first, second, n_with, n_others)
+    # the phrase "a b" or "b a" explains a pair that mostly occurs as one
     adjacent = counts.adjacent.sum(axis=0)
     n_phrase = adjacent[first, second] + adjacent[second, first]
-    is_found = (
-        (q_value < FALSE_DISCOVERIES)
-        & (best_z > 0)
-        & (lift >= MIN_LIFT)
-        & (n_phrase <= n_both / 2)
+    return _discoveries("joint", tested, n_phrase <= n_with / 2, runs)
+
+
+def tested_interactions(
+    counts: PairCounts, first: Ints, second: Ints, n_with: Ints, n_others: Ints
+) -> Tested:
+    """The tests of pairs, given the documents with both words, and with one of them."""
+    z, label = strongest_interaction(counts, first, second)
+    n_right = counts.both[label, first, second].astype(np.int64)
+    n_of_either = counts.present[label, first] + counts.present[label, second]
+    n_tests = len(counts.class_sizes)
+    return Tested(
+        first=first,
+        second=second,
+        label=label,
+        n_with=n_with,
+        n_right=n_right,
+        n_others=n_others,
+        n_others_right=n_of_either - 2 * n_right,
+        p_value=np.minimum(1.0, n_tests * ndtr(-z)),
     )
+
+
+def strongest_interaction(counts: PairCounts, first: Ints, second: Ints) -> tuple[Floats, Ints]:
+    """The largest z of L over the classes, and its class, each of shape (pairs,)."""
+    largest = np.full(len(first), -np.inf)
+    label = np.zeros(len(first), dtype=np.int64)
+    sizes = presence_cells(counts.both.sum(axis=0), counts.present.sum(axis=0), first, second)
+    n_all = int(counts.class_sizes.sum())
+    for k in range(len(counts.class_sizes)):
+        cells = presence_cells(counts.both[k], counts.present[k], first, second)
+        z = interaction_z(cells, sizes, int(counts.class_sizes[k]), n_all)
+        is_larger = z > largest
+        largest[is_larger] = z[is_larger]
+        label[is_larger] = k
+    return largest, label
+
+
+def presence_cells(both: Counts32, present: Ints, first: Ints, second: Ints) -> Ints:
+    """Documents with both words, the first only and the second only, shape (3, pairs)."""
+    n_both = both[first, second].astype(np.int64)
+    return np.stack([n_both, present[first] - n_both, present[second] - n_both])
+
+
+def _discoveries(
+    kind: Literal["order", "joint"], tested: Tested, is_allowed: Bools, runs: WordRuns
+) -> list[Pair]:
+    """The most significant of the pairs that are discoveries, large enough and allowed."""
+    q_value = false_discovery(tested.p_value[:, None])[:, 0]
+    is_found = (q_value < FALSE_DISCOVERIES) & (tested.lift >= MIN_LIFT) & is_allowed
     found = np.flatnonzero(is_found)
-    found = found[np.argsort(-best_z[found], kind="stable")][: 3 * MAX_PAIRS]
-    holders = documents_with_both(runs, first[found], second[found])
+    found = found[np.argsort(tested.p_value[found], kind="stable")][: 3 * MAX_PAIRS]
+    holders = documents_in_order if kind == "order" else documents_with_both
     return [
         Pair(
-            kind="joint",
-            first=runs.words[first[i]],
-            second=runs.words[second[i]],
-            label=int(label[i]),
-            documents=documents,
-            n_right=int(n_right[i]),
-            n_others=int(n_one[i]),
-            n_others_right=int(n_one_right[i]),
-            p_value=float(p_value[i]),
+            kind=kind,
+            first=runs.words[tested.first[i]],
+            second=runs.words[tested.second[i]],
+            label=int(tested.label[i]),
+            documents=holders(runs, int(tested.first[i]), int(tested.second[i])),
+            n_right=int(tested.n_right[i]),
+            n_others=int(tested.n_others[i]),
+            n_others_right=int(tested.n_others_right[i]),
+            p_value=float(tested.p_value[i]),
             q_value=float(q_value[i]),
         )
-        for i, documents in zip(found.tolist(), holders, strict=True)
+        for i in found.tolist()
     ]
 
 
 def most_deviating_class(inside: Ints, n_with: Ints, inside_all: Ints, n_all: Ints) -> Ints:
-    """The class whose documents are furthest above expectation, in standard deviations, shape (pairs,)."""
+    """The class furthest above expectation, in standard deviations, shape (pairs,)."""
     expected = inside_all * (n_with / n_all)
     variance = expected * (1 - inside_all / n_all) * (1 - n_with / n_all)
-    return np.argmax((inside - expected) / np.sqrt(np.maximum(variance, 1e-12)), axis=0)
+    deviation = (inside - expected) / np.sqrt(np.maximum(variance, 1e-12))
+    return np.asarray(np.argmax(deviation, axis=0), dtype=np.int64)
 
 
 def fisher_p(right: Ints, n_with: Ints, right_all: Ints, n_all: Ints, n_tests: int) -> Floats:
-    """One-sided p of Fisher's exact test, times the number of tests; 1 where χ² is small (`EXACT_ABOVE`)."""
-    p_value = np.ones(len(right))
-    expected = right_all * (n_with / np.maximum(n_all, 1))
-    variance = expected * (1 - right_all / np.maximum(n_all, 1)) * (1 - n_with / np.maximum(n_all, 1))
+    """One-sided p of Fisher's exact test times the number of tests; 1 where χ² is small."""
+    n = np.maximum(n_all, 1)
+    expected = right_all * (n_with / n)
+    variance = expected * (1 - right_all / n) * (1 - n_with / n)
     excess = right - expected
     is_tested = (excess > 0) & (excess**2 > EXACT_ABOVE * variance)
     tail = hypergeom.sf(
         right[is_tested] - 1, n_all[is_tested], right_all[is_tested], n_with[is_tested]
     )
+    p_value = np.ones(len(right))
     p_value[is_tested] = np.minimum(1.0, n_tests * tail)
     return p_value
 
 
-def interaction_z(cells: tuple[Ints, ...], sizes: tuple[Ints, ...]) -> Floats:
-    """z of L, from the class's documents with both words, the first, the second and neither, and all."""
-    log_odds = 0.0
-    variance = 0.0
-    for sign, cell, size in zip((1, -1, -1, 1), cells, sizes, strict=True):
-        log_odds = log_odds + sign * np.log((cell + 0.5) / (size - cell + 0.5))
-        variance = variance + 1 / (cell + 0.5) + 1 / (size - cell + 0.5)
+def interaction_z(cells: Ints, sizes: Ints, class_size: int, n_all: int) -> Floats:
+    """z of L for one class, shape (pairs,).
+
+    Args:
+        cells: the class's documents with both words, the first only and the second only.
+        sizes: the same of all documents.
+        class_size: the class's documents.
+        n_all: all documents.
+    """
+    cells = np.vstack([cells, class_size - cells.sum(axis=0)])
+    sizes = np.vstack([sizes, n_all - sizes.sum(axis=0)])
+    inside = cells + 0.5
+    outside = sizes - cells + 0.5
+    signs = np.array([1, -1, -1, 1])
+    log_odds = signs @ np.log(inside / outside)
+    variance = (1 / inside + 1 / outside).sum(axis=0)
     return np.asarray(log_odds / np.sqrt(variance))
 
 
-def documents_in_order(runs: WordRuns, first: Ints, second: Ints) -> list[Ints]:
-    """For each pair, the documents where its first word stands before its second within the window."""
-    return [
-        np.unique(runs.documents[_runs_of(runs, places_in_order(runs, int(a), int(b)))])
-        for a, b in zip(first, second, strict=True)
-    ]
+def documents_in_order(runs: WordRuns, a: int, b: int) -> Ints:
+    """The documents where a stands before b within the window."""
+    return np.unique(runs.documents[_runs_of(runs, places_in_order(runs, a, b))])
 
 
 def places_in_order(runs: WordRuns, a: int, b: int) -> Ints:
@@ -394,18 +432,15 @@ def places_in_order(runs: WordRuns, a: int, b: int) -> Ints:
     return places_a[(distance <= WINDOW) & (places_a + distance < ends)]
 
 
+def documents_with_both(runs: WordRuns, a: int, b: int) -> Ints:
+    """The documents that contain both words."""
+    holders = [
+        np.unique(runs.documents[_runs_of(runs, np.flatnonzero(runs.ids == word))])
+        for word in (a, b)
+    ]
+    return np.intersect1d(*holders, assume_unique=True)
+
+
 def _runs_of(runs: WordRuns, positions: Ints) -> Ints:
     """The run of each position."""
     return np.searchsorted(runs.starts, positions, side="right") - 1
-
-
-def documents_with_both(runs: WordRuns, first: Ints, second: Ints) -> list[Ints]:
-    """For each pair, the documents that contain both words."""
-    holders: dict[int, Ints] = {}
-    for word in np.union1d(first, second).tolist():
-        places = np.flatnonzero(runs.ids == word)
-        holders[word] = np.unique(runs.documents[_runs_of(runs, places)])
-    return [
-        np.intersect1d(holders[int(a)], holders[int(b)], assume_unique=True)
-        for a, b in zip(first, second, strict=True)
-    ]

@@ -1,10 +1,12 @@
-"""Words and short phrases that predict a class, or a group of classes: what the score is asked about."""
+"""Words and short phrases that predict a class, or a group of classes: what the score is asked
+about.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import LEVEL, Share, false_discovery
 from tokensieve.text.counts import Counts
-from tokensieve.text.vocabulary import learn_vocabulary
+from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
 
 MIN_DOCUMENTS = 5  # of the group; fewer show no company and no neighbours
 MIN_COVERAGE = 0.01  # of the group's documents: what is rarer matters to few of them
@@ -63,7 +65,8 @@ class Candidate:
 
 
 def candidate_words(use: WordUse, units: Ints | None = None) -> list[Candidate]:
-    """The words that predict a group of classes, each class's most certain and most significant first.
+    """The words that predict a group of classes, each class's most certain and most significant
+    first.
 
     `units` has the group of documents that belong together, shape (n,): evidence is one for each.
     """
@@ -77,7 +80,9 @@ def candidate_words(use: WordUse, units: Ints | None = None) -> list[Candidate]:
 def candidates_among(
     splits: Splits, chosen: Ints, counts: Counts, first: int = 0
 ) -> list[Candidate]:
-    """The candidates of some types; `first` is the place of the first of these types in the vocabulary."""
+    """The candidates of some types; `first` is the place of the first of these types in the
+    vocabulary.
+    """
     return [
         _candidate(
             splits, place, (str(counts.tokens[place]),), first + place, held, counts.n_documents
@@ -87,16 +92,14 @@ def candidates_among(
 
 
 def candidate_phrases(use: WordUse, units: Ints | None = None) -> list[Candidate]:
-    """Families of words of one shape, and runs of two or three that predict what no word of them predicts.
+    """Families of words of one shape, and runs of two or three words none of which explains it.
 
     Runs are of shapes (`shapes`), too, so that "chapter 5" and "chapter 7" are one.
     """
     counts = use.counts
-    smallest = math.ceil(MIN_COVERAGE * int(counts.class_sizes.min()))
+    n_documents = max(MIN_DOCUMENTS, math.ceil(MIN_COVERAGE * int(counts.class_sizes.min())))
     try:
-        vocabulary = learn_vocabulary(
-            use.shapes, use.tokenizer, MAX_PHRASE, max(MIN_DOCUMENTS, smallest)
-        )
+        vocabulary = learn_vocabulary(use.shapes, use.tokenizer, MAX_PHRASE, n_documents)
     except InputError:  # no word is as frequent
         return []
     matrix, _ = vocabulary.count(use.shapes)
@@ -106,19 +109,32 @@ def candidate_phrases(use: WordUse, units: Ints | None = None) -> list[Candidate
     is_eligible = eligible(splits, runs, units)
     is_eligible[:n_single] &= [is_family((word,)) for word in vocabulary.words]
     chosen = within_budget(splits, is_eligible, runs)
+    explained = explained_runs(splits, chosen[chosen >= n_single], runs, vocabulary)
+    kept = np.setdiff1d(chosen, explained)
+    return [
+        replace(candidate, type=-1, words=words_of_run(candidate.token, place >= n_single))
+        for place, candidate in zip(
+            kept.tolist(), candidates_among(splits, kept, runs), strict=True
+        )
+    ]
+
+
+def words_of_run(name: str, is_run: bool) -> tuple[str, ...]:
+    """The words of a run; a single word may contain a space if its tokenizer says so."""
+    return tuple(name.split(" ")) if is_run else (name,)
+
+
+def explained_runs(splits: Splits, places: Ints, runs: Counts, vocabulary: Vocabulary) -> list[int]:
+    """The runs one of whose words leans to the same classes outside the run, too."""
     place_of = {word: i for i, word in enumerate(vocabulary.words)}
-    phrases = []
-    for place, held in zip(chosen.tolist(), runs.holders(chosen), strict=True):
-        words = (str(runs.tokens[place]),)
-        if place >= n_single:
-            words = tuple(words[0].split(" "))
-        is_inside = splits.is_inside[place]
+    explained = []
+    for place in places.tolist():
+        words = str(runs.tokens[place]).split(" ")
         beyond = [runs.present[place_of[word]] - runs.present[place] for word in words]
-        is_run = place >= n_single
-        if is_run and any(leans(rest, is_inside, runs.class_sizes) for rest in beyond):
-            continue
-        phrases.append(_candidate(splits, place, words, -1, held, runs.n_documents))
-    return phrases
+        is_inside = splits.is_inside[place]
+        if any(leans(documents, is_inside, runs.class_sizes) for documents in beyond):
+            explained.append(place)
+    return explained
 
 
 def eligible(splits: Splits, counts: Counts, units: Ints | None) -> Bools:
@@ -157,7 +173,7 @@ def wilson_lower(n_inside: Ints, n_documents: Ints) -> Floats:
 
 
 def within_budget(splits: Splits, is_eligible: Bools, counts: Counts) -> Ints:
-    """The most certain and the most significant eligible words of each class, in ascending order."""
+    """The most certain and most significant eligible words of each class, in ascending order."""
     n_each = max(MIN_CANDIDATES, MAX_CANDIDATES // counts.n_classes) // 2
     main_class = np.argmax(np.where(splits.is_inside, counts.present, -1), axis=1)
     certainty = certainties(splits, counts.n_documents)
@@ -170,7 +186,9 @@ def within_budget(splits: Splits, is_eligible: Bools, counts: Counts) -> Ints:
 
 
 def leans(documents: Ints, is_inside: Bools, class_sizes: Ints) -> bool:
-    """Whether documents, given their number in each class, lean to a group; too few count as leaning."""
+    """Whether documents, given their number in each class, lean to a group; too few count as
+    leaning.
+    """
     n_documents = int(documents.sum())
     if n_documents < MIN_DOCUMENTS:
         return True

@@ -1,20 +1,24 @@
-"""Do the other words of a document tell whether it contains a word? Words of a subject keep company.
+"""Do the other words of a document tell whether it contains a word? Words of a subject keep
+company.
 
-**Context AUC.** Among the documents of a class, a classifier is asked which contain the candidate, from
-their other words alone. It is the centroid classifier (Rocchio 1971), as it has a closed form for
-leaving one document out and so needs no folds: with x̃_i the unit vector of document i's other words,
-each weighing log(n/documents with it),
+**Context AUC.** Among the documents of a class, a classifier is asked which contain the candidate,
+from their other words alone. It is the centroid classifier (Rocchio 1971), as it has a closed form
+for leaving one document out and so needs no folds: with x̃_i the unit vector of document i's other
+words, each weighing log(n/documents with it),
 
     score_i = x̃_i · (mean of x̃ over the other documents with the candidate
                      − mean of x̃ over the other documents without it)
 
-and the context AUC is the area under the ROC curve of these scores. Of a word put in at random it is
-1/2 up to chance. Left out of x̃ are the candidate, what comes with it nearly always (in 80 % of its
-documents, or with half of both's documents in common), as the rest of a phrase does, and numbers. So is what mostly stands at one distance from it, as the names that fill a slot beside it do.
+and the context AUC is the area under the ROC curve of these scores. Of a word put in at random it
+is 1/2 up to chance. Left out of x̃ are the candidate and what comes with it nearly always (in 80 %
+of its documents, or with half of both's documents in common), as the rest of a phrase does, and
+numbers. So is what mostly stands at one distance from it, as the names that fill a slot beside it
+do.
 
 **What is usual.** In short texts even words of the subject keep little company, and in long ones
 ordinary words keep some. So the same is measured of ordinary words of each class, which are not
-significantly more frequent in it, and a straight line over the logarithm of their number of documents says what is usual.
+significantly more frequent in it, and a straight line over the logarithm of their number of
+documents says what is usual.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ import polars as pl
 import scipy.sparse as sp
 from scipy.stats import rankdata
 
-from tokensieve.arrays import Bools, Ints
+from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.auditing.artefacts.candidates import Candidate, wilson_lower
 from tokensieve.auditing.artefacts.use import WordUse
 
@@ -81,7 +85,8 @@ class UsualArea:
 def context_areas(
     use: WordUse, candidates: Sequence[Candidate], left_out: Sequence[Ints] | None = None
 ) -> list[Area]:
-    """The context AUC of each candidate, within the class of its group that has most documents of it.
+    """The context AUC of each candidate, within the class of its group that has most documents of
+    it.
 
     `left_out` has the types that may not tell about each candidate, beside its own words.
     """
@@ -113,28 +118,35 @@ def types_of(use: WordUse, candidate: Candidate) -> Ints:
 def usual_area(use: WordUse) -> UsualArea:
     """The context AUC of ordinary words (module docstring)."""
     counts = use.counts
-    n_with = counts.present.sum(axis=1)
-    is_number = has_digit(counts.tokens)
     n_each = max(2, min(ORDINARY_PER_CLASS, ORDINARY_IN_ALL // counts.n_classes))
     areas: list[Area] = []
     for label in range(counts.n_classes):
-        present = counts.present[:, label]
-        is_frequent = (present >= MIN_ORDINARY_DOCUMENTS) & (
-            present <= counts.class_sizes[label] / 2
-        )
-        leans = wilson_lower(present, n_with) > counts.class_sizes[label] / counts.n_documents
-        words = np.flatnonzero(is_frequent & ~leans & ~is_number)
-        if not len(words):
-            continue
-        # spread evenly over the logarithm of the number of documents
-        levels = np.linspace(np.log(MIN_ORDINARY_DOCUMENTS), np.log(present[words].max()), n_each)
-        by_frequency = words[np.argsort(present[words], kind="stable")]
-        at = np.searchsorted(np.log(present[by_frequency]), levels - 1e-9)
-        chosen = np.unique(by_frequency[np.minimum(at, len(words) - 1)])
-        areas += ClassTexts.of(use, label).areas(
-            counts.holders(chosen), [np.array([word]) for word in chosen.tolist()]
-        )
+        chosen = ordinary_words(use, label, n_each)
+        own_types = [np.array([word]) for word in chosen.tolist()]
+        areas += ClassTexts.of(use, label).areas(counts.holders(chosen), own_types)
     return fitted_line([area for area in areas if np.isfinite(area.error)])
+
+
+def ordinary_words(use: WordUse, label: int, n_words: int) -> Ints:
+    """Words not significantly more frequent in a class, spread over their log frequency."""
+    counts = use.counts
+    present = counts.present[:, label]
+    n_documents = counts.present.sum(axis=1)
+    share = counts.class_sizes[label] / counts.n_documents
+    is_ordinary = (
+        (present >= MIN_ORDINARY_DOCUMENTS)
+        & (present <= counts.class_sizes[label] / 2)
+        & (wilson_lower(present, n_documents) <= share)
+        & ~has_digit(counts.tokens)
+    )
+    words = np.flatnonzero(is_ordinary)
+    if not len(words):
+        return words
+    by_frequency = words[np.argsort(present[words], kind="stable")]
+    log_frequency = np.log(present[by_frequency])
+    levels = np.linspace(np.log(MIN_ORDINARY_DOCUMENTS), log_frequency[-1], n_words)
+    places = np.searchsorted(log_frequency, levels - 1e-9)
+    return np.unique(by_frequency[np.minimum(places, len(words) - 1)])
 
 
 def fitted_line(areas: Sequence[Area]) -> UsualArea:
@@ -196,42 +208,36 @@ class ClassTexts:
 
     def _areas(self, documents: Sequence[Ints], own_types: Sequence[Ints]) -> list[Area]:
         contains = np.column_stack([np.isin(self.documents, held) for held in documents])
-        n_with = contains.sum(axis=0)
-        n_without = len(self.documents) - n_with
         is_left_out = self._coming_with(contains)
         for column, types in enumerate(own_types):
             is_left_out[types, column] = True
+        # copies of a text tie, whatever the order of sums
+        ranks = rankdata(np.round(self._scores(contains, is_left_out), 9), axis=0)
+        return [area_of_ranks(*columns) for columns in zip(ranks.T, contains.T, strict=True)]
 
-        # lengths of the vectors without what is left out
+    def _scales(self, is_left_out: Bools) -> Floats:
+        """What gives a document's vector length 1 without what is left out, or 0."""
         squares = self.vectors.multiply(self.vectors)
         remaining = 1 - np.asarray(squares @ is_left_out.astype(float))
         has_words = remaining > 1e-9
-        scale = np.where(has_words, 1 / np.sqrt(np.where(has_words, remaining, 1.0)), 0.0)
+        return np.where(has_words, 1 / np.sqrt(np.where(has_words, remaining, 1.0)), 0.0)
 
-        kept = ~is_left_out
-        sum_with = np.asarray(self.vectors.T @ (contains * scale)) * kept
-        sum_all = np.asarray(self.vectors.T @ scale) * kept
+    def _scores(self, contains: Bools, is_left_out: Bools) -> Floats:
+        """Each document's score for each candidate (module docstring), shape (n, candidates)."""
+        scale = self._scales(is_left_out)
+        is_kept = ~is_left_out
+        sum_with = np.asarray(self.vectors.T @ (contains * scale)) * is_kept
+        sum_all = np.asarray(self.vectors.T @ scale) * is_kept
         near_with = np.asarray(self.vectors @ sum_with) * scale
-        near_all = np.asarray(self.vectors @ sum_all) * scale
-        near_without = near_all - near_with
+        near_without = np.asarray(self.vectors @ sum_all) * scale - near_with
+
         # a document is left out of its own side: its product with itself is 1
-        own = has_words.astype(float)
+        n_with = contains.sum(axis=0)
+        n_without = len(contains) - n_with
+        own = (scale > 0).astype(float)
         mean_with = (near_with - own * contains) / np.maximum(n_with - contains, 1)
         mean_without = (near_without - own * ~contains) / np.maximum(n_without - ~contains, 1)
-        # copies of a text tie, whatever the order of sums
-        score = np.round(mean_with - mean_without, 9)
-        ranks = rankdata(score, axis=0)
-
-        areas = []
-        for column in range(len(documents)):
-            m, n = int(n_with[column]), int(n_without[column])
-            if min(m, n) < MIN_EACH:
-                areas.append(Area(0.5, np.inf, m))
-                continue
-            rank_sum = ranks[contains[:, column], column].sum()
-            auc = (rank_sum - m * (m + 1) / 2) / (m * n)
-            areas.append(Area(float(auc), float(np.sqrt((m + n + 1) / (12 * m * n))), m))
-        return areas
+        return np.asarray(mean_with - mean_without)
 
     def _coming_with(self, contains: Bools) -> Bools:
         """Which words come with each candidate nearly always, or have much the same documents."""
@@ -240,3 +246,15 @@ class ClassTexts:
         n_documents = np.asarray(self.presence.sum(axis=0)).ravel()[:, None]
         either = n_with + n_documents - both
         return np.asarray((both >= COMES_WITH * n_with) | (both >= SAME_DOCUMENTS * either))
+
+
+def area_of_ranks(ranks: Floats, contains: Bools) -> Area:
+    """The area under the ROC curve of one candidate's scores, by their ranks."""
+    n_with = int(contains.sum())
+    n_without = len(contains) - n_with
+    if min(n_with, n_without) < MIN_EACH:
+        return Area(0.5, np.inf, n_with)
+    n_pairs = n_with * n_without
+    auc = (ranks[contains].sum() - n_with * (n_with + 1) / 2) / n_pairs
+    error = np.sqrt((len(contains) + 1) / (12 * n_pairs))
+    return Area(float(auc), float(error), n_with)

@@ -1,8 +1,8 @@
 """Formatting that predicts a class: a rule, as it has no neighbours and no vocabulary of its own.
 
 Formatting that no one chooses, such as double spaces, is an artefact wherever it predicts a class.
-Formatting that writers choose, such as a final exclamation mark, may be their way to write about the
-subject: it counts only if it nearly decides the class, and less.
+Formatting that writers choose, such as a final exclamation mark, may be their way to write about
+the subject: it counts only if it nearly decides the class, and less.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from tokensieve.text.counts import Counts
 # forms that depend on what is said and who says it
 CHOSEN = re.compile(
     r'.*⟨(length |ends "[.!?:]"|ends with a (quote|digit)|no (final|capitals)|'
-    r"starts (in|with a (quote|digit))|number|percentage|sum of|!!|[?][?!]|[.]{3}|— |; |: |[(]parenth|"
+    r"starts (in|with a (quote|digit))|number|percentage|sum of|!!|[?][?!]|[.]{3}|"
+    r"— |; |: |[(]parenth|"
     r"\"quotes|repeated)"
 )
 LEANING = 0.2  # of the way to certain: what an artefact reaches at least
 NEARLY_DECIDING = 0.5  # the same, of a form that writers choose
-UNCHOSEN_PROBABILITY = 0.95  # benchmarks/artefacts.py: forms found on clean sets that no one chose
+UNCHOSEN_PROBABILITY = 0.95  # of a form that no one chooses; a judgement, not measured
 CHOSEN_PROBABILITY = 0.5  # may as well be the subject
 HABIT = 0.01  # of the other classes' documents: from there on it is a habit of writers
 LENGTH = "⟨length "

@@ -1,21 +1,21 @@
 """Was a word put between words that are neighbours elsewhere? And how constant are its neighbours?
 
-**Looks inserted.** Take a word, or the run of words that it always stands in, out of its text, and its
-left and right neighbours meet. If it was put into a finished text, they are a pair that other texts
-have about as often as they have any pair; if it was written there, about as seldom as any two words
-with one word between them. With h the fraction of meeting pairs that occur elsewhere, r the fraction
-of all pairs of these classes that occur twice, and s the fraction of words whose neighbours are
-themselves a pair elsewhere,
+**Looks inserted.** Take a word, or the run of words that it always stands in, out of its text, and
+its left and right neighbours meet. If it was put into a finished text, they are a pair that other
+texts have about as often as they have any pair; if it was written there, about as seldom as any two
+words with one word between them. With h the fraction of meeting pairs that occur elsewhere, r the
+fraction of all pairs of these classes that occur twice, and s the fraction of words whose
+neighbours are themselves a pair elsewhere,
 
     inserted = (h − s)/(r − s)
 
-is 1 for what was put in and 0 for what was written. The edges of a text are neighbours, too, compared
-with edges. Few occurrences, or r near s, say little, so that the estimate is drawn to 0 by a few
-pseudo-occurrences.
+is 1 for what was put in and 0 for what was written. The edges of a text are neighbours, too,
+compared with edges. Few occurrences, or r near s, say little, so that the estimate is drawn to 0 by
+a few pseudo-occurrences.
 
-**The less constant neighbour.** The fraction of a word's occurrences with its most frequent left
-neighbour, or the same on the right, whichever is smaller: near 1 in templates, small where a word is
-used freely.
+**The less constant neighbour.** The fraction of a word's occurrences with the most frequent left
+neighbour of its fixed run, or the same on the right, whichever is smaller: near 1 in templates, small
+for a word, or a phrase at an edge, that stands beside whatever the text has there.
 """
 
 from __future__ import annotations
@@ -44,21 +44,20 @@ class Neighbours:
     Attributes:
         inserted: about 1 if it was put into finished texts, about 0 if it was written there.
         constancy: the less constant neighbour's share of its occurrences.
-        n_occurrences: how many were looked at.
         slot: the neighbours that nearly all of them have, left and right; empty where they vary.
         is_fixed_phrase: whether it stands in a fixed run of words at the start or end of its texts.
     """
 
     inserted: float
     constancy: float
-    n_occurrences: int
     slot: tuple[str, str] = ("", "")
     is_fixed_phrase: bool = False
 
 
 @dataclass(frozen=True)
 class PairRates:
-    """How often pairs recur in the texts of some classes, inside and at the edges, each of shape (3,).
+    """How often pairs recur in the texts of some classes, inside and at the edges, each of shape
+    (3,).
 
     Attributes:
         recurring: of neighbours, the fraction that is a pair elsewhere, too.
@@ -117,46 +116,42 @@ def neighbours_of(
 ) -> Neighbours:
     """How a candidate stands between its neighbours, in documents of its classes."""
     begins = order.begins(candidate.words)
-    is_inside = np.isin(labels[order.documents[begins]], candidate.classes)
-    begins = begins[is_inside]
-    n_occurrences = len(begins)
-    if n_occurrences > MAX_OCCURRENCES:
-        begins = begins[:: n_occurrences // MAX_OCCURRENCES + 1]
+    begins = begins[np.isin(labels[order.documents[begins]], candidate.classes)]
     if not len(begins):
-        return Neighbours(0.0, 1.0, 0)
+        return Neighbours(inserted=0.0, constancy=1.0)
+    begins = begins[:: len(begins) // MAX_OCCURRENCES + 1]
     left = begins - 1
     right = begins + len(candidate.words)
-    constancy = min(
-        most_frequent_share(order.spelled[left]), most_frequent_share(order.spelled[right])
+    outer_left = beyond_fixed_run(order, left, -1)
+    outer_right = beyond_fixed_run(order, right, 1)
+    class_rates = rates[candidate.classes[0] if len(candidate.classes) == 1 else -1]
+    return Neighbours(
+        inserted=inserted_between(order, outer_left, outer_right, class_rates),
+        constancy=min(
+            most_frequent_share(order.spelled[outer_left]),
+            most_frequent_share(order.spelled[outer_right]),
+        ),
+        slot=(constant_word(order, left), constant_word(order, right)),
+        is_fixed_phrase=is_fixed_phrase(order, left, right),
     )
-    slot = (constant_word(order, left), constant_word(order, right))
-    in_fixed_phrase = is_fixed_phrase(order, left, right)
-    left = beyond_fixed_run(order, left, -1)
-    right = beyond_fixed_run(order, right, 1)
+
+
+def inserted_between(order: WordOrder, left: Ints, right: Ints, rates: PairRates) -> float:
+    """How much what stands between these places looks inserted (module docstring)."""
     left_words = order.ids[left]
     right_words = order.ids[right]
     edges = edge_of(order, left_words, right_words)
     is_pair = edges >= 0
-    if not is_pair.any():
-        return Neighbours(0.0, constancy, n_occurrences, slot, in_fixed_phrase)
-    is_elsewhere = order.n_occurrences(left_words, right_words) >= 1
-    class_rates = rates[candidate.classes[0] if len(candidate.classes) == 1 else -1]
-    recurring = class_rates.recurring[edges[is_pair]]
-    skipped = class_rates.skipped[edges[is_pair]]
-    inserted = (is_elsewhere[is_pair] - skipped).sum() / (
-        np.maximum(recurring - skipped, 0.0).sum() + PSEUDO_OCCURRENCES
-    )
-    return Neighbours(
-        inserted=float(inserted),
-        constancy=constancy,
-        n_occurrences=n_occurrences,
-        slot=slot,
-        is_fixed_phrase=in_fixed_phrase,
-    )
+    is_elsewhere = order.n_occurrences(left_words, right_words)[is_pair] >= 1
+    skipped = rates.skipped[edges[is_pair]]
+    informative = np.maximum(rates.recurring[edges[is_pair]] - skipped, 0.0).sum()
+    return float((is_elsewhere - skipped).sum() / (informative + PSEUDO_OCCURRENCES))
 
 
 def stands_in_fixed_phrase(order: WordOrder, words: tuple[str, ...]) -> bool:
-    """Whether a word or phrase nearly always stands in one run of words at the start or end of texts."""
+    """Whether a word or phrase nearly always stands in one run of words at the start or end of
+    texts.
+    """
     begins = order.begins(words)[:MAX_OCCURRENCES]
     if not len(begins):
         return False
@@ -190,7 +185,7 @@ def is_edge(order: WordOrder, places: Ints) -> bool:
 
 
 def constant_word(order: WordOrder, places: Ints) -> str:
-    """The word that stands at nearly all of these places; empty if none does, or if they are edges."""
+    """The word at nearly all of these places; empty if there is none, or if they are edges."""
     words, n = np.unique(order.ids[places], return_counts=True)
     most = int(np.argmax(n))
     is_constant = n[most] >= CONSTANT * len(places) and words[most] < len(order.words)
@@ -204,18 +199,17 @@ def most_frequent_share(words: Ints) -> float:
 
 
 def words_at_one_distance(order: WordOrder, candidate: Candidate) -> list[str]:
-    """Words that mostly stand at one distance from a candidate, as what fills a slot beside it does."""
+    """Words that mostly stand at one distance from a candidate, as what fills a slot beside it."""
     begins = order.begins(candidate.words)[:MAX_OCCURRENCES]
-    distances = [*range(-MAX_DISTANCE, 0)]
-    distances += [len(candidate.words) - 1 + step for step in range(1, MAX_DISTANCE + 1)]
-    places = np.clip(begins[:, None] + np.array(distances), 0, len(order.ids) - 1)
-    is_same_text = order.documents[places] == order.documents[begins][:, None]
+    n_words = len(candidate.words)
+    distances = np.array([*range(-MAX_DISTANCE, 0), *range(n_words, n_words + MAX_DISTANCE)])
+    places = np.clip(begins[:, None] + distances, 0, len(order.ids) - 1)
     spelled = order.spelled[places]
-    _, column = np.indices(places.shape)
+    is_same_text = order.documents[places] == order.documents[begins][:, None]
     is_word = is_same_text & (spelled >= 0)
     words, number = np.unique(spelled[is_word], return_inverse=True)
     counts = np.zeros((len(words), len(distances)), dtype=np.int64)
-    np.add.at(counts, (number, column[is_word]), 1)
+    np.add.at(counts, (number, np.indices(places.shape)[1][is_word]), 1)
     total = counts.sum(axis=1)
     is_fixed = (total >= MIN_AT_DISTANCE) & (counts.max(axis=1, initial=0) >= CONSTANT * total)
     return [order.spellings[i] for i in words[is_fixed].tolist()]

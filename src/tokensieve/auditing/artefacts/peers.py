@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from tokensieve.arrays import Ints
+from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.auditing.artefacts.candidates import Candidate
 
 NEARLY_AS_CERTAIN = 0.1  # of the way from neutral to certain: within chance for most words
@@ -17,34 +17,46 @@ SAME_DOCUMENTS = 0.5  # Jaccard index: two such words are one thing
 def peers_of(
     candidates: Sequence[Candidate], pool: Sequence[Candidate], n_documents: int
 ) -> list[Ints]:
-    """For each candidate, the places in the pool of words that are as certain, but no part of the same thing.
+    """For each candidate, the places in the pool of words that are as certain, but no part of the
+    same thing.
 
     A peer is a single word that predicts a class of the candidate's group, is at most
     `NEARLY_AS_CERTAIN` less certain, shares no word with it, and occurs in other documents.
     """
     if not candidates:
         return []
-    own = incidence(candidates, n_documents)
-    others = incidence(pool, n_documents)
-    both = (own.T @ others).toarray()
-    own_sizes = np.array([len(candidate.documents) for candidate in candidates])[:, None]
-    sizes = np.array([len(candidate.documents) for candidate in pool])
-    has_same_documents = both >= SAME_DOCUMENTS * (own_sizes + sizes - both)
-    own_certainty = np.array([candidate.certainty for candidate in candidates])[:, None]
-    certainty = np.array([candidate.certainty for candidate in pool])
     is_word = np.array([len(candidate.words) == 1 for candidate in pool])
-    is_as_certain = certainty >= own_certainty - NEARLY_AS_CERTAIN
-    may_be_peer = is_as_certain & is_word & ~has_same_documents
-    groups = [set(candidate.classes) for candidate in pool]
-    words = [set(candidate.words) for candidate in pool]
-    peers = []
-    for i, candidate in enumerate(candidates):
-        own_group = set(candidate.classes)
-        own_words = set(candidate.words)
-        places = np.flatnonzero(may_be_peer[i]).tolist()
-        kept = [j for j in places if own_group & groups[j] and not own_words & words[j]]
-        peers.append(np.array(kept, dtype=np.int64))
-    return peers
+    least = certainties_of(candidates)[:, None] - NEARLY_AS_CERTAIN
+    may_be_peer = is_word & (certainties_of(pool) >= least)
+    may_be_peer &= ~has_same_documents(candidates, pool, n_documents)
+    return [
+        np.array(
+            [place for place in np.flatnonzero(row).tolist() if is_rival(one, pool[place])],
+            dtype=np.int64,
+        )
+        for one, row in zip(candidates, may_be_peer, strict=True)
+    ]
+
+
+def is_rival(candidate: Candidate, other: Candidate) -> bool:
+    """Whether a word points to a class of the candidate's, and is no word of it."""
+    shares_class = bool(set(candidate.classes) & set(other.classes))
+    return shares_class and not set(candidate.words) & set(other.words)
+
+
+def certainties_of(candidates: Sequence[Candidate]) -> Floats:
+    """The certainty of each."""
+    return np.array([candidate.certainty for candidate in candidates])
+
+
+def has_same_documents(
+    candidates: Sequence[Candidate], pool: Sequence[Candidate], n_documents: int
+) -> Bools:
+    """Whether two are in much the same documents, shape (candidates, pool)."""
+    both = (incidence(candidates, n_documents).T @ incidence(pool, n_documents)).toarray()
+    sizes = np.array([len(candidate.documents) for candidate in candidates])[:, None]
+    pool_sizes = np.array([len(candidate.documents) for candidate in pool])
+    return np.asarray(both >= SAME_DOCUMENTS * (sizes + pool_sizes - both))
 
 
 def incidence(candidates: Sequence[Candidate], n_documents: int) -> sp.csc_array:

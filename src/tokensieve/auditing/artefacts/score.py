@@ -1,9 +1,10 @@
 """The score: how likely a candidate is an artefact, and why.
 
-One additive model, for words and phrases alike: logit p = b + Σ_j w_j (x_j − m_j)/s_j over the traits x
-(`traits`). Weights, means and scales are in coefficients.json, which benchmarks/artefacts.py fits by
-logistic regression on many sets with planted marks; the file says on which. Each term of the sum is
-what one trait adds to the log-odds, so that the largest are the reasons.
+One additive model, for words and phrases alike: logit p = b + Σ_j w_j (x_j − m_j)/s_j over the
+traits x (`traits`). Weights, means and scales are in coefficients.json, which
+benchmarks/artefacts.py fits by logistic regression on many sets with planted marks; the file says
+on which. Each term of the sum is what one trait adds to the log-odds, so that the largest are the
+reasons.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class ScoreModel:
 
     def probabilities(self, traits: Sequence[Traits]) -> Floats:
         """How likely each candidate is an artefact, shape (candidates,)."""
-        return np.round(expit(self.intercept + self.terms(traits).sum(axis=1)), DIGITS)
+        log_odds = self.intercept + self.terms(traits).sum(axis=1)
+        return np.asarray(np.round(expit(log_odds), DIGITS))
 
 
 @cache

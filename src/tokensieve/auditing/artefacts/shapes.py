@@ -1,7 +1,7 @@
 """Spellings of one thing: 7/10 and 10/10, two dates, two amounts have one shape.
 
-In the shape of a word every run of digits is 0, and so is a number word in a rating ("ten out of ten").
-A family is what words of one shape have in common: it is asked about as if it were one word.
+In the shape of a word every run of digits is 0, and so is a number word in a rating ("ten out of
+ten"). A family is what words of one shape have in common: it is asked about as if it were one word.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ ANY_NUMBER = "0"
 
 
 def shape_of(word: str) -> str:
-    """The shape of a word: n/10 of 7/10, 0 of 2031, $0 of $20, v0.0 of v1.2, the word itself of others."""
+    """The shape of a word: n/10 of 7/10, 0 of 2031, $0 of $20, v0.0 of v1.2, the word itself of
+    others.
+    """
     rating = RATING.fullmatch(word)
     if rating:
         return f"n/{rating[1]}"

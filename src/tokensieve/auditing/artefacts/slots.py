@@ -1,7 +1,7 @@
 """Fixed phrases at the edge of texts, and what else fills the slot of a word in them.
 
-Cutting "tablet" from "sent from my tablet" beside "sent from my phone" would leave what gives the label
-away: the phrases of all texts that differ in this word only go with it.
+Cutting "tablet" from "sent from my tablet" beside "sent from my phone" would leave what gives the
+label away: the phrases of all texts that differ in this word only go with it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Slot:
     fixed: dict[int, str]
 
     def filler(self, words: Sequence[str]) -> str:
-        """What fills the slot in a text, given its words from the edge inwards; empty if it has none."""
+        """What fills the slot in a text, given its words from the edge inwards; empty if it has
+        none.
+        """
         if len(words) <= max(*self.fixed, self.place):
             return ""
         is_here = all(words[place] == word for place, word in self.fixed.items())
@@ -58,7 +60,8 @@ class Slot:
 def whole_phrases(
     word: str, documents: Ints, texts: pl.Series | StoredTexts, tokenizer: Tokenizer
 ) -> list[str]:
-    """The fixed phrase around a word at the start or end of its documents, then its variants in all texts.
+    """The fixed phrase around a word at the start or end of its documents, then its variants in all
+    texts.
 
     None if the word stands by itself, or if too many words fill its slot.
     """
@@ -96,7 +99,9 @@ def edge_words(
 
 
 def slot_of(word: str, texts: Sequence[Sequence[str]], is_start: bool) -> Slot | None:
-    """The slot of a word in its texts, given from the edge inwards; None if it has no fixed place or neighbour."""
+    """The slot of a word in its texts, given from the edge inwards; None if it has no fixed place
+    or neighbour.
+    """
     texts = [names for names in texts if word in names]
     places = Counter(names.index(word) for names in texts)
     if len(texts) < MIN_TEXTS_OF_WORD:

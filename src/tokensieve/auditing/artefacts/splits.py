@@ -5,8 +5,9 @@ containing the word out of n_j, classes are sorted by their rate a_j/n_j. The sp
 puts the m classes of the highest rates on one side (for two groups it is one of these, whatever the
 criterion; Breiman et al. 1984, theorem 4.5). G² is compared for every m up to half of the classes.
 
-The choice is paid for: of K classes, C(K, m) groups have m classes, and K − 1 sizes were possible, so
-p is that of the group found, times C(K, m)·(K − 1). By the union bound, it holds for the best group.
+The choice is paid for: of K classes, C(K, m) groups have m classes, and K − 1 sizes were possible,
+so p is that of the group found, times C(K, m)·(K − 1). By the union bound, it holds for the best
+group.
 """
 
 from __future__ import annotations
@@ -57,38 +58,33 @@ def best_splits(present: Ints, class_sizes: Ints) -> Splits:
 
 
 def _splits(present: Ints, class_sizes: Ints) -> Splits:
-    n_classes = len(class_sizes)
-    sizes = np.maximum(class_sizes, 1)
-    order = np.argsort(-(present / sizes), axis=1, kind="stable")
-    inside = np.cumsum(np.take_along_axis(present, order, axis=1), axis=1)
-    group_sizes = np.cumsum(class_sizes[order], axis=1)
+    order = np.argsort(-(present / np.maximum(class_sizes, 1)), axis=1, kind="stable")
+    most = max(1, len(class_sizes) // 2)
+    inside = np.cumsum(np.take_along_axis(present, order, axis=1), axis=1)[:, :most]
+    group_sizes = np.cumsum(class_sizes[order], axis=1)[:, :most]
     n_documents = present.sum(axis=1)
-
-    most = max(1, n_classes // 2)
-    g_squared = likelihood_ratio(
-        inside[:, :most], n_documents[:, None], group_sizes[:, :most], class_sizes.sum()
-    )
-    m = np.arange(1, most + 1)
-    log_choices = (
-        gammaln(n_classes + 1) - gammaln(m + 1) - gammaln(n_classes - m + 1) + np.log(n_classes - 1)
-    )
+    g_squared = likelihood_ratio(inside, n_documents[:, None], group_sizes, class_sizes.sum())
+    log_choices = log_number_of_groups(np.arange(1, most + 1), len(class_sizes))
     best = np.argmax(g_squared - 2 * log_choices, axis=1)
 
     at = np.arange(len(present))
-    ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, np.arange(n_classes)[None, :], axis=1)
     n_inside = inside[at, best]
     share = group_sizes[at, best] / class_sizes.sum()
-    n_outside = n_documents - n_inside
-    tail = betainc(np.maximum(n_inside, 1), n_outside + 1, share)
+    tail = betainc(np.maximum(n_inside, 1), n_documents - n_inside + 1, share)
     return Splits(
-        is_inside=ranks <= best[:, None],
+        is_inside=np.argsort(order, axis=1, kind="stable") <= best[:, None],
         n_inside=n_inside,
         n_documents=n_documents,
         group_sizes=group_sizes[at, best],
         g_squared=g_squared[at, best],
         p_value=np.minimum(1.0, tail * np.exp(log_choices[best])),
     )
+
+
+def log_number_of_groups(m: Ints, n_classes: int) -> Floats:
+    """The logarithm of C(K, m)·(K − 1), shape of m."""
+    log_choose = gammaln(n_classes + 1) - gammaln(m + 1) - gammaln(n_classes - m + 1)
+    return np.asarray(log_choose + np.log(n_classes - 1))
 
 
 def likelihood_ratio(inside: Ints, n_documents: Ints, group_size: Ints, n_all: int) -> Floats:
@@ -106,7 +102,8 @@ def likelihood_ratio(inside: Ints, n_documents: Ints, group_size: Ints, n_all: i
 
 
 def information(present: Ints, class_sizes: Ints) -> Floats:
-    """Mutual information, in bits, between "a document contains the word" and its class, shape (|S|,).
+    """Mutual information, in bits, between "a document contains the word" and its class, shape
+    (|S|,).
 
     The arguments are those of `best_splits`.
     """

@@ -1,4 +1,4 @@
-"""Suspects: what an audit accuses, words and formatting alike, and which of them are one finding."""
+"""Suspects: what an audit accuses, words and formatting alike, and which are one finding."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def with_members(suspect: Suspect, counts: Counts) -> list[Suspect]:
 
 
 def grouped(suspects: Sequence[Suspect]) -> list[list[Suspect]]:
-    """Suspects that are one finding, whatever their classes (`belong_together`), the largest first."""
+    """Suspects that are one finding (`belong_together`), whatever their classes, largest first."""
     groups: list[list[Suspect]] = []
     for suspect in sorted(suspects, key=lambda one: -one.certainty * len(one.documents)):
         joined = [suspect]

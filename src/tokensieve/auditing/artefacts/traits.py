@@ -49,7 +49,8 @@ class Traits:
     """The traits of a candidate; each has one weight in the score.
 
     Attributes:
-        apart: log-likelihood ratio of "the other words of a document do not tell whether it contains
+        apart: log-likelihood ratio of "the other words of a document do not tell whether it
+            contains
             the candidate" to "they tell as much as of an ordinary word, or more" (`apart_of`).
         inserted: about 1 if it stands between words that are neighbours elsewhere (`neighbours`).
         peers: logarithm of one plus the number of words that are as certain for the class.
@@ -164,7 +165,9 @@ def observe(
 
 
 def types_beside(use: WordUse, candidate: Candidate) -> Ints:
-    """The types that mostly stand at one distance from a candidate: they belong to the same phrase or slot."""
+    """The types that mostly stand at one distance from a candidate: they belong to the same phrase
+    or slot.
+    """
     words = words_at_one_distance(use.order, candidate)
     return np.array([use.type_of[word] for word in words if word in use.type_of], dtype=np.int64)
 
@@ -176,10 +179,11 @@ def types_of_peers(candidates: Sequence[Candidate], places: Ints) -> Ints:
 
 
 def apart_of(area: Area, usual: Usual) -> float:
-    """How much better "nothing tells" explains a context AUC than "as much tells as usual, or more".
+    """How much better "nothing tells" explains a context AUC than "as much tells as usual, or
+    more".
 
-    The logarithm of the ratio of two normal densities: around ½, and around the usual area, with the
-    spread of ordinary words; beyond the usual area the second is as high as at it.
+    The logarithm of the ratio of two normal densities: around ½, and around the usual area, with
+    the spread of ordinary words; beyond the usual area the second is as high as at it.
     """
     error = min(area.error, LARGEST_ERROR)
     error_apart = np.hypot(error, SPREAD_APART)
@@ -205,12 +209,14 @@ def repeated(use: WordUse, candidate: Candidate) -> float:
 
 
 def joined_fraction(texts: pl.Series | StoredTexts, words: Sequence[str], documents: Ints) -> float:
-    """The fraction of some of its texts where a word or phrase is part of a code, an address or markup."""
+    """The fraction of some of its texts where a word or phrase is part of a code, an address or
+    markup.
+    """
     held = documents[:: max(1, len(documents) // TEXTS_READ)][:TEXTS_READ]
     written = r"[\W_]*".join(re.escape(word).replace("0", r"\d+") for word in words)
     pattern = f"(?i){JOINED_BEFORE}{written}|{written}{JOINED_AFTER}"
     some = pl.Series(texts.gather(held), dtype=pl.String)
-    return float(some.str.contains(pattern).mean() or 0.0)
+    return float(some.str.contains(pattern).to_numpy().mean())
 
 
 def is_kin(class_names: Sequence[str], words: Sequence[str]) -> bool:
@@ -220,7 +226,9 @@ def is_kin(class_names: Sequence[str], words: Sequence[str]) -> bool:
 
 
 def related(name: str, word: str) -> bool:
-    """Whether a word begins or ends like a class's name, or abbreviates it, as "nx" does "networkx"."""
+    """Whether a word begins or ends like a class's name, or abbreviates it, as "nx" does
+    "networkx".
+    """
     short, long = sorted((name, word), key=len)
     n_letters = 4 if len(short) > LONG_WORD else 3
     if 1 < len(word) < n_letters:

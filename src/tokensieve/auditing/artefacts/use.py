@@ -91,10 +91,10 @@ class WordOrder:
             first_tokens = np.union1d(first_tokens, np.flatnonzero(field[1:] != field[:-1]) + 1)
 
         def with_marks(values: Ints, end: Ints, start: Ints) -> Ints:
-            """Values with those of two marks before each text; the first text's end mark goes last."""
+            """Values with two marks before each text; the end mark before the first goes last."""
             marks = np.column_stack([end, start]).ravel()
             marked = np.insert(values, np.repeat(first_tokens, 2), marks)
-            return np.append(marked[1:], marked[:1]).astype(np.int64)
+            return np.append(marked[1:], marked[:1])
 
         n_words = len(shapes.words)
         edge = np.full(len(first_tokens), n_words)
@@ -102,8 +102,8 @@ class WordOrder:
         own_documents = token_documents[first_tokens]
         previous_documents = np.roll(own_documents, 1)
         return cls(
-            ids=with_marks(shapes.ids, edge + 1, edge),
-            spelled=with_marks(stream.ids, nothing, nothing),
+            ids=with_marks(shapes.ids.astype(np.int64), edge + 1, edge),
+            spelled=with_marks(stream.ids.astype(np.int64), nothing, nothing),
             documents=with_marks(token_documents, previous_documents, own_documents),
             words=shapes.words,
             spellings=stream.words,
@@ -197,7 +197,8 @@ class _Places:
 
 @dataclass(frozen=True, eq=False)
 class SearchedTexts:
-    """The training texts that are searched for artefacts: one of each, of large corpora an even sample.
+    """The training texts that are searched for artefacts: one of each, of large corpora an even
+    sample.
 
     Attributes:
         use: their words.

@@ -9,7 +9,14 @@ import numpy as np
 from tokensieve.arrays import Ints
 from tokensieve.auditing.artefacts.neighbours import stands_in_fixed_phrase
 from tokensieve.auditing.artefacts.traits import joined_fraction
-from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share, computed_once
+from tokensieve.auditing.checks.api import (
+    AuditContext,
+    Check,
+    Findings,
+    Labels,
+    Share,
+    computed_once,
+)
 from tokensieve.auditing.checks.shortcut import Shortcut, artefact_search, searched_texts
 from tokensieve.auditing.copies import without_copies
 from tokensieve.auditing.phrases import of_class, quoted

@@ -66,25 +66,30 @@ class Shortcut(Check):
     name = "shortcut"
     title = "Shortcut"
     about = (
-        "Strong predictors that look like artefacts. A word or short phrase in at least 1% of a class, or of a group of "
-        "classes, that predicts it (q < 0.05) gets a probability of being an artefact from a score that was fitted on many "
-        "data sets: whether the other words tell which documents contain it, whether it stands between words that are "
-        "neighbours elsewhere, how many words are as reliable, and a few more. From one half on it is reported, with the "
-        "reasons. Formatting counts if nobody chooses it, or if it nearly decides the class. Other strong predictors are "
-        "listed apart, as what labels are about."
+        "Strong predictors that look like artefacts. A word or short phrase in at least 1% of a "
+        "class, or of a group of classes, that predicts it (q < 0.05) gets a probability of being "
+        "an artefact from a score that was fitted on many data sets: whether the other words tell "
+        "which documents contain it, whether it stands between words that are neighbours "
+        "elsewhere, how many words are as reliable, and a few more. From one half on it is "
+        "reported, with the reasons. Formatting counts if nobody chooses it, or if it nearly "
+        "decides the class. Other strong predictors are listed apart, as what labels are about."
     )
-    action = "Will these also appear where your model is used? If not, mask them and audit again to see what accuracy remains."
+    action = (
+        "Will these also appear where your model is used? If not, mask them and audit again to see "
+        "what accuracy remains."
+    )
     action_on_form = (
-        "Find out why the formatting differs, and whether it will differ where your model is used. If not, clean the texts, "
-        "or ignore formatting with --no-formatting, and audit again."
+        "Find out why the formatting differs, and whether it will differ where your model is used. "
+        "If not, clean the texts, or ignore formatting with --no-formatting, and audit again."
     )
     action_on_passage = (
-        "Will this phrase also appear where your model is used? If not, remove the whole phrase from every document, in "
-        "all its variants. If you mask only one word, the rest of the phrase still gives the label away. Then audit again."
+        "Will this phrase also appear where your model is used? If not, remove the whole phrase "
+        "from every document, in all its variants. If you mask only one word, the rest of the "
+        "phrase still gives the label away. Then audit again."
     )
     action_on_values = (
-        "Find out why the label depends on another column, and whether that will hold where your model is used. If not, "
-        "balance the classes across the values of that column."
+        "Find out why the label depends on another column, and whether that will hold where your "
+        "model is used. If not, balance the classes across the values of that column."
     )
     tasks = (Labels,)
 
@@ -95,7 +100,7 @@ class Shortcut(Check):
         return findings[:MAX_FINDINGS]
 
     def _finding(self, audit: AuditContext, group: Sequence[Suspect]) -> Finding:
-        """The group as one finding: each of its documents is predicted by its most certain suspect."""
+        """The group as one finding; its most certain suspect predicts each document."""
         group = without_explained(audit, group)
         evidence = GroupEvidence.of(audit, group)
         tokens = tuple(one.token for one in group)
@@ -189,7 +194,7 @@ def without_explained(audit: AuditContext, group: Sequence[Suspect]) -> list[Sus
 
 
 def rank_in_finding(suspect: Suspect) -> tuple[float, bool, int]:
-    """Sorts the most certain first, formatting that writers choose later, of equals words before phrases."""
+    """Sorts the most certain first, formatting that writers choose later, words before phrases."""
     later = CHOSEN_LATER if is_chosen(suspect.token) else 0.0
     return later - suspect.certainty, suspect.type < 0, -len(suspect.token)
 
@@ -229,30 +234,35 @@ class GroupEvidence:
         suspects = sorted(group, key=lambda one: one.certainty)
         targets = [one.classes for one in suspects]
         predicted = Predicted.of(counts.labels, [one.documents for one in suspects], targets)
+        types = [one.type for one in suspects]
         classes = common_classes(suspects)
         own_classes = list(classes) or sorted({label for target in targets for label in target})
-        totals = predicted.totals
-        class_sizes = counts.class_sizes
-        types = [one.type for one in suspects]
-        if min(types) >= 0:  # phrases are known of the documents at hand alone
-            class_sizes = audit.class_sizes
+        if min(types) >= 0:
             totals = audit.task.total(audit.train, predicted_totals, types, targets)
-        n_held, n_right, n_inside = totals.tolist()
-        n_all = int(class_sizes.sum())
-        n_of_classes = int(class_sizes[own_classes].sum())
-        shares = {
-            "documents": Share.count(n_held, n_all),
-            "decides": Share.count(n_right, n_held),
-            "class": Share.count(n_inside, n_of_classes),
-        }
-        if classes:
-            shares["base"] = Share.count(n_of_classes, n_all)
+            shares = shares_of(totals, audit.class_sizes, own_classes)
+        else:  # phrases are known of the documents at hand alone
+            shares = shares_of(predicted.totals, counts.class_sizes, own_classes)
+        if not classes:
+            del shares["base"]
         return cls(predicted.documents, predicted.right, classes, shares)
 
     @property
     def base(self) -> float:
-        """How often the label would be right anyway; 0 if the suspects point to different classes."""
+        """How often the label would be right anyway; 0 if the suspects point to different ones."""
         return self.shares["base"].value if "base" in self.shares else 0.0
+
+
+def shares_of(totals: Ints, class_sizes: Ints, classes: list[int]) -> dict[str, Share]:
+    """The shares of a finding, from `Predicted.totals`."""
+    n_held, n_right, n_inside = totals.tolist()
+    n_all = int(class_sizes.sum())
+    n_of_classes = int(class_sizes[classes].sum())
+    return {
+        "documents": Share.count(n_held, n_all),
+        "decides": Share.count(n_right, n_held),
+        "class": Share.count(n_inside, n_of_classes),
+        "base": Share.count(n_of_classes, n_all),
+    }
 
 
 def common_classes(suspects: Sequence[Suspect]) -> tuple[int, ...]:
@@ -304,9 +314,9 @@ def predicted_totals(
 def severity(probability: float, evidence: GroupEvidence, loss: float) -> float:
     """Roughly the fraction of documents whose prediction a finding puts in doubt.
 
-    The probability that it is an artefact, times its reach, times how much of the prediction depends
-    on it: the square of the way from the base rate to certain (at the lower bound of its interval),
-    and of the rest the fraction of predictions that the model changes without it.
+    The probability that it is an artefact, times its reach, times how much of the prediction
+    depends on it: the square of the way from the base rate to certain (at the lower bound of its
+    interval), and of the rest the fraction of predictions that the model changes without it.
     """
     shares = evidence.shares
     # the class alone would make much of a small one, and all documents little
@@ -318,7 +328,9 @@ def severity(probability: float, evidence: GroupEvidence, loss: float) -> float:
 
 
 def loss_without(audit: AuditContext, group: Sequence[Suspect]) -> float:
-    """The fraction of a finding's training documents whose predicted class changes without its tokens."""
+    """The fraction of a finding's training documents whose predicted class changes without its
+    tokens.
+    """
     types = [one.type for one in group if one.type >= 0]
     if not types:
         return 0.0
@@ -421,7 +433,9 @@ def details(
 
 
 def one_environment(audit: AuditContext, documents: Ints) -> list[str]:
-    """The environment that contains nearly all of some documents, as a clause; none if there is none."""
+    """The environment that contains nearly all of some documents, as a clause; none if there is
+    none.
+    """
     environments = environment_effects(audit)
     if environments is None:
         return []
@@ -437,5 +451,6 @@ def one_environment(audit: AuditContext, documents: Ints) -> list[str]:
     share = Share.count(int(own[largest]), int(own.sum()))
     name = for_display(names[largest], 40)
     return [
-        f"{share.as_counts} of these documents are in environment {name}, so the other environments cannot confirm it"
+        f"{share.as_counts} of these documents are in environment {name}, so the other "
+        "environments cannot confirm it"
     ]
