@@ -223,14 +223,16 @@ CHOOSING: dict[str, Kind] = {
         "word", lambda r, _: fixed(drawn(r, WORDS)[0], put_anywhere), several_classes=True
     ),
     "words of a second source": Kind("source", second_vocabulary),
+    # looked at after the first report
+    "a phrase last": Kind(
+        "phrase",
+        lambda r, _: fixed(" ".join([*drawn(r, JOINING), *drawn(r, WORDS, 2)]), last),
+    ),
+    "sentences of a second source": Kind("source", second_register),
 }
 REPORTING: dict[str, Kind] = {
     "three words anywhere": Kind(
         "phrase", lambda r, _: fixed(" ".join(drawn(r, WORDS, 3)), put_anywhere)
-    ),
-    "a phrase last": Kind(
-        "phrase",
-        lambda r, _: fixed(" ".join([*drawn(r, JOINING), *drawn(r, WORDS, 2)]), last),
     ),
     "a phrase of common words": Kind("phrase", own_common_phrase),
     "a word with exceptions": Kind(
@@ -254,7 +256,6 @@ REPORTING: dict[str, Kind] = {
         ),
         several_classes=True,
     ),
-    "sentences of a second source": Kind("source", second_register),
 }  # fmt: skip
 KINDS = CHOOSING | REPORTING
 

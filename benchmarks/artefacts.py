@@ -15,7 +15,7 @@ and imdb, tweets, sms, banking.
 *For reporting*: the other sets built from packages, and emotion, snli, yelp, preferences. Nothing is
 chosen on them.
 
-**Kinds of marks** (`artefact_marks.py`). CHOOSING has ten kinds, REPORTING twelve others. Every mark is
+**Kinds of marks** (`artefact_marks.py`). CHOOSING has twelve kinds, REPORTING ten others. Every mark is
 put into 2, 5, 10, 20, 50 or 60 % of the documents of a class, drawn at random, at least 12 of them.
 
 **Labels of candidates.** Of a planted draw: a candidate is a *mark* if all its words are words of the
@@ -23,6 +23,14 @@ mark and at least half of its documents were changed. Of a clean draw: every can
 *ordinary* one, unless all its words are in NATURAL (a list of artefacts that are visible in the texts,
 written by reading them before any audit); those are left out, and counted apart. Forms keep their
 rule and are not scored.
+
+**After the first report** (28 November 2026, 01:07). The mark "a phrase last" had been found in 5 of 18
+draws. Why was looked at on the sets for choosing, with it and "sentences of a second source": the
+neighbours of a fixed phrase at an edge were compared inside the phrase. That was mended, and both
+kinds count as kinds for choosing from then on. The set `records` had 57 of the 64 ordinary words
+accused. It is generated, by drawing words at random for each class, so that its words are what the
+score looks for. Coefficients are fitted without the generated sets (GENERATED); the figures name
+them apart.
 
 **Figures.**
 1. *Unseen sets and kinds*: coefficients fitted on the sets and kinds for choosing, figures of the
@@ -44,6 +52,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +62,7 @@ from sklearn.linear_model import LogisticRegression
 import artefact_sets
 import tokensieve
 from artefact_marks import CHOOSING, KINDS, REPORTING, Planted, plant
-from artefact_sets import ALL_SETS, CACHE, CHOOSING_SETS, NATURAL, REPORTING_SETS
+from artefact_sets import ALL_SETS, CACHE, CHOOSING_SETS, GENERATED, NATURAL, REPORTING_SETS
 from machine import described
 from tokensieve.auditing.artefacts.candidates import (
     Candidate,
@@ -109,9 +118,10 @@ def collect(name: str) -> None:
     use = word_use(frame["text"], labels)
     pool = [*candidate_words(use), *candidate_phrases(use)]
     usual = Usual.of(use)
-    rows = []
-    for one in observe(use, usual, frame["text"], pool):
-        rows.append(row_of(name, one.candidate, asdict(one.traits)))
+    rows = [
+        row_of(name, one.candidate, asdict(one.traits))
+        for one in observe(use, usual, frame["text"], pool)
+    ]
     plants = []
     rng = np.random.default_rng([5, *name.encode()])
     kinds = [str(kind) for _ in range(4) for kind in rng.permutation(list(SCORED_KINDS))]
@@ -188,9 +198,13 @@ def matrix(rows: pl.DataFrame) -> np.ndarray:
 
 
 class Fitted:
-    """Logistic regression on standardised traits; the candidates of one mark weigh one together."""
+    """Logistic regression on standardised traits; the candidates of one mark weigh one together.
+
+    Only of texts that people wrote.
+    """
 
     def __init__(self, rows: pl.DataFrame) -> None:
+        rows = rows.filter(~pl.col("set").is_in(list(GENERATED)))
         is_mark_row = (rows["plant"] >= 0).to_numpy()
         rows = rows.filter(pl.Series(is_mark_row | ~is_natural(rows)))
         is_mark_row = (rows["plant"] >= 0).to_numpy()
@@ -298,7 +312,7 @@ def calibration(scored: pl.DataFrame) -> list[dict[str, object]]:
     weights = np.where(is_mark_row, 1 / n_of_mark, 1.0)
     p = rows["p"].to_numpy()
     out = []
-    for low, high in zip(BINS, BINS[1:], strict=False):
+    for low, high in pairwise(BINS):
         inside = (p >= low) & ((p < high) | (high == 1.0))
         total = weights[inside].sum()
         marks = weights[inside & is_mark_row].sum()
@@ -322,8 +336,9 @@ def figures(scored: pl.DataFrame, kinds: Iterable[str], sets: Sequence[str]) -> 
         for name in sorted(accused["set"].unique())
     }
     n_sets = ordinary["set"].n_unique()
-    written = marks.filter(~pl.col("set").is_in(list(artefact_sets.GENERATED)))
-    plain = marks.filter(pl.col("group").is_in(["word", "phrase"]))
+    is_written = ~pl.col("set").is_in(list(GENERATED))
+    written = marks.filter(is_written)
+    plain = written.filter(pl.col("group").is_in(["word", "phrase"]))
     return {
         "sets": n_sets,
         "ordinary candidates": ordinary.height,
@@ -342,9 +357,11 @@ def figures(scored: pl.DataFrame, kinds: Iterable[str], sets: Sequence[str]) -> 
         "by set": shares(marks, "set"),
         "accused ordinary words": accused.height,
         "accused per set": round(accused.height / n_sets, 3),
+        "accused in texts that people wrote": accused.filter(is_written).height,
+        "sets that people wrote": ordinary.filter(is_written)["set"].n_unique(),
         "accused by set": by_set,
         "natural artefacts accused": [int((natural["p"] >= FOUND).sum()), natural.height],
-        "calibration": calibration(scored),
+        "calibration": calibration(scored.filter(is_written)),
     }
 
 

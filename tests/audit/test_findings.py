@@ -166,11 +166,7 @@ def test_planted_formatting_is_the_first_shortcut_and_in_the_model(name: str) ->
     plant, tokens, label = FORMS[name]
     found = audited(*reviews(1500, 1, plant))
     first, *others = [f for f in found.findings if f.kind == "shortcut"]
-    assert (
-        set(first.tokens) == tokens
-        and first.label == label
-        and first.signs == ("formatting",)
-    )
+    assert set(first.tokens) == tokens and first.label == label and first.signs == ("formatting",)
     assert first is found.findings[0] and not others and first.evidence["decides"].low > 0.9
     assert first.examples and all(
         f"{e.before}{e.token}{e.after}".endswith(("...", "   ")) and e.token for e in first.examples
