@@ -1,7 +1,9 @@
-"""The tokens that a limit selects, the hypotheses of the theory that hold on a data set, and the verdict on each claim.
+"""The tokens that a limit selects, the hypotheses of the theory that hold on a data set, and the
+verdict on each claim.
 
-A claim about the limit is decided by the certified limit, never refuted by a curve that is too short. Where one of its hypotheses
-does not hold, the claim is neither confirmed nor refuted: what is true instead is stated.
+A claim about the limit is decided by the certified limit, never refuted by a curve that is too
+short. Where one of its hypotheses does not hold, the claim is neither confirmed nor refuted: what
+is true instead is stated.
 """
 
 from __future__ import annotations
@@ -30,13 +32,16 @@ class Attended:
     """The tokens that the limit selects, compared with the important ones.
 
     Attributes:
-        mask: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,).
+        mask: for each stored entry of counts.matrix, whether its type is selected in its document,
+            shape (nnz,).
         ties: documents that select more than one type.
-        all_share, any_share: fractions of the `important_documents`, with important types, that select all, and any, of them;
-            one_sided_share: that select any of their completely positive or negative types.
-        final_from: log t from which on every document's highest type is one that it selects in the limit; nan if never.
-        limit_error: largest distance of a prediction from the mean value of the document's selected tokens: zero in the limit of
-            Lemma 4.4 where nothing is tied.
+        all_share, any_share: fractions of the `important_documents`, with important types, that
+            select all, and any, of them; one_sided_share: that select any of their completely
+            positive or negative types.
+        final_from: log t from which on every document's highest type is one that it selects in the
+            limit; nan if never.
+        limit_error: largest distance of a prediction from the mean value of the document's selected
+            tokens: zero in the limit of Lemma 4.4 where nothing is tied.
     """
 
     mask: NDArray[np.bool_]
@@ -58,11 +63,13 @@ class Attended:
         mask: NDArray[np.bool_],
         important: NDArray[np.bool_],
     ) -> Attended:
-        """Computed from the end of a curve, a selection in the limit, shape (nnz,), and the important types, shape (|S|,)."""
+        """Computed from the end of a curve, a selection in the limit, shape (nnz,), and the
+        important types, shape (|S|,)."""
         m, document, n, u = counts.matrix, counts.entry_documents, counts.n_documents, E @ flow.p
 
         def shares(matter: NDArray[np.bool_]) -> tuple[float, float, int]:
-            """Among the documents with types that matter: the fractions that select all and any of them, and their number."""
+            """Among the documents with types that matter: the fractions that select all and any of
+            them, and their number."""
             all_of, some_of = (
                 np.bincount(document, matter, n),
                 np.bincount(document, matter & mask, n),
@@ -108,7 +115,8 @@ class Claim:
 
     Attributes:
         verdict: the reason, with the figures behind it.
-        documents, types: indices of up to five documents, and up to five token types, that break a hypothesis.
+        documents, types: indices of up to five documents, and up to five token types, that break a
+            hypothesis.
     """
 
     name: str
@@ -119,12 +127,14 @@ class Claim:
 
     @property
     def holds(self) -> bool | None:
-        """True or False if it was decided; None if it was not, or if its hypothesis does not hold."""
+        """True or False if it was decided; None if it was not, or if its hypothesis does not
+        hold."""
         return {"holds": True, "fails": False}.get(self.outcome)
 
     @staticmethod
     def hypotheses(counts: Counts, step: OneStep) -> list[Claim]:
-        """Every hypothesis of Lemma 4.1 and Theorem 4.3 that can be checked on documents of two classes and their first step."""
+        """Every hypothesis of Lemma 4.1 and Theorem 4.3 that can be checked on documents of two
+        classes and their first step."""
         m, document, n, lengths = (
             counts.matrix,
             counts.entry_documents,
@@ -170,7 +180,8 @@ class Claim:
             "every document contains exactly one completely positive or completely negative token"
         )
         add(exactly, bool(np.all(relevant == 1)), words, relevant != 1)
-        # α sums n fractions: below n·eps of a type's own frequency it is zero as far as the arithmetic can tell.
+        # α sums n fractions: below n·eps of a type's own frequency it is zero as far as the
+        # arithmetic can tell.
         share = np.asarray(m.T @ (1 / (np.maximum(lengths, 1) * n)))
         bad = (sides == 0) & (np.abs(step.alpha) > n * np.finfo(float).eps * share)
         order = np.flatnonzero(bad)[np.argsort(-np.abs(step.alpha[bad]), kind="stable")]
@@ -189,7 +200,8 @@ class Claim:
         add("d ≥ 20 log|S| (initial scores and logits are small)", ratio >= 20, words)
         words = f"the remainder is {left:.3g} of the predicted step; the bound known in advance is {step.bound:.3g}"
         add("the first step is mostly (η/2) α v (remainder below one half)", left < 0.5, words)
-        # η₀ is large enough when the value of a document's important token beats every other in the direction of its label.
+        # η₀ is large enough when the value of a document's important token beats every other in the
+        # direction of its label.
         signed = counts.signs[document] * (step.start.E @ step.start.v + step.alignment)[m.indices]
         important = (sides != 0)[m.indices]
         best, other = (
@@ -212,12 +224,13 @@ class Claim:
     def of_theory(
         step: OneStep, limit: FlowLimit, found: Attended | None, assumptions: list[Claim]
     ) -> list[Claim]:
-        """Every claim, in the order of the paper, from the first step, what becomes of p, what the limit selects (None while it is
-        not decided), and the hypotheses."""
+        """Every claim, in the order of the paper, from the first step, what becomes of p, what the
+        limit selects (None while it is not decided), and the hypotheses."""
         choice, _, one_relevant, irrelevant, large_d, _, large_step = (
             item.holds for item in assumptions
         )
-        # Assumption 1 and a first step that is large enough: the hypotheses of Lemmas 4.4 and 4.5 and of Theorem 4.3.
+        # Assumption 1 and a first step that is large enough: the hypotheses of Lemmas 4.4 and 4.5
+        # and of Theorem 4.3.
         refuted: Outcome = (
             "fails"
             if choice and one_relevant and irrelevant and large_step
@@ -266,7 +279,8 @@ class Claim:
 
 
 def _selected_tokens(limit: FlowLimit, found: Attended, refuted: Outcome) -> tuple[_Found, _Found]:
-    """Lemmas 4.4 and 4.5 where the selection is known; `refuted`: what a claim is that the limit contradicts."""
+    """Lemmas 4.4 and 4.5 where the selection is known; `refuted`: what a claim is that the limit
+    contradicts."""
     matter: _Found
     words = f"predictions are within {max(found.limit_error, 1e-15):.3g} of the mean value of selected tokens"
     if limit.fate == "converges to a point":

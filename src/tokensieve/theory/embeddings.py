@@ -1,17 +1,21 @@
-"""Embeddings E, `<cls>` vector p and output vector v trained together, with exact gradients that never need n × T × d numbers.
+"""Embeddings E, `<cls>` vector p and output vector v trained together, with exact gradients that
+never need n × T × d numbers.
 
-With u = E p, w = E V and the count-form gradients a = ∂L/∂u, B = ∂L/∂w of `tokensieve.model.attention`,
+With u = E p, w = E V and the count-form gradients a = ∂L/∂u, B = ∂L/∂w of
+`tokensieve.model.attention`,
 
     ∇_E L = a pᵀ + B Vᵀ  (rank 1 + H)        ∇_p L = Eᵀ a        ∇_V L = Eᵀ B
 
-(Wu, Shevchenko, Oymak, Mondelli, NeurIPS 2025, section 3; H = 1 head for two classes, K for K classes). A step reads the counts
-once and E twice: once for u and w, and once for Eᵀ[a B] and the update of E, which share a pass over its rows.
+(Wu, Shevchenko, Oymak, Mondelli, NeurIPS 2025, section 3; H = 1 head for two classes, K for K
+classes). A step reads the counts once and E twice: once for u and w, and once for Eᵀ[a B] and the
+update of E, which share a pass over its rows.
 
-Gradient descent: x ← x − η ∇.  Adam: the rule of `tokensieve.model.adam`. Its moments of E are as large as E; E and they
+Gradient descent: x ← x − η ∇.  Adam: the rule of `tokensieve.model.adam`. Its moments of E are as
+    large as E; E and they
 are kept in float32 or float64, everything else in float64.
 
-Rows of E are taken in blocks of a fixed size and sums over blocks run in order, so the result has the same bits for any
-number of threads.
+Rows of E are taken in blocks of a fixed size and sums over blocks run in order, so the result has
+the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -47,7 +51,8 @@ class Start(NamedTuple):
     Attributes:
         E: embeddings E⁰, shape (|S|, d), entries N(0, 1/d).
         p: `<cls>` vector, shape (d,), entries N(0, 1/d).
-        v: output vector of unit norm, shape (d,); with several heads orthonormal columns, shape (d, K).
+        v: output vector of unit norm, shape (d,); with several heads orthonormal columns, shape (d,
+            K).
     """
 
     E: Array
@@ -85,10 +90,12 @@ class TrainingSettings:
         optimizer: "adam" or "gd" (gradient descent).
         learning_rate: η > 0.
         steps: number of updates ≥ 0.
-        batch_size: documents per step, drawn without replacement in seeded order; None is all of them.
+        batch_size: documents per step, drawn without replacement in seeded order; None is all of
+            them.
         frozen: which of "E", "p" and "v" are not trained.
         dtype: "float32" or "float64", of E and its moments.
-        record_every: steps between two records of the trajectory; start and end are always recorded.
+        record_every: steps between two records of the trajectory; start and end are always
+            recorded.
         seed: order of the documents.
     """
 
@@ -130,7 +137,8 @@ class Training:
         steps: the recorded steps, shape (R,).
         scores: u = E p at each of them, shape (R, |S|).
         values: w = E v, shape (R, |S|, H).
-        trajectory: one row per record: step, norm_p, norm_v, and for each set of documents NAME_loss and NAME_accuracy.
+        trajectory: one row per record: step, norm_p, norm_v, and for each set of documents
+            NAME_loss and NAME_accuracy.
         settings: of the run.
         seconds: wall time of this call.
     """
@@ -169,8 +177,10 @@ def train_embeddings(
         counts: n ≥ 1 documents to learn from.
         start: E (|S|, d), p (d,), v (d,) for two classes or (d, K); left as they are.
         settings: see `TrainingSettings`.
-        others: name → documents over the same types that the trajectory also measures, for example validation and test.
-        checkpoint: file that keeps the state; a run found there is resumed, with bit-identical results.
+        others: name → documents over the same types that the trajectory also measures, for example
+            validation and test.
+        checkpoint: file that keeps the state; a run found there is resumed, with bit-identical
+            results.
         progress: called with a text and the fraction done.
 
     An `InputError` if training overflows, or the checkpoint belongs to another run.
@@ -249,15 +259,18 @@ def train_embeddings(
 
 
 def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> tuple[float, Start]:
-    """Loss and its exact gradient in E, p and v at one point: ∇_E = a pᵀ + B Vᵀ, ∇_p = Eᵀ a, ∇_V = Eᵀ B.
+    """Loss and its exact gradient in E, p and v at one point: ∇_E = a pᵀ + B Vᵀ, ∇_p = Eᵀ a, ∇_V =
+    Eᵀ B.
 
-    E is read twice and ∇_E written once; beyond them memory is O(nonzeros of the counts + |S|). The same bits for any number of
-    threads. An `InputError` if shapes do not agree, or there are no documents.
+    E is read twice and ∇_E written once; beyond them memory is O(nonzeros of the counts + |S|). The
+    same bits for any number of threads. An `InputError` if shapes do not agree, or there are no
+    documents.
 
     Args:
-        at: E (|S|, d), p (d,), v (d,) for two classes or (d, K), such as `initialise` gives. ∇_E is float32 where E is, all else
-            float64.
-        out: where ∇_E goes, shape and type of E, C order, so that a loop can reuse one array; a new one if None.
+        at: E (|S|, d), p (d,), v (d,) for two classes or (d, K), such as `initialise` gives. ∇_E is
+            float32 where E is, all else float64.
+        out: where ∇_E goes, shape and type of E, C order, so that a loop can reuse one array; a new
+            one if None.
     """
     _check_shapes(counts, at, {})
     E = np.ascontiguousarray(at.E, dtype=np.float32 if at.E.dtype == np.float32 else np.float64)
@@ -295,7 +308,8 @@ def _check_shapes(counts: Counts, start: Start, others: dict[str, Counts]) -> No
 
 
 def _documents_of_step(counts: Counts, settings: TrainingSettings, step: int) -> Counts:
-    """The documents of a step: epoch after epoch a new order, each drawn from its own seed so that any step can be found."""
+    """The documents of a step: epoch after epoch a new order, each drawn from its own seed so that
+    any step can be found."""
     size = settings.batch_size
     if size is None or size >= counts.n_documents:
         return counts
@@ -340,7 +354,8 @@ def _pull_and_update(
     rate: float = 1.0,
     root: float = 1.0,
 ) -> Floats:
-    """leftᵀ E, shape (1 + H, d), and in the same pass over E the update of its rows that `mode` stands for."""
+    """leftᵀ E, shape (1 + H, d), and in the same pass over E the update of its rows that `mode`
+    stands for."""
     pull, kind = np.zeros((-(-len(E) // BLOCK), *right.shape)), E.dtype.type
     constants = tuple(kind(x) for x in CONSTANTS)
     left, right = left.astype(kind), right.astype(kind)
@@ -388,7 +403,8 @@ def _update_rows(
     constants: tuple[float, ...],
     pull: Floats,
 ) -> None:
-    """pull[block] = Σ_s left_s E_sᵀ over the block's rows, then their update with the gradient left_s · right (WRITE: it in m1)."""
+    """pull[block] = Σ_s left_s E_sᵀ over the block's rows, then their update with the gradient
+    left_s · right (WRITE: it in m1)."""
     types, d = E.shape
     for block in range(len(pull)):
         g = np.empty(d, E.dtype)

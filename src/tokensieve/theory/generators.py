@@ -1,4 +1,5 @@
-"""Synthetic token data with known ground truth: the theory's two settings, and relaxations of them."""
+"""Synthetic token data with known ground truth: the theory's two settings, and relaxations of
+them."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ def independent_tokens(
 ) -> tuple[Counts, Floats]:
     """n ≥ 2 documents of T = `length` independent tokens given the label, P(s | y) ∝ 1 + y δ_s.
 
-    Of |S| = `n_types` types `n_irrelevant` have δ_s = 0; the others come in ± pairs with |δ_s| from `delta_min` to 1. Under equal
-    classes δ_s is the posterior difference P(1|s) − P(0|s). The paper's own generator (its equation 15) differs in detail.
+    Of |S| = `n_types` types `n_irrelevant` have δ_s = 0; the others come in ± pairs with |δ_s| from
+    `delta_min` to 1. Under equal classes δ_s is the posterior difference P(1|s) − P(0|s). The
+    paper's own generator (its equation 15) differs in detail.
 
     Returns:
         The documents, with classes "-1" and "+1", and δ, shape (|S|,).
@@ -53,23 +55,29 @@ def single_token(
     label_rule: str = "token",
     seed: int = 0,
 ) -> tuple[Counts, Floats]:
-    """Documents that satisfy Assumption 1 of Wu et al. (NeurIPS 2025) exactly, or relax one part of it.
+    """Documents that satisfy Assumption 1 of Wu et al. (NeurIPS 2025) exactly, or relax one part of
+    it.
 
-    Document pairs (+, −) share length − m irrelevant tokens, all distinct, so those have α_s = 0 exactly; each then holds its own m
-    relevant ones.
+    Document pairs (+, −) share length − m irrelevant tokens, all distinct, so those have α_s = 0
+    exactly; each then holds its own m relevant ones.
 
     Args:
-        n, length: documents, at least n_relevant because every relevant type is used; and T, tokens in each paired document.
+        n, length: documents, at least n_relevant because every relevant type is used; and T, tokens
+            in each paired document.
         n_types: |S| = n_relevant + irrelevant types (+ 1 for the negator of label_rule "negation").
-        n_relevant: even; half positive, half negative. With "xor": half in the first group, half in the second.
+        n_relevant: even; half positive, half negative. With "xor": half in the first group, half in
+            the second.
         relevant_per_document: m ≥ 1 distinct relevant tokens; 1 in Assumption 1.
-        leak: chance, in [0, 0.5), that a relevant token is drawn from the other sign, which makes types partly relevant.
-        label_rule: "token" (Assumption 1); "negation": every fourth pair holds a negator in place of one irrelevant token,
-            which reverses the sign of its relevant token; "xor": a document holds one token of each group and the label is the
-            product of their signs, so that every α_s is zero in expectation.
+        leak: chance, in [0, 0.5), that a relevant token is drawn from the other sign, which makes
+            types partly relevant.
+        label_rule: "token" (Assumption 1); "negation": every fourth pair holds a negator in place
+            of one irrelevant token, which reverses the sign of its relevant token; "xor": a
+            document holds one token of each group and the label is the product of their signs, so
+            that every α_s is zero in expectation.
 
     Returns:
-        The documents, and for each type +1, −1, or 0 (irrelevant, or carrying the label only jointly with another), shape (|S|,).
+        The documents, and for each type +1, −1, or 0 (irrelevant, or carrying the label only
+        jointly with another), shape (|S|,).
 
     Raises:
         InputError: sizes that cannot be met.
@@ -144,7 +152,8 @@ def _labels(n: int, rng: np.random.Generator) -> Ints:
 
 
 def _deal_hands(types: int, hands: int, size: int, rng: np.random.Generator) -> Ints:
-    """Hands of distinct types, shape (hands, size); the first hands together deal every type once."""
+    """Hands of distinct types, shape (hands, size); the first hands together deal every type
+    once."""
     out = np.empty((hands, size), np.int64)
     deck = rng.permutation(types)
     for h in range(hands):

@@ -11,9 +11,11 @@ from tokensieve.arrays import Floats, Ints
 
 
 def coordinates(E: Floats) -> tuple[Floats, Floats | None]:
-    """E in an orthonormal basis of its row space when d > |S|: (coordinates (|S|, r), basis (d, r) or None if E is kept).
+    """E in an orthonormal basis of its row space when d > |S|: (coordinates (|S|, r), basis (d, r)
+    or None if E is kept).
 
-    Inner products and norms are the same, and r = min(|S|, d) columns are all that a flow or a margin problem has to move in.
+    Inner products and norms are the same, and r = min(|S|, d) columns are all that a flow or a
+    margin problem has to move in.
     """
     if E.shape[1] <= E.shape[0]:
         return np.ascontiguousarray(E), None
@@ -22,7 +24,8 @@ def coordinates(E: Floats) -> tuple[Floats, Floats | None]:
 
 
 def span_of(F: Floats, pairs: Ints) -> Floats:
-    """Orthonormal basis of the span of F_a − F_b over pairs, shape (r, k); rank by singular values, relative to the largest."""
+    """Orthonormal basis of the span of F_a − F_b over pairs, shape (r, k); rank by singular values,
+    relative to the largest."""
     links = sp.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(F), len(F)))
     group = connected_components(links, directed=False)[1]
     lead = np.unique(group, return_index=True)[1][group]

@@ -1,15 +1,16 @@
-"""One gradient step on the embeddings, its exact remainder, and an a-priori bound on that remainder.
+"""One gradient step on the embeddings, its exact remainder, and an a-priori bound on that
+remainder.
 
-Lemma 4.1 of Wu, Shevchenko, Oymak, Mondelli (NeurIPS 2025), for any data: from E⁰, p ~ N(0, I/d) and a unit vector v, one
-full-batch step of size η on E gives
+Lemma 4.1 of Wu, Shevchenko, Oymak, Mondelli (NeurIPS 2025), for any data: from E⁰, p ~ N(0, I/d)
+and a unit vector v, one full-batch step of size η on E gives
 
     E¹_s = E⁰_s + (η/2) α_s v + R_s,            α_s = mean_X y c_{X,s}/T_X.
 
-The gradient is ∇_E L = a pᵀ + b vᵀ exactly (see `tokensieve.model.attention`), so the remainder is known exactly and not just
-up to a constant:  R_s = −η (a_s p + (b_s + α_s/2) v).
+The gradient is ∇_E L = a pᵀ + b vᵀ exactly (see `tokensieve.model.attention`), so the remainder is
+known exactly and not just up to a constant:  R_s = −η (a_s p + (b_s + α_s/2) v).
 
-With K classes, heads V = [v_1 … v_K] and α_{s,k} = mean_X (1[y=k] − 1/K) c_{X,s}/T_X, the step is η Σ_k α_{s,k} v_k and
-R_s = −η (a_s p + V (b_s + α_s)).
+With K classes, heads V = [v_1 … v_K] and α_{s,k} = mean_X (1[y=k] − 1/K) c_{X,s}/T_X, the step is η
+Σ_k α_{s,k} v_k and R_s = −η (a_s p + V (b_s + α_s)).
 """
 
 from __future__ import annotations
@@ -36,11 +37,15 @@ class OneStep:
         alpha: average signed frequency, shape (|S|,), or (|S|, K) with K heads.
         a, b: ∂L/∂u, shape (|S|,), and ∂L/∂w, the shape of alpha, at the start.
         alignment: (E¹_s − E⁰_s)ᵀv, the shape of alpha.
-        slope, r2: least-squares slope of alignment against alpha (with intercept, all heads together) and squared correlation; nan
-            if alpha is constant. expected_slope is η/2 for two classes, η for K heads.
-        remainder_norms, bound_norms: ‖R_s‖ of each type, and the a-priori bound on it (see `one_step`), shape (|S|,).
-        relative_remainder, bound: ‖R‖_F / ‖E¹ − E⁰ − R‖_F, inf if every alpha is zero; and with bound_norms in the numerator.
-        score_range, answer_range: U = (max_s u_s − min_s u_s)/2, which the bound uses, and F = max_X |f_X| over all heads.
+        slope, r2: least-squares slope of alignment against alpha (with intercept, all heads
+            together) and squared correlation; nan if alpha is constant. expected_slope is η/2 for
+            two classes, η for K heads.
+        remainder_norms, bound_norms: ‖R_s‖ of each type, and the a-priori bound on it (see
+            `one_step`), shape (|S|,).
+        relative_remainder, bound: ‖R‖_F / ‖E¹ − E⁰ − R‖_F, inf if every alpha is zero; and with
+            bound_norms in the numerator.
+        score_range, answer_range: U = (max_s u_s − min_s u_s)/2, which the bound uses, and F =
+            max_X |f_X| over all heads.
     """
 
     start: Start
@@ -61,9 +66,11 @@ class OneStep:
 
     @staticmethod
     def default_size(counts: Counts) -> float:
-        """η₀ such that mean_X |Σ_s (c_{X,s}/T_X) (η₀/2) α_s| = 1: documents read with equal attention have logits of ±1.
+        """η₀ such that mean_X |Σ_s (c_{X,s}/T_X) (η₀/2) α_s| = 1: documents read with equal
+        attention have logits of ±1.
 
-        Much below, a sign may give up its documents and select in the other's only; much above, the curve takes longer to settle.
+        Much below, a sign may give up its documents and select in the other's only; much above, the
+        curve takes longer to settle.
 
         Raises:
             InputError: every α_s is zero, so no first step carries a signal.
@@ -110,10 +117,12 @@ class OneStep:
 
 
 def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> OneStep:
-    """One full-batch gradient step of size η on E, in O(nonzeros + |S|·d), with its exact remainder and a bound.
+    """One full-batch gradient step of size η on E, in O(nonzeros + |S|·d), with its exact remainder
+    and a bound.
 
-    The bound needs only U = half the range of the scores u = E⁰p, F = max_X |f_X| and φ_s = mean_X c_{X,s}/T_X. A softmax
-    weight is within e^{±2U} of c_{X,s}/T_X, and |σ(−yf) − 1/2| ≤ tanh(F/2)/2, so
+    The bound needs only U = half the range of the scores u = E⁰p, F = max_X |f_X| and φ_s = mean_X
+    c_{X,s}/T_X. A softmax weight is within e^{±2U} of c_{X,s}/T_X, and |σ(−yf) − 1/2| ≤
+    tanh(F/2)/2, so
 
         |b_s + α_s/2| ≤ φ_s [ tanh(F/2)/2 · e^{2U} + (e^{2U} − 1)/2 ]
         |a_s|         ≤ φ_s (1 + tanh(F/2))/2 · e^{2U} (|w_s| + F)
@@ -124,7 +133,8 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
     E has shape (|S|, d), p (d,), and v (d,) for two classes or (d, K) for K classes.
 
     Raises:
-        InputError: shapes that do not agree, no documents, a step size that is not positive, or one that overflows.
+        InputError: shapes that do not agree, no documents, a step size that is not positive, or one
+            that overflows.
     """
     if counts.n_documents == 0:
         raise InputError("there are no documents: a gradient step needs at least one")

@@ -128,7 +128,8 @@ def report_of(found: Verification) -> Report:
     if limit.fate == "not settled" and "--max-seconds" in limit.reason:
         words = "The time limit ended this run before a limit was certified. Next, allow more time with --max-seconds; "
         start.append(Text(f"{words}--resume FILE continues where a run stopped.", "warning"))
-    # The first screen of a page: the selected tokens (if undecided, the first step), the claims' outcomes and what to do next.
+    # The first screen of a page: the selected tokens (if undecided, the first step), the claims'
+    # outcomes and what to do next.
     pictures = _pictures(found)
     on_top = pictures[-1] if pictures[-1].name == "selected" else pictures[0]
     start.append(on_top)
@@ -155,7 +156,8 @@ def report_of(found: Verification) -> Report:
         ends.append(
             Table("Finite score gaps", (*columns, Column("Documents", "count")), rows, only=_PAGE)
         )
-    # What decided nothing here is left out: how generated documents are made, or how texts are counted.
+    # What decided nothing here is left out: how generated documents are made, or how texts are
+    # counted.
     generated = found.name == GENERATED
     idle = (
         {"ngrams", "min_documents"} if generated else {"documents", "types", "relevant", "length"}
@@ -313,7 +315,8 @@ def _hypotheses(found: Verification) -> list[Block]:
 
 
 def _pictures(found: Verification) -> list[Picture]:
-    """The pictures; some only where p diverges along a direction, the limit was predicted, or the selection is decided."""
+    """The pictures; some only where p diverges along a direction, the limit was predicted, or the
+    selection is decided."""
     tokens, curve, seed = found.token_table(), found.flow_table(), found.settings.seed
     step, flow, out = found.step, found.flow, list[Picture]()
 

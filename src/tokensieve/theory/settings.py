@@ -16,13 +16,15 @@ class VerifySettings(SourceSettings):
     """The claims.
 
     Attributes:
-        types, relevant, length: |S|, how many types predict the label, and T of the generated documents, of which there are n.
+        types, relevant, length: |S|, how many types predict the label, and T of the generated
+            documents, of which there are n.
         d: embedding dimension; 512, or 1024 for generated documents, if None.
         eta: size of the first step; `OneStep.default_size` if None.
         max_norm, max_steps: ‖p‖ and accepted steps at which a curve ends.
         max_seconds: time limit for flow and limit together, or of one call of `gradient_flow`.
         tolerance: local error of a step relative to ‖p‖'s components.
-        max_log_time: log t at which a curve with settled ties ends; what follows is predicted and certified.
+        max_log_time: log t at which a curve with settled ties ends; what follows is predicted and
+            certified.
         resume: file that keeps the state of the flow; a flow found there is continued.
     """
 

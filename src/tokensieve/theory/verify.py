@@ -1,4 +1,5 @@
-"""Check all claims of the theory on one data set: initialise → one step → gradient flow → limit → selection → claims."""
+"""Check all claims of the theory on one data set: initialise → one step → gradient flow → limit →
+selection → claims."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ class Verification:
 
     Attributes:
         name, notes: the source, for display, and anything unusual noticed while reading the data.
-        counts, rows: the documents (the second class is y = +1), and the row number of each, from 1, shape (n,).
+        counts, rows: the documents (the second class is y = +1), and the row number of each, from
+            1, shape (n,).
         settings: as given, with the dimension and first step that were used.
         step, embeddings: the first gradient step, and E¹, shape (|S|, d).
         limit: what becomes of p, with the flow.
@@ -109,7 +111,8 @@ class Verification:
         return self.limit.margin
 
     def finite_gaps(self) -> pl.DataFrame:
-        """The finite score gaps: token, below (the one below it), gap in nats, documents that select both; most documents first."""
+        """The finite score gaps: token, below (the one below it), gap in nats, documents that
+        select both; most documents first."""
         schema = {"token": pl.String, "below": pl.String, "gap": pl.Float64, "documents": pl.Int64}
         if self.limit.fate == "converges to a point":
             return pl.DataFrame(schema=schema)
@@ -236,15 +239,17 @@ class Verification:
         return files | self._certificate()
 
     def token_table(self) -> pl.DataFrame:
-        """One row per token type: alignment is (E¹_s − E⁰_s)ᵀv, scores are E¹_sᵀp before and after, the value is E¹_sᵀv,
-        and selected_in counts documents that select it (missing where the selection is not decided)."""
+        """One row per token type: alignment is (E¹_s − E⁰_s)ᵀv, scores are E¹_sᵀp before and after,
+        the value is E¹_sᵀv, and selected_in counts documents that select it (missing where the
+        selection is not decided)."""
         counts, alpha = self.counts, self.step.alpha
         chosen = None
         if self.attended is not None:
             chosen = np.bincount(
                 counts.matrix.indices[self.attended.mask], minlength=counts.n_types
             )
-        # The paper's categories: one-sided types are "completely" theirs, the others go by the sign of α beyond rounding.
+        # The paper's categories: one-sided types are "completely" theirs, the others go by the sign
+        # of α beyond rounding.
         sides = counts.one_sided
         sign = np.where(
             np.abs(alpha) <= 1e-12 * float(np.abs(alpha).max(initial=0.0)), 0, np.sign(alpha)
@@ -271,7 +276,8 @@ class Verification:
         )
 
     def flow_table(self) -> pl.DataFrame:
-        """One row per step of the flow; cosine and angle to p̂ are missing where there is none, log t is missing at the start."""
+        """One row per step of the flow; cosine and angle to p̂ are missing where there is none, log
+        t is missing at the start."""
         flow, direction = self.flow, self.limit.direction
         angle = np.full(len(flow.arc), math.nan) if direction is None else flow.angle(direction)
         columns = {
@@ -287,7 +293,8 @@ class Verification:
         return pl.DataFrame(columns).with_columns(pl.when(finite.is_finite()).then(finite))
 
     def gap_curves(self) -> pl.DataFrame:
-        """Six score gaps of each kind against log t, as the flow and as the prediction have them; no rows without a prediction."""
+        """Six score gaps of each kind against log t, as the flow and as the prediction have them;
+        no rows without a prediction."""
         limit, flow, names = self.limit, self.flow, [str(token) for token in self.counts.tokens]
         schema = {
             "pair": pl.String,
@@ -321,7 +328,8 @@ class Verification:
         return pl.concat(parts)
 
     def _certificate(self) -> dict[str, Content]:
-        """certificate.npz (arrays) and certificate.json (what they mean); nothing where no limit is certified."""
+        """certificate.npz (arrays) and certificate.json (what they mean); nothing where no limit is
+        certified."""
         limit, face = self.limit, self.limit.face
         if limit.fate == "not settled" or face is None or not limit.certificate:
             return {}
@@ -353,9 +361,11 @@ def verify(
     """Check every claim on a data set.
 
     Args:
-        source: documents of two classes, or what `read_corpus` reads; generated documents that satisfy Assumption 1 if None.
+        source: documents of two classes, or what `read_corpus` reads; generated documents that
+            satisfy Assumption 1 if None.
         settings: see `VerifySettings`.
-        important: the types that a document should select, shape (|S|,); completely positive and negative ones if None.
+        important: the types that a document should select, shape (|S|,); completely positive and
+            negative ones if None.
         progress: called with (stage, share done).
 
     Raises:
@@ -424,7 +434,8 @@ def verify(
                 limit.face.mask if limit.face is not None and diverges else counts.top_mask(E @ end)
             )
             found = Attended.of(counts, E, w, limit.flow, mask, important)
-            # Where the last document settles: on the curve, or at the last change that is predicted beyond it.
+            # Where the last document settles: on the curve, or at the last change that is predicted
+            # beyond it.
             final = max([found.final_from, *(change.log_time for change in limit.changes)])
             found = replace(found, final_from=final)
     with stage("assumptions"):
@@ -468,7 +479,8 @@ def _data(
 
 
 def _check_memory(needed: float, what: str) -> None:
-    """Refuse, before anything is allocated, what cannot fit into this machine: bytes, roughly, and the options that decide it."""
+    """Refuse, before anything is allocated, what cannot fit into this machine: bytes, roughly, and
+    the options that decide it."""
     if not hasattr(os, "sysconf"):  # not on Windows
         return
     present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

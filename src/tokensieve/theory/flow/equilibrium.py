@@ -15,8 +15,8 @@ from tokensieve.theory.flow.landscape import Landscape
 MAYBE_FLAT = 1e-6
 # Below this fraction of the largest a curvature is rounding.
 ROUNDING = 1e-13
-# Newton's method ends at this relative length of a step, within so many steps; it fails if the last one
-# is longer than the second.
+# Newton's method ends at this relative length of a step, within so many steps; it fails if the last
+# one is longer than the second.
 SHORT_STEP = 1e-11
 NEWTON_STEPS = 30
 LONGEST_LAST_STEP = 1e-7
@@ -28,9 +28,10 @@ MAX_MOVED = 1.0
 class Equilibrium:
     """The minimum z* of L_S on V, with its certificate (F1).
 
-    Where equal documents have both labels, L_S may be least on a whole surface: every f_X is the logit of
-    its label frequency. L is analytic, so that the flow of these documents alone converges to a point of it
-    nearby (Absil & Kurdyka 2006), though no minimum is strict.
+    Where equal documents have both labels, L_S may be least on a whole surface: every f_X is the
+        logit of
+    its label frequency. L is analytic, so that the flow of these documents alone converges to a
+    point of it nearby (Absil & Kurdyka 2006), though no minimum is strict.
 
     Attributes:
         z: shape (r,), in V.
@@ -54,7 +55,8 @@ class Equilibrium:
 
     @classmethod
     def near(cls, land: Landscape, face: Face, z: Floats) -> Equilibrium | None:
-        """The local minimum that Newton's method reaches without moving any gap by more than a nat."""
+        """The local minimum that Newton's method reaches without moving any gap by more than a
+        nat."""
         answers_at = RestrictedSoftmax(land, face)
         if not face.dimension:
             origin = np.zeros(land.E.shape[1])
@@ -108,7 +110,8 @@ class NewtonMinimum:
 
 @dataclass(frozen=True)
 class NewtonStep:
-    """A step to a minimum, or to a surface of minima of dimension `flat`, and the curvatures before it."""
+    """A step to a minimum, or to a surface of minima of dimension `flat`, and the curvatures before
+    it."""
 
     step: Floats
     curvature: Floats
@@ -149,7 +152,8 @@ def newton(land: Landscape, face: Face, x: Floats) -> NewtonMinimum | None:
 
 
 def newton_step(loss: Landscape, x: Floats) -> NewtonStep:
-    """Towards a strict minimum, or, if curvatures differ much, the nearest point of a surface of minima."""
+    """Towards a strict minimum, or, if curvatures differ much, the nearest point of a surface of
+    minima."""
     H, downhill, log_size = loss.hessian(x)
     curvature, axes = np.linalg.eigh(H)
     if curvature[0] <= MAYBE_FLAT * curvature[-1]:

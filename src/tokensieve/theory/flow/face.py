@@ -1,9 +1,10 @@
 """A face: which types stay tied at the top of each document, and the space that the ties span.
 
-In the clock log t a score gap of the flow stays finite (a *tie*) or grows, at rate one or more where a
-force acts. Let S_X be the types of document X that stay tied at its top, closed under ties of other
-documents, and V = span{E_s − E_{s'} : s, s' ∈ S_X, all X}. On V^⊥ all types of one S_X have one embedding
-F_X, so that L_S, the loss with every softmax restricted to S_X, depends on the part of p in V only.
+In the clock log t a score gap of the flow stays finite (a *tie*) or grows, at rate one or more
+where a force acts. Let S_X be the types of document X that stay tied at its top, closed under ties
+of other documents, and V = span{E_s − E_{s'} : s, s' ∈ S_X, all X}. On V^⊥ all types of one S_X
+have one embedding F_X, so that L_S, the loss with every softmax restricted to S_X, depends on the
+part of p in V only.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.geometry import span_of
 
-# A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the
-# product is about one.
+# A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges
+# the product is about one.
 SETTLED = 5.0
 # A weight that is behind the largest of its document by less than this share of log t may be tied.
 MAYBE_TIED = 0.5
@@ -31,8 +32,8 @@ MAYBE_TIED = 0.5
 COINCIDES = 1e-9
 # A tie is none where this share of its difference lies along loose directions; less is rounding.
 LOOSE_SHARE = 1e-4
-# Embeddings are not orthogonal, so that one loose tie gives many others a share: those with at least this
-# fraction of the largest share go first.
+# Embeddings are not orthogonal, so that one loose tie gives many others a share: those with at
+# least this fraction of the largest share go first.
 FIRST_TO_LEAVE = 0.5
 # More rounds than this have not been seen.
 MAX_ROUNDS = 50
@@ -46,7 +47,8 @@ class Face:
 
     Attributes:
         mask: for each stored entry of counts.matrix, whether its type is in S_X, shape (nnz,).
-        group: number of the set of types that ties link, shape (|S|,); a type without ties is alone.
+        group: number of the set of types that ties link, shape (|S|,); a type without ties is
+            alone.
         own: the group that each document selects, shape (n,); 0 for a document without types.
         inside: orthonormal basis of V, shape (r, k).
     """
@@ -58,7 +60,8 @@ class Face:
 
     @classmethod
     def of(cls, counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> Face:
-        """The face of a selection, shape (nnz,), closed under ties; every document with types selects one."""
+        """The face of a selection, shape (nnz,), closed under ties; every document with types
+        selects one."""
         types, document = counts.matrix.indices, counts.entry_documents
         group = cls.ties(counts, mask)
         inside = span_of(E, np.stack([np.arange(len(E)), group], axis=1))
@@ -109,8 +112,8 @@ class Face:
     def settled(cls, land: Landscape, z: Floats, log_time: float) -> Face:
         """The ties that have settled at a point.
 
-        They are those that are near enough, less every direction of V in which time times curvature is
-        below e^{SETTLED}. A gap that grows like log t has a product of about one at any time.
+        They are those that are near enough, less every direction of V in which time times curvature
+        is below e^{SETTLED}. A gap that grows like log t has a product of about one at any time.
         """
         counts = land.counts
         types, document, u = counts.matrix.indices, counts.entry_documents, land.E @ z
@@ -174,7 +177,8 @@ class Face:
         return np.unique(self.group, return_index=True)[1]
 
     def entries(self, counts: Counts, pairs: Ints) -> NDArray[np.bool_]:
-        """The unselected entries whose pair of groups is among the given ones, as a mask, shape (nnz,)."""
+        """The unselected entries whose pair of groups is among the given ones, as a mask, shape
+        (nnz,)."""
         size = len(self.group)
         own = self.own[counts.entry_documents] * size + self.group[counts.matrix.indices]
         return ~self.mask & np.isin(own, pairs[:, 0] * size + pairs[:, 1])
@@ -200,7 +204,8 @@ class Face:
 
 
 def still_leaving(leaving: Ints, level: Floats, document: Ints, is_repeated: bool) -> Ints:
-    """Of several loose types of a document all but the highest, which may be tied without the others.
+    """Of several loose types of a document all but the highest, which may be tied without the
+    others.
 
     If that changes nothing, because the others are tied again through V, all of them.
     """

@@ -1,7 +1,7 @@
 """The flow of a loss in the clock log t, by steps of SciPy's BDF.
 
-If it moves faster than double precision resolves (a gap that is pulled shut), the clock restarts at zero:
-from there on it shows local time, and log t is the logarithm of the total time.
+If it moves faster than double precision resolves (a gap that is pulled shut), the clock restarts at
+zero: from there on it shows local time, and log t is the logarithm of the total time.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from scipy.optimize import brentq
 
 from tokensieve.arrays import Floats
 
-# A force counts when, times the time passed, it exceeds e^{−LIVE}. Coordinates without it are chosen anew
-# when it exceeds e^{−STALE}, and a step after which it exceeds e^{−SPOILT} is taken back.
+# A force counts when, times the time passed, it exceeds e^{−LIVE}. Coordinates without it are
+# chosen anew when it exceeds e^{−STALE}, and a step after which it exceeds e^{−SPOILT} is taken
+# back.
 LIVE = 25.0
 STALE = 15.0
 SPOILT = 5.0
@@ -30,10 +31,11 @@ WIDEST_MARGIN = 1e6
 STEEP = 300.0
 # Entries that have become too weak are looked for once per so much of the clock.
 LOOK = 0.5
-# SciPy ends Newton's method at √rtol of the error that a step may have. Ten times that, 0.1 at 1e-4, is as
-# accurate and faster.
+# SciPy ends Newton's method at √rtol of the error that a step may have. Ten times that, 0.1 at
+# 1e-4, is as accurate and faster.
 LOOSER = 10.0
-# Length of the first step; a failed one that was longer than the second is tried again with the first.
+# Length of the first step; a failed one that was longer than the second is tried again with the
+# first.
 FIRST_STEP = 0.1
 LONG_STEP = 1.0
 # A gradient step of this length, relative to the curvature, begins a clock at −∞.
@@ -58,8 +60,8 @@ class Jacobian(NamedTuple):
 class Coordinates(Protocol):
     """A loss in coordinates x of p.
 
-    `left_out_force` bounds the logarithm of the largest force that they leave out, sharply where it exceeds
-    `enough`.
+    `left_out_force` bounds the logarithm of the largest force that they leave out, sharply where it
+    exceeds `enough`.
     """
 
     def slope(self, x: Floats, /) -> Slope: ...
@@ -70,14 +72,15 @@ class Coordinates(Protocol):
 
 
 class Integrator:
-    """The flow dp/dt = −∇L(p), one `step` at a time; the caller checks for events and decides when to stop.
+    """The flow dp/dt = −∇L(p), one `step` at a time; the caller checks for events and decides when
+    to stop.
 
-    Forces too weak to move anything yet are omitted from the coordinates, which are chosen again when such
-    a force has grown.
+    Forces too weak to move anything yet are omitted from the coordinates, which are chosen again
+    when such a force has grown.
 
     Args:
-        coordinates: of a point, the log of the time passed there, and how many nats weaker a force may be
-            to be left out.
+        coordinates: of a point, the log of the time passed there, and how many nats weaker a force
+            may be to be left out.
         p: where to begin, shape (r,).
         clock: log t there, counted from where the clock was last set back; −∞ to set it back here.
         log_time: the same, counted from the start of the whole curve.
@@ -153,7 +156,8 @@ class Integrator:
         return True
 
     def restart(self, p: Floats | None = None, passed: float = -math.inf) -> bool:
-        """Reset the clock to zero, here or at a p reached after e^{passed}; False without a step since."""
+        """Reset the clock to zero, here or at a p reached after e^{passed}; False without a step
+        since."""
         if not self._followed and self.clock == -math.inf and p is None:
             return False
         self._offset = float(np.logaddexp(self.log_time, passed))
@@ -165,7 +169,8 @@ class Integrator:
         return True
 
     def back_to(self, rises: Callable[[Floats], float]) -> None:
-        """Return to where a function of p rose through zero within the last step; stay if it did not."""
+        """Return to where a function of p rose through zero within the last step; stay if it did
+        not."""
         if self._solver is None:
             return
         inside = self._solver.dense_output()
@@ -215,9 +220,9 @@ class Integrator:
             first_step=self.last_step,
         )
         solver.newton_tol *= LOOSER
-        # BDF first predicts an explicit Euler step. Where gaps have settled, e^τ times their rounding error
-        # would throw them far from the minimum, and no later trial finds back. A linearly implicit one is
-        # the same where nothing is stiff.
+        # BDF first predicts an explicit Euler step. Where gaps have settled, e^τ times their
+        # rounding error would throw them far from the minimum, and no later trial finds back. A
+        # linearly implicit one is the same where nothing is stiff.
         with contextlib.suppress(LinAlgError, ValueError), warnings.catch_warnings():
             warnings.simplefilter("ignore", LinAlgWarning)
             implicit = np.eye(len(x)) - solver.h_abs * solver.J
@@ -227,8 +232,8 @@ class Integrator:
 
 def try_step(solver: BDF) -> bool:
     """A step of BDF; False if it fails or overflows."""
-    # BDF differences rows of its table that it has not filled yet; a trial step that is much too long
-    # overflows.
+    # BDF differences rows of its table that it has not filled yet; a trial step that is much too
+    # long overflows.
     with np.errstate(invalid="ignore", over="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", LinAlgWarning)
         try:

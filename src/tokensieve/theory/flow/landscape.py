@@ -1,14 +1,16 @@
-"""The loss as a function of the `<cls>` vector alone, in the log domain: nothing underflows at any ‖p‖.
+"""The loss as a function of the `<cls>` vector alone, in the log domain: nothing underflows at any
+‖p‖.
 
-With embeddings E and values w = E v fixed, L(p) = mean_X log(1 + e^{−y f_X}) depends on p through the scores
-u = E p only:
+With embeddings E and values w = E v fixed, L(p) = mean_X log(1 + e^{−y f_X}) depends on p through
+the scores u = E p only:
 
     ∇_p L = Eᵀa,   a_s = mean_X g_X t_{X,s},   t_{X,s} = q_{X,s}(w_s − f_X) = ∂f_X/∂u_s
-    ∇²_p L = Eᵀ [ diag(a) + mean_X ( g'_X t_X t_Xᵀ − g_X (q_X t_Xᵀ + t_X q_Xᵀ) ) ] E,   g'_X = σ(f_X) σ(−f_X).
+    ∇²_p L = Eᵀ [ diag(a) + mean_X ( g'_X t_X t_Xᵀ − g_X (q_X t_Xᵀ + t_X q_Xᵀ) ) ] E,   g'_X =
+    σ(f_X) σ(−f_X).
 
-Once the softmax is nearly one-hot, t_X is as small as e^{−‖p‖}. Each document therefore keeps t_X relative
-to its own scale e^{m_X}, the documents are summed relative to the largest |g_X| e^{m_X}, and the logarithm of
-that scale travels with the result.
+Once the softmax is nearly one-hot, t_X is as small as e^{−‖p‖}. Each document therefore keeps t_X
+relative to its own scale e^{m_X}, the documents are summed relative to the largest |g_X| e^{m_X},
+and the logarithm of that scale travels with the result.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from tokensieve.arrays import Floats, Ints
 from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.integrator import Jacobian, Slope
 
-# Log t up to which a Jacobian in single precision serves: later its rounding error, times e^τ, makes
-# Newton's method fail.
+# Log t up to which a Jacobian in single precision serves: later its rounding error, times e^τ,
+# makes Newton's method fail.
 ROUGH = 15.0
 # A Jacobian leaves out what moves nothing by e^{−this}.
 NEGLIGIBLE = 20.0
@@ -47,7 +49,8 @@ def document_terms(
     u: Floats,
     w: Floats,
 ) -> tuple[Floats, ...]:
-    """For each entry, q and t e^{−m}; for each document, y f, its scale m and log|g| + m (−∞ where no score can change f)."""
+    """For each entry, q and t e^{−m}; for each document, y f, its scale m and log|g| + m (−∞ where
+    no score can change f)."""
     n = len(indptr) - 1
     most = u.max()
     near = (
@@ -129,7 +132,8 @@ def node_forces(
     t: Floats,
     groups: int,
 ) -> Floats:
-    """Σ g t over the unselected entries: + for the group that their document selects, − for that of their type; shape (groups,)."""
+    """Σ g t over the unselected entries: + for the group that their document selects, − for that of
+    their type; shape (groups,)."""
     node = np.zeros(groups)
     for k in range(len(indptr) - 1):
         moved = 0.0
@@ -170,7 +174,8 @@ class Terms(NamedTuple):
 
 
 class PointFigures(NamedTuple):
-    """L, log‖∇L‖, and ‖∇L‖ over the sum of the sizes of its terms: near rounding its direction is lost."""
+    """L, log‖∇L‖, and ‖∇L‖ over the sum of the sizes of its terms: near rounding its direction is
+    lost."""
 
     loss: float
     log_gradient: float
@@ -203,7 +208,8 @@ class Landscape:
         self.E = np.ascontiguousarray(E, dtype=np.float64)
         self.w = np.ascontiguousarray(w, dtype=np.float64)
         self._log_counts = np.log(counts.matrix.data)
-        # Equal documents with different labels share one g: their forces cancel before the last digit.
+        # Equal documents with different labels share one g: their forces cancel before the last
+        # digit.
         equal = counts.equal_documents
         share = np.bincount(equal, counts.labels) / np.bincount(equal)
         self._contradicted = np.flatnonzero(((share > 0) & (share < 1))[equal])
@@ -214,25 +220,29 @@ class Landscape:
 
     @staticmethod
     def distinct(pairs: Ints, size: int) -> tuple[Ints, Ints]:
-        """Distinct rows of pairs of numbers below `size`, shape (k, 2), and which one each row is, (j,)."""
+        """Distinct rows of pairs of numbers below `size`, shape (k, 2), and which one each row is,
+        (j,)."""
         numbers, row_of_pair = np.unique(pairs @ [size, 1], return_inverse=True)
         return np.stack(np.divmod(numbers, size), axis=1), row_of_pair
 
     def live(self, p: Floats, clock: float, margin: float) -> Landscape:
-        """L without the entries that are too weak to matter; L itself if there are only a few of them."""
+        """L without the entries that are too weak to matter; L itself if there are only a few of
+        them."""
         kept = self.strong(p, clock, margin)
         if kept.mean() > 1 - WEAK_FRACTION:
             return self
         return LiveEntries(self, kept, self.E @ p)
 
     def strong(self, p: Floats, clock: float, margin: float) -> NDArray[np.bool_]:
-        """The entries that could move something by e^{−margin} within e^clock of time, shape (nnz,)."""
+        """The entries that could move something by e^{−margin} within e^clock of time, shape
+        (nnz,)."""
         terms = self.at(p)
         strongest = float(self.logarithms(terms).max(initial=-math.inf))
         return np.asarray(self.strengths(terms) > min(-max(clock, 0.0), strongest) - margin)
 
     def strengths(self, terms: Terms) -> Floats:
-        """A bound on `logarithms`, whatever cancels: w − f is at most the range of values, shape (nnz,)."""
+        """A bound on `logarithms`, whatever cancels: w − f is at most the range of values, shape
+        (nnz,)."""
         log_sigma = -np.logaddexp(0.0, terms.answer)
         with np.errstate(divide="ignore"):
             bound = np.log(terms.q) + log_sigma[self.counts.entry_documents]
@@ -263,7 +273,8 @@ class Landscape:
         return self._last_terms
 
     def top_types(self, p: Floats) -> Ints:
-        """The type of highest score of each document, shape (n,); −1 for a document without types."""
+        """The type of highest score of each document, shape (n,); −1 for a document without
+        types."""
         best = self.counts.top_mask(self.E @ p)
         top = np.full(self.counts.n_documents, -1, np.int64)
         top[self.counts.entry_documents[best]] = self.counts.matrix.indices[best]
@@ -287,8 +298,8 @@ class Landscape:
         """With c = ‖∇L‖; where the gradient is exactly zero, c is a scale of its own.
 
         With a clock, as the Jacobian of a flow needs it there: without what could move nothing by
-        e^{−NEGLIGIBLE} in e^clock of time, and early, where its rounding is small against one, in single
-        precision.
+        e^{−NEGLIGIBLE} in e^clock of time, and early, where its rounding is small against one, in
+        single precision.
         """
         terms = self.at(p)
         gradient = self._gradient(terms)
@@ -303,7 +314,8 @@ class Landscape:
         )
 
     def negligible(self, terms: Terms, clock: float | None) -> float:
-        """Force, relative to e^{shift}/n, that moves nothing by e^{−NEGLIGIBLE} in e^clock; 0 without a clock."""
+        """Force, relative to e^{shift}/n, that moves nothing by e^{−NEGLIGIBLE} in e^clock; 0
+        without a clock."""
         if clock is None:
             return 0.0
         log_force = math.log(self.counts.n_documents) - NEGLIGIBLE - clock - terms.shift
@@ -316,7 +328,8 @@ class Landscape:
         least: float,
         open_entries: OpenEntries | None = None,
     ) -> NDArray[Any]:
-        """n ∇²L e^{−shift} in coordinates where type s is A_s, shape (|S|, k), and open entries have more.
+        """n ∇²L e^{−shift} in coordinates where type s is A_s, shape (|S|, k), and open entries
+        have more.
 
         Terms below `least` are left out, and so is Σ a D Dᵀ of the open entries.
         """
@@ -410,10 +423,11 @@ class LiveEntries(Landscape):
         return self.left_out(self.E @ p, self.at(p), enough)
 
     def left_out(self, u: Floats, terms: Terms, enough: float) -> float:
-        """A bound on the logarithm of the largest force that is left out, at scores u and these terms.
+        """A bound on the logarithm of the largest force that is left out, at scores u and these
+        terms.
 
-        Since the last weighing a weight grew at most by e^{largest − smallest change of a score}, and
-        σ(−y f) by e^{fall of y f}.
+        Since the last weighing a weight grew at most by e^{largest − smallest change of a score},
+        and σ(−y f) by e^{fall of y f}.
         """
         fall = float(np.max(self._answers - terms.answer, initial=0.0))
         bound = self._most + float(np.ptp(u - self._weighed) + fall)

@@ -2,11 +2,12 @@
 
 To first order in the weights of unselected types the loss is then L_S(z*) + Φ(q), q ∈ V^⊥, with
 
-    Φ(q) = Σ_{(a,b)} K_{ab} e^{−(F_a − F_b)·q},   K_{ab} = Σ σ(−y f*) y (f* − w_r) c_r e^{E_r·z*} / (n Z_X(z*)),
+    Φ(q) = Σ_{(a,b)} K_{ab} e^{−(F_a − F_b)·q},   K_{ab} = Σ σ(−y f*) y (f* − w_r) c_r e^{E_r·z*} /
+    (n Z_X(z*)),
 
-summed over the documents X whose selected types are group a and their unselected types r of group b. A
-pair with K > 0 pushes its gap open, one with K < 0 *pulls*. No settled term is subtracted from another:
-dq/dt = −∇Φ can be followed to any norm.
+summed over the documents X whose selected types are group a and their unselected types r of group
+b. A pair with K > 0 pushes its gap open, one with K < 0 *pulls*. No settled term is subtracted from
+another: dq/dt = −∇Φ can be followed to any norm.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ class Exponentials:
     Attributes:
         F: embeddings of the groups on V^⊥, shape (m, r − k).
         pairs: groups (a, b), shape (j, 2).
-        log_k: log|K|, shape (j,); −∞ where the K of its documents cancel, so that no force moves the pair.
+        log_k: log|K|, shape (j,); −∞ where the K of its documents cancel, so that no force moves
+            the pair.
         sign: sign of K, shape (j,).
         log_weight: largest softmax weight of b over documents at q = 0, as a logarithm, shape (j,).
     """
@@ -166,7 +168,8 @@ class Exponentials:
     def follow(
         self, q: Floats, clock: float, log_time: float, far: float, deadline: float = math.inf
     ) -> SlowPath:
-        """Follow dq/dt = −∇Φ until an unselected type comes near, log t reaches `far`, or nothing moves.
+        """Follow dq/dt = −∇Φ until an unselected type comes near, log t reaches `far`, or nothing
+        moves.
 
         q, clock and log_time are those of `Integrator`; no step begins after the deadline.
         """
@@ -275,12 +278,13 @@ class ShutGap(NamedTuple):
 
 
 def pulled_shut(phi: Exponentials, q: Floats) -> ShutGap:
-    """The closing of a gap that is pulled shut, as far as no other force matters and no type is near.
+    """The closing of a gap that is pulled shut, as far as no other force matters and no type is
+    near.
 
     Without q where no such force moves it.
 
-    With K < 0 alone, d gap/dt = −|K| ‖D‖² e^{−gap} has a pole at t = e^{gap}/(|K| ‖D‖²): all but the first
-    nats of a long gap close in no time, along D, and every other gap moves in proportion.
+    With K < 0 alone, d gap/dt = −|K| ‖D‖² e^{−gap} has a pole at t = e^{gap}/(|K| ‖D‖²): all but
+    the first nats of a long gap close in no time, along D, and every other gap moves in proportion.
     """
     level = phi.log_forces(q)
     first = int(np.argmax(level))
@@ -303,7 +307,8 @@ def pulled_shut(phi: Exponentials, q: Floats) -> ShutGap:
 
 
 def at_rest(phi: Exponentials, q: Floats, clock: float) -> bool:
-    """Whether q hardly moves, and t · curvature is large wherever a gap can move: a strict minimum."""
+    """Whether q hardly moves, and t · curvature is large wherever a gap can move: a strict
+    minimum."""
     if phi.slope(q).log_size + clock > math.log(AT_REST):
         return False
     jacobian = phi.hessian(q)

@@ -1,9 +1,11 @@
-"""Gradient flow of the `<cls>` vector with the embeddings fixed, in the clock τ = log t: dp/dτ = −e^τ ∇L(p).
+"""Gradient flow of the `<cls>` vector with the embeddings fixed, in the clock τ = log t: dp/dτ =
+−e^τ ∇L(p).
 
-A score gap that diverges grows like τ, so that norms in the ten thousands (t = e^{thousands}) are reached;
-e^τ and ‖∇L‖ meet as logarithms only. What has settled is stiff, with curvatures of e^τ: SciPy's BDF follows
-it with the exact Hessian. Settled gaps leave their rounding error in the gradient, which e^τ magnifies; from
-log t = 20 on the flow is therefore followed in the coordinates of `split`, which change no term of it.
+A score gap that diverges grows like τ, so that norms in the ten thousands (t = e^{thousands}) are
+reached; e^τ and ‖∇L‖ meet as logarithms only. What has settled is stiff, with curvatures of e^τ:
+SciPy's BDF follows it with the exact Hessian. Settled gaps leave their rounding error in the
+gradient, which e^τ magnifies; from log t = 20 on the flow is therefore followed in the coordinates
+of `split`, which change no term of it.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ from tokensieve.wording import noun
 SPLIT_FROM = 20.0
 # Ties are looked for again after so much of the clock.
 LOOK_AGAIN = 1.5
-# The first step in the coordinates of other ties may be no longer than this: where nothing moved for a
-# while steps are many nats long, and such a step may fail.
+# The first step in the coordinates of other ties may be no longer than this: where nothing moved
+# for a while steps are many nats long, and such a step may fail.
 LONGEST_FIRST_STEP = 1.0
 # Steps between two checkpoints.
 LEG = 50
@@ -57,25 +59,25 @@ LARGEST_VALUE = 300.0
 FITTED_FACTOR = 30
 SMALLEST_ANGLE = 1e-12
 MIN_FITTED = 4
-# A finite limit is looked for when p moves, per unit of log t, by less than this fraction of its norm; first
-# after so many steps, then whenever their number has grown by the factor.
+# A finite limit is looked for when p moves, per unit of log t, by less than this fraction of its
+# norm; first after so many steps, then whenever their number has grown by the factor.
 SLOW = 0.02
 FIRST_LOOK = 20.0
 LOOK_FACTOR = 1.25
-# Newton's method may move a gap by this many nats to a strict minimum. The nearest point of a surface is the
-# limit up to the square of the distance, so that it has to be much nearer.
+# Newton's method may move a gap by this many nats to a strict minimum. The nearest point of a
+# surface is the limit up to the square of the distance, so that it has to be much nearer.
 MAX_MOVED = 0.1
 MAX_MOVED_TO_SURFACE = 1e-5
-# A gap that diverges asks for a step of one nat at any time, because its gradient and its curvature are both
-# e^{−gap}; one that settles has a larger product of time and curvature.
+# A gap that diverges asks for a step of one nat at any time, because its gradient and its curvature
+# are both e^{−gap}; one that settles has a larger product of time and curvature.
 SETTLED_PRODUCT = 3.0
 
 
 class Agreement(NamedTuple):
     """Of a curve with a direction: the last angle, and the slope of log angle against log ‖p‖.
 
-    With unique, strictly positive multipliers of the max-margin direction the theory has −1; nan with fewer
-    than four points.
+    With unique, strictly positive multipliers of the max-margin direction the theory has −1; nan
+    with fewer than four points.
     """
 
     angle: float
@@ -96,8 +98,8 @@ class Flow:
 
     Attributes:
         verdict, reason: whether p converges, and why.
-        coordinates, basis: points of the curve in an orthonormal basis of the span of E, shape (m, r), and that basis, shape
-            (d, r), or None when they are p itself.
+        coordinates, basis: points of the curve in an orthonormal basis of the span of E, shape (m,
+            r), and that basis, shape (d, r), or None when they are p itself.
         arc, log_time, loss: length, log t (−∞ at the start) and L, shape (m,).
         log_gradient: log‖∇L‖, shape (m,); where ties have settled, of its part along V^⊥.
         rest: the part of p outside the span of E, which never moves, shape (d,).
@@ -138,7 +140,8 @@ class Flow:
         return z if self.basis is None else np.asarray(self.basis @ z)
 
     def angle(self, direction: Floats) -> Floats:
-        """Angle in radians between p and a direction of R^d, shape (m,); exact where its cosine rounds to one."""
+        """Angle in radians between p and a direction of R^d, shape (m,); exact where its cosine
+        rounds to one."""
         unit = direction / np.linalg.norm(direction)
         inside = unit if self.basis is None else self.basis.T @ unit
         outside = unit - self.whole(inside)
@@ -175,7 +178,8 @@ class Flow:
     @staticmethod
     @contextlib.contextmanager
     def one_thread() -> Iterator[None]:
-        """One thread, so that sums keep their order whatever the machine; at 5,000 reviews a second one only waits."""
+        """One thread, so that sums keep their order whatever the machine; at 5,000 reviews a second
+        one only waits."""
         before = numba.get_num_threads()
         numba.set_num_threads(1)
         try:
@@ -195,20 +199,21 @@ def gradient_flow(
     progress: Progress | None = None,
     after: Flow | None = None,
 ) -> Flow:
-    """Follow gradient flow of p until ‖p‖ reaches settings.max_norm, p converges, its ties have settled, or the budget ends.
+    """Follow gradient flow of p until ‖p‖ reaches settings.max_norm, p converges, its ties have
+    settled, or the budget ends.
 
     Args:
-        counts, E, w, p: documents of two classes, embeddings, shape (|S|, d), values E v, shape (|S|,), and
-            the start, shape (d,).
+        counts, E, w, p: documents of two classes, embeddings, shape (|S|, d), values E v, shape
+            (|S|,), and the start, shape (d,).
         settings: the budget.
-        checkpoint: file that keeps the curve, written every `LEG` steps; a curve found there is continued
-            (its budget may have been another).
+        checkpoint: file that keeps the curve, written every `LEG` steps; a curve found there is
+            continued (its budget may have been another).
         progress: called with ("flow", share of the way) after each step.
         after: a curve from the same start to continue.
 
     Raises:
-        InputError: shapes that do not agree, numbers that are not finite, settings out of range, or a
-            checkpoint of another run.
+        InputError: shapes that do not agree, numbers that are not finite, settings out of range, or
+            a checkpoint of another run.
     """
     settings = settings or VerifySettings()
     check_problem(counts, E, w, p)
@@ -278,10 +283,11 @@ class Store:
 
 
 class SplitFlow:
-    """The true flow from a point, in coordinates chosen anew whenever ties settle or pairs become live.
+    """The true flow from a point, in coordinates chosen anew whenever ties settle or pairs become
+    live.
 
-    Arguments as those of `Integrator`; if `face` is None, ties are looked for from log t = 20 on, and p is
-    its own coordinates before.
+    Arguments as those of `Integrator`; if `face` is None, ties are looked for from log t = 20 on,
+    and p is its own coordinates before.
     """
 
     def __init__(
@@ -310,7 +316,8 @@ class SplitFlow:
         has_moved = solver.step()
         if not has_moved and is_split:
             has_moved = solver.restart() and solver.step()
-        # In local time the ties from before serve until then: they only decide what digits are lost.
+        # In local time the ties from before serve until then: they only decide what digits are
+        # lost.
         is_due = solver.clock >= SPLIT_FROM and abs(solver.clock - self.looked) >= LOOK_AGAIN
         if is_split and has_moved and is_due:
             self.refresh_ties()
@@ -358,7 +365,8 @@ class CurveRow(NamedTuple):
 class Curve:
     """A curve in progress, and what is integrated from its last row.
 
-    `rest` is the length of the part of p that never moves, and `earlier` the columns of a curve that goes on.
+    `rest` is the length of the part of p that never moves, and `earlier` the columns of a curve
+    that goes on.
     """
 
     def __init__(
@@ -419,7 +427,8 @@ class Curve:
         return min(1.0, max(by_norm, by_time, 0.0))
 
     def step(self) -> None:
-        """One accepted step; at the norm where the curve is to end, the part of a step that leads there."""
+        """One accepted step; at the norm where the curve is to end, the part of a step that leads
+        there."""
         if not self._flow.step():
             self._has_failed = True
             return
@@ -427,8 +436,8 @@ class Curve:
         if self.norm(solver.p) > max_norm:
             solver.back_to(lambda p: self.norm(p) - max_norm)
         arc = self.rows[-1].arc + float(np.linalg.norm(solver.p - self.z))
-        # Once ties are split off, the norm of the whole gradient is that of rounding; along V^⊥, where
-        # there is any, it is exact.
+        # Once ties are split off, the norm of the whole gradient is that of rounding; along V^⊥,
+        # where there is any, it is exact.
         here = solver.here
         figures = here.point(solver.p) if isinstance(here, Landscape) else self._flow.outside()
         if figures.log_gradient == -math.inf:

@@ -1,12 +1,12 @@
 """The true flow in coordinates that split ties off, so that they cancel exactly.
 
-The flow is followed in p = V ζ + W q, W a basis of V^⊥. Because Σ_s t_{X,s} = 0, its gradient there is a sum
-over *unselected* types alone,
+The flow is followed in p = V ζ + W q, W a basis of V^⊥. Because Σ_s t_{X,s} = 0, its gradient there
+is a sum over *unselected* types alone,
 
     Wᵀ∇L = Σ_X g_X Σ_{r ∉ S_X} t_{X,r} (F_r − F_X),
 
-and ties cancel exactly instead of in the last digits. The Hessian is assembled the same way. W spans the
-pairs whose force matters yet; the rest of q stands still until another becomes live.
+and ties cancel exactly instead of in the last digits. The Hessian is assembled the same way. W
+spans the pairs whose force matters yet; the rest of q stands still until another becomes live.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from tokensieve.theory.geometry import laplacian_form, span_of
 class SplitLandscape:
     """L in the coordinates (ζ, q) of a face and of the pairs that are live at p.
 
-    The interface is that of `Landscape`. Forces `margin` nats weaker than those that move something, at
-    e^clock of time, are left out.
+    The interface is that of `Landscape`. Forces `margin` nats weaker than those that move
+    something, at e^clock of time, are left out.
     """
 
     def __init__(self, land: Landscape, face: Face, p: Floats, clock: float, margin: float) -> None:
@@ -95,7 +95,8 @@ class SplitLandscape:
         return Slope(downhill / size, self._log(size, terms))
 
     def outside(self, x: Floats) -> PointFigures:
-        """L, and of the gradient along V^⊥ its logarithm and its norm over the sum of its terms' sizes."""
+        """L, and of the gradient along V^⊥ its logarithm and its norm over the sum of its terms'
+        sizes."""
         terms, downhill = self._terms(x), self._last_downhill
         loss = float(np.mean(np.logaddexp(0.0, -terms.answer)))
         size = float(np.linalg.norm(downhill[self.face.dimension :]))
@@ -129,7 +130,8 @@ class SplitLandscape:
         H[k:, :k] += mixed.T
 
     def _terms(self, x: Floats) -> Terms:
-        """The terms at a point; −∇L relative to e^{shift}/n is kept beside them until the next point."""
+        """The terms at a point; −∇L relative to e^{shift}/n is kept beside them until the next
+        point."""
         if self._last_terms is None or not np.array_equal(self._last_point, x):
             m, face = self.land.counts.matrix, self.face
             terms = self.land.terms(self._scores(x))

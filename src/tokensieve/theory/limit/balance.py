@@ -1,4 +1,5 @@
-"""Certificate (F3): a strict local minimum ρ* of Ψ(ρ) = Σ_T K e^{−D·ρ} + p̂·ρ on the span of the tight D."""
+"""Certificate (F3): a strict local minimum ρ* of Ψ(ρ) = Σ_T K e^{−D·ρ} + p̂·ρ on the span of the
+tight D."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from tokensieve.theory.flow.slow import Exponentials
 from tokensieve.theory.geometry import laplacian_form, span_of
 from tokensieve.theory.limit.prediction import Phase
 
-# A direction is confirmed where the slow flow is within this angle of it; a gap on which no force acts
-# has to grow at least at this rate.
+# A direction is confirmed where the slow flow is within this angle of it; a gap on which no force
+# acts has to grow at least at this rate.
 CONFIRMED = 1e-3
 # Relative residual at which a certificate counts, and how far a margin may be from 1 to be tight.
 CERTIFIED = 1e-6

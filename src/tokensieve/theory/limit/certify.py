@@ -4,10 +4,11 @@ What p does after the computed curve is predicted (`limit.prediction`). On the l
 
     p = p̂ log t + ρ* + z* + c + o(1),     z* ∈ V,  p̂, ρ*, c ∈ V^⊥,
 
-and three things are certified: (F1) z* is a strict local minimum of L_S on V; (F2) p̂ is the shortest
-p ∈ V^⊥ with p·(E_s − E_r) ≥ 1 for s ∈ S_X, r ∈ X∖S_X; (F3) Ψ(ρ) = Σ_T K e^{−D·ρ} + p̂·ρ over the tight
-pairs T has a strict local minimum ρ* on span D_T. Where tight pairs pull, (F3) may hold at a p̂ that is
-not max margin. docs/theory.md has statement, proof and example.
+and three things are certified: (F1) z* is a strict local minimum of L_S on V; (F2) p̂ is the
+    shortest
+p ∈ V^⊥ with p·(E_s − E_r) ≥ 1 for s ∈ S_X, r ∈ X∖S_X; (F3) Ψ(ρ) = Σ_T K e^{−D·ρ} + p̂·ρ over the
+tight pairs T has a strict local minimum ρ* on span D_T. Where tight pairs pull, (F3) may hold at a
+p̂ that is not max margin. docs/theory.md has statement, proof and example.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ GRADES: dict[Proved, str] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """Of a prediction with the rest of the curve: first and last log t, and the largest distance over ‖p‖."""
+    """Of a prediction with the rest of the curve: first and last log t, and the largest distance
+    over ‖p‖."""
 
     begins: float = math.nan
     ends: float = math.nan
@@ -84,7 +86,8 @@ class Comparison:
 
 @dataclass(frozen=True)
 class FiniteGap:
-    """A gap in nats that stays finite, between a token type and one below it, in documents that select both."""
+    """A gap in nats that stays finite, between a token type and one below it, in documents that
+    select both."""
 
     above: int
     below: int
@@ -102,8 +105,8 @@ class FlowLimit:
         face, finite: the last face, and certificate (F1); None where none was reached.
         margin, balance: certificates (F2) and (F3); None where p does not diverge.
         is_max_margin: whether p̂ is the direction of (F2).
-        direction, angle_constant: p̂, shape (d,), and the limit of angle · ‖p‖; None and nan where p
-            does not diverge.
+        direction, angle_constant: p̂, shape (d,), and the limit of angle · ‖p‖; None and nan where
+            p does not diverge.
         prediction: the phases, None for a finite limit that the flow itself reached.
         compared: prediction and flow.
         seconds: wall time, in all and of the margin problem ("limit", "margin").
@@ -146,11 +149,12 @@ class FlowLimit:
         seconds: float = math.inf,
         progress: Progress | None = None,
     ) -> FlowLimit:
-        """Determine the limit of p from a curve of gradient flow; log t of 36 or more usually suffices.
+        """Determine the limit of p from a curve of gradient flow; log t of 36 or more usually
+        suffices.
 
-        The prediction begins late, is compared with the rest of the curve, and is then extended. If it
-        misses the curve, or ties have not settled yet, the curve is followed further and the next one
-        begins later. `seconds` is wall time for all of this.
+        The prediction begins late, is compared with the rest of the curve, and is then extended. If
+        it misses the curve, or ties have not settled yet, the curve is followed further and the
+        next one begins later. `seconds` is wall time for all of this.
         """
         started = time.monotonic()
         land = Landscape(counts, coordinates(E)[0], w)
@@ -272,7 +276,8 @@ class Search:
         return time.monotonic() > self.deadline
 
     def diverging(self, flow: Flow) -> FlowLimit:
-        """Predict from a late point of the curve, compare with the rest, follow to the end, certify."""
+        """Predict from a late point of the curve, compare with the rest, follow to the end,
+        certify."""
         latest = LATE_ENOUGH
         while True:
             last = float(flow.log_time[-1])
@@ -357,7 +362,8 @@ def certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: flo
         return limit
     has_pairs = len(slow.pairs) > 0
     if has_pairs and finite.flat:
-        # Other documents push p along the surface with a force of order one, and nothing restores it.
+        # Other documents push p along the surface with a force of order one, and nothing restores
+        # it.
         reason = (
             "the tied gaps are in balance on a whole surface, along which other documents move p"
         )
@@ -414,7 +420,8 @@ def certified_divergence(
 
 
 def margin_of(land: Landscape, phase: Phase, max_seconds: float) -> Margin:
-    """(F2) over the pairs that feel a force; the others constrain nothing, they only have to separate."""
+    """(F2) over the pairs that feel a force; the others constrain nothing, they only have to
+    separate."""
     face, slow = phase.ties.face, phase.ties.slow
     is_driven = ~face.entries(land.counts, slow.pairs[slow.without_force])
     counts = Face.only(land.counts, is_driven)
@@ -435,7 +442,8 @@ def balance_along_flow(phase: Phase, velocity: Floats) -> Balance | None:
 
 
 def settled_offset(phase: Phase, balance: Balance) -> Floats:
-    """ρ* + c, from the middle of the slow path: at its end rounding has grown, at its start it settles."""
+    """ρ* + c, from the middle of the slow path: at its end rounding has grown, at its start it
+    settles."""
     times = phase.log_time[-len(phase.slow_path) :]
     middle = math.sqrt(times[0] * times[-1])
     row = min(int(np.searchsorted(times, middle)), len(times) - 1)
@@ -445,7 +453,8 @@ def settled_offset(phase: Phase, balance: Balance) -> Floats:
 
 
 def with_direction(limit: FlowLimit, phase: Phase) -> FlowLimit:
-    """The verdict, p̂ and the limit of angle · ‖p‖: the length of the part of ρ* + z* + c across p̂."""
+    """The verdict, p̂ and the limit of angle · ‖p‖: the length of the part of ρ* + z* + c across
+    p̂."""
     balance, face = limit.balance, phase.ties.face
     assert balance is not None
     unit = balance.direction / np.linalg.norm(balance.direction)
@@ -486,7 +495,8 @@ def summary(dimension: int, balance: Balance, is_max_margin: bool) -> str:
 def has_second_order_forces(land: Landscape, phase: Phase) -> bool:
     """Whether documents with equal selected types differ in a type on which forces cancel.
 
-    Cancelling forces of equal documents vanish to all orders: they have one f. Documents that differ in
+    Cancelling forces of equal documents vanish to all orders: they have one f. Documents that
+        differ in
     a type whose value is not theirs have several, which leaves weights squared.
     """
     counts, face, slow = land.counts, phase.ties.face, phase.ties.slow

@@ -22,6 +22,9 @@ ROUNDED_UP = 1 + 1e-9  # covers the rounding of a sum of d < 10⁵ positive numb
 ROUNDING = 1e-12  # covers that of rows rounded to double, 2⁻⁵³, and of their difference
 AGREES = 1e-6  # relative difference allowed between a vector in the file and the proved one
 BY_E = (-arb(1)).exp()  # largest value of x e^{−x}
+NO_MINIMUM = "(F1) fails: L_S has no strict minimum near z"
+NO_BALANCE = "(F3) fails: the tight pairs do not balance p̂ at a strict minimum of Ψ"
+DEPENDENT = "differences of tied and tight embeddings are not provably independent"
 NEWTON_STEPS = 4  # from 10⁻⁶, each doubles the digits
 HUGE = 300.0  # exponents in the floating-point search for ρ' stop here
 SHAPES = {  # n documents, e entries, m token types, d dimensions, t tight pairs
@@ -163,7 +166,8 @@ class Forest:
             self.rows.append((s, r))
 
     def _join(self, s: int, r: int) -> np.ndarray:
-        """Link two types; the mask of types whose root changed, nowhere true if they were linked."""
+        """Link two types; the mask of types whose root changed, nowhere true if they were
+        linked."""
         moved = (self.root == self.root[r]) & (self.root[s] != self.root[r])
         self.root[moved] = self.root[s]
         return np.asarray(moved)
@@ -258,6 +262,12 @@ class TiedLoss:
     types: list[int]
     A: arb_mat
 
+    @staticmethod
+    def of(certificate: Certificate, documents: list[Document], basis: arb_mat) -> TiedLoss:
+        types = sorted({s for x in documents for s in x.selected})
+        rows = arb_mat([certificate.E.table()[s] for s in types])
+        return TiedLoss(certificate, documents, types, rows * basis.transpose())
+
     def derivatives(self, y: arb_mat) -> tuple[arb_mat, arb_mat]:
         """Gradient and Hessian."""
         n_types = len(self.types)
@@ -293,7 +303,8 @@ class TiedLoss:
 def document_derivatives(
     x: Document, attention: Softmax, certificate: Certificate
 ) -> tuple[list[arb], list[list[arb]]]:
-    """First and second derivatives of a document's part of L_S in the scores of its selected types."""
+    """First and second derivatives of a document's part of L_S in the scores of its selected
+    types."""
     q, sigma = attention.q, attention.sigma
     t = [q_s * (certificate.w[s] - attention.f) for q_s, s in zip(q, x.selected, strict=True)]
     g = -x.label * sigma / certificate.n
@@ -316,7 +327,8 @@ class Minimum:
     """(F1): z̄ within ε of the exact z*, in the norm of a basis in which the Hessian is nearly 1.
 
     Attributes:
-        basis: rows that span V, shape (k, d); the norm of z = Σ y_i basis_i is |y|. No rows where V = 0.
+        basis: rows that span V, shape (k, d); the norm of z = Σ y_i basis_i is |y|. No rows where V
+            = 0.
         z: z̄, shape (d, 1); error: ε.
         spread: a bound on |H − 1| at z*; third: M₃.
         shortest, longest: bounds on |z|²/|y|².
@@ -358,56 +370,56 @@ def find_minimum(certificate: Certificate, forest: Forest) -> Minimum:
             no_basis, origin, zero, zero, zero, zero, zero, scores, softmaxes, certificate["E"]
         )
 
-    no_minimum = "(F1) fails: L_S has no strict minimum near z"
-    dependent = "differences of tied embeddings are not provably independent"
     basis = certificate.differences(forest.rows[: forest.n_ties])
-    basis = inverse_factor(basis * basis.transpose(), dependent) * basis
-    types = sorted({s for x in tied for s in x.selected})
-    rows = arb_mat([certificate.E.table()[s] for s in types])
-    loss = TiedLoss(certificate, tied, types, rows * basis.transpose())
+    basis = inverse_factor(basis * basis.transpose(), DEPENDENT) * basis
+    loss = TiedLoss.of(certificate, tied, basis)
     y = (basis * certificate.vector("z")).mid()
     for _ in range(NEWTON_STEPS):
         slope, H = loss.derivatives(y)
-        y = (y - solve(H.mid(), slope.mid(), no_minimum)).mid()
-    turn = inverse_factor(loss.derivatives(y)[1], no_minimum)
-    y = solve(turn.transpose(), y, no_minimum)
+        y = (y - solve(H.mid(), slope.mid(), NO_MINIMUM)).mid()
+    turn = inverse_factor(loss.derivatives(y)[1], NO_MINIMUM)
+    y = solve(turn.transpose(), y, NO_MINIMUM)
     basis = turn * basis
-    loss = TiedLoss(certificate, tied, types, rows * basis.transpose())
-    return proved_minimum(certificate, loss, basis, y)
+    return proved_minimum(certificate, TiedLoss.of(certificate, tied, basis), basis, y)
 
 
 def proved_minimum(certificate: Certificate, loss: TiedLoss, basis: arb_mat, y: arb_mat) -> Minimum:
-    """2 M₃ |∇L_S(z̄)| < λ² gives a strict minimum within ε = 2 |∇L_S(z̄)|/λ of z̄, λ = 1 − |H − 1|."""
-    no_minimum = "(F1) fails: L_S has no strict minimum near z"
+    """2 M₃ |∇L_S(z̄)| < λ² gives a strict minimum within ε = 2 |∇L_S(z̄)|/λ of z̄, λ = 1 − |H −
+    1|."""
     slope, H = loss.derivatives(y)
     third = loss.third_derivative()
     spread = norm(H - diagonal(H.nrows()))
-    require(spread < 1, no_minimum)
-    require(2 * third * norm(slope) < (1 - spread) ** 2, no_minimum)
+    require(spread < 1, NO_MINIMUM)
+    require(2 * third * norm(slope) < (1 - spread) ** 2, NO_MINIMUM)
     error = (2 * norm(slope) / (1 - spread)).upper()
     z = basis.transpose() * y
     is_near = norm(certificate.vector("z") - z) < AGREES * (1 + norm(z))
     require(is_near, "z is not the minimum of L_S")
 
     gram = basis * basis.transpose()
-    longest = largest_eigenvalue(gram, no_minimum)
-    sizes = np.linalg.norm(certificate["E"], axis=1) * ROUNDED_UP
-    shifts = sizes * float((error * longest.sqrt()).upper()) * ROUNDED_UP  # |E_s| |z* − z̄|
-    centers = (certificate.E * z).entries()
-    scores = [score + arb(0, float(shift)) for score, shift in zip(centers, shifts, strict=True)]
-    inside = certificate.E * basis.transpose() * solve(gram, basis, no_minimum)
+    longest = largest_eigenvalue(gram, NO_MINIMUM)
+    scores = enclosed_scores(certificate, z, (error * longest.sqrt()).upper())
+    inside = certificate.E * basis.transpose() * solve(gram, basis, NO_MINIMUM)
     return Minimum(
         basis=basis,
         z=z,
         error=error,
         spread=(spread + third * error).upper(),
         third=third,
-        shortest=smallest_eigenvalue(gram, no_minimum),
+        shortest=smallest_eigenvalue(gram, NO_MINIMUM),
         longest=longest,
         scores=scores,
         softmaxes=[softmax(x, scores, certificate.w) for x in certificate.documents],
         outside=floats(certificate.E - inside),
     )
+
+
+def enclosed_scores(certificate: Certificate, z: arb_mat, shift: arb) -> list[arb]:
+    """E_s·z* of each type, for |z* − z| ≤ shift."""
+    sizes = np.linalg.norm(certificate["E"], axis=1) * ROUNDED_UP
+    radii = sizes * float(shift) * ROUNDED_UP
+    centers = (certificate.E * z).entries()
+    return [center + arb(0, float(radius)) for center, radius in zip(centers, radii, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -491,12 +503,13 @@ class Divergence:
     tube: Tube
 
     def prove(self) -> Proof:
-        """(F2): p̂ = Rᵀx with R p̂ = (0 for ties, 1 for tight pairs) is the shortest such vector."""
+        """(F2): p̂ = Rᵀx with R p̂ = (0 for ties, 1 for tight pairs) is the shortest such
+        vector."""
         R = self.certificate.differences(self.forest.rows)
         gram = R * R.transpose()
-        n_ties, n_rows = self.forest.n_ties, R.nrows()
-        dependent = "differences of tied and tight embeddings are not provably independent"
-        x = solve(gram, column([arb(int(k >= n_ties)) for k in range(n_rows)]), dependent)
+        n_ties = self.forest.n_ties
+        margins = column([arb(int(k >= n_ties)) for k in range(R.nrows())])
+        x = solve(gram, margins, DEPENDENT)
         p_hat = R.transpose() * x
         agrees = norm(self.certificate.vector("p_hat") - p_hat) < AGREES * norm(p_hat)
         require(agrees, "p_hat is not the shortest vector with these margins")
@@ -505,9 +518,10 @@ class Divergence:
         edges = balance(classes, column(x.entries()[n_ties:]), rho)
 
         # p₀ = (part in V) + q + R₀ with q = p̂τ₀ + ρ': D_e·q = τ₀ + D_e·ρ' for every tight edge e.
-        tau, point = self.certificate.number("log_time"), self.certificate.vector("point")
+        tau = self.certificate.number("log_time")
         target = column([arb(0)] * n_ties + [tau + edge for edge in edges])
-        q = point + R.transpose() * solve(gram, target - R * point, dependent)
+        away = target - R * self.certificate.vector("point")
+        q = self.certificate.vector("point") + R.transpose() * solve(gram, away, DEPENDENT)
         return self._compared(q, classes)
 
     def _compared(self, q: arb_mat, classes: Classes) -> Proof:
@@ -535,16 +549,19 @@ class Divergence:
         minimum = self.tube.minimum
         for x, attention in zip(self.certificate.documents, minimum.softmaxes, strict=True):
             bounds = lengths(minimum.outside, [(x.selected[0], r) for r in x.others]).tolist()
-            scale = attention.sigma / (attention.total * self.certificate.n)
             for r, count, length in zip(x.others, x.other_counts, bounds, strict=True):
                 key = self._key(x, r)
                 if key not in classes:
                     classes[key] = self._new_class(x.selected[0], r, scores)
-                value_gap = attention.f - self.certificate.w[r]
-                amount = scale * count * minimum.scores[r].exp()
-                classes[key].strength += x.label * value_gap * amount
+                share = count * minimum.scores[r].exp() / attention.total
                 classes[key].length = min(length, classes[key].length)
+                classes[key].strength += self._pull(x, attention, r) * share
         return classes
+
+    def _pull(self, x: Document, attention: Softmax, r: int) -> arb:
+        """σ(−y f*) y (f* − w_r)/n."""
+        value_gap = attention.f - self.certificate.w[r]
+        return x.label * value_gap * attention.sigma / self.certificate.n
 
     def _new_class(self, s: int, r: int, scores: list[arb]) -> PairClass:
         """Refuses margins that are not proved to be 1 or more."""
@@ -591,30 +608,68 @@ class Divergence:
         self, x: Document, attention: Softmax, scores: list[arb], classes: Classes
     ) -> arb:
         """Adds a document's forces to the classes; returns n times its part of B."""
-        certificate, minimum, a = self.certificate, self.tube.minimum, self.tube.length
+        sizes = DocumentSizes.of(x, self.certificate)
+        minimum = self.tube.minimum
         pairs = [(x.selected[0], r) for r in x.others]
-        within = farthest(certificate["E"], x.selected)
-        spread = arb(float(lengths(certificate["E"], pairs).max())) + within  # ℓ
-        values = certificate.value_range(x.selected + x.others)  # Δ
-        gamma = certificate.value_range(x.selected) * within / 4
         weights = [
             count * (minimum.scores[r] - scores[s] + scores[r]).exp() / attention.total
             for (s, r), count in zip(pairs, x.other_counts, strict=True)
         ]
         bounds = lengths(minimum.outside, pairs).tolist()
-        reached = (spread * a).exp() * sum(
-            (weight * (length * certificate.number("radius")).exp()
-             for weight, length in zip(weights, bounds, strict=True)), arb(0),
-        )  # fmt: skip
+        radius = self.certificate.number("radius")
+        reached = (sizes.spread * self.tube.length).exp() * sum(
+            (
+                weight * (length * radius).exp()
+                for weight, length in zip(weights, bounds, strict=True)
+            ),
+            arb(0),
+        )
         reached = reached.upper()  # H
-        growth = ((gamma + spread) * a + (values + 1) * reached).exp()
-        scale = attention.sigma * certificate.number("log_time").exp() / certificate.n
+        time = self.certificate.number("log_time").exp()
         for r, weight in zip(x.others, weights, strict=True):
-            value_gap, amount = attention.f - certificate.w[r], scale * weight
-            size, pair = abs(value_gap), classes[self._key(x, r)]
-            pair.force += x.label * value_gap * amount
-            pair.error_k += growth * (size * (gamma + spread) + gamma) * amount
-            pair.error_theta += growth * reached * (size * (values + 1) + values) * amount
+            pair = classes[self._key(x, r)]
+            pull = self._pull(x, attention, r) * time * weight
+            amount = attention.sigma * time * weight / self.certificate.n
+            pair.force += pull
+            pair.error_k += sizes.error_k(abs(pull), amount, reached, self.tube.length)
+            pair.error_theta += sizes.error_theta(abs(pull), amount, reached, self.tube.length)
+        return sizes.push(reached)
+
+
+@dataclass(frozen=True)
+class DocumentSizes:
+    """ℓ, Δ and γ of a document; `pull` is A |f* − w_r| and `amount` A, times the weight at τ₀."""
+
+    spread: arb
+    values: arb
+    gamma: arb
+
+    @staticmethod
+    def of(x: Document, certificate: Certificate) -> DocumentSizes:
+        E, lead = certificate["E"], x.selected[0]
+        within = farthest(E, x.selected)
+        to_others = float(lengths(E, [(lead, r) for r in x.others]).max())
+        values = certificate.value_range(x.selected + x.others)
+        gamma = certificate.value_range(x.selected) * within / 4
+        return DocumentSizes(arb(to_others) + within, values, gamma)
+
+    def growth(self, reached: arb, a: arb) -> arb:
+        """G."""
+        return ((self.gamma + self.spread) * a + (self.values + 1) * reached).exp()
+
+    def error_k(self, pull: arb, amount: arb, reached: arb, a: arb) -> arb:
+        """A k."""
+        relative = pull * (self.gamma + self.spread) + amount * self.gamma
+        return self.growth(reached, a) * relative
+
+    def error_theta(self, pull: arb, amount: arb, reached: arb, a: arb) -> arb:
+        """A θ."""
+        relative = pull * (self.values + 1) + amount * self.values
+        return self.growth(reached, a) * reached * relative
+
+    def push(self, reached: arb) -> arb:
+        """n times the document's part of B."""
+        gamma, spread, values = self.gamma, self.spread, self.values
         return reached * (gamma + values * spread + values * gamma / 4)
 
 
@@ -623,24 +678,29 @@ def balance(classes: Classes, x: arb_mat, stated: np.ndarray) -> list[arb]:
 
     It lies within ϱ of ȳ if |∇Ψ(ȳ)| < νϱ/2 and the Hessian stays above ν/2 within ϱ.
     """
-    no_balance = "(F3) fails: the tight pairs do not balance p̂ at a strict minimum of Ψ"
     tight = [pair for pair in classes.values() if pair.is_tight]
-    require(bool(tight), no_balance)
+    require(bool(tight), NO_BALANCE)
     N = np.array([pair.path for pair in tight])
     K = floats(column([pair.strength for pair in tight]))[:, 0]
     y = balanced(N, K, floats(x)[:, 0], stated)
     require(np.abs(y - stated).max() < AGREES * (1 + np.abs(y).max()), "rho is not balanced")
 
     center = column([arb(float(value)) for value in y])
+    radius = balance_radius(tight, N, center, x)
+    return [value + arb(0, float(radius) * ROUNDED_UP) for value in center.entries()]
+
+
+def balance_radius(tight: list[PairClass], N: np.ndarray, center: arb_mat, x: arb_mat) -> arb:
+    """ϱ, from the slope of Ψ and its Hessian at ȳ."""
     powers = (arb_mat(N.tolist()) * center).entries()
     force = [pair.strength * (-power).exp() for pair, power in zip(tight, powers, strict=True)]
     slope = norm(x - arb_mat(N.T.tolist()) * column(force))
-    nu = smallest_eigenvalue(weighted_gram(N, force), no_balance)
+    nu = smallest_eigenvalue(weighted_gram(N, force), NO_BALANCE)
     total = norm(weighted_gram(N, [abs(f) for f in force]))
     radius = (4 * slope / nu).upper()
     change = (radius * float(np.linalg.norm(N, axis=1).max() * ROUNDED_UP)).expm1()
-    require(change * total < nu / 2, no_balance)
-    return [value + arb(0, float(radius) * ROUNDED_UP) for value in center.entries()]
+    require(change * total < nu / 2, NO_BALANCE)
+    return radius
 
 
 def balanced(N: np.ndarray, K: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -662,7 +722,8 @@ def weighted_gram(N: np.ndarray, weights: list[arb]) -> arb_mat:
 
 
 def require_restoring(tight: list[PairClass], radius: arb) -> None:
-    """Where tight pairs pull: Σ λ (1 − e^{−x}) x ≥ 0 for all |R| ≤ r, as a positive definite form."""
+    """Where tight pairs pull: Σ λ (1 − e^{−x}) x ≥ 0 for all |R| ≤ r, as a positive definite
+    form."""
     weights = []
     for pair in tight:
         reach = (pair.length * radius).upper()

@@ -1,16 +1,20 @@
 """The max-margin problem of a token selection, with a certificate.
 
-Theorem 4.3 of Wu, Shevchenko, Oymak, Mondelli (NeurIPS 2025): if p_t/‖p_t‖ converges, its limit is the direction of
+Theorem 4.3 of Wu, Shevchenko, Oymak, Mondelli (NeurIPS 2025): if p_t/‖p_t‖ converges, its limit is
+the direction of
 
     p_∞ = argmin ½‖p‖²   s.t.  pᵀ(E_s − E_r) ≥ 1  for all s ∈ S_X, r ∈ X ∖ S_X, all documents X,
 
-over distinct token types. S_X is what p_∞ itself selects, so that the types of one S_X have equal scores; the problem is therefore
-solved on V^⊥, V the span of their differences, where these are exactly zero. Dual: maximise Σ_i λ_i − ½‖Dᵀλ‖² over λ ≥ 0, with
-D_i the part of E_s − E_r in V^⊥; at the optimum p_∞ = Dᵀλ.
+over distinct token types. S_X is what p_∞ itself selects, so that the types of one S_X have equal
+scores; the problem is therefore solved on V^⊥, V the span of their differences, where these are
+exactly zero. Dual: maximise Σ_i λ_i − ½‖Dᵀλ‖² over λ ≥ 0, with D_i the part of E_s − E_r in V^⊥; at
+the optimum p_∞ = Dᵀλ.
 
-Only pairs that a solution violated are ever written down, and those without a multiplier are dropped again: the dual value only
-rises. The certificate is recomputed from scratch over all constraints. "Infeasible" is a verdict only with a convex combination of
-the D_i that is zero to rounding: a merely short one proves no more than a large ‖p‖.
+Only pairs that a solution violated are ever written down, and those without a multiplier are
+    dropped again: the dual value only
+rises. The certificate is recomputed from scratch over all constraints. "Infeasible" is a verdict
+only with a convex combination of the D_i that is zero to rounding: a merely short one proves no
+    more than a large ‖p‖.
 """
 
 from __future__ import annotations
@@ -36,7 +40,8 @@ from tokensieve.theory.geometry import coordinates, span_of
 _VIOLATION = 1e-10
 # Changes of the set of positive multipliers before it gives up.
 STEPS = 200_000
-# Rounding, relative to the longest embedding: of ‖Dᵀλ‖ with Σλ = 1 (a proof of infeasibility), and of D_i (equal embeddings).
+# Rounding, relative to the longest embedding: of ‖Dᵀλ‖ with Σλ = 1 (a proof of infeasibility), and
+# of D_i (equal embeddings).
 _PROOF = 1e-13
 
 
@@ -45,17 +50,21 @@ class Margin:
     """Solution and certificate of a max-margin problem.
 
     Attributes:
-        status: "solved"; "infeasible" (no p separates the selection: `farkas` proves it); "nothing to separate" (every
-            document selects all of its types, so p_∞ = 0); "stopped early" (figures are of the last iterate).
-        p, margin: p_∞, shape (d,), and 1/‖p_∞‖; zeros and 0 when infeasible, zeros and inf with nothing to separate.
-        pairs, multipliers: types (s, r), shape (m, 2), and λ ≥ 0 of the pairs that carry a multiplier; of an infeasible problem
-            these are the Farkas multipliers, which sum to one.
-        primal, dual: ½‖p‖² after scaling p up until every constraint holds, an upper bound on the optimum; and
-            (Σλ)²/(2‖Dᵀλ‖²), a lower bound on it for any λ ≥ 0. duality_gap is (primal − dual)/primal.
-        kkt_residual: largest of ‖p − Dᵀλ‖/‖p‖, the shortfall max(0, 1 − smallest margin), Σ λ_i |D_i p − 1| / Σ λ_i.
+        status: "solved"; "infeasible" (no p separates the selection: `farkas` proves it); "nothing
+            to separate" (every document selects all of its types, so p_∞ = 0); "stopped early"
+            (figures are of the last iterate).
+        p, margin: p_∞, shape (d,), and 1/‖p_∞‖; zeros and 0 when infeasible, zeros and inf with
+            nothing to separate.
+        pairs, multipliers: types (s, r), shape (m, 2), and λ ≥ 0 of the pairs that carry a
+            multiplier; of an infeasible problem these are the Farkas multipliers, which sum to one.
+        primal, dual: ½‖p‖² after scaling p up until every constraint holds, an upper bound on the
+            optimum; and (Σλ)²/(2‖Dᵀλ‖²), a lower bound on it for any λ ≥ 0. duality_gap is (primal
+            − dual)/primal.
+        kkt_residual: largest of ‖p − Dᵀλ‖/‖p‖, the shortfall max(0, 1 − smallest margin), Σ λ_i
+            |D_i p − 1| / Σ λ_i.
         smallest_margin: min of pᵀ(E_s − E_r) over every constraint of every document.
-        farkas: for an infeasible problem ‖Dᵀλ‖ / max‖E_s‖ with Σλ = 1, λ ≥ 0: zero up to rounding, while every p would need
-            pᵀDᵀλ ≥ 1; nan otherwise.
+        farkas: for an infeasible problem ‖Dᵀλ‖ / max‖E_s‖ with Σλ = 1, λ ≥ 0: zero up to rounding,
+            while every p would need pᵀDᵀλ ≥ 1; nan otherwise.
         constraints: pairs that were written down; ties: dim V.
     """
 
@@ -106,10 +115,13 @@ def max_margin(
 
     Args:
         counts, E: n documents over |S| types, and embeddings, shape (|S|, d); any d.
-        selected: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,);
-            types selected together have equal scores. Documents with nothing selected constrain nothing.
-        near: a direction to begin with, shape (d,), such as the end of a flow; it saves rounds and changes no result.
-        max_seconds: wall time after which no further round is begun; the status is then "stopped early".
+        selected: for each stored entry of counts.matrix, whether its type is selected in its
+            document, shape (nnz,); types selected together have equal scores. Documents with
+            nothing selected constrain nothing.
+        near: a direction to begin with, shape (d,), such as the end of a flow; it saves rounds and
+            changes no result.
+        max_seconds: wall time after which no further round is begun; the status is then "stopped
+            early".
 
     Raises:
         InputError: shapes that do not agree, or embeddings that are not finite.
@@ -138,7 +150,8 @@ def max_margin(
 
 
 def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool_]:
-    """The mask that `max_margin` requires, from a selection written by hand: {document: its selected types}.
+    """The mask that `max_margin` requires, from a selection written by hand: {document: its
+    selected types}.
 
     Raises:
         InputError: a document or a type that does not exist.
@@ -159,7 +172,8 @@ def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool
 
 
 class _Problem:
-    """All constraints, implicit, on V^⊥, where types selected together have one embedding: E, shape (|S|, r − k)."""
+    """All constraints, implicit, on V^⊥, where types selected together have one embedding: E, shape
+    (|S|, r − k)."""
 
     def __init__(self, counts: Counts, E: Floats, selected: NDArray[np.bool_]) -> None:
         reduced, basis = coordinates(E)
@@ -174,14 +188,16 @@ class _Problem:
         self._documents = (counts.matrix.indptr, counts.matrix.indices, selected)
 
     def closest_types(self, z: Floats) -> tuple[Ints, Floats]:
-        """Each document's lowest selected and highest other type, shape (j, 2), where it has both; and zᵀ(E_s − E_r)."""
+        """Each document's lowest selected and highest other type, shape (j, 2), where it has both;
+        and zᵀ(E_s − E_r)."""
         u = self.E @ z
         low, high = _extremes(*self._documents, u)
         both = (low >= 0) & (high >= 0)
         return np.stack([low[both], high[both]], axis=1), u[low[both]] - u[high[both]]
 
     def most_violated_pairs(self, z: Floats) -> Ints:
-        """Up to 2,000 of these pairs whose margin is smallest, as long as it is below 1 − _VIOLATION; none twice."""
+        """Up to 2,000 of these pairs whose margin is smallest, as long as it is below 1 −
+        _VIOLATION; none twice."""
         pairs, gaps = self.closest_types(z)
         once = np.unique(self._lead[pairs], axis=0, return_index=True)[1]
         worst = once[np.argsort(gaps[once], kind="stable")[:2_000]]
@@ -192,7 +208,8 @@ class _Problem:
 def _extremes(
     indptr: Ints, indices: Ints, selected: NDArray[np.bool_], u: Floats
 ) -> tuple[Ints, Ints]:
-    """For each document, the selected type of lowest score and the unselected type of highest; −1 where there is none."""
+    """For each document, the selected type of lowest score and the unselected type of highest; −1
+    where there is none."""
     n = len(indptr) - 1
     low = np.full(n, -1, np.int64)
     high = np.full(n, -1, np.int64)
@@ -210,8 +227,9 @@ def _extremes(
 def _solve(E: Floats, pairs: Ints) -> tuple[Floats, Floats, str]:
     """Shortest z over some pairs: (z, λ, status); λ that proves infeasibility sums to one.
 
-    Least distance programming (Lawson & Hanson, Solving Least Squares Problems, 1974, ch. 23): λ ≥ 0 of min ½‖z‖² s.t. D z ≥ 1,
-    z = Dᵀλ, by non-negative least squares. Its support has independent rows, for which λ is then solved to rounding.
+    Least distance programming (Lawson & Hanson, Solving Least Squares Problems, 1974, ch. 23): λ ≥
+    0 of min ½‖z‖² s.t. D z ≥ 1, z = Dᵀλ, by non-negative least squares. Its support has independent
+    rows, for which λ is then solved to rounding.
     """
     longest, D = float(np.linalg.norm(E, axis=1).max()), E[pairs[:, 0]] - E[pairs[:, 1]]
     lengths = np.linalg.norm(D, axis=1)
@@ -238,7 +256,8 @@ def _solve(E: Floats, pairs: Ints) -> tuple[Floats, Floats, str]:
 
 
 def _infeasibility_proof(D: Floats, lam: Floats, longest: float) -> Floats | None:
-    """A convex combination of some D_i that is zero to rounding, from multipliers that are nearly one; None if there is none."""
+    """A convex combination of some D_i that is zero to rounding, from multipliers that are nearly
+    one; None if there is none."""
     if not np.isfinite(lam).all() or lam.sum() <= 0:
         return None
     held = np.flatnonzero(lam > 1e-9 * lam.max())  # less is rounding
@@ -260,7 +279,8 @@ def _infeasibility_proof(D: Floats, lam: Floats, longest: float) -> Floats | Non
 def _certify(
     problem: _Problem, found: tuple[Ints, Floats, Floats], status: str, written: int
 ) -> Margin:
-    """Figures of the certificate, from (pairs, z, λ) and all constraints, whatever produced them; `written`: pairs written down."""
+    """Figures of the certificate, from (pairs, z, λ) and all constraints, whatever produced them;
+    `written`: pairs written down."""
     pairs, z, lam = found
     support, weights = pairs[lam > 0], lam[lam > 0]
     D = problem.E[support[:, 0]] - problem.E[support[:, 1]]

@@ -1,8 +1,8 @@
 """What p does after the computed curve: phases of the slow flow, and the true flow between them.
 
-While every unselected type is far below the selected ones, p follows the slow flow (`flow.split`). A type
-that comes near ends such a phase. From there the true flow is followed in local time, until its ties
-have settled again.
+While every unselected type is far below the selected ones, p follows the slow flow (`flow.split`).
+A type that comes near ends such a phase. From there the true flow is followed in local time, until
+its ties have settled again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class SettledTies:
 
 @dataclass(frozen=True)
 class SelectionChange:
-    """A change of the selection: where, when, and in how many documents the highest type is another."""
+    """A change of the selection: where, when, and in how many documents the highest type is
+    another."""
 
     norm: float
     log_time: float
@@ -80,7 +81,8 @@ class Phase:
 
 
 class Prediction:
-    """The phases from a point on. `extend` follows them; `trouble` is why they ended early, or ""."""
+    """The phases from a point on. `extend` follows them; `trouble` is why they ended early, or
+    ""."""
 
     def __init__(self, land: Landscape, z: Floats, log_time: float) -> None:
         self.phases: list[Phase] = []
@@ -114,7 +116,8 @@ class Prediction:
     def extend(
         self, far: float, deadline: float = math.inf, progress: Progress | None = None
     ) -> None:
-        """Go on to a log t; what is being followed at the deadline, by time.monotonic(), is dropped."""
+        """Go on to a log t; what is being followed at the deadline, by time.monotonic(), is
+        dropped."""
         while not self.trouble and self._log_time < far:
             end = self._slow_phase(far, deadline)
             if progress is not None:
@@ -134,7 +137,8 @@ class Prediction:
                 return
 
     def distance(self, points: Floats) -> Floats:
-        """Distance of points to the predicted path, shape (m,): a shift in time along it is no error."""
+        """Distance of points to the predicted path, shape (m,): a shift in time along it is no
+        error."""
         path = self.points
         chords = np.diff(path, axis=0, append=path[-1:])  # a slow flow at rest at once is a point
         path = np.concatenate([path, path[-1:]])
@@ -178,7 +182,8 @@ class Prediction:
         return slow.end
 
     def _follow_local_time(self, deadline: float) -> None:
-        """The true flow, until its ties have settled and the near type has moved away or is tied."""
+        """The true flow, until its ties have settled and the near type has moved away or is
+        tied."""
         face = self.phases[-1].ties.face
         flow = SplitFlow(self._land, self._z, -math.inf, self._log_time, LOCAL_TOLERANCE, face)
         looked = flow.looked

@@ -1,12 +1,14 @@
-"""Numbers from which a certified limit is proved: a point, and radii for which the theorem's inequality holds.
+"""Numbers from which a certified limit is proved: a point, and radii for which the theorem's
+inequality holds.
 
-The theorem (docs/theory.md, "What is proved from one point on") says that the flow from a point p₀ stays
-near the line p̂ log t + ρ' + z* for ever if an inequality holds. This module looks for such a point and
-such radii in floating point. `limit.checker` proves the inequality in ball arithmetic and shares no code
-with the search. Two points are tried:
+The theorem (docs/theory.md, "What is proved from one point on") says that the flow from a point p₀
+stays near the line p̂ log t + ρ' + z* for ever if an inequality holds. This module looks for such a
+point and such radii in floating point. `limit.checker` proves the inequality in ball arithmetic and
+shares no code with the search. Two points are tried:
 
 - the last point of the computed curve ("proved from this point on");
-- a point further out on the predicted line ("proved attractor"): the limit exists and attracts an open
+- a point further out on the predicted line ("proved attractor"): the limit exists and attracts an
+open
   set, and that the curve arrives there is computed.
 """
 
@@ -33,7 +35,8 @@ from tokensieve.theory.limit.certify import FlowLimit
 RADII = np.geomspace(0.02, 100.0, 30)
 # log t of points on the predicted line that are tried, relative to the end of the curve.
 LATER = np.geomspace(1.0, 1e4, 40)
-# Within the tube the Hessian of L_S changes by at most this fraction of itself; the theorem allows ½.
+# Within the tube the Hessian of L_S changes by at most this fraction of itself; the theorem allows
+# ½.
 MAX_KAPPA = 0.3
 # Within the tube no score gap of a document changes by more nats than this.
 MAX_CHANGE = 0.01
@@ -41,12 +44,15 @@ MAX_CHANGE = 0.01
 ENOUGH = 0.8
 # More entries than this take more than a minute in ball arithmetic.
 MOST_ENTRIES = 1_000_000
-# What the curve itself is accurate to, in nats: its tied gaps may be set to z* if that moves them less.
+# What the curve itself is accurate to, in nats: its tied gaps may be set to z* if that moves them
+# less.
 CURVE_ACCURACY = 1e-3
-# The curve is followed by so much log t at a time, and no further than this: beyond, rounding moves its
-# tied gaps by more than CURVE_ACCURACY (benchmarks/limits.py: SNLI, 1,000 documents).
+# The curve is followed by so much log t at a time, and no further than this: beyond, rounding moves
+# its tied gaps by more than CURVE_ACCURACY (benchmarks/limits.py: SNLI, 1,000 documents).
 FURTHER = 5.0
 FURTHEST = 75.0
+# As many differences of embeddings are held at once.
+DIFFERENCES_AT_ONCE = 20_000
 # exp of more than this is as good as infinite.
 HUGE = 100.0
 
@@ -109,41 +115,83 @@ class Documents:
     spread: Floats
 
 
-class Inequality:
-    """The theorem's inequality along the line p̂τ + ρ', in floating point.
+@dataclass(frozen=True)
+class Entries:
+    """The pairs (X, r) of a document and an unselected type, shape (entries,).
 
-    Entries are the pairs (X, r) of a document and an unselected type; classes are sets of entries with
-    one D. Shapes are (entries,) or (classes,).
+    Attributes:
+        document: number of X; pair_class: number of the class, the set of entries with one D.
+        log_share: log of c_r e^{E_r·z*}/Z_X(z*).
+        value_gap: f* − w_r.
+        sign: y.
     """
+
+    document: Ints
+    pair_class: Ints
+    log_share: Floats
+    value_gap: Floats
+    sign: Floats
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes of entries, shape (classes,).
+
+    Attributes:
+        D: shape (classes, r − k); length: |D|; delta: D·p̂ − 1.
+        is_tight: whether D·p̂ = 1.
+    """
+
+    D: Floats
+    length: Floats
+    delta: Floats
+    is_tight: NDArray[np.bool_]
+
+    def sums(self, entries: Entries, values: Floats) -> Floats:
+        """The sum of the values of each class's entries."""
+        return np.asarray(np.bincount(entries.pair_class, values, len(self.length)), np.float64)
+
+
+@dataclass(frozen=True)
+class ErrorBounds:
+    """k and θ of each entry, and the push B on V, for one radius."""
+
+    k: Floats
+    theta: Floats
+    push: float
+
+
+class Inequality:
+    """The theorem's inequality along the line p̂τ + ρ', in floating point."""
 
     def __init__(
         self, land: Landscape, face: Face, finite: Equilibrium, balance: Balance, basin: Basin
     ) -> None:
-        counts = land.counts
-        unselected = np.flatnonzero(~face.mask)
-        self._document = counts.entry_documents[unselected]
-        types = counts.matrix.indices[unselected]
-        ends = np.stack([face.own[self._document], face.group[types]], axis=1)
-        self.pairs, self._class = Landscape.distinct(ends, len(face.lead))
-        F = land.E[face.lead] @ face.outside
-        self._D = F[self.pairs[:, 0]] - F[self.pairs[:, 1]]
-        self._lengths = np.linalg.norm(self._D, axis=1)
-        self._delta = self._D @ balance.direction - 1
-        size = len(face.lead)
-        self._is_tight = np.isin(self.pairs @ [size, 1], balance.tight @ [size, 1])
-
-        self._documents = documents_of(land, face, finite, unselected)
-        scores = (land.E @ finite.z)[types] + np.log(counts.matrix.data[unselected])
-        self._log_share = scores - finite.log_total[self._document]
-        self._value_gap = finite.answers[self._document] - land.w[types]
-        self._signs = counts.signs[self._document]
         self._basin, self._face, self._finite, self._balance = basin, face, finite, balance
         self._tube = basin.tube * basin.length
+        counts = land.counts
+        unselected = np.flatnonzero(~face.mask)
+        document = counts.entry_documents[unselected]
+        types = counts.matrix.indices[unselected]
+        ends = np.stack([face.own[document], face.group[types]], axis=1)
+        pairs, pair_class = Landscape.distinct(ends, len(face.lead))
+        self._classes = classes_of(land, face, balance, pairs)
+        self._documents = documents_of(land, face, finite, unselected)
+        scores = (land.E @ finite.z)[types] + np.log(counts.matrix.data[unselected])
+        self._entries = Entries(
+            document=document,
+            pair_class=pair_class,
+            log_share=scores - finite.log_total[document],
+            value_gap=finite.answers[document] - land.w[types],
+            sign=counts.signs[document],
+        )
 
     def last_attempt(self, point: Floats) -> Attempt:
-        """The inequality at the end of the curve, shape (r,), on the clock that makes |R₀| smallest.
+        """The inequality at the end of the curve, shape (r,), on the clock that makes |R₀|
+        smallest.
 
-        The flow is autonomous, so that τ₀ is free: the limit in terms of log t is the same on any clock.
+        The flow is autonomous, so that τ₀ is free: the limit in terms of log t is the same on any
+            clock.
         """
         face, finite, balance = self._face, self._finite, self._balance
         q = face.outside.T @ point
@@ -160,7 +208,8 @@ class Inequality:
         return replace(attempt, moved=moved)
 
     def first_on_line(self, log_time: float) -> Attempt:
-        """The first of the later points on the line p̂τ + ρ' + z* at which it holds, or the last one tried."""
+        """The first of the later points on the line p̂τ + ρ' + z* at which it holds, or the last
+        one tried."""
         for tau in (log_time * LATER).tolist():
             line = self._balance.offset + self._balance.direction * tau
             point = self._finite.z + self._face.outside @ line
@@ -173,7 +222,8 @@ class Inequality:
         self, point: Floats, line: Floats, log_time: float, start: float, distance: float
     ) -> Attempt:
         """The best radius at a point, with `line` = p̂τ₀ + ρ' in V^⊥, |R₀| and |ζ₀|."""
-        log_weight = self._log_share - (self._D @ line)[self._class]
+        gaps = (self._classes.D @ line)[self._entries.pair_class]
+        log_weight = self._entries.log_share - gaps
         best = Attempt(point, log_time, 0.0, math.inf, 1.0)
         for radius in RADII.tolist():
             left = self._left(log_weight, log_time, radius, distance) + start**2 / 2
@@ -186,75 +236,101 @@ class Inequality:
 
     def _left(self, log_weight: Floats, log_time: float, radius: float, distance: float) -> float:
         """The left side without ½|R₀|²; infinite where a condition of the theorem fails."""
-        per_document, document, cls = self._documents, self._document, self._class
-        reach = self._lengths * radius
-        stretched = log_weight + reach[cls] + (per_document.spread * self._tube)[document]
-        weight = np.exp(np.minimum(stretched, HUGE))
-        H = np.bincount(document, weight, len(per_document.spread))
-        ranges, gamma, spread = per_document.value_range, per_document.gamma, per_document.spread
-        exponent = (gamma + spread) * self._tube + (ranges + 1) * H
-        growth = np.exp(np.minimum(exponent, HUGE))
-
-        push = float(np.mean(H * (gamma + ranges * spread + ranges * gamma / 4)))
-        integral = self._basin.integral(push, distance, log_time)
+        entries, classes = self._entries, self._classes
+        bounds = self._bounds(log_weight, radius)
+        integral = self._basin.integral(bounds.push, distance, log_time)
         if integral == math.inf:
             return math.inf
+        sigma = self._documents.sigmoid[entries.document]
+        amount = np.exp(np.minimum(log_weight + log_time, HUGE)) * sigma
+        force = classes.sums(entries, entries.sign * entries.value_gap * amount)
+        largest = classes.sums(entries, (bounds.k * self._tube + bounds.theta) * amount)
+        error = classes.sums(entries, (bounds.k * integral + bounds.theta) * amount)
+        return self._total(force, largest, error, radius)
 
-        size = np.abs(self._value_gap)
-        k = growth[document] * (size * (gamma + spread)[document] + gamma[document])
-        theta = (growth * H)[document] * (size * (ranges + 1)[document] + ranges[document])
-        amount = np.exp(np.minimum(log_weight + log_time, HUGE)) * per_document.sigmoid[document]
-        n_classes = len(reach)
-        forces: Floats = self._signs * self._value_gap * amount
-        force: Floats = np.asarray(np.bincount(cls, forces, n_classes), np.float64)
-        largest = np.bincount(cls, (k * self._tube + theta) * amount, n_classes)
-        error = np.bincount(cls, (k * integral + theta) * amount, n_classes)
+    def _bounds(self, log_weight: Floats, radius: float) -> ErrorBounds:
+        """k, θ and B."""
+        sizes, entries = self._documents, self._entries
+        document = entries.document
+        reach = (self._classes.length * radius)[entries.pair_class]
+        stretched = log_weight + reach + (sizes.spread * self._tube)[document]
+        H = np.bincount(document, np.exp(np.minimum(stretched, HUGE)), len(sizes.spread))
+        ranges, gamma, spread = sizes.value_range, sizes.gamma, sizes.spread
+        exponent = (gamma + spread) * self._tube + (ranges + 1) * H
+        growth = np.exp(np.minimum(exponent, HUGE))
+        value_gap = np.abs(entries.value_gap)
+        k = value_gap * (growth * (gamma + spread))[document] + (growth * gamma)[document]
+        theta = value_gap * (growth * H * (ranges + 1))[document] + (growth * H * ranges)[document]
+        push = float(np.mean(H * (gamma + ranges * spread + ranges * gamma / 4)))
+        return ErrorBounds(k, theta, push)
 
-        tight = self._is_tight
-        worst = reach * np.exp(np.minimum(reach, HUGE))
-        costs = error * np.maximum(worst, 1 / math.e)
+    def _total(self, force: Floats, largest: Floats, error: Floats, radius: float) -> float:
+        """The costs of all classes, given Σ b, the largest error of a force and its integral."""
+        classes, tight = self._classes, self._classes.is_tight
+        reach = classes.length * radius
+        pulled = reach * np.exp(np.minimum(reach, HUGE))
+        costs = error * np.maximum(pulled, 1 / math.e)
         if (force[tight] <= 0).any():
-            if not self._restores(force, reach):
+            if not self._restores(force[tight], reach[tight]):
                 return math.inf
         elif (2 * largest[tight] >= force[tight]).any():
             return math.inf
         else:
             costs[tight] = error[tight] / math.e
-        force, delta, worst = force[~tight], self._delta[~tight], worst[~tight]
-        grows = np.where(force > 0, force / math.e, -force * worst) / delta
-        return float(costs.sum() + grows.sum())
+        moved = np.where(force > 0, force / math.e, -force * pulled)[~tight]
+        return float(costs.sum() + (moved / classes.delta[~tight]).sum())
 
     def _restores(self, force: Floats, reach: Floats) -> bool:
         """Whether Σ_T λ (1 − e^{−x}) x ≥ 0 for all |R| ≤ r although some tight pairs pull."""
-        tight = self._is_tight
-        force, reach = force[tight], reach[tight]
         change = np.where(force > 0, -np.expm1(-reach), np.expm1(np.minimum(reach, HUGE)))
-        rows = self._D[tight] @ self._balance.span
+        rows = self._classes.D[self._classes.is_tight] @ self._balance.span
         H = rows.T @ ((force * change / reach)[:, None] * rows)
         return bool(np.linalg.eigvalsh(H)[0] > 0)
 
 
+def classes_of(land: Landscape, face: Face, balance: Balance, pairs: Ints) -> Classes:
+    """The classes with these groups (a, b), shape (j, 2)."""
+    n_groups = len(face.lead)
+    F = land.E[face.lead] @ face.outside
+    D = F[pairs[:, 0]] - F[pairs[:, 1]]
+    numbers = np.array([n_groups, 1])
+    return Classes(
+        D=D,
+        length=np.linalg.norm(D, axis=1),
+        delta=D @ balance.direction - 1,
+        is_tight=np.isin(pairs @ numbers, balance.tight @ numbers),
+    )
+
+
 def documents_of(land: Landscape, face: Face, finite: Equilibrium, unselected: Ints) -> Documents:
     """The documents' figures, from all entries and from the unselected ones alone."""
-    counts, E, w = land.counts, land.E, land.w
+    counts, w = land.counts, land.w
     n, types, document = counts.n_documents, counts.matrix.indices, counts.entry_documents
-    logit = counts.signs * finite.answers
-    lead = np.zeros(n, np.int64)
-    lead[document[face.mask]] = types[face.mask]
-    apart = np.zeros(len(types))
-    for first in range(0, len(types), 20_000):  # as many differences are held at once
-        part = slice(first, first + 20_000)
-        apart[part] = np.linalg.norm(E[types[part]] - E[lead[document[part]]], axis=1)
+    apart = distance_from_lead(land, face)
     to_others, to_selected = np.zeros(n), np.zeros(n)
     np.maximum.at(to_others, document[unselected], apart[unselected])
     np.maximum.at(to_selected, document[face.mask], apart[face.mask])
     selected_range = range_per_document(document[face.mask], w[types[face.mask]], n)
+    within = 2 * to_selected  # two selected types are no further from each other
     return Documents(
-        sigmoid=np.exp(-np.logaddexp(0.0, logit)) / n,
+        sigmoid=np.exp(-np.logaddexp(0.0, counts.signs * finite.answers)) / n,
         value_range=range_per_document(document, w[types], n),
-        gamma=selected_range * 2 * to_selected / 4,
-        spread=to_others + 2 * to_selected,
+        gamma=selected_range * within / 4,
+        spread=to_others + within,
     )
+
+
+def distance_from_lead(land: Landscape, face: Face) -> Floats:
+    """Of each entry the distance of its embedding from that of a selected type of its document."""
+    types, document = land.counts.matrix.indices, land.counts.entry_documents
+    lead = np.zeros(land.counts.n_documents, np.int64)
+    lead[document[face.mask]] = types[face.mask]
+    apart = np.zeros(len(types))
+    for first in range(0, len(types), DIFFERENCES_AT_ONCE):
+        part = slice(first, first + DIFFERENCES_AT_ONCE)
+        difference = land.E[types[part]] - land.E[lead[document[part]]]
+        apart[part] = np.linalg.norm(difference, axis=1)
+    return apart
 
 
 def range_per_document(document: Ints, values: Floats, n: int) -> Floats:
@@ -285,24 +361,14 @@ class Basin:
 
     @classmethod
     def of(cls, land: Landscape, face: Face, finite: Equilibrium) -> Basin:
-        V = face.inside
         if not face.dimension:
-            return cls(V.T, 0.0, 0.0, 0.0, 0.0)
-        inner = face.restricted(land.counts)
-        relative, _, log_size = Landscape(inner, land.E @ V, land.w).hessian(V.T @ finite.z)
-        scale = math.exp(log_size) * inner.n_documents / land.counts.n_documents
-        curvature, axes = np.linalg.eigh(relative * scale)
-        A = land.E @ V @ axes / np.sqrt(curvature)
-        total = 0.0
-        for start, end in itertools.pairwise(inner.matrix.indptr.tolist()):
-            types = inner.matrix.indices[start:end]
-            spread = max(float(np.linalg.norm(A[types] - A[s], axis=1).max()) for s in types)
-            total += third_derivative(float(np.ptp(land.w[types])), spread)
-        third = total / land.counts.n_documents
+            return cls(face.inside.T, 0.0, 0.0, 0.0, 0.0)
+        curvature, axes = hessian_on_ties(land, face, finite)
+        third = third_derivative(land, face, land.E @ axes / np.sqrt(curvature))
         length = 1 / math.sqrt(curvature[0])
         farthest = 2 * float(np.linalg.norm(land.E, axis=1).max())
         tube = min(MAX_KAPPA / third, MAX_CHANGE / (farthest * length))
-        root = np.sqrt(curvature)[:, None] * (V @ axes).T
+        root = np.sqrt(curvature)[:, None] * axes.T
         return cls(root, third, tube, length, 1 / math.sqrt(curvature[-1]))
 
     def integral(self, push: float, distance: float, log_time: float) -> float:
@@ -318,11 +384,27 @@ class Basin:
         return self.length / math.sqrt(1 - kappa) * (begins + pushed) / rate
 
 
-def third_derivative(value_range: float, spread: float) -> float:
-    """A bound on that of log(1 + e^{−y f}) along a direction in which tied scores differ by `spread`."""
-    first = value_range * spread / 4
-    second = value_range * spread**2 / 4
-    return 0.09623 * first**3 + 3 / 4 * first * second + 7 / 16 * value_range * spread**3
+def hessian_on_ties(land: Landscape, face: Face, finite: Equilibrium) -> tuple[Floats, Floats]:
+    """Eigenvalues of the Hessian of L_S on V at z*, and its eigenvectors, shape (r, k)."""
+    inner = face.restricted(land.counts)
+    loss = Landscape(inner, land.E @ face.inside, land.w)
+    relative, _, log_size = loss.hessian(face.inside.T @ finite.z)
+    scale = math.exp(log_size) * inner.n_documents / land.counts.n_documents
+    curvature, axes = np.linalg.eigh(relative * scale)
+    return np.asarray(curvature, np.float64), np.asarray(face.inside @ axes, np.float64)
+
+
+def third_derivative(land: Landscape, face: Face, A: Floats) -> float:
+    """M₃, for embeddings in coordinates in which the Hessian is 1, shape (|S|, k)."""
+    inner = face.restricted(land.counts)
+    total = 0.0
+    for start, end in itertools.pairwise(inner.matrix.indptr.tolist()):
+        types = inner.matrix.indices[start:end]
+        values = float(np.ptp(land.w[types]))
+        spread = max(float(np.linalg.norm(A[types] - A[s], axis=1).max()) for s in types)
+        first, second = values * spread / 4, values * spread**2 / 4
+        total += 0.09623 * first**3 + 3 / 4 * first * second + 7 / 16 * values * spread**3
+    return total / land.counts.n_documents
 
 
 def prove(
@@ -330,9 +412,10 @@ def prove(
 ) -> FlowLimit:
     """A certified limit with its certificate and the result of the proof.
 
-    The proof is about exactly these embeddings, shape (|S|, d), and values, shape (|S|,). The curve is
-    followed further, within `seconds` of wall time, if a later point of it may satisfy the inequality.
-    `unproved` is why it is not proved from the last point of the curve on, and `proof` has the figures.
+    The proof is about exactly these embeddings, shape (|S|, d), and values, shape (|S|,). The curve
+    is followed further, within `seconds` of wall time, if a later point of it may satisfy the
+    inequality. `unproved` is why it is not proved from the last point of the curve on, and `proof`
+    has the figures.
     """
     deadline = time.monotonic() + seconds
     limit = replace(limit, proved="", unproved="", proof={}, certificate={})
@@ -399,7 +482,8 @@ def selection_arrays(
 
 
 def prove_point(limit: FlowLimit, arrays: dict[str, NDArray[np.generic]], tube: float) -> FlowLimit:
-    """A limit in which every type keeps weight: from the last point on, or else from the limit itself."""
+    """A limit in which every type keeps weight: from the last point on, or else from the limit
+    itself."""
     flow = limit.flow
     here = arrays | {"point": flow.p, "tube": np.array(tube)}
     refusal, figures = ask_checker(here)
@@ -466,7 +550,8 @@ def ask_checker(arrays: dict[str, NDArray[np.generic]]) -> tuple[str, dict[str, 
 
 
 def independent_pairs(pairs: Ints, face: Face) -> Ints:
-    """Types (s, r) of a spanning forest of some pairs of groups: their differences span the same."""
+    """Types (s, r) of a spanning forest of some pairs of groups: their differences span the
+    same."""
     root = np.arange(len(face.lead))
     kept = []
     for a, b in pairs.tolist():
