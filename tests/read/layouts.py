@@ -161,6 +161,8 @@ ARENA = rows(
 LIKED = [{"text": t, "label": y} for t, y in zip(TEXTS, LABELS, strict=True)]
 
 SPREADSHEETS = [
+    Layout("CSV with comments above the header", {"reviews.csv": b"# reviews, by day\n# 2024\n\n" + csv_bytes(PLAIN)}, "audit reviews.csv", "lines before the header, skipped: '# reviews, by day / # 2024'"),
+    Layout("CSV with JSON objects in its cells", {"events.csv": csv_bytes(rows(payload=[json.dumps({"lang": "en", "text": t}) for t in TEXTS], label=LABELS))}, "audit events.csv --text payload.text"),
     Layout("CSV with commas", {"reviews.csv": csv_bytes(PLAIN)}, "audit reviews.csv"),
     Layout("CSV with semicolons (spreadsheets in most of Europe)", {"reviews.csv": csv_bytes(PLAIN, ";")}, "audit reviews.csv", "separator ';'"),
     Layout("CSV with tabs", {"reviews.csv": csv_bytes(PLAIN, "\t")}, "audit reviews.csv", "separator '\\t'"),
@@ -260,6 +262,7 @@ PRODIGY = [
 ]  # fmt: skip
 
 ARGILLA = [
+    Layout("Argilla 2: responses beside their users", {"argilla.jsonl": json_lines([{"text": t, "mood.responses": [y, y], "mood.responses.users": ["ann", "ben"], "mood.responses.status": ["submitted", "submitted"]} for t, y in zip(TEXTS, LABELS, strict=True)])}, "audit argilla.jsonl --label mood.responses", "the majority counts"),
     Layout("Argilla: fields and responses", {"argilla.jsonl": json_lines([{"fields": {"text": t}, "responses": {"mood": [{"value": y, "status": "submitted"}]}} for t, y in zip(TEXTS, LABELS, strict=True)])}, "audit argilla.jsonl --text fields.text --label responses.mood.value"),
     Layout("Argilla: responses of several users", {"argilla.jsonl": json_lines([{"fields": {"text": t}, "responses": {"mood": [{"value": y, "user_id": "u1"}, {"value": y, "user_id": "u2"}]}} for t, y in zip(TEXTS, LABELS, strict=True)])}, "audit argilla.jsonl --text fields.text --label responses.mood.value", "the majority counts"),
 ]  # fmt: skip

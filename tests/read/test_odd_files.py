@@ -384,3 +384,88 @@ def test_class_names_of_the_schema(tmp_path: Path) -> None:
     corpus = read_corpus(tmp_path / "a.parquet")
     assert corpus.classes == ("anger", "joy") and corpus.reading.counts["missing_label"] == 1
     assert read_corpus(tmp_path / "a.parquet", label="tags").classes == ("anger", "joy")
+
+
+# ---- what public reports of other tools describe
+
+
+def test_annotations_that_were_withdrawn_do_not_count() -> None:
+    other = {"positive": "negative", "negative": "positive"}
+    cancelled = [
+        {
+            "data": {"text": text},
+            "annotations": [
+                {"completed_by": 1, "result": [{"value": {"choices": [y]}}]},
+                {
+                    "completed_by": 2,
+                    "was_cancelled": True,
+                    "result": [{"value": {"choices": [other[y]]}}],
+                },
+            ],
+            "predictions": [{"result": [{"value": {"choices": ["positive"]}}]}],
+        }
+        for text, y in zip(TEXTS, LABELS, strict=True)
+    ]
+    with pytest.raises(InputError) as caught:
+        read_corpus(cancelled)
+    options = suggested(caught.value)
+    assert options["label"] == "annotations.result.value.choices"
+    corpus = read_corpus(cancelled, **options)
+    assert [corpus.classes[y] for y in corpus.labels] == LABELS
+    discarded = [
+        {
+            "text": text,
+            "mood.responses": [y, y, other[y]],
+            "mood.responses.users": ["a", "b", "c"],
+            "mood.responses.status": ["submitted", "submitted", "discarded"],
+        }
+        for text, y in zip(TEXTS, LABELS, strict=True)
+    ]
+    corpus = read_corpus(discarded, label="mood.responses")
+    assert [corpus.classes[y] for y in corpus.labels] == LABELS
+    assert (corpus.reading.counts["annotated"], corpus.reading.counts["disagreements"]) == (N, 0)
+
+
+@pytest.mark.parametrize("comments", ["# by day\n\n", "# a, b\n" * 9])
+def test_comments_above_the_header_are_skipped_and_named(tmp_path: Path, comments: str) -> None:
+    path = write(tmp_path, "a.csv", comments.encode() + layouts.csv_bytes(PLAIN))
+    corpus = read_corpus(path)
+    assert len(corpus.labels) == N and "skipped: '# " in " ".join(corpus.reading.detected)
+
+
+def test_headers_of_joined_files_are_left_out_and_counted(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", layouts.csv_bytes(PLAIN[:9]) + layouts.csv_bytes(PLAIN[9:]))
+    corpus = read_corpus(path)
+    counts = corpus.reading.counts
+    assert len(corpus.labels) == N
+    assert (counts["rows"], counts["repeated_headers"]) == (N + 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "said"),
+    [
+        ("nan", "positive", "1 document whose whole text is a word for a missing value"),
+        ("<NA>", "positive", "1 document whose whole text is a word for a missing value"),
+        ("a", "-", "2 documents labelled '-', which may mean no label"),
+    ],
+)
+def test_marks_for_a_missing_value_are_named(text: str, label: str, said: str) -> None:
+    labels = [label, *LABELS[1:-1], label]
+    notes = read_corpus(([text, *TEXTS[1:]], labels)).reading.lines()
+    assert any(note.startswith(said) for note in notes)
+
+
+def test_objects_written_in_cells_name_their_fields(tmp_path: Path) -> None:
+    cells = [json.dumps({"lang": "en", "text": text}) for text in TEXTS]
+    path = write(tmp_path, "a.csv", layouts.csv_bytes(rows(payload=cells, label=LABELS)))
+    with pytest.raises(InputError) as caught:
+        read_corpus(path)
+    assert read_corpus(path, **suggested(caught.value)).texts.to_list() == TEXTS
+
+
+def test_scores_as_fractions_and_without_a_value() -> None:
+    better = ["8/10" if won else "2/10" for won in FIRST_WON]
+    data = rows(prompt=PROMPTS, a=FIRST, b=SECOND, score_a=better, score_b=["5/10"] * N)
+    data[0]["score_b"] = "N/A"
+    corpus = read_corpus(data, pairs=("a", "b"), scores=("score_a", "score_b"))
+    assert corpus.texts.to_list()[::2] == GOOD[1:]

@@ -18,6 +18,8 @@ ANNOTATOR_KEYS = (
     "annotator annotator_id user user_id username created_by created_username completed_by "
     "worker worker_id rater judge"
 ).split()
+# a submitted annotation has none of these
+SET_ASIDE = {"was_cancelled": (True,), "status": ("discarded", "draft", "pending")}
 NAME_KEYS = ("username", "email", "name", "id")
 
 
@@ -80,15 +82,30 @@ def _annotator(entry: dict[str, Any]) -> str | None:
 
 
 def annotations_at(value: object, keys: Sequence[str]) -> list[Annotation]:
-    """What each annotator of a document chose; those who chose nothing are left out."""
+    """What each annotator of a document chose; annotations that are withdrawn do not count."""
     found = _annotation_list(value, keys)
     if found is None:
         return []
     annotations = []
     for entry in found.entries:
+        if any(entry.get(key) in values for key, values in SET_ASIDE.items()):
+            continue
         labels = tuple(_labels_in(value_at(entry, found.keys)))
         if labels:
             annotations.append(Annotation(_annotator(entry) or "", labels))
+    return annotations
+
+
+def annotations_beside(labels: object, users: object, statuses: object) -> list[Annotation]:
+    """What each annotator chose, from lists of labels and of users, as Argilla exports them."""
+    if not isinstance(labels, list) or not isinstance(users, list):
+        return []
+    states = statuses if isinstance(statuses, list) else [None] * len(labels)
+    annotations = []
+    for label, user, status in zip(labels, users, states, strict=False):
+        chosen = tuple(_labels_in(label))
+        if chosen and status not in SET_ASIDE["status"]:
+            annotations.append(Annotation(str(user), chosen))
     return annotations
 
 

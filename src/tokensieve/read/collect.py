@@ -21,6 +21,7 @@ from tokensieve.read.table import Batch, SourceTable
 from tokensieve.read.texts import joined_texts
 from tokensieve.read.values import as_list, text_digests
 
+PLACEHOLDERS = ["nan", "NaN", "None", "null", "NULL", "<NA>", "N/A"]  # for a missing text
 OPTION_OF_KIND = {"group": "by", "environment": "environments", "weight": "weight", "part": "split"}
 
 
@@ -68,6 +69,7 @@ class DocumentCollector:
             missing_text=(~has_text).sum(),
             missing_label=(has_text & ~has_name).sum(),
             empty=(has_text & has_name & is_blank).sum(),
+            placeholders=(has_name & pl.col("text").is_in(PLACEHOLDERS)).sum(),
         )
         self.counts.update(counts.row(0, named=True))
         usable = frame.filter(has_name & ~is_blank)
@@ -134,6 +136,7 @@ def collect_documents(
             frame = frame.with_columns(part_names(batch[part]).alias("\0part"))
             names_seen |= set(frame["\0part"])
         frame = reader.accepted(batch, frame, train.counts)
+        frame = reader.without_headers(frame, train.counts)
         if part is None:
             train.add(frame)
         else:
@@ -172,7 +175,7 @@ class _RowReader:
         token_columns = () if self.columns is None else self.columns.names
         names = [
             *self.texts,
-            self.label_column.wanted,
+            *self.label_column.wanted,
             *self.other_columns.values(),
             *token_columns,
         ]
@@ -206,6 +209,17 @@ class _RowReader:
         labels = self.table.as_names(cells, first_row, "the label is", advice)
         counts["trimmed"] += sum(map(_is_padded, as_list(cells)))
         return labels
+
+    def without_headers(self, frame: pl.DataFrame, counts: Counter[str]) -> pl.DataFrame:
+        """Leave out rows that repeat the names of the columns, as in files that were joined."""
+        if not self.table.first_line or len(self.texts) > 1:
+            return frame
+        is_header = (pl.col("label") == self.label) & (pl.col("text") == self.texts[0])
+        n_headers = frame.select(is_header.sum()).item()
+        if not n_headers:
+            return frame
+        counts.update(rows=n_headers, repeated_headers=n_headers)
+        return frame.filter(~is_header.fill_null(False))
 
     def accepted(self, batch: Batch, frame: pl.DataFrame, counts: Counter[str]) -> pl.DataFrame:
         """The rows whose label the annotator accepted; the others are counted."""

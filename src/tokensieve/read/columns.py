@@ -11,7 +11,7 @@ from tokensieve.errors import InputError
 from tokensieve.escape import option
 from tokensieve.read.chats import chat_text, text_key
 from tokensieve.read.preference_columns import pair_options
-from tokensieve.read.table import SourceTable
+from tokensieve.read.table import SourceTable, written_object
 from tokensieve.read.values import label_name, listed, missing
 
 TEXT_NAMES = (
@@ -58,6 +58,29 @@ def text_columns(table: SourceTable, text: str | Sequence[str] | None) -> tuple[
     return (name,)
 
 
+def _check_no_written_objects(table: SourceTable, texts: Sequence[str]) -> None:
+    """Refuse texts that are objects written as JSON, and name their fields."""
+    for name in texts:
+        fields = _written_fields(table, name)
+        if fields:
+            raise InputError(
+                f"{table.name}: the texts in {name!r} are objects written as JSON; name the field "
+                f"that holds the text: {option('--text', fields[0])}"
+            )
+
+
+def _written_fields(table: SourceTable, name: str) -> list[str]:
+    """Dotted names of the fields of objects that are written as JSON in a column, prose first."""
+    sample: list[object] = []
+    with suppress(InputError):  # a table without rows
+        sample = [value for value in table.sample_of(name) if value]
+    objects = [written_object(value) for value in sample]
+    if not objects or any(found is None for found in objects):
+        return []
+    paths = [f"{name}.{key}" for key in objects[0] or {}]
+    return sorted(paths, key=lambda path: not _is_prose(table.sample_of(path)))
+
+
 def labelled_columns(
     table: SourceTable, text: str | Sequence[str] | None, label: str | None, taken: Sequence[str]
 ) -> LabelledColumns:
@@ -90,6 +113,7 @@ def labelled_columns(
         label = _recognised_label(table, free, texts)
         recognised.append(label)
     _check_header(table, recognised)
+    _check_no_written_objects(table, texts)
     if label in texts:
         raise InputError(
             f"{table.name}: text and label must be different columns, but both are {label!r}"
@@ -109,8 +133,15 @@ def _check_header(table: SourceTable, recognised: Sequence[str]) -> None:
     """Refuse a first line that is taken for column names but looks like the rows below it."""
     if not table.first_line:
         return
+    is_header = [
+        all(value == name for name, value in zip(table.sample, row, strict=True))
+        for row in zip(*table.sample.values(), strict=True)
+    ]
     for name in recognised:
-        if _looks_like_data(name) or name in table.sample[name]:
+        values = [
+            x for x, repeats in zip(table.sample[name], is_header, strict=True) if not repeats
+        ]
+        if _looks_like_data(name) or name in values:
             raise InputError(
                 f"{table.name}: the first line looks like data, not like column names "
                 f"({name[:40]!r}); {table.header_hint}, or name the columns with --text and --label"
@@ -284,6 +315,8 @@ def _paths_to_values(value: object, path: str) -> list[str]:
 def _rank_as_label(path: str) -> int:
     """How much a dotted name looks like that of a label; the lowest number looks most like it."""
     last = path.rpartition(".")[2].lower()
+    if path.lower().startswith("prediction"):  # of a model
+        return 4
     if re.search(r"choice|label|class|sentiment|categor", last):
         return 0
     if re.search(r"value|name", last):
@@ -328,17 +361,26 @@ def _is_mostly_beyond_ascii(text: str) -> bool:
 
 def _could_be_classes(values: Sequence[Any]) -> bool:
     """Whether few different values repeat, unlike an identifier, a date or a measurement."""
+    leaves = [leaf for value in values for leaf in _leaves(value) if not missing(leaf)]
+    has_lists = any(isinstance(value, list) for value in values)
+    if has_lists and len({isinstance(leaf, str) for leaf in leaves}) > 1:
+        return False  # spans, as [0, 5, "PLACE"]
     try:
-        names = [label_name(value) for value in values if not missing(value)]
+        names = [name for leaf in leaves if (name := label_name(leaf)) is not None]
     except TypeError:
-        first = next((value for value in values if value is not None), None)
-        return isinstance(first, list) and not any(isinstance(x, dict | list) for x in first)
-    names = [name for name in names if name is not None]
+        return False
     if len(names) < MIN_JUDGED_VALUES:
         return len(set(names)) > 1
-    if all(_is_date(name) for name in names if name is not None):
+    if all(map(_is_date, names)):
         return False
     return 1 < len(set(names)) <= min(MAX_CLASSES_IN_SAMPLE, len(names) / 2)
+
+
+def _leaves(value: object) -> list[object]:
+    """The entries of a list and of all lists in it; of anything else, the value."""
+    if isinstance(value, list):
+        return [leaf for entry in value for leaf in _leaves(entry)]
+    return [value]
 
 
 def _is_date(name: str) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -36,7 +36,7 @@ Bytes = NDArray[np.uint8]
 HIDDEN_RETURN = "\ue00d"  # for private use: stands for a carriage return inside a row
 FIRST_LINES = 50  # by which the separator is recognised
 FIRST_CHARACTERS = 1_000_000
-EXAMINED_BYTES = 2**25  # for rows inside quotes; arrays of their positions are in memory
+EXAMINED_BYTES = 2**24  # for rows inside quotes; arrays of their positions are in memory
 MIN_HIDING_ROWS = {"\t": 1}  # fields that hide rows; prose has next to no tabs
 MIN_HIDING_ROWS_ELSEWHERE = 3  # by chance, lines of prose with commas look like rows
 MAX_TITLE_LINES = 5  # above the header
@@ -132,16 +132,58 @@ def table_layout(start: Sequence[str], settings: SourceSettings, usual: str) -> 
     separator = settings.separator or (excel_line[1] if excel_line else None)
     marks = [separator] if separator else list(dict.fromkeys(usual + SEPARATORS))
     lines = _Start(start, settings.quotes)
-    best = _best_mark(lines, marks, usual, n_above)
-    if _fit(lines, best, usual, n_above).is_even_and_several:
-        return TableLayout(True, best, n_above)
+    if settings.header:
+        n_comments = len(list(takewhile(_is_comment, start[n_above:])))
+        below = _layout_below(lines, marks, usual, n_above + n_comments)
+        if n_comments and below is not None and below.has_known_name:
+            return below.layout
+    first = _layout_below(lines, marks, usual, n_above)
+    if first is not None:
+        return first.layout
     if settings.header:
         last = min(n_above + MAX_TITLE_LINES, len(start) - 2)
         for skip in range(n_above + 1, last + 1):
-            mark = _best_mark(lines, marks, usual, skip)
-            if _fit(lines, mark, usual, skip).is_even_and_several and _is_title(lines, mark, skip):
-                return TableLayout(True, mark, skip)
-    return TableLayout(False, best, n_above)
+            below = _layout_below(lines, marks, usual, skip)
+            if below is not None and below.has_known_name and below.has_title:
+                return below.layout
+    return TableLayout(False, _best_mark(lines, marks, usual, n_above), n_above)
+
+
+class _LayoutBelow(NamedTuple):
+    """A table below some lines.
+
+    Attributes:
+        layout: the table.
+        has_known_name: whether its header has a well-known name of a column, and no line above.
+        has_title: whether each line above has at most one field.
+    """
+
+    layout: TableLayout
+    has_known_name: bool
+    has_title: bool
+
+
+def _layout_below(
+    start: _Start, marks: Sequence[str], usual: str, skip: int
+) -> _LayoutBelow | None:
+    """The table below the first `skip` lines; None if its rows are not even."""
+    mark = _best_mark(start, marks, usual, skip)
+    if not _fit(start, mark, usual, skip).is_even_and_several:
+        return None
+    header = [cell.strip().lower() for cell in next(iter(start.rows(mark, skip)), [])]
+    cells_above = [
+        [cell.strip().lower() for cell in line.split(mark)] for line in start.lines[:skip]
+    ]
+    is_known_above = any(cell in KNOWN_NAMES for cells in cells_above for cell in cells)
+    return _LayoutBelow(
+        TableLayout(True, mark, skip),
+        not is_known_above and not KNOWN_NAMES.isdisjoint(header),
+        all(sum(map(bool, cells)) <= 1 for cells in cells_above),
+    )
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("#") or not line.strip()
 
 
 def _best_mark(start: _Start, marks: Sequence[str], usual: str, skip: int) -> str:
@@ -156,18 +198,6 @@ def _fit(start: _Start, mark: str, usual: str, skip: int) -> _Fit:
     return _Fit(
         is_even and has_several, is_usual and has_several, has_several, is_even, sizes[0], is_usual
     )
-
-
-def _is_title(start: _Start, mark: str, skip: int) -> bool:
-    """Whether the first `skip` lines are a title, and the line below them the header."""
-    header = next(iter(start.rows(mark, skip)), [])
-    names = {cell.strip().lower() for cell in header}
-    cells_above = [
-        [cell.strip().lower() for cell in line.split(mark)] for line in start.lines[:skip]
-    ]
-    has_one_cell = all(sum(map(bool, cells)) <= 1 for cells in cells_above)
-    has_names_above = any(cell in KNOWN_NAMES for cells in cells_above for cell in cells)
-    return has_one_cell and not has_names_above and not names.isdisjoint(KNOWN_NAMES)
 
 
 # ---- rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -10,7 +11,9 @@ from tokensieve.errors import InputError
 from tokensieve.escape import option
 from tokensieve.read.annotations import (
     Agreement,
+    Annotation,
     annotations_at,
+    annotations_beside,
     leads_to_annotations,
     vote,
 )
@@ -25,7 +28,7 @@ class LabelColumn:
     """Reads the cells of a label column.
 
     Attributes:
-        wanted: the column of the table to read.
+        wanted: the columns of the table to read.
         counts: of annotated documents: "annotated", "disagreements" and "no_majority".
     """
 
@@ -42,19 +45,23 @@ class LabelColumn:
         column = table.top_level_column(name)
         self._keys = name[len(column) + 1 :].split(".") if name != column else []
         sample = self._sample(column)
-        self._has_annotators = leads_to_annotations(sample, self._keys)
+        beside = [f"{name}.users", f"{name}.status"]
+        has_users = beside[0] in table.columns  # of Argilla
+        self._beside = [other for other in beside if has_users and other in table.columns]
+        self._has_annotators = has_users or leads_to_annotations(sample, self._keys)
         if self._annotator is not None and not self._has_annotators:
             raise InputError(
                 f"{table.name}: --annotator is for lists of annotations that name their annotator, "
                 f"but {name!r} is none; leave it out"
             )
-        self.wanted = column if self._has_annotators else name
+        self.wanted = [column if self._has_annotators and not has_users else name, *self._beside]
         self._check_no_objects()
         if self._has_annotators:
+            columns = [self._sample(wanted) for wanted in self.wanted]
             self._is_exclusive = all(
                 len(annotation.labels) == 1
-                for value in sample
-                for annotation in annotations_at(value, self._keys)
+                for cells in zip(*columns, strict=True)
+                for annotation in self._annotations(cells)
             )
             self._form = None
             self._add_note(self._annotators_note())
@@ -99,16 +106,24 @@ class LabelColumn:
 
     def cells(self, batch: Batch) -> Values:
         """The cells of a batch: a label, or a list of labels."""
-        values = batch[self.wanted]
+        values = batch[self.wanted[0]]
         if self._has_annotators:
-            return [self._voted(value) for value in as_list(values)]
+            columns = [as_list(batch[name]) for name in self.wanted]
+            return [self._voted(cells) for cells in zip(*columns, strict=True)]
         if self._form is not None:
             return with_lists(values, self._form)
         return values
 
-    def _voted(self, value: object) -> Any:
+    def _annotations(self, cells: Sequence[object]) -> list[Annotation]:
+        """What each annotator of a document chose."""
+        if self._beside:
+            statuses = cells[2] if len(cells) > 2 else None
+            return annotations_beside(cells[0], cells[1], statuses)
+        return annotations_at(cells[0], self._keys)
+
+    def _voted(self, cells: Sequence[object]) -> Any:
         """The label that annotators chose, or a list of them; None without one."""
-        annotations = annotations_at(value, self._keys)
+        annotations = self._annotations(cells)
         if self._annotator is not None:
             annotations = [one for one in annotations if one.annotator == self._annotator]
         if not annotations:

@@ -159,7 +159,7 @@ def _count_labels(table: SourceTable, column: str, settings: ReadSettings) -> _L
     has_lists = separator is not None
     has_separator = False
     has_several = separator is not None
-    for batch in table.read([reader.wanted]):
+    for batch in table.read(reader.wanted):
         cells = reader.cells(batch)
         if _cannot_be_lists(cells) and not has_lists:
             return None

@@ -38,6 +38,7 @@ from tokensieve.read.winners import (
 
 PROMPT_STEMS = "prompt question instruction query history".split()
 ORDERED_NAMES = {"chosen", "preferred", "winner", "better"}  # of the first column: it won
+NO_SCORE = ("", "nan", "n/a", "na", "none", "null", "-")
 ANSWER_FIELD = "answer"  # of the answer itself, beside fields for other columns
 
 
@@ -500,12 +501,15 @@ class PairReader:
         return scores
 
     def _number(self, cell: Any, row: int) -> float | None:
-        is_empty = isinstance(cell, str) and cell.strip().lower() in ("", "nan")
+        is_empty = isinstance(cell, str) and cell.strip().lower() in NO_SCORE
         if missing(cell) or is_empty:
             return None
         try:
+            if isinstance(cell, str) and "/" in cell:  # 8/10
+                points, _, most = cell.partition("/")
+                return float(points) / float(most)
             return float(cell)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, ZeroDivisionError):
             raise InputError(
                 f"{self.table.name}: row {row}: the score {str(cell)[:40]!r} is not a number"
             ) from None

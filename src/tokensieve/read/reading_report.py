@@ -29,6 +29,10 @@ _NOTES_ON_DOCUMENTS = {
     "empty": _Note("empty document", "(white space only), left out"),
     "replaced_surrogates": _Note("document", "with lone surrogates, each replaced by U+FFFD"),
     "numbers_as_text": _Note("number", "among the texts, read as text"),
+    "placeholders": _Note(
+        "document", "whose whole text is a word for a missing value, such as 'nan', kept"
+    ),
+    "repeated_headers": _Note("row", "with the names of the columns again, left out"),
     "trimmed": _Note("label", "with surrounding spaces, trimmed"),
     "duplicates": _Note("repeated document", "(same text and label), kept"),
     "duplicates_dropped": _Note("repeated document", "(same text and label), left out"),
@@ -52,6 +56,7 @@ _NOTES_ON_PAIRS = {
     "test_overlap": _Note("test pair", "also found in training"),
     "shared_units": _Note("test pair", "whose group (prompt) also has training pairs"),
 }
+_MARKS = {"-", "--", "?", "."}  # that stand for no label
 _TRUTH_VALUES = {"true": "1", "false": "0"}  # JSON may have either by turns
 _WITH_COMMA = {"ties_dropped", "ties", "duplicates"}  # of pairs: "2 ties, left out as requested"
 
@@ -108,6 +113,7 @@ class ReadingReport:
             *self._classes_that_may_be_one(),
             *self._counted_reasons(),
             *self._disagreements(),
+            *self._labels_that_may_be_none(),
             *self._changed_labels(),
         ]
 
@@ -118,6 +124,16 @@ class ReadingReport:
             if n:
                 comma = "," if self.pairs and reason in _WITH_COMMA else ""
                 yield f"{plural(n, note.thing)}{comma} {note.rest}"
+
+    def _labels_that_may_be_none(self) -> Iterator[str]:
+        """Labels that are marks, as SNLI's "-" for documents without a consensus."""
+        for name, (final, n) in self.groups.items():
+            if final in _MARKS and n:
+                drop = option("--drop", name)
+                yield (
+                    f"{plural(n, 'document')} labelled {name!r}, which may mean no label; "
+                    f"to leave them out, pass {drop}"
+                )
 
     def _disagreements(self) -> Iterator[str]:
         """How often several annotators of a document disagree."""

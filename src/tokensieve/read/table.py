@@ -6,6 +6,7 @@ may mix types (JSON, lists).
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -372,5 +373,17 @@ def value_at(value: object, keys: Sequence[str]) -> object:
             if isinstance(said, str):
                 return said
             return [value_at(entry, keys[place:]) for entry in value]
+        if isinstance(value, str):
+            value = written_object(value)
         value = value.get(key) if isinstance(value, dict) else None
     return value
+
+
+def written_object(value: object) -> Row | None:
+    """An object that is written as JSON in a cell; None for anything else."""
+    if not isinstance(value, str) or not value.lstrip().startswith("{"):
+        return None
+    with suppress(ValueError, RecursionError):
+        found = json.loads(value)
+        return found if isinstance(found, dict) else None
+    return None
