@@ -286,7 +286,7 @@ def test_the_command_writes_tables_page_and_summary(run: Run, tmp_path: Path) ->
         ),
         (
             "--pairs answer_a,answer_b --models model_a,model_b --winner winner --weight winner",
-            "must be numbers",
+            "a weight is a number",
         ),
     ],
 )

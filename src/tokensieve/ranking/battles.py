@@ -177,7 +177,9 @@ def _read_batch(
             frame[key] = table.as_names(batch[name], first_row, holds, "choose another column")
     for name in (*columns.outcome, columns.human, columns.weight):
         if name is not None:
-            frame[f"={name}"] = pl.Series(as_list(batch[name]), dtype=pl.Object)
+            holds = f"column {name!r} contains"
+            advice = "choose a column of names or numbers"
+            frame[f"={name}"] = table.as_names(batch[name], first_row, holds, advice)
     return pl.DataFrame(frame)
 
 
@@ -203,11 +205,11 @@ def _outcomes(source: str, rows: pl.DataFrame, names: Sequence[str], columns: _C
     """The fraction of a win that the first answer of each row gets; 1 if no column says it."""
     if not names:
         return np.ones(rows.height)
-    cells = [rows[f"={name}"].to_list() for name in names]
+    cells = [rows[f"={name}"] for name in names]
     if len(cells) == 2:
         return score_fractions(*cells)
-    models = list(zip(rows["model_a"].to_list(), rows["model_b"].to_list(), strict=True))
-    return winner_fractions(source, names[0], cells[0], columns.answers, columns.models, models)
+    models = (rows["model_a"], rows["model_b"])
+    return winner_fractions(source, names[0], cells[0], columns.answers, models)
 
 
 def _battles(source: str, rows: pl.DataFrame, columns: _Columns, settings: RankSettings) -> Battles:
@@ -315,7 +317,7 @@ def _prompts(values: pl.Series) -> Ints:
 def _weights(used: pl.DataFrame, settings: RankSettings) -> Floats:
     if settings.battle_weight is None:
         return np.ones(used.height)
-    cells = used[f"={settings.battle_weight}"].to_list()
-    numbers = [math.nan if cell is None else cell for cell in cells]
+    cells = used[f"={settings.battle_weight}"]
+    numbers = cells.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
     rows = used["row"].to_numpy()
     return checked_weights(numbers, used.height, f"--weight {settings.battle_weight}", rows)

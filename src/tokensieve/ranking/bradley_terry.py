@@ -115,15 +115,21 @@ class Fit:
         """β of each feature, and γ last if it was estimated, shape (K,)."""
         return self.coefficients[self.n_models :]
 
-    @cached_property
+    @property
+    def correction(self) -> float:
+        """G/(G − 1)."""
+        return len(self.prompts) / max(len(self.prompts) - 1, 1)
+
     def covariance(self) -> Floats:
         """The sandwich over prompts, shape (M + K, M + K)."""
-        return _covariance(self.influence)
+        covariance: Floats = self.correction * self.influence.T @ self.influence
+        return covariance
 
-    @property
+    @cached_property
     def errors(self) -> Floats:
         """Standard errors of all coefficients."""
-        return np.sqrt(np.diag(self.covariance))
+        squares: Floats = np.einsum("gp,gp->p", self.influence, self.influence)
+        return np.sqrt(self.correction * squares)
 
     @property
     def quantile(self) -> float:
@@ -139,11 +145,6 @@ class Fit:
     def effect(self, feature: int) -> Estimate:
         """The effect of a feature with its interval."""
         return self.estimate(self.n_models + feature)
-
-
-def _covariance(influence: Floats) -> Floats:
-    n_prompts = len(influence)
-    return n_prompts / max(n_prompts - 1, 1) * influence.T @ influence
 
 
 def t_quantile(n_prompts: int) -> float:
@@ -186,6 +187,7 @@ def fit(
     components: Components,
     outcome: Floats | None = None,
     rows: Ints | None = None,
+    start: Floats | None = None,
 ) -> Fit:
     """Estimate the strengths of the models and the effects of features.
 
@@ -195,6 +197,7 @@ def fit(
         components: of all battles.
         outcome: instead of the battles' own.
         rows: the battles to use; all if None.
+        start: strengths to begin with, which changes the time and not the result.
     """
     n_models = len(battles.models)
     X = sp.csr_array(sp.hstack([model_columns(battles), sp.csr_array(features)]))
@@ -203,7 +206,10 @@ def fit(
     prompt = battles.prompt
     if rows is not None:
         X, y, weight, prompt = X[rows], y[rows], weight[rows], prompt[rows]
-    solved = newton(X, y, weight)
+    first_guess = np.zeros(X.shape[1])
+    if start is not None:
+        first_guess[:n_models] = start - start.mean()
+    solved = newton(X, y, weight, first_guess)
     prompts, place = np.unique(prompt, return_inverse=True)
     influence = influence_of_clusters(X, y, weight, place, solved)
     anchor_of_model = components.anchors[components.of_model]
@@ -229,10 +235,10 @@ def log_likelihood(X: sp.csr_array, y: Floats, weight: Floats, coefficients: Flo
     return float(fit_of_data - RIDGE / 2 * coefficients @ coefficients)
 
 
-def newton(X: sp.csr_array, y: Floats, weight: Floats) -> Maximum:
+def newton(X: sp.csr_array, y: Floats, weight: Floats, start: Floats | None = None) -> Maximum:
     """Newton's method with halved steps where the likelihood would fall."""
     n_coefficients = X.shape[1]
-    coefficients = np.zeros(n_coefficients)
+    coefficients = np.zeros(n_coefficients) if start is None else start
     value = log_likelihood(X, y, weight, coefficients)
     hessian = RIDGE * np.eye(n_coefficients)
     for _ in range(MAX_STEPS):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 
 import numpy as np
+import polars as pl
 
 from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
 from tokensieve.read.corpus import Outcome
-from tokensieve.read.values import label_name
 from tokensieve.read.winners import OutcomeReader, WinnerColumn
 
 FRACTIONS = {
@@ -28,67 +27,56 @@ MIN_CONTINUOUS = 4
 def winner_fractions(
     source: str,
     column: str,
-    cells: Sequence[object],
+    cells: pl.Series,
     answers: tuple[str, ...],
-    models: tuple[str, ...],
-    names_of_models: Sequence[Sequence[str | None]],
+    models: tuple[pl.Series, pl.Series],
 ) -> Floats:
     """The fraction of a win that the first answer of each row gets; nan where nothing is said.
 
     Args:
         source: for messages.
         column: the winner column.
-        cells: its values.
-        answers, models: the columns of the answers and of the models.
-        names_of_models: the first and the second model of each row, which a cell may name.
+        cells: its values as names.
+        answers: the columns of the answers.
+        models: the first and the second model of each row, which a cell may name.
     """
     winner = WinnerColumn.of(source, column, answers)
-    names = [_name(source, column, row, cell) for row, cell in enumerate(cells, start=1)]
-    numbers = _as_numbers(names)
+    numbers = _as_numbers(cells)
     if numbers is not None and len(set(numbers[~np.isnan(numbers)])) >= MIN_CONTINUOUS:
         return _continuous(winner, numbers)
-    reader = OutcomeReader(winner, models, tie=None)
-    reader.learn({name for name in names if name is not None})
-    fractions = np.empty(len(names))
-    for i, name in enumerate(names):
-        values = {column: name, **dict(zip(models, names_of_models[i], strict=True))}
-        fractions[i] = FRACTIONS[reader.outcome(i + 1, values)]
-    return fractions
+    sides = ("first model", "second model")
+    reader = OutcomeReader(winner, sides, tie=None)
+    reader.learn(set(cells.drop_nulls()))
+    rows = pl.DataFrame({column: cells, sides[0]: models[0], sides[1]: models[1]})
+    # each different row is read once
+    distinct = rows.with_row_index("row", offset=1).group_by(rows.columns).agg(pl.min("row"))
+    fractions = [
+        FRACTIONS[reader.outcome(values["row"], values)]
+        for values in distinct.iter_rows(named=True)
+    ]
+    distinct = distinct.with_columns(fraction=pl.Series(fractions, dtype=pl.Float64))
+    joined = rows.join(
+        distinct, on=rows.columns, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined["fraction"].to_numpy()
 
 
-def score_fractions(first: Sequence[object], second: Sequence[object]) -> Floats:
+def score_fractions(first: pl.Series, second: pl.Series) -> Floats:
     """1 where the first score is higher, 0 where the second is, ½ for equal ones; nan for none."""
-    fractions = np.full(len(first), math.nan)
-    for i, (one, other) in enumerate(zip(first, second, strict=True)):
-        numbers = _as_numbers([label_name(one), label_name(other)])
-        if numbers is not None and not np.isnan(numbers).any():
-            fractions[i] = (np.sign(numbers[0] - numbers[1]) + 1) / 2
+    one = first.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
+    other = second.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
+    fractions: Floats = (np.sign(one - other) + 1) / 2
     return fractions
 
 
-def _name(source: str, column: str, row: int, cell: object) -> str | None:
-    try:
-        return label_name(cell)
-    except TypeError:
-        raise InputError(
-            f"{source}: row {row}: column {column!r} contains a {type(cell).__name__}, which does "
-            "not say which answer won; choose another with --winner"
-        ) from None
-
-
-def _as_numbers(names: Sequence[str | None]) -> Floats | None:
-    """The values as numbers, nan where missing; None if any is not a number."""
-    numbers = np.full(len(names), math.nan)
-    for i, name in enumerate(names):
-        if name is None:
-            continue
-        try:
-            numbers[i] = float(name)
-        except ValueError:
-            return None
-        if not math.isfinite(numbers[i]):
-            return None
-    return numbers
+def _as_numbers(cells: pl.Series) -> Floats | None:
+    """The values as numbers, nan where missing; None if any is not a finite number."""
+    numbers = cells.cast(pl.Float64, strict=False)
+    if numbers.null_count() > cells.null_count():
+        return None
+    if not numbers.drop_nulls().is_finite().all():
+        return None
+    return numbers.fill_null(math.nan).to_numpy()
 
 
 def _continuous(column: WinnerColumn, numbers: Floats) -> Floats:

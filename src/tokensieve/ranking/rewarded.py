@@ -184,9 +184,8 @@ def _scores(
     own = sp.csr_array(sp.hstack([model_columns(battles), sp.csr_array(features)]))[rows]
     d = sp.csr_array(candidates.differences[rows])
     p = expit(own @ base.coefficients)
-    weight = battles.weight[rows]
-    residual = weight * (battles.outcome[rows] - p)
-    explained = _explained(own, d, weight * p * (1 - p))
+    residual = battles.weight[rows] * (battles.outcome[rows] - p)
+    explained = _explained(own, d, battles.weight[rows] * p * (1 - p))
 
     _, place = np.unique(battles.prompt[rows], return_inverse=True)
     by_prompt = sp.csr_array((residual, (place, np.arange(len(rows)))))

@@ -238,7 +238,8 @@ def _measured(
     joint = fit(battles, features.differences, components, rows=rows)
     effects = []
     for k, (name, unit) in enumerate(zip(features.names, features.units, strict=True)):
-        alone = fit(battles, features.differences[:, [k]], components, rows=rows)
+        column = features.differences[:, [k]]
+        alone = fit(battles, column, components, rows=rows, start=joint.strengths)
         effects.append(FeatureEffect(name, unit, alone.effect(0), joint.effect(k)))
     return effects
 

@@ -175,7 +175,7 @@ def strengths(found: Fit, is_ranked: np.ndarray) -> list[Strength]:
 def _rank_bounds(found: Fit, ranked: np.ndarray) -> dict[int, tuple[int, int]]:
     """The best and the worst rank of each model that pairwise 95% intervals leave possible."""
     n = found.n_models
-    V = found.covariance[:n, :n]
+    V = found.covariance()[:n, :n]
     theta = found.strengths
     variance = np.diag(V)[:, None] + np.diag(V)[None, :] - 2 * V
     margin = found.quantile * np.sqrt(np.maximum(variance, 0.0))
