@@ -80,7 +80,7 @@ def test_a_tie_is_half_a_win_and_half_a_loss() -> None:
     second = fit(two, none[1], components_of(two))
     anchored = first.strengths - first.strengths[0]
     np.testing.assert_allclose(anchored, second.strengths - second.strengths[0], atol=1e-6)
-    spread = first.covariance() - second.covariance()
+    spread = first.covariance - second.covariance
     if components_of(one).anchors[0] == components_of(two).anchors[0]:
         np.testing.assert_allclose(spread, 0, atol=1e-6)
 

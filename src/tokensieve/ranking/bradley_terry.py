@@ -120,10 +120,11 @@ class Fit:
         """G/(G − 1)."""
         return len(self.prompts) / max(len(self.prompts) - 1, 1)
 
+    @cached_property
     def covariance(self) -> Floats:
         """The sandwich over prompts, shape (M + K, M + K)."""
-        covariance: Floats = self.correction * self.influence.T @ self.influence
-        return covariance
+        squares: Floats = self.influence.T @ self.influence
+        return self.correction * squares
 
     @cached_property
     def errors(self) -> Floats:

@@ -122,11 +122,12 @@ def standings(
         before = [strength.rank for strength in strengths(raw, is_comparable)]
         style_strengths = [*strengths(style, is_comparable)]
     games = battles.games()
+    wins = win_rates(battles)
     rows = [
         ModelStanding(
             model=name,
             games=int(games[k]),
-            win_rate=win_rate(battles, k),
+            win_rate=float(wins[k]),
             raw=raw_strengths[k],
             style=style_strengths[k],
             rank_before=before[k],
@@ -138,15 +139,15 @@ def standings(
     return sorted(rows, key=lambda row: (not row.is_connected, -row.raw.estimate.value, row.model))
 
 
-def win_rate(battles: Battles, model: int) -> float:
-    """The weighted mean of a model's outcomes."""
-    is_first = battles.first == model
-    rows = is_first | (battles.second == model)
-    outcome = np.where(is_first, battles.outcome, 1 - battles.outcome)[rows]
-    weight = battles.weight[rows]
-    if weight.sum() == 0:
-        return math.nan
-    return float(np.average(outcome, weights=weight))
+def win_rates(battles: Battles) -> Floats:
+    """The weighted mean of each model's outcomes; nan for weights of zero."""
+    n_models = len(battles.models)
+    weight = battles.weight
+    won = np.bincount(battles.first, weight * battles.outcome, n_models)
+    won += np.bincount(battles.second, weight * (1 - battles.outcome), n_models)
+    played = np.bincount(battles.first, weight, n_models)
+    played += np.bincount(battles.second, weight, n_models)
+    return np.divide(won, played, out=np.full(n_models, math.nan), where=played > 0)
 
 
 def comparable_fraction(battles: Battles, length: Floats) -> Floats:
@@ -175,7 +176,7 @@ def strengths(found: Fit, is_ranked: np.ndarray) -> list[Strength]:
 def _rank_bounds(found: Fit, ranked: np.ndarray) -> dict[int, tuple[int, int]]:
     """The best and the worst rank of each model that pairwise 95% intervals leave possible."""
     n = found.n_models
-    V = found.covariance()[:n, :n]
+    V = found.covariance[:n, :n]
     theta = found.strengths
     variance = np.diag(V)[:, None] + np.diag(V)[None, :] - 2 * V
     margin = found.quantile * np.sqrt(np.maximum(variance, 0.0))
