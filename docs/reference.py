@@ -35,6 +35,7 @@ RUNS = {  # command → arguments, in a folder with reviews.csv and pairs.csv
     "train": ["reviews.csv", "--text", "text", "--label", "label", "--tokens"],
     "predict": ["train", "reviews.csv"],
     "verify": "--documents 60 --types 24 --length 5 --relevant 6 --d 128 --max-norm 100".split(),
+    "rank": "battles.csv --pairs chosen,rejected --models first,second --by prompt".split(),
 }
 
 
@@ -141,6 +142,11 @@ def written() -> Iterator[dict[str, Path]]:
         try:
             frame.write_csv("reviews.csv")
             demo_pairs(300).write_csv("pairs.csv")
+            models = [f"model {i % 3}" for i in range(demo_pairs(300).height + 1)]
+            battles = demo_pairs(300).with_columns(
+                first=pl.Series(models[:-1]), second=pl.Series(models[1:])
+            )
+            battles.write_csv("battles.csv")
             for name, arguments in RUNS.items():
                 pictures = [] if name != "audit" else ["--pictures"]
                 out = name.replace(" ", "-")
