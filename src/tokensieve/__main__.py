@@ -144,7 +144,7 @@ def _check_limits(needed: int) -> None:
 
         raise InputError(
             f"the address space is limited to {limit / 1e9:.1f} GB, but at least {needed / 1e9:.1f} GB are needed; raise it, for "
-            "example with `ulimit -v 4000000`, or limit memory instead"
+            "example with `ulimit -v 4000000` (without pictures, which need 70 GB), or limit memory instead"
         )
 
 

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
+HIDDEN = "…"  # in an address, for what is not shown of it
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 )
@@ -65,9 +66,62 @@ def option(name: str, value: str) -> str:
     return f"{name}{'=' if value.startswith('-') else ' '}{value}"
 
 
+def public_address(written: str, placeholder: str = "") -> str:
+    """A source as everybody may see it: an address without user, password, query and fragment.
+
+    Presigned addresses carry their secret in the query, and pages are made to be shared. Every message,
+    page and file shows a source by this function. What is no address stays as it is.
+
+    Args:
+        placeholder: what stands for that which is left out, such as "…" in a command.
+    """
+    scheme, mark, rest = written.partition("://")
+    if not mark:
+        return written
+    user, rest = _split_user(rest)
+    public = re.split("[?#]", rest)[0]
+    before = f"{placeholder}@" if user and placeholder else ""
+    after = f"?{placeholder}" if public != rest and placeholder else ""
+    return f"{scheme}://{before}{public}{after}"
+
+
+def has_user(address: str) -> bool:
+    """Whether an address has a user or a password."""
+    return bool(_split_user(address.partition("://")[2])[0])
+
+
+def _split_user(rest: str) -> tuple[str, str]:
+    """User and password, and what follows; `rest` is an address without its scheme.
+
+    A password may hold any character. With a colon before the first slash, all up to the last "@" may
+    belong to it; without one, an "@" behind a slash is part of a path.
+    """
+    host = re.split("[/?#]", rest)[0]
+    if ":" in host:
+        user, mark, after = rest.rpartition("@")
+    else:
+        user, mark, after = host.rpartition("@")
+        after += rest[len(host) :]
+    return (user, after) if mark else ("", rest)
+
+
+# with one slash where a path was made of it
+_ADDRESS = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}([^\s'\"<>]+)")
+
+
+def _public(found: re.Match[str]) -> str:
+    address = f"{found[1]}://{found[2]}"
+    public = public_address(address)
+    return found[0] if public == address else public
+
+
 def line(message: str, limit: int = 500) -> str:
-    """A message as one printable line; of a longer one the middle is left out, since it names the thing and ends with advice."""
-    one = printable(" ".join(message.split()))
+    """A message as one printable line, in which addresses are public.
+
+    Of a longer one the middle is left out, since it names the thing and ends with advice.
+    """
+    public = _ADDRESS.sub(_public, message)
+    one = printable(" ".join(public.split()))
     return one if len(one) <= limit else f"{one[: limit * 2 // 3]} … {one[3 - limit // 3 :]}"
 
 

@@ -369,7 +369,7 @@ def test_workers_log_nothing_about_errors_of_the_user(client: Any) -> None:
 def test_a_scheduler_without_workers(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 1)
+    monkeypatch.setattr("tokensieve.cli.cluster.TIMEOUT", 1)
     reviews().write_parquet(tmp_path / "a.parquet")
     with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
         status, _, err = run(
@@ -415,7 +415,7 @@ def test_a_scheduler_that_dies_ends_in_one_line(
 ) -> None:
     reviews().write_parquet(tmp_path / "a.parquet")
     learn, address = tokensieve.task.cluster.learn_vocabulary, "tcp://127.0.0.1:8797"
-    monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 30)
+    monkeypatch.setattr("tokensieve.cli.cluster.TIMEOUT", 30)
     start = [
         sys.executable,
         "-m",
@@ -454,8 +454,8 @@ def test_workers_that_wait_for_memory_end_in_one_line(
     learn, address = tokensieve.task.cluster.learn_vocabulary, client.scheduler.address
     paused = Mock()
     paused.status.name = "paused"
-    monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 3)
-    monkeypatch.setattr("tokensieve.cli.cluster.PAUSED", 1)
+    monkeypatch.setattr("tokensieve.cli.cluster.TIMEOUT", 3)
+    monkeypatch.setattr("tokensieve.cli.cluster.MAX_PAUSE", 1)
     monkeypatch.setattr(
         "tokensieve.task.cluster.learn_vocabulary", lambda *given: (time.sleep(8), learn(*given))[1]
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
-from tokensieve.escape import printable
+from tokensieve.escape import HIDDEN, printable, public_address
 from tokensieve.text.settings import TokenSettings
 
 MAX_NAMED_TOKENS = 8  # in a command; a longer one is hard to read, and `--audit` names them all
@@ -158,5 +158,9 @@ def _option_words(flag: str, value: object) -> list[str]:
 
 
 def _command(*words: object) -> str:
-    quoted = [shlex.quote(printable(str(word))) for word in words]
-    return " ".join(["tokensieve", *quoted])
+    public = [public_address(str(word), HIDDEN) for word in words]
+    quoted = [shlex.quote(printable(word)) for word in public]
+    command = " ".join(["tokensieve", *quoted])
+    if any("://" in word and HIDDEN in word for word in public):
+        command += f"  # in place of {HIDDEN}, write what the address had there"
+    return command

@@ -25,7 +25,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance
 from tokensieve.model.settings import FEW
-from tokensieve.progress import Clock, Progress, in_background, silent
+from tokensieve.progress import Clock, Progress, check_not_forked, in_background, silent
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
@@ -87,6 +87,7 @@ def audit(
             "the second argument must be Settings(…); pass texts and labels as a pair: "
             "audit((texts, labels))"
         )
+    check_not_forked()
     settings = (settings or Settings()).with_options(options)
     if settings.budget is not None:
         settings.budget.check_kinds(kinds_of_finding())

@@ -9,6 +9,7 @@ If documents have several labels, each label gets an audit in a folder of its ow
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from contextlib import nullcontext
@@ -27,6 +28,7 @@ from tokensieve.cli.command import (
     say,
 )
 from tokensieve.errors import InputError
+from tokensieve.escape import HIDDEN, public_address
 from tokensieve.options import option
 from tokensieve.progress import DRAWING
 
@@ -60,7 +62,8 @@ def _audit(
 
     if settings.budget is not None:  # before anything is read
         settings.budget.check_kinds(kinds_of_finding())
-    given, named = checked_source(source, settings, quiet or cluster is not None), " ".join(source)
+    given = checked_source(source, settings, quiet or cluster is not None)
+    named = " ".join(public_address(one) for one in source)
     several = SettingsPerLabel() if cluster is not None else _several_labels(given, settings)
     if not several.settings:
         found = run_audit(given, settings, out, quiet, pictures, card, cluster=cluster)
@@ -135,10 +138,10 @@ def run_audit(
             )
         else:
             result = audit(source, settings, progress=progress, client=client)
-        # the commands on the page need a file
-        read_from = str(out / "reviews.csv") if isinstance(source, tuple) else source
-        result = replace(result, invocation=Invocation(read_from, str(out)))
+        result = replace(result, invocation=Invocation(_public_source(source, out), str(out)))
         progress("writing", 0.0)
+        if not pictures:  # nobody asked for them, so that nobody misses those of the page
+            logging.getLogger("tokensieve").setLevel(logging.ERROR)
         from tokensieve.auditing.dataset_card import dataset_card
         from tokensieve.report.writer import save
 
@@ -148,6 +151,17 @@ def run_audit(
             also["reviews.csv"] = csv_table(corpus.frame.select("text").with_columns(label=labels))
         save(result, out, pictures, start, also=also)
     return result
+
+
+def _public_source(
+    source: str | list[str] | tuple[list[str], list[str]], out: Path
+) -> str | list[str]:
+    """The source as the commands on the page name it; they need a file for texts in memory."""
+    if isinstance(source, tuple):
+        return str(out / "reviews.csv")
+    if isinstance(source, list):
+        return [public_address(one, HIDDEN) for one in source]
+    return public_address(source, HIDDEN)
 
 
 def _folder_name(label: str) -> str:

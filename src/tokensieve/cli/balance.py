@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tokensieve.cli.command import QUIET, SOURCES, command, out_option, say
 from tokensieve.errors import InputError
+from tokensieve.escape import public_address
 from tokensieve.options import option
 from tokensieve.read.settings import ReadSettings
 from tokensieve.text.settings import TokenSettings
@@ -65,7 +66,7 @@ def _balance(
     result = balance(data.features, data.labels)
     require_enough_documents(result, data.names, data.features, data.labels)
     rows = _weighted_rows(given, reading, corpus, data, result)
-    _write(target, rows, corpus, data, result, " ".join(source))
+    _write(target, rows, corpus, data, result, " ".join(public_address(one) for one in source))
     for line in _messages(data, result, str(target.path)):
         say(quiet, line)
 

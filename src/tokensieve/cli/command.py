@@ -50,6 +50,20 @@ _MANY = re.compile(r"\b(tuple|list|Sequence|Mapping|dict)\[")
 _registered: dict[str, click.Command] = {}
 
 
+class _PathType(click.Path):
+    """A path that is not empty: "" would be the current folder."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("it is empty; name a file or folder", param, ctx)
+        if "://" in str(value):
+            self.fail("it is an address; name a file or folder of this machine", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class _Option(click.Option):
     """An option made with `tokensieve.options.option`; `None` where the user did not give it."""
 
@@ -93,7 +107,7 @@ class _Option(click.Option):
             declared["type"].name = "integer" if plain == "int" else "number"
             declared["metavar"] = "N" if plain == "int" else "X"
         elif plain == "Path":
-            declared |= {"type": click.Path(path_type=Path), "metavar": "FILE"}
+            declared |= {"type": _PathType(), "metavar": "FILE"}
         declared |= {"metavar": notes["metavar"]} if notes["metavar"] else {}
         super().__init__([name, *flags], default=None, help=notes["help"], **declared)
 
@@ -198,7 +212,7 @@ def command(
             kind: Any = function.__globals__.get(annotation)
             if name in arguments:
                 required, many = default is inspect.Parameter.empty, bool(_MANY.search(annotation))
-                path = click.Path(path_type=Path) if "Path" in annotation else None
+                path = _PathType() if "Path" in annotation else None
                 one = _Argument([name], required=required, nargs=-1 if many else 1, type=path)
                 one.explained = arguments[name]
                 parameters.append(one)

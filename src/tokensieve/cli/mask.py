@@ -24,6 +24,7 @@ from tokensieve.cli.command import (
     say,
 )
 from tokensieve.errors import InputError
+from tokensieve.escape import public_address
 from tokensieve.options import option
 from tokensieve.read.settings import SourceSettings
 from tokensieve.text.settings import TokenSettings
@@ -76,7 +77,7 @@ def _mask(
     opened = open_source(list(source) if len(source) > 1 else source[0], reading)
     target.check_is_not(source)
 
-    source_name = " ".join(source)
+    source_name = " ".join(public_address(one) for one in source)
     columns = _text_columns(opened, reading, plan)
     rows, wrong_rows = _rows(source_name, opened, plan.mislabelled, part)
     outcome = _Masked()

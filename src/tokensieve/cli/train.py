@@ -17,9 +17,17 @@ from tokensieve.cli.command import (
     progress_bar,
     say,
 )
+from tokensieve.escape import public_address
 from tokensieve.model.settings import TrainSettings
 from tokensieve.options import option
 from tokensieve.progress import Clock
+
+
+def _public_name(source: str | list[str]) -> str:
+    """The source for summary.json."""
+    if isinstance(source, str):
+        return public_address(source)
+    return str([public_address(one) for one in source])
 
 
 @command(source=SOURCES)
@@ -67,7 +75,7 @@ def _train(
 
             found = learn_on(client, given, settings, progress)
             importance, model, attended = found.importance, found.model.trained_, found.attention
-            summary = {"name": str(given)} | found.to_dict() | {"seed": settings.seed}
+            summary = {"name": _public_name(given)} | found.to_dict() | {"seed": settings.seed}
             summary["settings"] = settings.to_dict() | {"columns": list(found.reading.columns)}
             clock.lap("total")
         else:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.escape import public_address
 from tokensieve.files import Folder
-from tokensieve.read.addresses import shown_address
 from tokensieve.read.formats import KINDS, file_table, kind_of
 from tokensieve.read.plain import PACKINGS, reading
 from tokensieve.read.settings import ReadSettings
@@ -55,7 +55,7 @@ class Piece:
         """Its rows; an InputError if it cannot be read."""
         if self.unit == "file":
             return open_source(self.path, settings).train
-        name = shown_address(self.path) if self._is_at_address else Path(self.path).name
+        name = public_address(self.path) if self._is_at_address else Path(self.path).name
         if self.start:
             name += f", from {self.unit[:-1]} {self.start + 1:,} on"
         if self.unit == "bytes":

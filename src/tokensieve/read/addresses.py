@@ -8,29 +8,25 @@ from collections.abc import Iterable, Iterator, Sequence
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.escape import has_user, public_address
 from tokensieve.files import Folder
+from tokensieve.read.downloads import http_blocks
 from tokensieve.read.formats import KINDS, file_table, kind_of
-from tokensieve.read.plain import MAX_LINE_BYTES, PACKINGS, PlainText
+from tokensieve.read.plain import MAX_LINE_BYTES, PlainText
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.table import BATCH_ROWS, Batch, SourceTable, frame_batches
 
 MAX_COPIED_BYTES = 10_000_000_000  # of standard input or an address; more could fill the disk
-DOWNLOAD_BLOCK_BYTES = 2**22
-TIMEOUT = 60  # seconds until a silent server is given up
-
-
-def shown_address(address: str) -> str:
-    """An address for messages, without user, password and query."""
-    scheme, _, rest = address.partition("://")
-    host, slash, path = rest.partition("/")
-    public_host = host.rpartition("@")[2]
-    public_path = re.split("[?#]", path)[0]
-    return f"{scheme}://{public_host}{slash}{public_path}"
 
 
 def address_table(address: str, settings: SourceSettings) -> SourceTable:
     """A file, or files by a glob, at an address; text files are checked like any other."""
-    name = shown_address(address)
+    name = public_address(address)
+    if has_user(address):
+        raise InputError(
+            f"{name}: a user and a password in an address are not supported; use a presigned address, "
+            "credentials in the environment, or a file that you have downloaded"
+        )
     kind = kind_of(name)
     if not kind or not KINDS[kind].is_remote:
         raise InputError(
@@ -49,7 +45,7 @@ def address_table(address: str, settings: SourceSettings) -> SourceTable:
 
 def _copied_table(address: str, name: str, kind: str, settings: SourceSettings) -> SourceTable:
     folder = Folder()
-    copy = folder.save(limited(_downloaded(address, name), name, settings.limits))
+    copy = folder.save(limited(_downloaded(address, name, settings.limits), name, settings.limits))
     table = file_table(copy.rename(f"{copy}{kind}"), settings, name)
     table.keep_alive.append(folder)
     return table
@@ -69,7 +65,7 @@ def _scanned_table(address: str, name: str, kind: str) -> SourceTable:
 
 def _failed(problem: Exception, address: str) -> InputError:
     """One line, without the parts of the address that may be secret."""
-    name = shown_address(address)
+    name = public_address(address)
     reason = (str(problem).splitlines() or [type(problem).__name__])[0].replace(address, name)
     without_user = re.sub(r"://[^/\s@]*@", "://", reason)
     without_query = re.sub(r"[?&#][^\s'\"]*", "", without_user)
@@ -78,17 +74,10 @@ def _failed(problem: Exception, address: str) -> InputError:
     )
 
 
-def _downloaded(address: str, name: str) -> Iterator[bytes]:
+def _downloaded(address: str, name: str, has_limits: bool) -> Iterator[bytes]:
     """The content of a text file at an address, in blocks."""
     if address.lower().startswith(("http://", "https://")):
-        from urllib.request import urlopen
-
-        if name.lower().endswith(tuple(PACKINGS)):
-            raise InputError(
-                f"{name}: compressed files cannot be read from a URL; download it first"
-            )
-        with urlopen(address, timeout=TIMEOUT) as response:
-            yield from iter(lambda: response.read(DOWNLOAD_BLOCK_BYTES), b"")
+        yield from http_blocks(address, name, has_limits)
         return
     if not hasattr(pl, "scan_lines"):
         raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tokensieve.progress import check_not_forked
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.labelled import read_labelled
 from tokensieve.read.pairs import read_pairs
@@ -33,6 +34,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
             classes: fewer than two, more than 200, a class with one document, or a test label that
             training does not have.
     """
+    check_not_forked()
     settings = (settings or ReadSettings()).with_options(options)
     if settings.pairs is not None:
         return read_pairs(source, settings)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from tokensieve.errors import InputError
+from tokensieve.escape import HIDDEN, public_address
 from tokensieve.options import option
 
 
@@ -41,8 +42,10 @@ def _columns_from(given: str | Sequence[str]) -> str | tuple[str, ...]:
 
 def _written(given: object) -> str | None:
     """A source or a column as summary.json names it; of an object in Python, its kind."""
-    if given is None or isinstance(given, str):
-        return given
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return public_address(given, HIDDEN)
     if isinstance(given, Path):
         return str(given)
     return f"({type(given).__name__})"

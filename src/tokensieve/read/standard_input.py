@@ -11,12 +11,13 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.files import Folder
-from tokensieve.read.addresses import DOWNLOAD_BLOCK_BYTES, limited
+from tokensieve.read.addresses import limited
 from tokensieve.read.formats import KINDS, file_table
 from tokensieve.read.plain import PACKINGS, PlainText
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.table import SourceTable
 
+BLOCK_BYTES = 2**22  # read at a time
 NAME = "standard input"
 BEGINNING_BYTES = 2**16  # by which the kind is recognised
 
@@ -30,7 +31,7 @@ def standard_input_table(
     separates the names); any other text is one document per line, in a column named text.
     """
     folder = Folder()
-    blocks = iter(lambda: sys.stdin.buffer.read(DOWNLOAD_BLOCK_BYTES), b"")
+    blocks = iter(lambda: sys.stdin.buffer.read(BLOCK_BYTES), b"")
     endings = _endings()
     packed_path = folder.save(limited(blocks, NAME, settings.limits, tuple(endings)))
     start = _beginning(packed_path)

@@ -32,7 +32,7 @@ from tokensieve.model.choice import best_scale
 from tokensieve.model.fit import fit, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.start import prior_of
-from tokensieve.progress import Clock, Progress, silent
+from tokensieve.progress import Clock, Progress, check_not_forked, silent
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.split import draw_units, folds, split_corpus
 from tokensieve.task.baseline import BaselineData, baseline_accuracy
@@ -380,6 +380,7 @@ def train_corpus(
     `clock` keeps the seconds of the stages, and `when_counted` is called with both sides before training. An `InputError` where the
     corpus cannot be split, or no token is frequent enough.
     """
+    check_not_forked()
     settings, clock = settings or TrainSettings(), clock or Clock()
     task, notes = Labels() if corpus.pairs is None else Preferences(), corpus.reading.lines()
     if corpus.test is not None:
