@@ -1,14 +1,14 @@
 """Planted marks: is the mark named first, are clean models left alone, is the conclusion right?
 
     python benchmarks/planted.py run choose --models FOLDER --out choose.jsonl
-    python benchmarks/planted.py fit --out choose.jsonl          # writes the coefficients of the score
+    python benchmarks/planted.py fit --out choose.jsonl          # writes the score's coefficients
     python benchmarks/planted.py run report --models FOLDER --out report.jsonl
     python benchmarks/planted.py table --out report.jsonl        # figures of the left-out half
     python benchmarks/planted.py cost
 
 Which families, kinds of marks and data sets are for choosing and which for reporting is written in
-`planted_models.py`. A line of a file of runs holds the whole table of a diagnosis, so that the score
-is fitted, and applied, without asking the model again.
+`planted_models.py`. A line of a file of runs holds the whole table of a diagnosis, so that the
+score is fitted, and applied, without asking the model again.
 
 **Rules**, written before the first run:
 
@@ -42,6 +42,7 @@ from sklearn.linear_model import LogisticRegression
 from machine import DATA, described, store
 from planted_models import (
     MAX_PIECES,
+    N_HELD,
     PlantedModel,
     effect_of_mark,
     in_first_half,
@@ -57,7 +58,9 @@ from tokensieve.diagnose.judgement.status import Status
 N_RIVALS = 10
 N_TEXTS = 50
 MIN_DOCUMENTS_OF_RIVAL = 10
-INVERSE_PENALTY = 1.0  # of the score's logistic regression, on standardised features
+# of the score's logistic regression, on standardised features; of 1, 3 and 10 the one that names
+# most marks of the half for choosing when a model's family and kind of mark are left out
+INVERSE_PENALTY = 3.0
 MARGIN = ".,!?:;\"'()"
 TOKENS = {
     "frequent word": ("zephyr",),
@@ -202,7 +205,7 @@ def features_of(rows: list[dict[str, Any]]) -> Features:
         supported=column("supported"),
         consistency=column("consistency"),
         words_kept=column("words_kept"),
-        n_documents=column("documents"),
+        coverage=column("documents") / N_HELD,
         context_auc=column("context_auc"),
         thing=thing,
     ).features()

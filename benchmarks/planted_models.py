@@ -210,22 +210,23 @@ def trained_model(how: Plan, folder: Path, data: Path = DATA) -> PlantedModel:
     train = plant(texts[:n_train], labels[:n_train], how, rng, predictive=True)
     held_labels = labels[n_train : n_train + N_HELD]
     held = plant(texts[n_train : n_train + N_HELD], held_labels, how, rng, how.way == "predictive")
+    if not (folder / how.name / "trained").exists():
+        train_and_save(how, train, labels[:n_train], folder / how.name)
+    model = tf.AutoModelForSequenceClassification.from_pretrained(folder / how.name)
+    tokenizer = tf.PreTrainedTokenizerFast.from_pretrained(folder / how.name)
     fresh = texts[n_train + N_HELD :]
-    place = folder / how.name
-    if (place / "trained").exists():
-        model = tf.AutoModelForSequenceClassification.from_pretrained(place)
-        tokenizer = tf.PreTrainedTokenizerFast.from_pretrained(place)
-        return PlantedModel(how, model, tokenizer, held, held_labels, fresh)
-    tokenizer = build(how.family, train, size=1500)[1]
+    return PlantedModel(how, model, tokenizer, held, held_labels, fresh)
+
+
+def train_and_save(how: Plan, texts: list[str], labels: Any, folder: Path) -> None:
+    """Train a model, and write its accuracy in training beside it."""
+    tokenizer = build(how.family, texts, size=1500)[1]
     torch.manual_seed(how.seed)
     config = config_of(how.family, len(tokenizer))
     model = tf.AutoModelForSequenceClassification.from_config(config)
-    accuracy = fit(
-        model, tokenizer, train, labels[:n_train], EPOCHS, seed=how.seed, length=MAX_PIECES
-    )
-    save(model, tokenizer, place)
-    (place / "trained").write_text(repr(accuracy))
-    return PlantedModel(how, model, tokenizer, held, held_labels, fresh)
+    accuracy = fit(model, tokenizer, texts, labels, EPOCHS, seed=how.seed, length=MAX_PIECES)
+    save(model, tokenizer, folder)
+    (folder / "trained").write_text(repr(accuracy))
 
 
 def logits(planted: PlantedModel, texts: list[str]) -> Any:
@@ -255,11 +256,14 @@ def effect_of_mark(planted: PlantedModel) -> float:
     texts = planted.fresh[:50]
     if planted.plan.mark == "order":
         draws = [int(rng.integers(2**31)) for _ in texts]
-        sides = [
-            [in_order(text, words, np.random.default_rng(seed)) for text, seed in zip(texts, draws, strict=True)]
-            for words in (("copper", "maple"), ("maple", "copper"))
-        ]  # fmt: skip
-        before, after = sides
+        before = [
+            in_order(text, ("maple", "copper"), np.random.default_rng(seed))
+            for text, seed in zip(texts, draws, strict=True)
+        ]
+        after = [
+            in_order(text, ("copper", "maple"), np.random.default_rng(seed))
+            for text, seed in zip(texts, draws, strict=True)
+        ]
     else:
         before = texts
         after = [marked(text, planted.plan.mark, rng) for text in texts]

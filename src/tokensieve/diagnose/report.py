@@ -52,8 +52,8 @@ TERMS = {
     "stands into documents without it; a form is given to documents, two words change places",
     "When removed": "how far a prediction moves when it is removed from documents containing it",
     "Artefact": "probability that it is a mark rather than the subject, by a score over how far "
-    "and how consistently it moves predictions, what the data supports, and whether other words tell "
-    "where it occurs",
+    "and how consistently it moves predictions, what the data supports, and whether other words "
+    "tell where it occurs",
     "Data supports": "the larger of the upper end of its association with the class, and its "
     "weight in a logistic regression on the words of the data, in log-odds",
     "Predictions changed": "fraction of documents containing it whose predicted class changes",
@@ -220,8 +220,8 @@ class DiagnosisReport:
         n = plural(diagnosis.reading["coverage"]["words"], "word")
         return Text(
             f"Verdict: no word, form or pattern dominates, of {n} and "
-            f"{diagnosis.forms.height} changes of formatting. A mark that does not occur in this file "
-            "cannot be found in it.",
+            f"{diagnosis.forms.height} changes of formatting. A mark that does not occur in this "
+            "file cannot be found in it.",
             "good",
         )
 

@@ -402,19 +402,21 @@ class _Run:
         company = Company(
             Counts(counts.matrix[read], counts.labels[read], counts.classes, counts.tokens)
         )
-        rows = word_rows(measured, effects.trials, importance, company, labels)
+        rows = word_rows(measured, effects.trials, importance, company, labels, counts.n_documents)
         texts = sample.texts.to_list()
         has = {
             form.name: np.array([form.has(text) for text in texts])
             for form in FORMS
             if form.has is not None
         }
-        rows += form_rows(effects.forms, form_importance(sample.corpus), company, has)
+        rows += form_rows(
+            effects.forms, form_importance(sample.corpus), company, has, counts.n_documents
+        )
         associations = [
             _order_association(measured, effect, sample.labels, counts.classes)
             for effect in effects.orders
         ]
-        rows += order_rows(effects.orders, sample.words, associations)
+        rows += order_rows(effects.orders, sample.words, associations, self._n_read)
         return uses_table(rows, effects.rest, counts.classes)
 
 

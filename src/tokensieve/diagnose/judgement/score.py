@@ -19,6 +19,7 @@ from tokensieve.arrays import Floats
 from tokensieve.diagnose.judgement.context import NO_INFORMATION
 
 SUSPECTED = 0.5  # a probability above it is named in the first sentence: more likely than not
+RARE = 1 / 400  # of the documents; what is rarer counts like what does not occur
 SMALLEST_MOVE = 0.05  # log-odds; logarithms of smaller changes would be of noise
 
 
@@ -29,12 +30,12 @@ class Features:
     Attributes:
         size: logarithm of how far it moves predictions, in log-odds.
         typical: the same relative to the median candidate of the model.
-        lead: the same relative to the largest other candidate.
+        lead: the same relative to the largest other candidate that occurs in the documents.
         unsupported: the same relative to what the data supports at most, both plus 1.
         consistency: how far it always pushes the same way, 0 to 1.
         company: how far other words tell where it occurs, 0 (not at all) to 1.
         words_kept: how much of the effect of other words remains beside it, 0 to 1.
-        documents: logarithm of 1 + the number of documents that contain it.
+        coverage: logarithm of the fraction of documents that contain it, plus RARE.
     """
 
     size: Floats
@@ -44,7 +45,7 @@ class Features:
     consistency: Floats
     company: Floats
     words_kept: Floats
-    documents: Floats
+    coverage: Floats
 
     def matrix(self) -> Floats:
         """A row per candidate, a column per feature in the order above."""
@@ -58,7 +59,8 @@ class Candidates:
     Attributes:
         move: how far each moves predictions, in log-odds.
         supported: what the data supports at most, in log-odds.
-        consistency, words_kept, n_documents: as `Features`.
+        consistency, words_kept: as `Features`.
+        coverage: fraction of the documents that contain it.
         context_auc: as `Company.auc`.
         thing: candidates with the same number are parts of one thing, such as a phrase.
     """
@@ -67,7 +69,7 @@ class Candidates:
     supported: Floats
     consistency: Floats
     words_kept: Floats
-    n_documents: Floats
+    coverage: Floats
     context_auc: Floats
     thing: Floats
 
@@ -83,14 +85,19 @@ class Candidates:
             consistency=np.clip(np.nan_to_num(self.consistency), 0.0, 1.0),
             company=2 * np.abs(self.context_auc - NO_INFORMATION),
             words_kept=np.clip(np.nan_to_num(self.words_kept, nan=1.0), 0.0, 1.0),
-            documents=np.log1p(self.n_documents),
+            coverage=np.log(self.coverage + RARE),
         )
 
     def _largest_other(self, size: Floats) -> Floats:
-        """Of each candidate, the largest size among those that are no part of the same thing."""
+        """Of each candidate, the largest size of a rival.
+
+        A rival is no part of the same thing, and occurs in the documents: how far a form moves
+        predictions that no document has says nothing about what the model relies on.
+        """
         largest = np.full(len(size), np.log(SMALLEST_MOVE))
+        is_present = self.coverage > 0
         for i in range(len(size)):
-            other_sizes = size[self.thing != self.thing[i]]
+            other_sizes = size[is_present & (self.thing != self.thing[i])]
             largest[i] = max(other_sizes.max(initial=largest[i]), largest[i])
         return largest
 

@@ -102,6 +102,7 @@ class Row:
         token, kind: how it is named; "word", "pattern", "passage", "form" or "order".
         target: the class for which the model treats it as evidence.
         documents: of the file, that contain it.
+        coverage: the fraction of the file, or of the documents read, that contains it.
         n_read: inputs of the model that contain it.
         removed, inserted: sizes of the changes, arrays of one value each; None if not measured.
         consistency, words_kept, context_auc: as in `judgement.score`.
@@ -116,6 +117,7 @@ class Row:
     kind: str
     target: int
     documents: int
+    coverage: float
     n_read: int
     removed: Sizes | None
     inserted: Sizes | None
@@ -173,8 +175,12 @@ def word_rows(
     importance: Importance,
     company: Company,
     labels: Ints,
+    n_documents: int,
 ) -> list[Row]:
-    """The rows of words, patterns and passages; labels are those of inputs, (W,)."""
+    """The rows of words, patterns and passages.
+
+    `labels` are those of inputs, (W,); `n_documents` is the number of all documents.
+    """
     removed = trials.removed(measured)
     inserted = trials.inserted(measured)
     targets = _targets(trials, measured)
@@ -192,6 +198,7 @@ def word_rows(
             kind=kind_of(token),
             target=int(targets[i]),
             documents=int(importance.documents[word]),
+            coverage=float(importance.documents[word] / n_documents),
             n_read=int((measured.types == word).sum()),
             removed=_at(removed, i),
             inserted=_at(inserted, i),
@@ -219,9 +226,13 @@ def _targets(trials: Trials, measured: Measured) -> Ints:
 
 
 def form_rows(
-    effects: Sequence[FormEffect], importance: Importance, company: Company, has: dict[str, Any]
+    effects: Sequence[FormEffect],
+    importance: Importance,
+    company: Company,
+    has: dict[str, Any],
+    n_documents: int,
 ) -> list[Row]:
-    """The rows of forms that the model can see; `has`: form → the documents with it, (n,)."""
+    """The rows of forms that the model can see; `has`: form → documents read with it, (n,)."""
     rows = []
     place = {str(token): s for s, token in enumerate(importance.tokens)}
     for number, effect in enumerate(effects, start=1):
@@ -241,6 +252,7 @@ def form_rows(
                 kind="form",
                 target=effect.target,
                 documents=documents,
+                coverage=documents / n_documents,
                 n_read=documents,
                 removed=None if effect.taken is None else _at(effect.taken, 0),
                 inserted=effect.given,
@@ -256,9 +268,12 @@ def form_rows(
 
 
 def order_rows(
-    effects: Sequence[OrderEffect], words: Sequence[str], associations: Sequence[Association]
+    effects: Sequence[OrderEffect],
+    words: Sequence[str],
+    associations: Sequence[Association],
+    n_read: int,
 ) -> list[Row]:
-    """The rows of orders of two words."""
+    """The rows of orders of two words, in the documents read."""
     rows = []
     for number, (effect, association) in enumerate(zip(effects, associations, strict=True)):
         size = max(float(effect.swapped.mean[0]), 1e-12)
@@ -268,6 +283,7 @@ def order_rows(
                 kind="order",
                 target=effect.target,
                 documents=effect.n_inputs,
+                coverage=effect.n_inputs / n_read,
                 n_read=effect.n_inputs,
                 removed=None,
                 inserted=effect.swapped,
@@ -408,7 +424,7 @@ def _candidates(rows: Sequence[Row]) -> Candidates:
         supported=column("supported"),
         consistency=column("consistency"),
         words_kept=column("words_kept"),
-        n_documents=column("documents"),
+        coverage=column("coverage"),
         context_auc=column("context_auc"),
         thing=column("thing"),
     )
