@@ -52,7 +52,7 @@ const emoji = "\\p{Extended_Pictographic}(?:\\p{Emoji_Modifier}|\\uFE0F|\\u200D\
 const pattern = new RegExp(`${w}(?:['’]${w})*|${unspaced}[\\p{M}\\u200c\\u200d]*|${emoji}|\\p{Regional_Indicator}{2}`, "gu");
 const index = new Map(model.tokens.map((token, s) => [token, s]));
 const answers = texts.map(text => {
-  const words = text.replace(/<br\s*\/?>/gi, " ").toLowerCase().match(pattern) || [];
+  const words = text.replace(/<br\s*\/?>/gi, " ").toLowerCase().replaceAll("i\u0307", "i").match(pattern) || [];
   const weight = new Map();
   for (let n = 1; n <= model.ngrams; n++)
     for (let i = 0; i + n <= words.length; i++) {

@@ -20,6 +20,7 @@ from tokensieve.text.formatting import (
     FORMATTING,
     Formatting,
     describe_features,
+    find_feature,
     is_formatting,
 )
 from tokensieve.text.tokenizers import FieldTokenizer, WordTokenizer, tokenizer_of_fields
@@ -269,3 +270,35 @@ def test_no_pattern_backtracks_in_the_page(tmp_path: Path) -> None:
         node, input=json.dumps([patterns, runs]), capture_output=True, text=True, timeout=60
     )
     assert (found.returncode, found.stdout) == (0, ""), found.stdout + found.stderr
+
+
+def test_invisible_characters_are_the_default_ignorable_ones_of_unicode() -> None:
+    codes = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    texts = pl.Series([f"a{chr(code)}b" for code in codes])
+    is_ignorable = texts.str.contains(r"\p{Default_Ignorable_Code_Point}")
+    pattern = FEATURES["⟨invisible character⟩"]["pattern"]
+    assert texts.str.contains(pattern).equals(is_ignorable)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_invisible"),
+    [
+        ("what remains of an emoji \ufe0f is seen by nobody", True),
+        ("\ufe0f", True),
+        ("\u200d left", True),
+        ("I \u2764\ufe0f it", False),
+        ("\U0001f469\u200d\U0001f680 and \u2764\ufe0f\u200d\U0001f525", False),
+        ("1\ufe0f\u20e3", False),
+        ("va\u034friant", True),
+        ("plain", False),
+    ],
+)
+def test_parts_of_an_emoji_are_not_invisible_but_what_remains_of_one_is(
+    text: str, is_invisible: bool
+) -> None:
+    pattern = FEATURES["⟨invisible character⟩"]["pattern"]
+    assert pl.Series([text]).str.contains(pattern)[0] == is_invisible
+    place = find_feature(text, "⟨invisible character⟩")
+    assert (place is not None) == is_invisible
+    if place is not None:
+        assert text[slice(*place)] in ("\ufe0f", "\u200d", "\u034f")

@@ -274,6 +274,11 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError("this model was fitted on counts: pass counts, not texts")
             return self.vocabulary_.read(X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        if X.shape[1] != len(self.scores_):
+            raise ValueError(
+                f"X has {X.shape[1]} features, but AttentionClassifier is expecting "
+                f"{len(self.scores_)} features as input"
+            )
         return as_counts(X), np.zeros(X.shape[0], dtype=np.int64)
 
     def decision_function(self, X: Data) -> Floats:

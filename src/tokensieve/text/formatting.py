@@ -32,6 +32,16 @@ LENGTH_OF_END = (
 )
 _STARTS = "(^|\n)"  # of a line: \n alone ends one, in every language
 _CLOSING = "[\"')\\]»”’*_]*$"
+# Unicode's default ignorable characters, as ranges because JavaScript cannot subtract from a
+# property. Variation selectors and the joiner of emoji are invisible only where no emoji stands
+# before them.
+_IGNORABLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_AFTER_EMOJI = "\ufe0e\ufe0f\u200d"
+_INVISIBLE = rf"(^|[^\p{{Emoji}}\ufe0f])[{_AFTER_EMOJI}]|[{_IGNORABLE}]"
 _ENDS = {  # looked for in the end of a text
     'ends "..."': r"(\.\.\.|…)" + _CLOSING,
     'ends "."': r"(^|[^.])\.$",
@@ -63,7 +73,7 @@ _PATTERNS = {  # looked for in the whole text
     "line break": "\n",
     "blank line": "\n[ \t\r]*\n",
     "no-break space": "[\u00a0\u202f]",
-    "invisible character": "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]",
+    "invisible character": _INVISIBLE,
     "HTML tag": r"<(!--|/?[A-Za-z][A-Za-z0-9]{0,9}([ \t\r\n/][^<>]*)?>)",
     "HTML entity": r"&([A-Za-z][A-Za-z0-9]{1,30}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});"
     r"|#[0-9]{2,5};|quot;|nbsp;",

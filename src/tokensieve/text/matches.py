@@ -19,7 +19,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from tokensieve.text.patterns import APOSTROPHE, LINE_BREAK, MARKUP, SKIPPED, WORD
+from tokensieve.text.patterns import APOSTROPHE, DOTTED_I, LINE_BREAK, MARKUP, SKIPPED, WORD
 
 Span = tuple[int, int]
 
@@ -92,17 +92,22 @@ class PlacedText:
         return PlacedText("".join(parts), starts, ends)
 
     def lowercased(self) -> PlacedText:
-        """The text in Unicode lower case, which may be longer, as Polars writes it."""
+        """The text in Unicode lower case, as Polars writes it, with i for `DOTTED_I`."""
         if in_ascii(self.text):
             lower = self.text.lower()
         else:
             lower = pl.Series([self.text]).str.to_lowercase()[0]
-        if len(lower) == len(self.text):
-            return PlacedText(lower, self.starts, self.ends)
-        sizes = [len(character.lower()) for character in self.text]
-        starts = np.repeat(self.starts, sizes).tolist()
-        ends = np.repeat(self.ends, sizes).tolist()
-        return PlacedText(lower, starts, ends)
+        starts = self.starts
+        ends = self.ends
+        if len(lower) > len(self.text):
+            sizes = [len(character.lower()) for character in self.text]
+            starts = np.repeat(starts, sizes).tolist()
+            ends = np.repeat(ends, sizes).tolist()
+        placed = PlacedText(lower, starts, ends)
+        if DOTTED_I not in lower:
+            return placed
+        dotted = [match.span() for match in re.finditer(DOTTED_I, lower)]
+        return placed.replaced(dotted, lambda _: "i")
 
 
 @cache

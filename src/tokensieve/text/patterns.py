@@ -44,6 +44,9 @@ WORD = "|".join(
     )
 )
 
+# lower case of the Turkish capital İ, the only one with two characters; i is written for it, so
+# that İNDİRİM and indirim are one word
+DOTTED_I = "i\u0307"
 LINE_BREAK = r"(?i)<br\s*/?>"
 MARKUP = r"(?is)<!--.*?-->|<script\b.*?</script\s*>|<style\b.*?</style\s*>|</?[a-z][^<>]*>"
 _TAGS = (

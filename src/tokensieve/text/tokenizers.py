@@ -20,7 +20,7 @@ from tokensieve.read.plain import PlainText
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.values import SURROGATE, text_series
 from tokensieve.text.matches import WORD_TWINS, PlacedText, Span, find_matches
-from tokensieve.text.patterns import APOSTROPHE, LINE_BREAK, MARKUP, SKIPPED, WORD
+from tokensieve.text.patterns import APOSTROPHE, DOTTED_I, LINE_BREAK, MARKUP, SKIPPED, WORD
 from tokensieve.text.pieces import PieceTokenizer
 
 Html = Literal["skip", "keep", "strip"]
@@ -61,7 +61,7 @@ class WordTokenizer:
     `deep_learning`).
 
     Attributes:
-        lowercase: convert to Unicode lower case first.
+        lowercase: convert to Unicode lower case first, in which İ becomes i.
         line_breaks: read HTML's `<br>` as white space.
         pattern: regular expression of a token, in the syntax of Rust's `regex`; an `InputError` if
             invalid or empty text matches.
@@ -110,7 +110,7 @@ class WordTokenizer:
         elif self.line_breaks:
             column = column.str.replace_all(LINE_BREAK, " ")
         if self.lowercase:
-            column = column.str.to_lowercase()
+            column = column.str.to_lowercase().str.replace_all(DOTTED_I, "i", literal=True)
         column = column.str.extract_all(self.pattern)
         if self._matches_white_space:
             column = column.list.eval(_without_space(pl.element()))

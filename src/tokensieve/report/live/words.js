@@ -28,12 +28,17 @@ const Words = {
     let place = null; // place[i]: where unit i of the folded text comes from; null while nothing has moved
     [folded, place] = Words.replaced(folded, place, new RegExp(settings.apostrophe, "giu"), "'");
     [folded, place] = Words.replaced(folded, place, new RegExp(settings.skipped, "gisu"), " ");
-    if (settings.lowercase) [folded, place] = Words.lowered(folded, place);
+    if (settings.lowercase) {
+      [folded, place] = Words.lowered(folded, place);
+      [folded, place] = Words.replaced(folded, place, /i\u0307/gu, "i"); // of İ, as in indirim
+    }
     const out = [];
     for (const match of folded.matchAll(Words.pattern)) {
       const last = match.index + match[0].length - 1;
       const start = place ? place[match.index] : match.index;
-      out.push([start, Words.after(text, place ? place[last] : last), match[0]]);
+      let end = Words.after(text, place ? place[last] : last);
+      if (settings.lowercase && /[iI]\u0307/u.test(text.slice(end - 1, end + 1))) end++; // the dot of an İ in two parts
+      out.push([start, end, match[0]]);
     }
     return out;
   },
