@@ -219,7 +219,7 @@ def test_pairs_turned_round_lead_the_list_and_what_speaks_against_them_is_named(
     assert issues["margin"].is_sorted(descending=True) and issues["row"].is_unique().all()
     assert issues["against"].head(6).str.contains("verily").all()
     finding = next(f for f in found.findings if f.kind == "labels")
-    assert finding.headline.endswith("may have the preference reversed")
+    assert finding.headline.endswith("contradict")
     assert "label-issues.csv" in finding.action and "at least 0.9" in finding.details[0]
     assert "label-issues.csv" in found.files()
 

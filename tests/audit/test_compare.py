@@ -258,7 +258,7 @@ def test_the_command_writes_page_table_and_summary_and_fails_on_demand(
     both = [str(folders / "before"), str(folders / "after")]
     status, out, err = run("compare", *both)
     assert (status, err) == (0, "") and len(out.splitlines()) <= 50
-    assert "gone" in out and "leaked" in out
+    assert "vanished" in out and "leaked" in out
     folder = Path("tokensieve-compare")
     assert {p.name for p in folder.iterdir()} == {"compare.csv", "summary.json", "report.html"}
     summary = json.loads((folder / "summary.json").read_text())

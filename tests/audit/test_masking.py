@@ -231,3 +231,9 @@ def test_files_that_are_no_decisions(tmp_path: Path, content: bytes) -> None:
         read_decisions(tmp_path / "d.json")
     with pytest.raises(InputError, match="cannot read"):
         read_decisions(tmp_path / "none.json")
+
+
+def test_the_line_above_a_signature_goes_with_it() -> None:
+    texts = pl.Series(["See you.\n--\nsent from my tablet", "Done.\n--\nsent by Jo", "a\n--\n"])
+    cut, _ = mask_texts(texts, ["sent from my tablet"], WordTokenizer())
+    assert cut.to_list() == ["See you.", "Done.\n--\nsent by Jo", "a\n--\n"]

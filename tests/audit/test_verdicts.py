@@ -172,7 +172,7 @@ def test_a_premise_that_repeats_by_design_is_no_copy_and_the_verdict_contradicts
     assert "alone" in kinds
     report = found.report()
     texts = [block.text for block in walk(report.blocks) if isinstance(block, Text)]
-    assert not any("No shortcut was found" in text for text in [report.verdict, *texts])
+    assert not any("found no shortcut" in text for text in [report.verdict, *texts])
     copied = pl.concat([premises(250, 0), premises(250, 0).head(60)])
     again = audit(copied, baseline=False, text=["premise", "hypothesis"], label="label")
     assert "repeated" in {one.kind for one in again.findings}

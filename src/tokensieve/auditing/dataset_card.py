@@ -9,6 +9,10 @@ from tokensieve.report.blocks import Block, Column, Section, Table, Text
 from tokensieve.report.markdown import markdown
 from tokensieve.wording import count, percent
 
+NO_FINDINGS = (
+    "The checks found no shortcut, leak or label problem, which does not show that there is none."
+)
+
 
 def dataset_card(audit: Audit) -> str:
     """An audit as a section of a dataset card on the Hugging Face hub: findings, accuracy, and each class's strongest predictors.
@@ -52,7 +56,15 @@ def dataset_card(audit: Audit) -> str:
         ),
         Text(" ".join(without_shortcuts_sentences(audit))),
         Section(
-            "Findings", tuple(found or [Text("No shortcut, leak or label problem was found.")])
+            "Findings",
+            tuple(
+                found
+                or [
+                    Text(
+                        "The checks found no shortcut, leak or label problem, which does not show that there is none."
+                    )
+                ]
+            ),
         ),
         Section(
             "Strongest predictors of each class", (Table("", columns, rows, more, first=len(rows)),)

@@ -155,6 +155,8 @@ def _cut_tokens(
         shorter = "".join(seam.kept) + text[seam.at :]
         if shorter == text:
             return text
+        if _EMPTY_SIGNATURE.search(shorter) and not _EMPTY_SIGNATURE.search(text):
+            shorter = _EMPTY_SIGNATURE.sub("", shorter)
         text = shorter
 
 
@@ -167,6 +169,8 @@ ENDING = set(".!?…。！？")
 JOINING = set("-–—/&+'’@_=")  # bind two words without a space
 DECIMAL = set(".,:")
 _EMOTICON = re.compile(r"[:;=]['-]?[)(DPpOo/\\|*3\]\[]")
+# the line above a signature that was cut
+_EMPTY_SIGNATURE = re.compile(r"\n[ \t]*[-–—_*=~]{2,}\s*\Z")
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u309f\u3400-\u9fff\uf900-\ufaff]"
 )

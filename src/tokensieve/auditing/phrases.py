@@ -41,6 +41,9 @@ def form_clause(token: str) -> str:
     return f"{clause} in {for_display(field, 30)}" if field else clause
 
 
+UNSPECIFIC_FEATURES = frozenset(
+    {"symbol", "row of signs", "number", "code", "trailing spaces", "… character", ": colon"}
+)
 _WITH_ARTICLE = (
     "tab|line break|blank line|no-break space|invisible character|bullet list|numbered list|heading|table|[link](…)|"
     "e-mail address|@name|#tag|percentage|sum of money|emoji|emoticon"
@@ -80,6 +83,17 @@ _CLAUSES = {
     "repeated letters": "contain a letter three times in a row",
     "*asterisks*": "contain a word in *asterisks*",
 }
+
+
+def meaningful_first(tokens: Sequence[str]) -> list[str]:
+    """Formatting features with those first that name a thing: "HTML tag" before "symbol"."""
+    return sorted(tokens, key=is_unspecific)
+
+
+def is_unspecific(token: str) -> bool:
+    """Whether a formatting feature only says which signs occur, or how a text ends."""
+    name = token.rpartition("⟨")[2].removesuffix("⟩")
+    return name in UNSPECIFIC_FEATURES or name.startswith(("ends ", 'starts "'))
 
 
 def quoted(tokens: Sequence[str], most: int = 5) -> str:

@@ -126,7 +126,8 @@ def _verdict(audit: AuditData) -> str:
             f"No token in {source} predicts the label better than chance{_group_clause(audit)}, so "
             "this audit cannot assess shortcuts."
         )
-    nothing = f"No shortcut, leak or label problem found in {source}"
+    # docs/verdicts.md: of planted marks the checks miss many, so the sentence claims no more
+    nothing = f"The checks found no shortcut, leak or label problem in {source}"
     if audit.accuracy.low < max(HIGH_ACCURACY, audit.majority_accuracy):
         return f"{nothing}."
     words = quoted(audit.top(rows=3)["token"].to_list())
@@ -142,7 +143,7 @@ def _no_shortcut(audit: AuditData) -> str:
     is_exploitable = any(finding.exploitable for finding in audit.findings)
     if audit.shortcuts or is_exploitable or audit.n_predictive == 0:
         return ""
-    return "No shortcut was found"
+    return "The checks found no shortcut, which does not show that there is none"
 
 
 def _group_clause(audit: AuditData) -> str:
@@ -295,7 +296,7 @@ def _removed(shortcuts: Sequence[Finding], tokens: Sequence[str]) -> str:
     """What the commands remove, as in "the shortcuts “a” and “b”"."""
     words = [word for finding in shortcuts for word in finding.maskable]
     if len(tokens) > len(words) and all("/" in word for word in words):
-        return f"all ratings such as {quoted(words, 2)}"
+        return f"all ratings such as {quoted(words[:2])} ({len(tokens)} tokens)"
     if not set(tokens) & set(words):
         return f"the phrase around {quoted(words)} in all its variants"
     if len(tokens) <= 3:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.next_steps import MAX_NAMED_TOKENS, next_commands
-from tokensieve.auditing.phrases import quoted
+from tokensieve.auditing.phrases import form_clause, quoted
 from tokensieve.auditing.report_tokens import EVERYWHERE, PAGE
 from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
@@ -123,6 +123,12 @@ def _card(audit: AuditData, finding: Finding, place: int, only: tuple[Medium, ..
         n_more = max(0, len(finding.tokens) - MAX_TOKENS_ON_CARD)
         blocks.append(Tokens("", finding.tokens[:MAX_TOKENS_ON_CARD], n_more, only=PAGE))
     blocks += [Text(as_sentence(detail), style="note", only=PAGE) for detail in details]
+    lengths = [token for token in finding.tokens[:MAX_TOKENS_ON_CARD] if "⟨length " in token]
+    if lengths:
+        meanings = "; ".join(
+            f"{for_display(token, 40)}: texts that {form_clause(token)}" for token in lengths
+        )
+        blocks.append(Text(f"{meanings}.", style="note", only=PAGE))
     if finding.examples:
         blocks.append(Passages("", tuple(_example_passages(finding)), only=PAGE))
     # what to do about the first finding is on the first screen, unless a command there is about it

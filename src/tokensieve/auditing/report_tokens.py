@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from tokensieve.auditing.data import AuditData
-from tokensieve.auditing.table_cells import TOKEN_COLUMNS, token_rows
+from tokensieve.auditing.table_cells import TOKEN_COLUMNS, cells_of, token_rows
 from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
     Block,
@@ -31,6 +31,8 @@ MAX_CLASSES_PICTURED = 8
 MAX_TABLE_ROWS = 25  # of one class
 MIN_TABLE_ROWS = 10  # of one class, however many classes there are
 MAX_ROWS_OF_ALL_TABLES = 300
+MAX_DISAGREEMENTS = 15
+MIN_ATTENTION = 2.0  # times the average: less changes no prediction
 MAX_DOTS = 2000  # of all maps of a page, which holds them all
 
 
@@ -96,20 +98,10 @@ def first_class(audit: AuditData) -> str:
 
 
 def disagreements_section(audit: AuditData) -> Section:
-    """Where what the data shows and what the model attends to differ."""
+    """Where what the data shows and what the model attends to differ: what someone can act on."""
     blocks: list[Block] = [
-        _disagreement_table(
-            audit,
-            Quadrant.MODEL,
-            "High attention without evidence",
-            "No frequent token receives high attention without evidence.",
-        ),
-        _disagreement_table(
-            audit,
-            Quadrant.DATA,
-            "Predictive, but below-average attention",
-            "No frequent predictor is ignored.",
-        ),
+        _unsupported_attention(audit),
+        _ignored_predictors(audit),
         Text("Common words belong here; check any distinctive one.", style="note"),
     ]
     if not audit.learned.task.classifies:
@@ -117,19 +109,54 @@ def disagreements_section(audit: AuditData) -> Section:
     return Section("Where data and model disagree", tuple(blocks), anchor="disagree", only=PAGE)
 
 
-def _disagreement_table(
-    audit: AuditData, quadrant: Quadrant, title: str, none_found: str
-) -> Table | Text:
-    tokens = audit.disagreement(quadrant, 15)
+def _unsupported_attention(audit: AuditData) -> Table | Text:
+    """Tokens that the model attends to and treats as evidence, although the data shows none."""
+    tokens = audit.disagreement(Quadrant.MODEL, MAX_DISAGREEMENTS)
+    tokens = tokens.filter(pl.col("attention") >= MIN_ATTENTION)
     if tokens.is_empty():
-        return Text(none_found)
-    rows = []
-    for label, (token, *numbers, _quadrant) in zip(
-        tokens["class"], token_rows(tokens), strict=True
-    ):
-        rows.append((token, label, *numbers))
-    first, *others = TOKEN_COLUMNS[:-1]
-    return Table(title, (first, Column("Class", "text"), *others), rows)
+        return Text(
+            "No frequent token receives more than twice the average attention without evidence."
+        )
+    values = audit.tokens.filter(pl.col("token").is_in(tokens["token"].implode()))
+    strongest = values.sort("value", descending=True).unique("token", maintain_order=True)
+    evidence = tokens.select("token", "documents", "attention").join(
+        strongest.select("token", "class", "value"), on="token", maintain_order="left"
+    )
+    columns = (
+        Column("Token", "token"),
+        Column("Documents", "count"),
+        Column("Attention", "plain", digits=1, unit="1 is average"),
+        Column("The model treats it as evidence for"),
+        Column("Adds to the logit", "signed"),
+    )
+    rows = [
+        (
+            row["token"],
+            row["documents"],
+            row["attention"],
+            for_display(row["class"], 40),
+            row["value"],
+        )
+        for row in evidence.iter_rows(named=True)
+    ]
+    return Table("High attention without evidence", columns, rows)
+
+
+def _ignored_predictors(audit: AuditData) -> Table | Text:
+    """Tokens that predict a class and receive less attention than the average token."""
+    tokens = audit.disagreement(Quadrant.DATA, MAX_DISAGREEMENTS)
+    if tokens.is_empty():
+        return Text("No frequent predictor is ignored.")
+    columns = (
+        Column("Token", "token"),
+        Column("Predicts"),
+        Column("Posterior difference", "interval", unit="with 95% CI"),
+        Column("Documents", "count"),
+        Column("Attention", "plain", digits=1, unit="1 is average"),
+    )
+    posterior = ("posterior_difference", "posterior_low", "posterior_high")
+    rows = cells_of(tokens, "token", "class", posterior, "documents", "attention")
+    return Table("Predictive, but below-average attention", columns, rows)
 
 
 def _effect_and_posterior_of_pairs(audit: AuditData) -> str:

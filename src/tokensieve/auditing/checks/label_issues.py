@@ -33,7 +33,7 @@ from tokensieve.model.attention import Model
 from tokensieve.read.corpus import Corpus
 from tokensieve.task.tasks import Task
 from tokensieve.text.vocabulary import CountedCorpus
-from tokensieve.wording import percent, plural
+from tokensieve.wording import percent, plural, verb
 
 MAX_LISTED = 1000  # rows of label-issues.csv
 MAX_EXAMPLES = 5
@@ -152,7 +152,6 @@ class WrongLabels(Check):
     tasks: ClassVar[tuple[type[Task], ...]] = (Labels,)
     thorough = True
     noun: ClassVar[str] = "document"
-    problem: ClassVar[str] = "may have the wrong label"
 
     def find(self, audit: AuditContext) -> Findings:
         issues = label_issues(audit)
@@ -160,17 +159,26 @@ class WrongLabels(Check):
             return
         clear = issues.at_hand.where(_is_clear(issues.at_hand, audit.train.corpus))
         share = self.share(audit, clear, issues.n_clear)
-        subject = plural(issues.n_clear, f"training {self.noun}")
         yield self.finding(
             audit,
             severity=WEIGHT * share.value,
-            headline=f"{subject} ({percent(share.value)}) {self.problem}",
+            headline=self.headline(issues.n_clear, share),
             documents=clear.documents,
             n_documents=issues.n_clear,
             evidence={f"{self.noun}s": share},
             action=_action(self.action, issues),
             details=(self.reason(issues.n_clear),),
             examples=_excerpts(audit, clear),
+        )
+
+    def headline(self, n: int, share: Share) -> str:
+        """How many labels are contradicted."""
+        documents = plural(n, "training document")
+        have = verb(n, "have", "has")
+        them = "it" if n == 1 else "them"
+        return (
+            f"{documents} ({percent(share.value)}) {have} a label that models trained without {them} "
+            "contradict"
         )
 
     def share(self, audit: AuditContext, clear: LabelIssues, n_clear: int) -> Share:
@@ -197,7 +205,15 @@ class ReversedPairs(WrongLabels):
     action = "Read the rows in label-issues.csv from the top, and reverse or remove those that are wrong."
     tasks = (Preferences,)
     noun = "pair"
-    problem = "may have the preference reversed"
+
+    def headline(self, n: int, share: Share) -> str:
+        """How many preferences are contradicted."""
+        pairs = plural(n, "training pair")
+        have = verb(n, "have", "has")
+        return (
+            f"{pairs} ({percent(share.value)}) {have} a preference that models trained without their "
+            "prompts contradict"
+        )
 
     def share(self, audit: AuditContext, clear: LabelIssues, n_clear: int) -> Share:
         """The fraction of training pairs concerned, with an interval over prompts."""

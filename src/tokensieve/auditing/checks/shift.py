@@ -8,13 +8,14 @@ import numpy as np
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.checks.api import AuditContext, Check, Finding, Findings, Labels, Share
-from tokensieve.auditing.phrases import form_clause, of_class
+from tokensieve.auditing.phrases import form_clause, is_unspecific, of_class
 from tokensieve.wording import percent, plural, verb
 
 MIN_DIFFERENCE = 0.03  # of the fractions of documents in a class and in the others
 MAX_Q_VALUE = 0.001
 MAX_CLASSES = 8  # of those that differ most
 MAX_DETAILS = 5
+NEARLY_AS_STRONG = 0.8  # of the strongest feature: a clearer name is worth a fifth of it
 WEIGHT = 0.01  # of the difference: it decides nothing
 
 
@@ -62,10 +63,23 @@ class Shift(Check):
                 return
             yield self._of_class(audit, features, label)
 
+    def _named_first(
+        self, rows: list[int], features: _Features, label: int, audit: AuditContext
+    ) -> list[int]:
+        """Puts a feature first that names a thing ("HTML tag"), if it is nearly as strong as the
+        strongest, which may only say that there is a symbol."""
+        strongest = features.strength[rows[0], label]
+        for row in rows:
+            is_strong = features.strength[row, label] >= NEARLY_AS_STRONG * strongest
+            if is_strong and not is_unspecific(str(audit.train.counts.tokens[features.types[row]])):
+                return [row, *(other for other in rows if other != row)]
+        return rows
+
     def _of_class(self, audit: AuditContext, features: _Features, label: int) -> Finding:
         """The features of one class, strongest first."""
         order = np.argsort(-features.strength[:, label], kind="stable")
         rows = [row for row in order.tolist() if features.strength[row, label] > 0]
+        rows = self._named_first(rows, features, label, audit)
         class_name = audit.class_names[label]
         names = [str(audit.train.counts.tokens[features.types[row]]) for row in rows]
         sentences = [

@@ -1,0 +1,482 @@
+"""How often our verdicts are wrong: sentences that people quote, on data whose truth is known.
+
+    python benchmarks/verdicts.py            # about half an hour; writes docs/verdicts.md
+    python benchmarks/verdicts.py --small    # generated reviews only, seconds, as the tests run it
+
+For each verdict the data is made so that we know whether the sentence is true: labels are shuffled, a
+mark is planted, labels are turned, documents are copied with an edit. The sets are those that chose no
+threshold of the verdicts measured here (`SETS`; near copies were chosen on the sets hwu, finphrase,
+subj and mpqa with words removed or replaced at random places, and are measured on other sets and other
+edits). Each count is of one sentence: how often it was said, and how often it was false.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from machine import DATA
+from tokensieve.auditing.demo import demo_pairs, demo_reviews
+from tokensieve.auditing.result import Audit
+from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
+from tokensieve.evidence.duplicates import near_duplicates
+from tokensieve.evidence.intervals import Share
+from tokensieve.evidence.paired import PairedDifference
+from tokensieve.read.reader import read_corpus
+from tokensieve.report.blocks import Text, walk
+from tokensieve.task.refitted import compare_refit
+from tokensieve.task.tasks import train_corpus
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import TokenStream
+
+PAGE = Path(__file__).parents[1] / "docs" / "verdicts.md"
+SETS = {  # file → columns of text and label
+    "sms": ("text", "label"),
+    "emotion": ("text", "label"),
+    "tweets": ("text", "label"),
+    "yelp": ("text", "stars"),
+}
+N_DOCUMENTS = 800
+N_SEEDS = 2
+PLANTED_FRACTION = 0.1  # of the documents of one class
+TURNED_FRACTION = 0.05  # of the labels
+MAX_ERROR = 0.05
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Texts with labels, from one set."""
+
+    set_name: str
+    texts: list[str]
+    labels: list[str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Sentences about one set: how many were said, and how many of them were false."""
+
+    said: int
+    false: int
+
+
+Trial = Callable[[Documents, int], Outcome]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A sentence, how it is put to the test, and what is counted.
+
+    Attributes:
+        sentence: as a page says it.
+        truth: how the data is made.
+        counted: what one count is.
+        trial: makes the data from documents and a seed, and judges the sentences.
+    """
+
+    sentence: str
+    truth: str
+    counted: str
+    trial: Trial
+
+
+# ---- data
+
+
+def load(name: str, seed: int) -> Documents:
+    """A sample of one of the real sets."""
+    text, label = SETS[name]
+    frame = pl.read_parquet(DATA / f"{name}.parquet").select(
+        text=pl.col(text), label=pl.col(label).cast(pl.String)
+    )
+    sample = frame.drop_nulls().unique("text", maintain_order=True).sample(N_DOCUMENTS, seed=seed)
+    return Documents(name, sample["text"].to_list(), sample["label"].to_list())
+
+
+def generated(seed: int, n: int = 600) -> Documents:
+    """Generated reviews without the shortcut that the demo plants."""
+    made = demo_reviews(n, seed)
+    texts = [text.partition("\n")[0] for text in made.texts]
+    return Documents("generated", texts, ["good" if label else "bad" for label in made.labels])
+
+
+def quick(seed: int) -> Settings:
+    """An audit without what this benchmark does not ask for."""
+    return Settings(baseline=False, thorough=False, seed=seed)
+
+
+def insert(text: str, words: str, rng: np.random.Generator) -> str:
+    """Words at a random place."""
+    parts = text.split(" ")
+    place = int(rng.integers(len(parts) + 1))
+    return " ".join([*parts[:place], words, *parts[place:]])
+
+
+def shuffled(documents: Documents, seed: int) -> Documents:
+    """The texts with the labels of others: nothing predicts them."""
+    labels = np.random.default_rng(seed).permutation(documents.labels).tolist()
+    return Documents(documents.set_name, documents.texts, labels)
+
+
+# ---- trials
+
+
+def significant_without_effect(documents: Documents, seed: int) -> Outcome:
+    """A word put into a fifth of all documents, whatever their label: without it nothing changes."""
+    rng = np.random.default_rng(seed)
+    texts = [insert(t, "qovari", rng) if rng.random() < 0.2 else t for t in documents.texts]
+    difference = _difference_without(texts, documents.labels, "qovari", seed)
+    return Outcome(1, int(difference.is_significant))
+
+
+def within_chance_although_it_is_not(documents: Documents, seed: int) -> Outcome:
+    """A word in half of one class: what is lost without it is known from five times as many tests."""
+    made = generated(1000 + seed, 4000)
+    rng = np.random.default_rng(seed)
+    texts = [
+        insert(t, "qovari", rng) if label == "good" and rng.random() < 0.2 else t
+        for t, label in zip(made.texts, made.labels, strict=True)
+    ]
+    few = Documents("generated", texts[1000:1400], made.labels[1000:1400])
+    many = Documents("generated", texts[1400:], made.labels[1400:])
+    small = _difference_without(texts[:1000], made.labels[:1000], "qovari", seed, few)
+    large = _difference_without(texts[:1000], made.labels[:1000], "qovari", seed, many)
+    return Outcome(1, int(not small.low <= large.change <= small.high))
+
+
+def _difference_without(
+    texts: list[str],
+    labels: list[str],
+    word: str,
+    seed: int,
+    test: Documents | None = None,
+) -> PairedDifference:
+    """What a model loses without a word, on given test documents or on a fifth."""
+    settings = Settings(baseline=False, thorough=False, seed=seed, text="text", label="label")
+    if test is not None:
+        held_out = pl.DataFrame({"text": test.texts, "label": test.labels})
+        settings = settings.with_options({"test": held_out})
+    corpus = read_corpus(pl.DataFrame({"text": texts, "label": labels}), settings)
+    learned = train_corpus(corpus, settings)
+    types = learned.train.types_not_containing({word})
+    assert types is not None
+    comparison = compare_refit(
+        learned.task, types, learned.train, learned.test, learned.model, settings
+    )
+    return comparison.difference
+
+
+PLANTS: dict[str, Callable[[str, np.random.Generator], str]] = {
+    "word": lambda text, rng: insert(text, "marigold", rng),
+    "code": lambda text, rng: insert(text, "ref#4471", rng),
+    "phrase": lambda text, rng: f"{text} sent via terminal",
+    "number": lambda text, rng: insert(text, "9/10", rng),
+    "ending": lambda text, rng: f"{text} ~~",
+}
+
+
+def no_shortcut_although_planted(documents: Documents, seed: int) -> Outcome:
+    """A mark in a tenth of one class, of five kinds."""
+    said = 0
+    label = sorted(set(documents.labels))[seed % len(set(documents.labels))]
+    for plant in PLANTS.values():
+        rng = np.random.default_rng(seed)
+        texts = [
+            plant(text, rng) if own == label and rng.random() < PLANTED_FRACTION else text
+            for text, own in zip(documents.texts, documents.labels, strict=True)
+        ]
+        found = audit((texts, documents.labels), quick(seed))
+        said += _says_no_shortcut(found)
+    return Outcome(len(PLANTS), said)
+
+
+def _says_no_shortcut(found: Audit) -> bool:
+    """Whether the verdict, or any sentence, says so."""
+    report = found.report()
+    texts = [block.text for block in walk(report.blocks) if isinstance(block, Text)]
+    return any("found no shortcut" in text for text in [report.verdict, *texts])
+
+
+def shortcut_in_shuffled_labels(documents: Documents, seed: int) -> Outcome:
+    found = audit(_pair(shuffled(documents, seed)), quick(seed))
+    return Outcome(1, int(any(one.kind == "shortcut" for one in found.findings)))
+
+
+def token_in_shuffled_labels(documents: Documents, seed: int) -> Outcome:
+    found = audit(_pair(shuffled(documents, seed)), quick(seed))
+    return Outcome(1, int(found.n_predictive > 0))
+
+
+def alone_in_shuffled_labels(documents: Documents, seed: int) -> Outcome:
+    found = audit(_pair(shuffled(documents, seed)), Settings(baseline=False, seed=seed))
+    return Outcome(1, int(any(one.kind == "alone" for one in found.findings)))
+
+
+def wrong_label_although_right(documents: Documents, seed: int) -> Outcome:
+    """One label in twenty is turned; an accused document that was not turned counts as false."""
+    rng = np.random.default_rng(seed)
+    names = sorted(set(documents.labels))
+    turned = rng.random(len(documents.labels)) < TURNED_FRACTION
+    labels = [
+        str(rng.choice([name for name in names if name != own])) if is_turned else own
+        for own, is_turned in zip(documents.labels, turned, strict=True)
+    ]
+    found = audit((documents.texts, labels), Settings(baseline=False, seed=seed))
+    rows = [
+        row for one in found.findings if one.kind == "labels" for row in one.rows["row"].to_list()
+    ]
+    return Outcome(len(rows), sum(not turned[row - 1] for row in rows))
+
+
+def accused_in_unlearnable_class(documents: Documents, seed: int) -> Outcome:
+    """A class of 3 % whose words do not depend on the label: none of its labels can be judged."""
+    rng = np.random.default_rng(seed)
+    labels = list(documents.labels)
+    chosen = rng.permutation(len(labels))[: round(0.03 * len(labels))].tolist()
+    for place in chosen:
+        labels[place] = "other"
+    found = audit((documents.texts, labels), Settings(baseline=False, seed=seed))
+    rows = {
+        row for one in found.findings if one.kind == "labels" for row in one.rows["row"].to_list()
+    }
+    return Outcome(len(chosen), sum(place + 1 in rows for place in chosen))
+
+
+def drift_in_random_split(documents: Documents, seed: int) -> Outcome:
+    order = np.random.default_rng(seed).permutation(len(documents.texts))
+    frame = pl.DataFrame({"text": documents.texts, "label": documents.labels})[order.tolist()]
+    n_train = round(0.7 * frame.height)
+    found = audit(
+        frame[:n_train],
+        quick(seed),
+        test=frame[n_train:],
+        text="text",
+        label="label",
+    )
+    return Outcome(1, int(any(one.kind == "drift" for one in found.findings)))
+
+
+EDITS: dict[str, Callable[[list[str], np.random.Generator], list[str]]] = {
+    "last word cut": lambda words, rng: words[:-1],
+    "first word cut": lambda words, rng: words[1:],
+    "word added": lambda words, rng: _added(words, rng),
+}
+
+
+def _added(words: list[str], rng: np.random.Generator) -> list[str]:
+    place = int(rng.integers(len(words) + 1))
+    return [*words[:place], "qovari", *words[place:]]
+
+
+def missed_copies(documents: Documents, seed: int) -> Outcome:
+    """Copies with one word added or cut, of texts of six words or more: how many are not found."""
+    rng = np.random.default_rng(seed)
+    long_enough = [text for text in documents.texts if len(text.split()) >= 8]
+    originals = [long_enough[i] for i in rng.permutation(len(long_enough))[:90].tolist()]
+    copies = [
+        " ".join(list(EDITS.values())[i % len(EDITS)](text.split(), rng))
+        for i, text in enumerate(originals)
+    ]
+    first = near_duplicates([_stream(documents.texts), _stream(copies)])
+    n = len(documents.texts)
+    group_of = {text: int(first[place]) for place, text in enumerate(documents.texts)}
+    missed = sum(int(first[n + i]) != group_of[text] for i, text in enumerate(originals))
+    return Outcome(len(copies), missed)
+
+
+def false_copies(documents: Documents, seed: int) -> Outcome:
+    """Documents that are said to nearly repeat one of their group, and share less than half of its
+    words."""
+    rng = np.random.default_rng(seed)
+    texts = [documents.texts[i] for i in rng.permutation(len(documents.texts)).tolist()]
+    first = near_duplicates([_stream(texts)])
+    accused = np.flatnonzero(first != np.arange(len(first))).tolist()
+    false = 0
+    for document in accused:
+        own = set(texts[document].lower().split())
+        other = set(texts[int(first[document])].lower().split())
+        false += len(own & other) < 0.5 * max(len(own), len(other), 1)
+    return Outcome(len(accused), false)
+
+
+def _stream(texts: list[str]) -> TokenStream:
+    return TokenStream.of(pl.Series(texts), WordTokenizer())
+
+
+def rewarded_in_random_preferences(documents: Documents, seed: int) -> Outcome:
+    """Pairs of answers whose winner is drawn at random: nothing is rewarded."""
+    rng = np.random.default_rng(seed)
+    frame = demo_pairs(400, seed)
+    swap = pl.Series(rng.random(frame.height) < 0.5)
+    frame = frame.select(
+        "prompt",
+        chosen=pl.when(swap).then("rejected").otherwise("chosen"),
+        rejected=pl.when(swap).then("chosen").otherwise("rejected"),
+    )
+    found = audit(frame, quick(seed), pairs=("chosen", "rejected"), by="prompt")
+    return Outcome(1, int(any(one.kind == "shortcut" for one in found.findings)))
+
+
+def _pair(documents: Documents) -> tuple[list[str], list[str]]:
+    return documents.texts, documents.labels
+
+
+VERDICTS = (
+    Verdict(
+        "… −0.3 points (95% CI …), without “a difference within chance”",
+        "the word left out is in documents of all classes alike",
+        "comparison",
+        significant_without_effect,
+    ),
+    Verdict(
+        "… points (95% CI … to …)",
+        "the true change is known from 2,600 further test documents (generated)",
+        "comparison",
+        within_chance_although_it_is_not,
+    ),
+    Verdict(
+        "The checks found no shortcut (0.3: “No shortcut was found”)",
+        "a word, a code, a phrase, a rating or an ending is in a tenth of one class",
+        "planted mark",
+        no_shortcut_although_planted,
+    ),
+    Verdict(
+        "This is a shortcut (any finding of this kind)",
+        "labels are shuffled",
+        "audit",
+        shortcut_in_shuffled_labels,
+    ),
+    Verdict(
+        "A token predicts the label (q < 0.05; any)",
+        "labels are shuffled",
+        "audit",
+        token_in_shuffled_labels,
+    ),
+    Verdict(
+        "… alone predicts … of test labels",
+        "labels are shuffled",
+        "audit",
+        alone_in_shuffled_labels,
+    ),
+    Verdict(
+        "… a label that models trained without them contradict: labels that were right",
+        "one label in twenty is turned; labels that were wrong before count as right, so this is an "
+        "upper bound",
+        "accused document",
+        wrong_label_although_right,
+    ),
+    Verdict(
+        "… a label that models … contradict, of a class that cannot be predicted",
+        "3% of documents of all classes are called “other”",
+        "document of that class",
+        accused_in_unlearnable_class,
+    ),
+    Verdict(
+        "… duplicate or nearly duplicate training documents: copies not reported",
+        "copies with a word added, or the first or last word cut",
+        "planted copy",
+        missed_copies,
+    ),
+    Verdict(
+        "… repeat or nearly repeat an earlier one",
+        "the two share less than half of their words",
+        "accused document",
+        false_copies,
+    ),
+    Verdict(
+        "Drift (any finding of this kind)",
+        "the given split is random",
+        "audit",
+        drift_in_random_split,
+    ),
+    Verdict(
+        "An answer … wins … of its pairs (any finding)",
+        "winners are drawn at random (generated pairs)",
+        "audit",
+        rewarded_in_random_preferences,
+    ),
+)
+GENERATED_ONLY = (within_chance_although_it_is_not, rewarded_in_random_preferences)
+
+
+def measure(verdict: Verdict, small: bool, n_seeds: int) -> Iterator[tuple[str, Outcome]]:
+    """The outcomes on each set."""
+    for seed in range(n_seeds):
+        if small or verdict.trial in GENERATED_ONLY:
+            yield "generated", verdict.trial(generated(seed), seed)
+            continue
+        for name in SETS:
+            yield name, verdict.trial(load(name, seed), seed)
+
+
+def run(small: bool, n_seeds: int) -> pl.DataFrame:
+    """A row per verdict: sentence, truth, counted, sets, said, false, rate, low, high."""
+    rows = []
+    for verdict in VERDICTS:
+        outcomes = list(measure(verdict, small, n_seeds))
+        said = sum(one.said for _, one in outcomes)
+        false = sum(one.false for _, one in outcomes)
+        share = Share.count(false, said)
+        names = sorted({name for name, _ in outcomes})
+        rows.append(
+            {
+                "sentence": verdict.sentence,
+                "truth": verdict.truth,
+                "counted": verdict.counted,
+                "sets": ", ".join(names),
+                "said": said,
+                "false": false,
+                "rate": share.value,
+                "low": share.low,
+                "high": share.high,
+            }
+        )
+        print(f"{verdict.sentence}: {false} of {said}", file=sys.stderr, flush=True)
+    return pl.DataFrame(rows)
+
+
+def page(table: pl.DataFrame) -> str:
+    """docs/verdicts.md."""
+    lines = [
+        "# How often our verdicts are wrong",
+        "",
+        "A sentence that people quote has an error rate. For each verdict of an audit, "
+        "`benchmarks/verdicts.py` makes data whose truth is known and counts how often the sentence "
+        "is false, on sets that chose none of its thresholds. The interval is 95% (Wilson).",
+        "",
+        "| the verdict | what makes it false | one count is | sets | counts | false | error rate |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in table.iter_rows(named=True):
+        rate = f"{row['rate']:.1%} ({row['low']:.1%} to {row['high']:.1%})"
+        if row["said"] == 0:
+            rate = "never said"
+        lines.append(
+            f"| {row['sentence']} | {row['truth']} | {row['counted']} | {row['sets']} | "
+            f"{row['said']:,} | {row['false']:,} | {rate} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--seeds", type=int, default=N_SEEDS)
+    options = parser.parse_args()
+    table = run(options.small, 1 if options.small else options.seeds)
+    if options.small:
+        print(page(table))
+    else:
+        notes = PAGE.read_text().partition("\n## ")[1:] if PAGE.exists() else ()
+        PAGE.write_text(page(table) + "".join(notes))
+
+
+if __name__ == "__main__":
+    main()
