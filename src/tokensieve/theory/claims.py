@@ -25,6 +25,13 @@ from tokensieve.theory.one_step import OneStep
 # What was found about a claim.
 Outcome = Literal["holds", "fails", "hypothesis not met", "needs a longer run"]
 _Found = tuple[Outcome, str]  # and why
+# Documents and types named as examples of what breaks a hypothesis.
+MAX_EXAMPLES = 5
+# What "large d" means: initial scores and logits are then small (Lemma 4.1).
+MIN_DIMENSIONS = 20
+# The step is mostly the predicted one, and its line explains the movements, within these.
+MAX_REMAINDER = 0.5
+MIN_R2 = 0.9
 
 
 @dataclass(frozen=True)
@@ -134,91 +141,16 @@ class Claim:
     @staticmethod
     def hypotheses(counts: Counts, step: OneStep) -> list[Claim]:
         """Every hypothesis of Lemma 4.1 and Theorem 4.3 that can be checked on documents of two
-        classes and their first step."""
-        m, document, n, lengths = (
-            counts.matrix,
-            counts.entry_documents,
-            counts.n_documents,
-            counts.lengths,
-        )
-        out: list[Claim] = []
-
-        def add(
-            name: str,
-            holds: bool | None,  # None where it speaks of no document
-            words: str,
-            breaks: NDArray[np.bool_] | None = None,
-            types: tuple[str, ...] = (),
-        ) -> None:
-            documents = () if breaks is None else tuple(np.flatnonzero(breaks)[:5].tolist())
-            outcome: Outcome = (
-                "hypothesis not met" if holds is None else "holds" if holds else "fails"
-            )
-            out.append(Claim(name, outcome, words, documents, types))
-
-        held = np.diff(m.indptr)
-        lone = f"of {n:,} documents, {np.sum(held == 0):,} have no known token and {np.sum(held == 1):,} a single token type"
-        add("every document contains at least two token types", held.min() > 1, lone, held < 2)
-        common = np.bincount(lengths.astype(np.int64)).argmax()
-        span = f"lengths {lengths.min():.0f} to {lengths.max():.0f}, most often {common}"
-        if np.ptp(lengths) == 0:
-            span = f"all documents have {common} tokens"
-        add(
-            "all documents have the same length T",
-            bool(np.ptp(lengths) == 0),
-            span,
-            lengths != common,
-        )
-        sides = counts.one_sided
-        relevant = np.bincount(document, m.data * (sides != 0)[m.indices], n)
-        words = (
-            f"{np.sum(relevant == 1):,} of {n:,} documents contain exactly one completely positive or negative token, "
-            f"{np.sum(relevant == 0):,} none, {np.sum(relevant > 1):,} several; {np.sum(sides > 0):,} types are completely "
-            f"positive, {np.sum(sides < 0):,} completely negative"
-        )
-        exactly = (
-            "every document contains exactly one completely positive or completely negative token"
-        )
-        add(exactly, bool(np.all(relevant == 1)), words, relevant != 1)
-        # α sums n fractions: below n·eps of a type's own frequency it is zero as far as the
-        # arithmetic can tell.
-        share = np.asarray(m.T @ (1 / (np.maximum(lengths, 1) * n)))
-        bad = (sides == 0) & (np.abs(step.alpha) > n * np.finfo(float).eps * share)
-        order = np.flatnonzero(bad)[np.argsort(-np.abs(step.alpha[bad]), kind="stable")]
-        words = f"{bad.sum():,} of the {np.sum(sides == 0):,} token types that occur in both classes have α ≠ 0"
-        if order.size:
-            words += (
-                f"; the largest is {step.alpha[order[0]]:.3g} ".replace("-", "−")
-                + f"({counts.tokens[order[0]]})"
-            )
-        holders = np.bincount(document, bad[m.indices], n) > 0
-        types = tuple(str(counts.tokens[s]) for s in order[:5])
-        add("all other tokens are irrelevant (α = 0 exactly)", not bad.any(), words, holders, types)
-        d, left = step.start.p.size, step.relative_remainder
-        ratio = d / math.log(max(counts.n_types, 2))
-        words = f"d = {d} is {ratio:.1f} · log|S|; initial scores span ±{step.score_range:.3g}, logits ±{step.answer_range:.3g}"
-        add("d ≥ 20 log|S| (initial scores and logits are small)", ratio >= 20, words)
-        words = f"the remainder is {left:.3g} of the predicted step; the bound known in advance is {step.bound:.3g}"
-        add("the first step is mostly (η/2) α v (remainder below one half)", left < 0.5, words)
-        # η₀ is large enough when the value of a document's important token beats every other in the
-        # direction of its label.
-        signed = counts.signs[document] * (step.start.E @ step.start.v + step.alignment)[m.indices]
-        important = (sides != 0)[m.indices]
-        best, other = (
-            counts.largest_per_document(np.where(which, signed, -np.inf))
-            for which in (important, ~important)
-        )
-        concerned = np.isfinite(best)
-        short = concerned & (best <= other)
-        words = f"in {concerned.sum() - short.sum()} of the {concerned.sum()} documents with such a token, it has the largest value"
-        name = "η₀ is large enough: the important token has the largest value in its document"
-        words = (
-            f"{words} in the direction of the label"
-            if concerned.any()
-            else "no document contains such a token"
-        )
-        add(name, not short.any() if concerned.any() else None, words, short)
-        return out
+        classes and their first step, in the order of `of_theory`."""
+        return [
+            has_a_choice(counts),
+            has_one_length(counts),
+            has_one_relevant_token(counts),
+            has_irrelevant_others(counts, step),
+            has_many_dimensions(counts, step),
+            has_small_remainder(step),
+            has_large_step(counts, step),
+        ]
 
     @staticmethod
     def of_theory(
@@ -231,51 +163,175 @@ class Claim:
         )
         # Assumption 1 and a first step that is large enough: the hypotheses of Lemmas 4.4 and 4.5
         # and of Theorem 4.3.
-        refuted: Outcome = (
-            "fails"
-            if choice and one_relevant and irrelevant and large_step
-            else "hypothesis not met"
-        )
-        words = (
-            f"(E¹−E⁰)ᵀv against α: slope {step.slope:.4g}, {abs(step.slope / step.expected_slope - 1):.1%} from the expected "
-            f"{step.expected_slope:.4g}; R² {step.r2:.4f}; remainder {step.relative_remainder:.3g} of the predicted step, "
-            f"{'within' if step.bound_holds else 'NOT within'} its bound {step.bound:.3g}"
-        )
-        flow = limit.flow
+        is_refuted = choice and one_relevant and irrelevant and large_step
+        refuted: Outcome = "fails" if is_refuted else "hypothesis not met"
         undecided: _Found = ("needs a longer run", limit.reason)
-        one: _Found = ("holds" if step.bound_holds else "fails", words)
-        if not math.isfinite(step.r2):
-            one = (
-                "hypothesis not met",
-                "α is the same for every token type, so there is no line to fit",
-            )
-        elif step.bound_holds and not (step.relative_remainder < 0.5 and step.r2 > 0.9):
-            words = f"d is too small for a small remainder, but the bound on it holds: {words}"
-            one = ("hypothesis not met", words)
-        norm: _Found = (
-            "fails" if limit.fate == "converges to a point" else "holds",
-            f"{flow.verdict}: {flow.reason}",
-        )
-        if limit.fate == "not settled":
-            norm = undecided
-        elif limit.fate == "converges to a point" and not large_d:
-            norm = (
-                "hypothesis not met",
-                f"d is not large; instead p converges to a finite point: {flow.reason}",
-            )
-        matter, important = (
-            (undecided, undecided) if found is None else _selected_tokens(limit, found, refuted)
-        )
-        names: dict[str, _Found] = {
-            "one step aligns each embedding with v in proportion to α (Lemma 4.1)": one,
-            "‖p‖ grows without bound (Lemma 4.2)": norm,
+        matter, important = undecided, undecided
+        if found is not None:
+            matter, important = _selected_tokens(limit, found, refuted)
+        verdicts: dict[str, _Found] = {
+            "one step aligns each embedding with v in proportion to α (Lemma 4.1)": _alignment(
+                step
+            ),
+            "‖p‖ grows without bound (Lemma 4.2)": _divergence(limit, large_d),
             "predictions tend to the mean over the selected tokens (Lemma 4.4)": matter,
             "important tokens are selected (Lemma 4.5)": important,
             "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)": _direction(
                 limit, refuted
             ),
         }
-        return [Claim(name, *what) for name, what in names.items()]
+        return [Claim(name, *verdict) for name, verdict in verdicts.items()]
+
+
+def hypothesis(
+    name: str,
+    holds: bool | None,
+    words: str,
+    breaks: NDArray[np.bool_] | None = None,
+    types: tuple[str, ...] = (),
+) -> Claim:
+    """A hypothesis with the documents that break it; `holds` is None where it concerns no
+    document."""
+    documents = ()
+    if breaks is not None:
+        documents = tuple(np.flatnonzero(breaks)[:MAX_EXAMPLES].tolist())
+    outcome: Outcome = "holds" if holds else "fails"
+    if holds is None:
+        outcome = "hypothesis not met"
+    return Claim(name, outcome, words, documents, types)
+
+
+def has_a_choice(counts: Counts) -> Claim:
+    n_held = np.diff(counts.matrix.indptr)
+    words = (
+        f"of {counts.n_documents:,} documents, {np.sum(n_held == 0):,} have no known token and "
+        f"{np.sum(n_held == 1):,} a single token type"
+    )
+    name = "every document contains at least two token types"
+    return hypothesis(name, bool(n_held.min() > 1), words, n_held < 2)
+
+
+def has_one_length(counts: Counts) -> Claim:
+    lengths = counts.lengths
+    common = np.bincount(lengths.astype(np.int64)).argmax()
+    is_equal = bool(np.ptp(lengths) == 0)
+    words = f"lengths {lengths.min():.0f} to {lengths.max():.0f}, most often {common}"
+    if is_equal:
+        words = f"all documents have {common} tokens"
+    name = "all documents have the same length T"
+    return hypothesis(name, is_equal, words, lengths != common)
+
+
+def has_one_relevant_token(counts: Counts) -> Claim:
+    m, sides = counts.matrix, counts.one_sided
+    weights = m.data * (sides != 0)[m.indices]
+    n_relevant = np.bincount(counts.entry_documents, weights, counts.n_documents)
+    words = (
+        f"{np.sum(n_relevant == 1):,} of {counts.n_documents:,} documents contain exactly one "
+        f"completely positive or negative token, {np.sum(n_relevant == 0):,} none, "
+        f"{np.sum(n_relevant > 1):,} several; {np.sum(sides > 0):,} types are completely positive, "
+        f"{np.sum(sides < 0):,} completely negative"
+    )
+    name = "every document contains exactly one completely positive or completely negative token"
+    return hypothesis(name, bool(np.all(n_relevant == 1)), words, n_relevant != 1)
+
+
+def has_irrelevant_others(counts: Counts, step: OneStep) -> Claim:
+    m, n = counts.matrix, counts.n_documents
+    is_two_sided = counts.one_sided == 0
+    # α sums n fractions: below n·eps of a type's own frequency it is zero as far as the arithmetic
+    # can tell.
+    share = np.asarray(m.T @ (1 / (np.maximum(counts.lengths, 1) * n)))
+    is_relevant = is_two_sided & (np.abs(step.alpha) > n * np.finfo(float).eps * share)
+    by_size = np.argsort(-np.abs(step.alpha[is_relevant]), kind="stable")
+    strongest = np.flatnonzero(is_relevant)[by_size]
+    words = (
+        f"{is_relevant.sum():,} of the {is_two_sided.sum():,} token types that occur in both classes "
+        "have α ≠ 0"
+    )
+    if strongest.size:
+        largest = f"{step.alpha[strongest[0]]:.3g}".replace("-", "−")
+        words += f"; the largest is {largest} ({counts.tokens[strongest[0]]})"
+    breaks = np.bincount(counts.entry_documents, is_relevant[m.indices], n) > 0
+    types = tuple(str(counts.tokens[s]) for s in strongest[:MAX_EXAMPLES])
+    name = "all other tokens are irrelevant (α = 0 exactly)"
+    return hypothesis(name, not is_relevant.any(), words, breaks, types)
+
+
+def has_many_dimensions(counts: Counts, step: OneStep) -> Claim:
+    d = step.start.p.size
+    ratio = d / math.log(max(counts.n_types, 2))
+    words = (
+        f"d = {d} is {ratio:.1f} · log|S|; initial scores span ±{step.score_range:.3g}, logits "
+        f"±{step.answer_range:.3g}"
+    )
+    name = f"d ≥ {MIN_DIMENSIONS} log|S| (initial scores and logits are small)"
+    return hypothesis(name, ratio >= MIN_DIMENSIONS, words)
+
+
+def has_small_remainder(step: OneStep) -> Claim:
+    remainder = step.relative_remainder
+    words = (
+        f"the remainder is {remainder:.3g} of the predicted step; the bound known in advance is "
+        f"{step.bound:.3g}"
+    )
+    name = "the first step is mostly (η/2) α v (remainder below one half)"
+    return hypothesis(name, remainder < MAX_REMAINDER, words)
+
+
+def has_large_step(counts: Counts, step: OneStep) -> Claim:
+    """η₀ is large enough if the value of a document's important token beats every other in the
+    direction of its label."""
+    m = counts.matrix
+    values = (step.start.E @ step.start.v + step.alignment)[m.indices]
+    signed = counts.signs[counts.entry_documents] * values
+    is_important = (counts.one_sided != 0)[m.indices]
+    best = counts.largest_per_document(np.where(is_important, signed, -np.inf))
+    other = counts.largest_per_document(np.where(~is_important, signed, -np.inf))
+    is_concerned = np.isfinite(best)
+    is_short = is_concerned & (best <= other)
+    name = "η₀ is large enough: the important token has the largest value in its document"
+    if not is_concerned.any():
+        return hypothesis(name, None, "no document contains such a token", is_short)
+    n_concerned = is_concerned.sum()
+    words = (
+        f"in {n_concerned - is_short.sum()} of the {n_concerned} documents with such a token, it has "
+        "the largest value in the direction of the label"
+    )
+    return hypothesis(name, not is_short.any(), words, is_short)
+
+
+def _alignment(step: OneStep) -> _Found:
+    """Lemma 4.1."""
+    within = "within" if step.bound_holds else "NOT within"
+    words = (
+        f"(E¹−E⁰)ᵀv against α: slope {step.slope:.4g}, "
+        f"{abs(step.slope / step.expected_slope - 1):.1%} from the expected "
+        f"{step.expected_slope:.4g}; R² {step.r2:.4f}; remainder {step.relative_remainder:.3g} of the "
+        f"predicted step, {within} its bound {step.bound:.3g}"
+    )
+    if not math.isfinite(step.r2):
+        words = "α is the same for every token type, so there is no line to fit"
+        return "hypothesis not met", words
+    if not step.bound_holds:
+        return "fails", words
+    if step.relative_remainder < MAX_REMAINDER and step.r2 > MIN_R2:
+        return "holds", words
+    words = f"d is too small for a small remainder, but the bound on it holds: {words}"
+    return "hypothesis not met", words
+
+
+def _divergence(limit: FlowLimit, large_d: bool | None) -> _Found:
+    """Lemma 4.2."""
+    flow = limit.flow
+    if limit.fate == "not settled":
+        return "needs a longer run", limit.reason
+    if limit.fate != "converges to a point":
+        return "holds", f"{flow.verdict}: {flow.reason}"
+    if large_d:
+        return "fails", f"{flow.verdict}: {flow.reason}"
+    words = f"d is not large; instead p converges to a finite point: {flow.reason}"
+    return "hypothesis not met", words
 
 
 def _selected_tokens(limit: FlowLimit, found: Attended, refuted: Outcome) -> tuple[_Found, _Found]:

@@ -38,6 +38,11 @@ from tokensieve.theory.limit.proof import prove
 from tokensieve.theory.one_step import OneStep, one_step
 from tokensieve.theory.settings import VerifySettings
 
+# Dimension of the embeddings where none is given.
+TEXT_DIMENSION = 512
+GENERATED_DIMENSION = 1024
+# The flow may take this share of the time; the rest certifies its limit.
+FLOW_SHARE = 2 / 3
 # What the arrays of certificate.npz are.
 MEANING = {
     "indptr": "documents × token types, compressed rows: row X is entries indptr[X] to indptr[X + 1]",
@@ -373,109 +378,159 @@ def verify(
     """
     settings = settings or VerifySettings()
     if source is not None and not isinstance(source, Counts | Corpus):
-        source = read_corpus(
-            source,
-            **{field.name: getattr(settings, field.name) for field in fields(SourceSettings)},
-        )
-    d = settings.d or (1024 if source is None else 512)
-    seconds: dict[str, float] = {}
-
-    @contextlib.contextmanager
-    def stage(name: str) -> Iterator[None]:
-        if progress is not None:
-            progress(name, 0.0)
-        begun = time.monotonic()
-        with contextlib.nullcontext() if name == "counting" else Flow.one_thread():
-            yield
-        seconds[name] = time.monotonic() - begun
-
-    with stage("counting"):
-        name, counts, rows, notes = _data(source, settings, progress)
-        _check_memory(4 * 8 * counts.n_types * d, f"--d {d:,} with {counts.n_types:,} token types")
-    with stage("one step"):
-        eta = OneStep.default_size(counts) if settings.eta is None else settings.eta
-        settings = replace(settings, d=d, eta=eta)
-        step = one_step(counts, *initialise(counts.n_types, d, seed=settings.seed), eta)
+        options = {field.name: getattr(settings, field.name) for field in fields(SourceSettings)}
+        source = read_corpus(source, **options)
+    stages = Stages(progress)
+    with stages.run("counting", one_thread=False):
+        data = _data(source, settings, progress)
+        settings = _completed(settings, data.counts, source is None)
+    counts = data.counts
+    with stages.run("one step"):
+        assert settings.d is not None
+        assert settings.eta is not None
+        start = initialise(counts.n_types, settings.d, seed=settings.seed)
+        step = one_step(counts, *start, settings.eta)
         E = step.embeddings()
-        w = E @ step.start.v
-    begun = time.monotonic()
-    with stage("flow"):
-        # A curve without its limit decides nothing: the flow may take two thirds of the time.
-        followed = replace(settings, max_seconds=2 / 3 * settings.max_seconds)
-        flow = gradient_flow(counts, E, w, step.start.p, followed, settings.resume, progress)
-    with stage("faces"):
-        limit = FlowLimit.find(
-            counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress
-        )
-        # A curve alone shows neither divergence nor convergence, however long it is.
-        certain = limit.fate != "not settled"
-        if certain:
-            left = begun + settings.max_seconds - time.monotonic()
-            limit = prove(limit, counts, E, w, left)
-        flow = limit.flow
-        verdict = (
-            UNDECIDED
-            if not certain
-            else FINITE
-            if limit.fate == "converges to a point"
-            else "diverges"
-        )
-        if verdict != flow.verdict:
-            ends = f"; followed to {flow.reason.split(' at ')[-1]}" if verdict == "diverges" else ""
-            limit = replace(limit, flow=replace(flow, verdict=verdict, reason=limit.reason + ends))
-    with stage("selection"):
+    limit = _limit(counts, E, step, settings, stages)
+    with stages.run("selection"):
         important = counts.one_sided != 0 if important is None else important
-        found = None
-        if certain:
-            # The highest types of a finite limit, the tied types of a diverging one.
-            end = limit.flow.p if limit.flow.limit is None else limit.flow.limit
-            diverges = limit.face is not None and limit.fate != "converges to a point"
-            mask = (
-                limit.face.mask if limit.face is not None and diverges else counts.top_mask(E @ end)
-            )
-            found = Attended.of(counts, E, w, limit.flow, mask, important)
-            # Where the last document settles: on the curve, or at the last change that is predicted
-            # beyond it.
-            final = max([found.final_from, *(change.log_time for change in limit.changes)])
-            found = replace(found, final_from=final)
-    with stage("assumptions"):
+        attended = _attended(counts, E, E @ step.start.v, limit, important)
+    with stages.run("assumptions"):
         assumptions = Claim.hypotheses(counts, step)
-        claims = Claim.of_theory(step, limit, found, assumptions)
     if progress is not None:
         progress("done", 0.0)
-    seconds["margin"] = limit.seconds["margin"]
-    seconds["faces"] -= seconds["margin"]
+    stages.seconds["margin"] = limit.seconds["margin"]
+    stages.seconds["faces"] -= limit.seconds["margin"]
     return Verification(
-        name, counts, rows, notes, settings, step, E, limit, found, assumptions, claims, seconds
+        name=data.name,
+        counts=counts,
+        rows=data.rows,
+        notes=data.notes,
+        settings=settings,
+        step=step,
+        embeddings=E,
+        limit=limit,
+        attended=attended,
+        assumptions=assumptions,
+        claims=Claim.of_theory(step, limit, attended, assumptions),
+        seconds=stages.seconds,
     )
+
+
+def _completed(settings: VerifySettings, counts: Counts, is_generated: bool) -> VerifySettings:
+    """The settings with the dimension and the first step that are used."""
+    d = settings.d or (GENERATED_DIMENSION if is_generated else TEXT_DIMENSION)
+    _check_memory(4 * 8 * counts.n_types * d, f"--d {d:,} with {counts.n_types:,} token types")
+    eta = OneStep.default_size(counts) if settings.eta is None else settings.eta
+    return replace(settings, d=d, eta=eta)
+
+
+class Stages:
+    """Reports each stage as it begins, and keeps the wall time that it took."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.progress = progress
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def run(self, name: str, one_thread: bool = True) -> Iterator[None]:
+        if self.progress is not None:
+            self.progress(name, 0.0)
+        begun = time.monotonic()
+        with Flow.one_thread() if one_thread else contextlib.nullcontext():
+            yield
+        self.seconds[name] = time.monotonic() - begun
+
+
+def _limit(
+    counts: Counts, E: Floats, step: OneStep, settings: VerifySettings, stages: Stages
+) -> FlowLimit:
+    """What becomes of p, followed, certified and proved as far as the time allows."""
+    ends = time.monotonic() + settings.max_seconds
+    with stages.run("flow"):
+        w = E @ step.start.v  # in one thread, so that its sums keep their order
+        # A curve without its limit decides nothing: the flow may take two thirds of the time.
+        followed = replace(settings, max_seconds=FLOW_SHARE * settings.max_seconds)
+        flow = gradient_flow(counts, E, w, step.start.p, followed, settings.resume, stages.progress)
+    with stages.run("faces"):
+        limit = FlowLimit.find(counts, E, w, flow, ends - time.monotonic(), stages.progress)
+        if limit.fate != "not settled":
+            limit = prove(limit, counts, E, w, ends - time.monotonic())
+    return _with_verdict(limit)
+
+
+def _with_verdict(limit: FlowLimit) -> FlowLimit:
+    """The verdict of the curve: it alone shows neither divergence nor convergence, however long it
+    is."""
+    flow, verdict, reason = limit.flow, "diverges", limit.reason
+    if limit.fate == "not settled":
+        verdict = UNDECIDED
+    elif limit.fate == "converges to a point":
+        verdict = FINITE
+    else:
+        reason = f"{reason}; followed to {flow.reason.split(' at ')[-1]}"
+    if verdict == flow.verdict:
+        return limit
+    return replace(limit, flow=replace(flow, verdict=verdict, reason=reason))
+
+
+def _attended(
+    counts: Counts, E: Floats, w: Floats, limit: FlowLimit, important: NDArray[np.bool_]
+) -> Attended | None:
+    """What the limit selects: the highest types of a finite one, the tied types of a diverging
+    one."""
+    if limit.fate == "not settled":
+        return None
+    if limit.face is not None and limit.fate != "converges to a point":
+        mask = limit.face.mask
+    else:
+        end = limit.flow.p if limit.flow.limit is None else limit.flow.limit
+        mask = counts.top_mask(E @ end)
+    attended = Attended.of(counts, E, w, limit.flow, mask, important)
+    # Where the last document settles: on the curve, or at the last change predicted beyond it.
+    final = max([attended.final_from, *(change.log_time for change in limit.changes)])
+    return replace(attended, final_from=final)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Name, counts, row numbers and notes of the documents."""
+
+    name: str
+    counts: Counts
+    rows: Ints
+    notes: list[str]
 
 
 def _data(
     source: Counts | Corpus | None, settings: VerifySettings, progress: Progress | None
-) -> tuple[str, Counts, Ints, list[str]]:
-    """Name, counts, rows and notes of the documents."""
+) -> Data:
     if source is None:
         n, types = settings.documents, settings.types
         tokens = n * settings.length
         _check_memory(60 * tokens + 200 * types, f"{tokens:,} tokens of {types:,} types")
         counts = single_token(n, types, settings.length, settings.relevant, seed=settings.seed)[0]
-        return GENERATED, counts, np.arange(1, n + 1), []
+        return Data(GENERATED, counts, np.arange(1, n + 1), [])
     if isinstance(source, Counts):
-        return "documents", source, np.arange(1, source.n_documents + 1), []
+        return Data("documents", source, np.arange(1, source.n_documents + 1), [])
     if len(source.classes) != 2:
         raise InputError(
             f"the theory is about two classes, and {source.name} has {len(source.classes)}: "
             "merge them with --group NEW=OLD,OLD or leave some out with --drop"
         )
+    n_texts = len(source.texts)
+
+    def tokenizing(done: int) -> None:
+        if progress is not None:
+            progress("tokenizing", done / n_texts)
+
     counted = count_corpus(
         source,
         ngrams=settings.ngrams,
         min_documents=settings.min_documents,
-        progress=None
-        if progress is None
-        else lambda done: progress("tokenizing", done / len(source.texts)),
+        progress=None if progress is None else tokenizing,
     )
-    return source.name, counted.counts, np.asarray(source.rows), source.reading.lines()
+    return Data(source.name, counted.counts, np.asarray(source.rows), source.reading.lines())
 
 
 def _check_memory(needed: float, what: str) -> None:
