@@ -9,7 +9,9 @@ from tokensieve.read.corpus import Corpus
 from tokensieve.text.formatting import find_feature, is_formatting
 from tokensieve.text.tokenizers import Tokenizer
 
-Place = tuple[int, int]  # of characters
+Place = tuple[int, int]  # start and end, in characters
+
+CHARACTERS_AROUND = 70  # on either side of a token: a line of the page
 
 
 @dataclass(frozen=True)
@@ -39,27 +41,61 @@ class Excerpt:
         tokenizer: Tokenizer,
         place: Place | None = None,
     ) -> Excerpt:
-        """The first of the tokens in a document (at `place`, in characters, if that is known) with 70 characters on either side;
-        the document's start, or its end, if none of them is a word in it."""
-        around, text = 70, str(corpus.texts[document])
-        row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
+        """The first of some tokens in a document, with the text on either side.
+
+        If none of them is a word in it, this is the beginning of the document, or its end.
+
+        Args:
+            corpus: the documents.
+            document: index of one.
+            tokens: words, n-grams or features of formatting.
+            tokenizer: splits the text into the words.
+            place: where the token is, if that is known.
+        """
+        text = str(corpus.texts[document])
+        row = int(corpus.rows[document])
+        label = corpus.classes[corpus.labels[document]]
+        feature = next(filter(is_formatting, tokens), "")
         words = [token for token in tokens if not is_formatting(token)]
         if place is None and words:
-            spans, runs = tokenizer.spans(text), [word.split(" ") for word in words]
-            names = [name for _, _, name in spans]
-            starts = ((i, run) for i, name in enumerate(names) for run in runs if name == run[0])
-            ends = ((i, i + len(run) - 1) for i, run in starts if names[i : i + len(run)] == run)
-            place = min(((spans[i][0], spans[j][1]) for i, j in ends), default=None)
-        form = next(filter(is_formatting, tokens), "")
-        place = place or find_feature(text, form)
+            place = _first_place(tokenizer.spans(text), words)
+        place = place or find_feature(text, feature)
         if place is None:
-            last = ("final" in form or "⟨ends" in form) and len(text) > 2 * around
-            return cls(
-                row, label, "", "", f"…{text[-2 * around :]}" if last else text[: 2 * around]
-            )
+            return cls(row, label, "", "", _edge(text, feature))
         start, end = place
-        low, high = max(0, start - around), min(len(text), end + around)
-        before, after = text[low:start], text[end:high]
-        before = ("…" + before.partition(" ")[2]) if low else before
-        after = (after.rpartition(" ")[0] + "…") if high < len(text) else after
-        return cls(row, label, before, text[start:end], after)
+        return cls(row, label, _before(text, start), text[start:end], _after(text, end))
+
+
+def _first_place(spans: Sequence[tuple[int, int, str]], tokens: Sequence[str]) -> Place | None:
+    """Where one of the words or n-grams occurs first; None if none does."""
+    names = [name for _, _, name in spans]
+    runs = [token.split(" ") for token in tokens]
+    places = []
+    for first, name in enumerate(names):
+        for run in runs:
+            if name == run[0] and names[first : first + len(run)] == run:
+                last = first + len(run) - 1
+                places.append((spans[first][0], spans[last][1]))
+    return min(places, default=None)
+
+
+def _edge(text: str, feature: str) -> str:
+    """The beginning of a text, or its end if the feature is about the end."""
+    is_about_end = "final" in feature or "⟨ends" in feature
+    if is_about_end and len(text) > 2 * CHARACTERS_AROUND:
+        return f"…{text[-2 * CHARACTERS_AROUND :]}"
+    return text[: 2 * CHARACTERS_AROUND]
+
+
+def _before(text: str, end: int) -> str:
+    """The text before a place, from the beginning of a word on."""
+    start = max(0, end - CHARACTERS_AROUND)
+    part = text[start:end]
+    return "…" + part.partition(" ")[2] if start else part
+
+
+def _after(text: str, start: int) -> str:
+    """The text behind a place, up to the end of a word."""
+    end = min(len(text), start + CHARACTERS_AROUND)
+    part = text[start:end]
+    return part.rpartition(" ")[0] + "…" if end < len(text) else part
