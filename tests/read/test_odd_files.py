@@ -12,7 +12,9 @@ import polars as pl
 import pytest
 from layouts import BAD, FIRST, GOOD, LABELS, PLAIN, PROMPTS, SECOND, TEXTS, N, options_of, rows
 
+from calls import Run
 from tokensieve.errors import InputError
+from tokensieve.read.copies import cell_texts, text_cells
 from tokensieve.read.label_lists import settings_per_label
 from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
@@ -469,3 +471,39 @@ def test_scores_as_fractions_and_without_a_value() -> None:
     data[0]["score_b"] = "N/A"
     corpus = read_corpus(data, pairs=("a", "b"), scores=("score_a", "score_b"))
     assert corpus.texts.to_list()[::2] == GOOD[1:]
+
+
+# ---- copies
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [{"role": "user", "content": [{"type": "text", "text": "a b"}, {"type": "image_url"}]}],
+        {"from": "gpt", "value": "a b"},
+        ["a b"],
+        [[{"role": "user", "content": "a b"}]],
+        "a b",
+    ],
+)
+def test_what_is_read_can_be_written(value: object) -> None:
+    row = {"text": value}
+    (cell,) = text_cells([row], "text", None)
+    assert cell_texts("a.jsonl", [cell], "text").to_list() == ["a b"]
+    cell.holder[cell.key] = "b"
+    assert '"b"' in json.dumps(row) and "a b" not in json.dumps(row)
+
+
+def test_an_object_that_is_no_message_is_refused() -> None:
+    cells = list(text_cells([{"text": {"body": "a"}}], "text", None))
+    with pytest.raises(InputError, match="row 1: 'text' is"):
+        cell_texts("a.jsonl", cells, "text")
+
+
+@pytest.mark.parametrize("spelling", ["indirim", "INDIRIM", "Indirim"])
+def test_mask_takes_a_token_in_any_spelling(tmp_path: Path, run: Run, spelling: str) -> None:
+    texts = [f"{text} {'INDIRIM' if i % 2 else 'indirim'}" for i, text in enumerate(TEXTS)]
+    path = write(tmp_path, "a.csv", layouts.csv_bytes(rows(text=texts, label=LABELS)))
+    out = tmp_path / "b.csv"
+    assert run("mask", str(path), "--token", spelling, "--out", str(out))[0] == 0
+    assert "indirim" not in out.read_text().lower()

@@ -141,8 +141,8 @@ def _plan(
     mislabelled: dict[str, frozenset[int]] = {}
     if decisions is not None:
         to_mask, to_keep, mislabelled = read_decisions(decisions)
-    asked = [*named, *to_mask]
     tokenizer = token_settings.make_tokenizer()
+    asked = [*(_as_token(name, tokenizer) for name in named), *to_mask]
     if audit is None:
         return _Plan(asked, asked, tokenizer, pair_columns(pairs, None), [], mislabelled)
 
@@ -163,6 +163,15 @@ def _plan(
         columns = [name for name in tokenizer.fields if name not in value_columns]
     sides = pair_columns(pairs, audit if model.pairs else None)
     return _Plan(tokens, asked, tokenizer, sides, columns, mislabelled)
+
+
+def _as_token(name: str, tokenizer: Tokenizer) -> str:
+    """A token as the tokenizer writes it, if `--token` names it in capitals."""
+    from tokensieve.read.values import text_series
+
+    words = tokenizer.split(text_series([name])).to_list()[0] or []
+    token = " ".join(words)
+    return token if token.casefold() == name.casefold() else name
 
 
 @dataclass(frozen=True)

@@ -103,26 +103,44 @@ def part_rows(part: str, table: SourceTable) -> list[Row]:
 
 @dataclass(frozen=True)
 class TextCell:
-    """A text in a row: `holder[key]`, where the holder is the row or something nested in it."""
+    """A text in a row: `holder[key]`, where the holder is the row, or an object or a list in it."""
 
     row: int
-    holder: Row
-    key: str
+    holder: Any
+    key: str | int
 
 
 def text_cells(rows: Sequence[Row], column: str, role: str | None) -> Iterator[TextCell]:
     """Yield every text of a column.
 
-    A row has one in the column itself or in what is nested in it (`data.body`), or one in each of
-    its chat messages, or in those of a role.
+    A row has one in the column itself or in what is nested in it (`data.body`), one in each text of
+    a list, or one in each of its chat messages, or in those of a role.
     """
     for number, row in enumerate(rows):
         holder, key = _innermost(row, column)
-        value = holder.get(key)
-        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-            yield from _message_cells(number, value, key, role)
-        elif key in holder:
-            yield TextCell(number, holder, key)
+        if key in holder:
+            yield from _cells_in(TextCell(number, holder, key), role)
+
+
+def _cells_in(cell: TextCell, role: str | None) -> Iterator[TextCell]:
+    """The texts in a cell: in a list, a message, or a part of a multimodal message."""
+    from tokensieve.read.chats import has_role, text_key
+
+    value = cell.holder[cell.key]
+    if isinstance(value, list):
+        for place in range(len(value)):
+            yield from _cells_in(TextCell(cell.row, value, place), role)
+        return
+    if not isinstance(value, dict):
+        yield cell
+        return
+    key = text_key([value])
+    if key is not None and (role is None or has_role(value, role)):
+        yield from _cells_in(TextCell(cell.row, value, key), role)
+    elif key is None and isinstance(value.get("text"), str):
+        yield TextCell(cell.row, value, "text")
+    elif key is None and not isinstance(cell.holder, list):
+        yield cell  # an object where a text belongs, which `cell_texts` refuses
 
 
 def _innermost(row: Row, column: str) -> tuple[Row, str]:
@@ -136,19 +154,6 @@ def _innermost(row: Row, column: str) -> tuple[Row, str]:
         holder = holder[outer]
         key = key[len(outer) + 1 :]
     return holder, key
-
-
-def _message_cells(
-    number: int, messages: list[Row], column: str, role: str | None
-) -> Iterator[TextCell]:
-    from tokensieve.read.chats import chat_text
-
-    names = ("content", "value", "text")
-    key = next((name for name in names if name in messages[0]), column)
-    for message in messages:
-        has_text = chat_text([message], role) is not None
-        if has_text and key in message:
-            yield TextCell(number, message, key)
 
 
 def cell_texts(source: str, cells: Sequence[TextCell], column: str) -> pl.Series:
