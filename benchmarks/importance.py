@@ -1,9 +1,12 @@
-"""Which tokens matter to a trained classifier: ours, captum and shap, seconds and agreement, on one model.
+"""Which tokens matter to a trained classifier:
+
+ours, captum and shap, seconds and agreement, on one model.
 
     python benchmarks/importance.py [--seconds 60] [--documents 2000] [--methods NAME ...] [--out FILE]
 
-The model is `AttentionClassifier()` trained on words of all 25,000 training reviews of IMDB, and the question what each token
-type does to its answers on test reviews: a mean over the reviews that contain it.
+The model is `AttentionClassifier()` trained on words of all 25,000 training reviews of IMDB, and
+the question what each token type does to its answers on test reviews: a mean over the reviews that
+contain it.
 
     ours            `effects`, from texts: contribution and deletion in one pass
     answer-again    brute force: every type of every review deleted from the text, the text answered again
@@ -13,12 +16,14 @@ type does to its answers on test reviews: a mean over the reviews that contain i
     partition       shap's text explainer at its default of 500 evaluations, masking the model's own words
     linear          shap's LinearExplainer of TF-IDF + logistic regression on the same tokens: another model, for reference
 
-captum has the model as a torch module: an embedding of width two that holds (u, w), a softmax over token positions, the sum; its
-answers are compared with ours first. captum starts from token ids, `linear` from counts, the others from texts; training, and what
-a method prepares once, is not counted. Each peer runs in a process of its own, over test reviews in a seeded order, until
-`--seconds` are over or `--documents` are done. Memory is that process's peak less what it held once prepared. Agreement is with
-brute force, over types in at least five of the reviews that every method came to: Spearman's rank correlation, how many of the
-hundred largest by magnitude are the same, and the largest difference where the same quantity is measured.
+captum has the model as a torch module: an embedding of width two that holds (u, w), a softmax over
+token positions, the sum; its answers are compared with ours first. captum starts from token ids,
+`linear` from counts, the others from texts; training, and what a method prepares once, is not
+counted. Each peer runs in a process of its own, over test reviews in a seeded order, until
+`--seconds` are over or `--documents` are done. Memory is that process's peak less what it held once
+prepared. Agreement is with brute force, over types in at least five of the reviews that every
+method came to: Spearman's rank correlation, how many of the hundred largest by magnitude are the
+same, and the largest difference where the same quantity is measured.
 
 Without captum or shap (`pip install -e .[bench]`) their rows are left out. Data: see machine.py.
 """
@@ -76,7 +81,9 @@ class Problem:
 
 
 def answer_again(problem: Problem) -> Attributions:
-    """The model's answer to each text less that to the text without the type, for every known type in it."""
+    """The model's answer to each text less that to the text without the type, for every known type in
+    it.
+    """
     for k, text in enumerate(problem.texts):
         places: dict[int, list[tuple[int, int]]] = {}
         for start, end, word in problem.vocabulary.tokenizer.spans(text):
@@ -92,7 +99,10 @@ def answer_again(problem: Problem) -> Attributions:
 
 
 def torch_model(problem: Problem) -> Any:
-    """The classifier as a module that captum can read: ids (n, T), padded with |S|, to answers (n,)."""
+    """The classifier as a module that captum can read:
+
+    ids (n, T), padded with |S|, to answers (n,).
+    """
     import torch
 
     class Module(torch.nn.Module):
@@ -120,7 +130,10 @@ def torch_model(problem: Problem) -> Any:
 
 
 def batches(problem: Problem, positions: int) -> Iterator[tuple[list[int], list[np.ndarray]]]:
-    """Reviews of similar length, sorted within 64: their numbers and ids, at most so many token positions with padding."""
+    """Reviews of similar length, sorted within 64:
+
+    their numbers and ids, at most so many token positions with padding.
+    """
     ids = problem.ids()
     for first in range(0, len(ids), 64):
         batch: list[int] = []
@@ -147,7 +160,9 @@ def by_type(document: int, ids: np.ndarray, values: np.ndarray) -> Attribution:
 
 
 def gradients(problem: Problem) -> Attributions:
-    """captum's integrated gradients in (u, w) of every position, summed over both and over the positions of a type."""
+    """captum's integrated gradients in (u, w) of every position, summed over both and over the
+    positions of a type.
+    """
     import torch
     from captum.attr import IntegratedGradients
 
@@ -170,7 +185,9 @@ def gradients(problem: Problem) -> Attributions:
 
 
 def ablation(problem: Problem) -> Attributions:
-    """captum's ablation of all positions of a type together, by padding; types are numbered within each review."""
+    """captum's ablation of all positions of a type together, by padding; types are numbered within
+    each review.
+    """
     import torch
     from captum.attr import FeatureAblation
 
@@ -265,7 +282,10 @@ METHODS: dict[str, tuple[str, str, Callable[[Problem], Attributions]]] = {
 
 
 def work(options: argparse.Namespace) -> None:
-    """One method in this process: attributions into a file; documents, seconds and memory on standard output."""
+    """One method in this process:
+
+    attributions into a file; documents, seconds and memory on standard output.
+    """
     if options.work == "ours":
         print(json.dumps(ours(Problem(options.folder))))
         return

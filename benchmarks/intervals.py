@@ -1,21 +1,26 @@
-"""Do the intervals hold what they promise, and are discoveries real? Simulated documents whose truth is known by construction.
+"""Do the intervals hold what they promise, and are discoveries real?
+
+Simulated documents whose truth is known by construction.
 
     python benchmarks/intervals.py [--corpora 40] [--seed 0]            (about two minutes on one core)
 
-**Coverage.** A corpus has class sizes 1:1 or 1:20 and documents of 80 tokens each, of log-normal lengths (5 to some hundreds), or
-of such lengths three times as long in one class. Each type has a rate per class: 40 % of the types the same in both, the others
-up to 8 times as high in one, so that E[c/T] per class is exactly that rate; expected document frequencies are spread evenly
-(on a log scale) from 1 to half of the documents. Words are independent (multinomial) or bursty (Dirichlet-multinomial, where the
-variance of a count is several times its mean). α and effect: class sizes are fixed. Posterior difference: labels are drawn.
-Results are grouped by the number of documents in which a type was *seen*, as a user meets it: being selected into the table
-because it occurred is part of what is measured.
+**Coverage.** A corpus has class sizes 1:1 or 1:20 and documents of 80 tokens each, of log-normal
+lengths (5 to some hundreds), or of such lengths three times as long in one class. Each type has a
+rate per class: 40 % of the types the same in both, the others up to 8 times as high in one, so that
+E[c/T] per class is exactly that rate; expected document frequencies are spread evenly (on a log
+scale) from 1 to half of the documents. Words are independent (multinomial) or bursty
+(Dirichlet-multinomial, where the variance of a count is several times its mean). α and effect:
+class sizes are fixed. Posterior difference: labels are drawn. Results are grouped by the number of
+documents in which a type was *seen*, as a user meets it: being selected into the table because it
+occurred is part of what is measured.
 
-**False discoveries.** Labels of bursty Zipf documents are shuffled, so that every discovery is false. Beside ours: Monroe et al.
-2008's log-odds ratio with an informative Dirichlet prior (z), χ² of the 2 × 2 table of tokens, and the token-level z of Gardner
-et al. 2021, each with Benjamini-Hochberg over the types in at least three documents.
+**False discoveries.** Labels of bursty Zipf documents are shuffled, so that every discovery is
+false. Beside ours: Monroe et al. 2008's log-odds ratio with an informative Dirichlet prior (z), χ²
+of the 2 × 2 table of tokens, and the token-level z of Gardner et al. 2021, each with
+Benjamini-Hochberg over the types in at least three documents.
 
-**Units.** A random label for every prompt of the preference data: how many tokens of its answers are "discovered" with answers, and
-with prompts, as the independent units.
+**Units.** A random label for every prompt of the preference data: how many tokens of its answers
+are "discovered" with answers, and with prompts, as the independent units.
 """
 
 from __future__ import annotations
@@ -119,7 +124,10 @@ def corpus(
 
 
 def old_intervals(counts: Counts) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Those of version 0.1: Welch's, Wald's by class, and Wilson's on (Σc)²/Σc² documents, with the normal quantile."""
+    """Those of version 0.1:
+
+    Welch's, Wald's by class, and Wilson's on (Σc)²/Σc² documents, with the normal quantile.
+    """
     dense = counts.matrix.toarray()
     shares = dense / np.maximum(dense.sum(axis=1, keepdims=True), 1)
     groups = [shares[counts.labels == k] for k in (0, 1)]
@@ -156,7 +164,9 @@ def coverage(
     rng: np.random.Generator,
     types: int = TYPES,
 ) -> dict[tuple[str, str], np.ndarray]:
-    """("old" or "new", statistic) → intervals that hold the truth and all intervals, by stratum, shape (strata, 2)."""
+    """("old" or "new", statistic) → intervals that hold the truth and all intervals, by stratum, shape
+    (strata, 2).
+    """
     hits = {key: np.zeros((len(STRATA), 2)) for key in product(("old", "new"), STATISTICS)}
     for fixed in (True, False):
         for _ in range(corpora):
@@ -201,7 +211,9 @@ def show_coverage(corpora: int, seed: int) -> None:
 
 
 def monroe(inside: np.ndarray, outside: np.ndarray, prior: float = 500.0) -> np.ndarray:
-    """p of the z-score of the log-odds ratio, Dirichlet prior in proportion to the corpus (Monroe et al. 2008, eqs. 15–22)."""
+    """p of the z-score of the log-odds ratio, Dirichlet prior in proportion to the corpus (Monroe et
+    al. 2008, eqs. 15–22).
+    """
     alpha = prior * (inside + outside) / (inside + outside).sum()
     sides = [(x + alpha, x.sum() + prior) for x in (inside, outside)]
     odds = [np.log(a / (total - a)) for a, total in sides]
@@ -219,7 +231,10 @@ def chi_squared(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
 
 
 def gardner(inside: np.ndarray, outside: np.ndarray, share: float) -> np.ndarray:
-    """p of z = (p̂(y|x) − p0)/√(p0 (1 − p0)/n) over the n occurrences of the type (Gardner et al. 2021, section 3)."""
+    """p of z = (p̂(y|x) − p0)/√(p0 (1 − p0)/n) over the n occurrences of the type (Gardner et al.
+
+    2021, section 3).
+    """
     n = inside + outside
     z = (inside / n - share) / np.sqrt(share * (1 - share) / n)
     return np.asarray(2 * stats.norm.sf(np.abs(z)))
@@ -270,7 +285,10 @@ def show_discoveries(runs: int, seed: int) -> None:
 
 
 def show_units(seed: int) -> None:
-    """A coin's label for every prompt of the preference data: answers to one prompt share words, and now a label too."""
+    """A coin's label for every prompt of the preference data:
+
+    answers to one prompt share words, and now a label too.
+    """
     path = DATA / "preferences.parquet"
     if not path.exists():
         print(f"\nunits: left out, there is no {path}")

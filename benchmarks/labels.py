@@ -1,13 +1,18 @@
-"""Wrong labels: ours beside cleanlab (Northcutt et al. 2021), where 2 % of the labels were turned and it is known which.
+"""Wrong labels:
+
+ours beside cleanlab (Northcutt et al. 2021), where 2 % of the labels were turned and it is known
+which.
 
     python benchmarks/labels.py [--documents 2000] [--seeds 5]
 
-Of each data set a seeded draw of training documents; 2 % of them get another label at random. Precision is the share of turned
-labels among the first 1 % and 2 % of the suspects (a list that ends before that is counted to its full length). *Ours* is what
-`tokensieve audit` writes to label-issues.csv. *cleanlab* is `find_label_issues` with its defaults, ranked by
-self-confidence, on probabilities of TF-IDF (sublinear) + logistic regression from the same two halves, and from five parts, as its
-documentation advises; and on our probabilities, which separates the ranking from the model. The labels as published are no
-certain truth: a suspect that was not turned may be wrong, too. Data: see machine.py.
+Of each data set a seeded draw of training documents; 2 % of them get another label at random.
+Precision is the share of turned labels among the first 1 % and 2 % of the suspects (a list that
+ends before that is counted to its full length). *Ours* is what `tokensieve audit` writes to
+label-issues.csv. *cleanlab* is `find_label_issues` with its defaults, ranked by self-confidence, on
+probabilities of TF-IDF (sublinear) + logistic regression from the same two halves, and from five
+parts, as its documentation advises; and on our probabilities, which separates the ranking from the
+model. The labels as published are no certain truth: a suspect that was not turned may be wrong,
+too. Data: see machine.py.
 """
 
 from __future__ import annotations

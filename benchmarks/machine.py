@@ -1,4 +1,7 @@
-"""What the benchmarks share: where the data lie, on what they were measured, and the memory of a process."""
+"""What the benchmarks share:
+
+where the data lie, on what they were measured, and the memory of a process.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,9 @@ def described(*packages: str) -> str:
 
 
 def store(name: str, figures: object, machine: str) -> Path:
-    """Keep a benchmark's figures in results/NAME.json, with the command, the machine, the versions and how busy it was."""
+    """Keep a benchmark's figures in results/NAME.json, with the command, the machine, the versions and
+    how busy it was.
+    """
     path = Path(__file__).resolve().parent / "results" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     said = {
@@ -71,7 +76,9 @@ def processor() -> str:
 
 
 def memory(field: str) -> float:
-    """VmHWM (peak), VmRSS (now) or RssAnon (now, without mapped files) of this process, GB; NaN where it is unknown."""
+    """VmHWM (peak), VmRSS (now) or RssAnon (now, without mapped files) of this process, GB; NaN where
+    it is unknown.
+    """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -80,7 +87,9 @@ def memory(field: str) -> float:
 
 
 def forget_peak() -> None:
-    """Give freed memory back to the system and start the peak anew, so that memory in use twice is seen (Linux)."""
+    """Give freed memory back to the system and start the peak anew, so that memory in use twice is
+    seen (Linux).
+    """
     if sys.platform == "linux":
         getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
         Path("/proc/self/clear_refs").write_text("5")

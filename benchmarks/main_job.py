@@ -4,8 +4,8 @@
     python benchmarks/main_job.py rules      accuracy with the word rule of 0.2 and with that of 0.3, on the same documents
     python benchmarks/main_job.py audit      `tokensieve audit` of all of IMDB with bigrams: seconds, peak memory, page size
 
-Data: see machine.py. Every figure is measured when it is printed;
-runs of the two sides alternate, and medians are shown.
+Data: see machine.py. Every figure is measured when it is printed; runs of the two sides alternate,
+and medians are shown.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ def tokens(runs: int) -> None:
 
 
 def datasets() -> Iterator[tuple[str, int, pl.DataFrame, pl.DataFrame]]:
-    """Name, longest n-gram, training and test documents (text, label): the nine rows of peers.py and five other sets."""
+    """Name, longest n-gram, training and test documents (text, label):
+
+    the nine rows of peers.py and five other sets.
+    """
 
     def cut(
         frame: pl.DataFrame, name: str, last: str
@@ -103,7 +106,9 @@ def datasets() -> Iterator[tuple[str, int, pl.DataFrame, pl.DataFrame]]:
 
 
 def rules(runs: int) -> None:
-    """Fitted on nine tenths of the training documents; the last tenth is for the choice of the default."""
+    """Fitted on nine tenths of the training documents; the last tenth is for the choice of the
+    default.
+    """
     del runs
     from tokensieve import AttentionClassifier, WordTokenizer
 

@@ -1,10 +1,12 @@
-"""Size of report pages, how soon they can be used, and how long the page works for each act of its reader, in headless Chromium.
+"""Size of report pages, how soon they can be used, and how long the page works for each act of its
+reader, in headless Chromium.
 
     python benchmarks/pages.py FOLDER…        each holds a report.html that `tokensieve audit` wrote
 
-Ready is from the start of navigation until the page's script has drawn map and table. The other columns are milliseconds of the
-page's own work for one act (script, style and layout until the second frame after it, as Chromium's devtools count them), median
-and worst of 20: the pointer moved to another place on the map (hover), a letter typed into a text of 2,000 words, another class
+Ready is from the start of navigation until the page's script has drawn map and table. The other
+columns are milliseconds of the page's own work for one act (script, style and layout until the
+second frame after it, as Chromium's devtools count them), median and worst of 20: the pointer moved
+to another place on the map (hover), a letter typed into a text of 2,000 words, another class
 chosen, zoom, a search. The limits are 16 ms for hover and 100 ms for typing and for another class.
 """
 

@@ -1,26 +1,32 @@
-"""What users would pick instead, side by side with ours: text classification, auditing, and the max-margin problem.
+"""What users would pick instead, beside ours: text classifiers, auditors, max-margin solvers.
+
 
     python benchmarks/peers.py classify [--data imdb|tweets|yelp|yelp5] [--ngrams 1 2 3] [--runs 3] [--methods NAME …]
                                         [--stored-settings] [--name peers-classify]
-    python benchmarks/peers.py audit [--runs 3] [--scattertext PYTHON]
+    python benchmarks/peers.py audit [--runs 3]
     python benchmarks/peers.py margin [--seconds 120]
 
-`classify`: ten rows. TF-IDF + logistic regression, TF-IDF + linear SVM, NB-SVM (Wang & Manning 2012), fastText and Vowpal
-Wabbit at their defaults and at their best setting, and `AttentionClassifier`, likewise; and `tokensieve train`, of which the start
-of Python and all imports count, too. Every method's setting is chosen on the same tenth of the training documents, once, and then
-each is timed in a process of its own from the raw file to the test predictions, with that setting, in turns (the search for the
-setting is not in the seconds; `--stored-settings` takes those that an earlier run found); its peak memory is that process's.
-Vowpal Wabbit learns with logistic loss on hashed n-grams in one thread, five passes at its defaults. fastText is that of
-`pip install fasttext-wheel` (builds of other packages, 0.9.2 and 0.9.3, ended runs on single words with "Encountered NaN", for
-the same settings and data now and then). A peer that is not installed is left out, and the output names it.
+`classify`: ten rows. TF-IDF + logistic regression, TF-IDF + linear SVM, NB-SVM (Wang & Manning
+2012), fastText and Vowpal Wabbit at their defaults and at their best setting, and
+`AttentionClassifier`, likewise; and `tokensieve train`, of which the start of Python and all
+imports count, too. Every method's setting is chosen on the same tenth of the training documents,
+once, and then each is timed in a process of its own from the raw file to the test predictions, with
+that setting, in turns (the search for the setting is not in the seconds; `--stored-settings` takes
+those that an earlier run found); its peak memory is that process's. Vowpal Wabbit learns with
+logistic loss on hashed n-grams in one thread, five passes at its defaults. fastText is that of `pip
+install fasttext-wheel` (builds of other packages, 0.9.2 and 0.9.3, ended runs on single words with
+"Encountered NaN", for the same settings and data now and then). A peer that is not installed is
+left out, and the output names it.
 
-`audit`: finding tokens that give the label away, and wrong labels, on the training half of IMDB: `tokensieve audit` does both,
-and cleanlab ranks labels by five-fold probabilities of TF-IDF + logistic regression.
+`audit`: finding tokens that give the label away, and wrong labels, on the training half of IMDB:
+`tokensieve audit` does both, and cleanlab ranks labels by five-fold probabilities of TF-IDF +
+logistic regression.
 
-`margin`: `max_margin` against the dense formulation (every pair a row, Clarabel), with more and more documents until the dense
-one passes the time allowed.
+`margin`: `max_margin` against the dense formulation (every pair a row, Clarabel), with more and
+more documents until the dense one passes the time allowed.
 
-`classify` and `audit` keep their figures in benchmarks/results/, with command, versions and machine. Data: see machine.py.
+`classify` and `audit` keep their figures in benchmarks/results/, with command, versions and
+machine. Data: see machine.py.
 """
 
 from __future__ import annotations
@@ -139,7 +145,9 @@ def _on_tfidf(split: Split, n: int, lap: Lap, model: Any) -> list[Any]:
 
 
 def nbsvm(split: Split, n: int, seed: int, lap: Lap, C: float, beta: float) -> list[Any]:
-    """Presence × log-count ratio of each class against the rest, a linear SVM, its weights interpolated with their mean."""
+    """Presence × log-count ratio of each class against the rest, a linear SVM, its weights
+    interpolated with their mean.
+    """
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.svm import LinearSVC
 
@@ -163,7 +171,9 @@ def nbsvm(split: Split, n: int, seed: int, lap: Lap, C: float, beta: float) -> l
 
 
 def fasttext(split: Split, n: int, seed: int, lap: Lap, **setting: Any) -> list[Any]:
-    """On the same words, lower-cased, through its own training file; two threads, so its result depends on their race."""
+    """On the same words, lower-cased, through its own training file; two threads, so its result
+    depends on their race.
+    """
     import fasttext as library
 
     texts, labels, unseen = split
@@ -221,7 +231,9 @@ def vowpal(
 
 
 def _words(part: pl.Series) -> list[str]:
-    """The lower-cased words of each text with a space between them, as a user of these tools would split them."""
+    """The lower-cased words of each text with a space between them, as a user of these tools would
+    split them.
+    """
     import re
 
     pattern = re.compile(WORDS)
@@ -257,7 +269,10 @@ def choose(task: str, n: int, method: str) -> dict[str, Any]:
 
 
 def command(task: str, n: int) -> dict[str, float]:
-    """`tokensieve train` from Parquet files to the model and its test accuracy: the start of Python and all imports count, too."""
+    """`tokensieve train` from Parquet files to the model and its test accuracy:
+
+    the start of Python and all imports count, too.
+    """
     with tempfile.TemporaryDirectory() as folder:
         for name, part in zip(("train", "test"), load(task), strict=True):
             part.write_parquet(f"{folder}/{name}.parquet")
@@ -331,7 +346,9 @@ def child(what: str, task: str, n: int, method: str, **more: Any) -> dict[str, A
 
 
 def classify(options: argparse.Namespace) -> None:
-    """A row for each data set, length of n-grams and method, and what the rows say of ours beside the best of the others."""
+    """A row for each data set, length of n-grams and method, and what the rows say of ours beside the
+    best of the others.
+    """
     lacking = {word for word, module in PEERS.items() if find_spec(module) is None}
     methods = [m for m in options.methods if m.split()[0].rstrip(",") not in lacking]
     print(described("scikit-learn", "fasttext-wheel", "vowpalwabbit") + "\n")
@@ -382,7 +399,9 @@ def _row(
 
 
 def _verdict(task: str, n: int, runs: dict[str, list[dict[str, float]]]) -> str:
-    """Ours, at defaults, beside the most accurate of the others, whose 95 % interval (Wilson's) is that of its test documents."""
+    """Ours, at defaults, beside the most accurate of the others, whose 95 % interval (Wilson's) is
+    that of its test documents.
+    """
     from scipy.stats import binomtest
 
     accuracy = {m: statistics.median(run["accuracy"] for run in of) for m, of in runs.items()}

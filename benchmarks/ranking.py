@@ -261,7 +261,7 @@ def _statsmodels(battles: Battles) -> Floats:
 
 
 def _arena_rank(battles: Battles) -> Floats:
-    """Bradley–Terry by arena-rank; its ratings are log-odds times a scale."""
+    """Bradley–Terry by arena-rank, whose ratings are 1,000 plus 400/log 10 times the log-odds."""
     from arena_rank.models.bradley_terry import BradleyTerry
     from arena_rank.utils.data_utils import PairDataset
 
@@ -277,10 +277,8 @@ def _arena_rank(battles: Battles) -> Floats:
     model = BradleyTerry(n_competitors=len(dataset.competitors))
     ratings = model.compute_ratings_and_cis(dataset)["ratings"]
     by_name = dict(zip(dataset.competitors, ratings, strict=True))
-    ours = _ours(battles)
     theirs = np.array([by_name[name] for name in battles.models])
-    scale = np.std(theirs) / np.std(ours)
-    return theirs / scale
+    return (theirs - 1000) * np.log(10) / 400
 
 
 PEERS: dict[str, Callable[[Battles], Floats]] = {

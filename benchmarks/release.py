@@ -1,10 +1,13 @@
-"""This version beside the last release: seconds of what users run, side by side, and a failure where something became slower.
+"""This version beside the last release:
+
+seconds of what users run, side by side, and a failure where something became slower.
 
     python benchmarks/release.py [--base REF] [--runs 3] [--only NAME …] [--most 1.15] [--name release]      (or: make bench)
 
-The release is checked out into a temporary folder; the same Python runs both, in turns, each command in a process of its own after
-one that is not counted (it compiles). The ratio is that of the medians. The exit status is 1 where a ratio exceeds 1.15.
-Figures go to benchmarks/results/release.json (--name). Data: see machine.py.
+The release is checked out into a temporary folder; the same Python runs both, in turns, each
+command in a process of its own after one that is not counted (it compiles). The ratio is that of
+the medians. The exit status is 1 where a ratio exceeds 1.15. Figures go to
+benchmarks/results/release.json (--name). Data: see machine.py.
 """
 
 from __future__ import annotations

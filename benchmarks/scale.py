@@ -11,8 +11,9 @@
                                                   stage, memory of the client and the workers
     python benchmarks/scale.py predict            documents per second: Python, the two-number table alone
 
-Every figure is measured when it is printed, in a process of its own except for `predict`. Peak memory is that of the
-process: "own" without the pages of files that the system holds for it and takes back when others need room.
+Every figure is measured when it is printed, in a process of its own except for `predict`. Peak
+memory is that of the process: "own" without the pages of files that the system holds for it and
+takes back when others need room.
 """
 
 from __future__ import annotations
@@ -49,8 +50,10 @@ REQUIRED = {"seconds": 600.0, "gigabytes": 4.0, "exponent": 1.05}
 
 
 class Generated(Chunks):
-    """Documents of 100 tokens from a Zipf-like vocabulary, a tenth of whose types lean to one of two classes; made batch by batch
-    from the seed whenever they are read, which has taken `seconds` so far."""
+    """Documents of 100 tokens from a Zipf-like vocabulary, a tenth of whose types lean to one of two
+    classes; made batch by batch from the seed whenever they are read, which has taken `seconds` so
+    far.
+    """
 
     def __init__(self, documents: int, types: int = TYPES, seed: int = 0) -> None:
         self.documents, self.types, self.seed, self.seconds = documents, types, seed, 0.0
@@ -86,10 +89,13 @@ class Generated(Chunks):
 
 
 class Peak:
-    """The largest memory of this process while it runs, looked at every 20 ms: all of it, and its own without mapped files.
+    """The largest memory of this process while it runs, looked at every 20 ms:
+
+    all of it, and its own without mapped files.
 
     Args:
         cap: gigabytes of its own beyond which the process ends at once, with status 9.
+
     """
 
     def __init__(self, cap: float = math.inf) -> None:
@@ -284,7 +290,10 @@ def text(options: argparse.Namespace) -> None:
 
 
 def audit_text(path: str, where: list[str]) -> dict[str, Any]:
-    """`tokensieve audit` on a file, with the memory of this process: on a cluster that of the client."""
+    """`tokensieve audit` on a file, with the memory of this process:
+
+    on a cluster that of the client.
+    """
     from tokensieve.cli import app
 
     with tempfile.TemporaryDirectory() as folder:
@@ -313,8 +322,9 @@ def audit_text(path: str, where: list[str]) -> dict[str, Any]:
 
 
 def audits(options: argparse.Namespace) -> None:
-    """Audits of generated text by workers of limited memory on this machine, beside one process that streams
-    (results/scale-audits.json)."""
+    """Audits of generated text by workers of limited memory on this machine, beside one process that
+    streams (results/scale-audits.json).
+    """
     most, rows = options.documents or 300_000, list[dict[str, Any]]()
     for documents in (most // 10, most)[not options.tenth :]:
         with tempfile.TemporaryDirectory() as folder:
@@ -400,7 +410,9 @@ def _on_workers(path: Path, given: list[str], options: argparse.Namespace) -> di
 
 
 def larger(options: argparse.Namespace) -> None:
-    """A file larger than the memory that training may use for itself; the process ends if it uses more."""
+    """A file larger than the memory that training may use for itself; the process ends if it uses
+    more.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "documents.jsonl"
         write_text(path, options.documents or 2_100_000)
@@ -415,7 +427,9 @@ def larger(options: argparse.Namespace) -> None:
 
 
 def vocabulary_of(documents: int, rows: int) -> dict[str, Any]:
-    """Words and bigrams in at least three documents, where up to `rows` document frequencies wait in memory."""
+    """Words and bigrams in at least three documents, where up to `rows` document frequencies wait in
+    memory.
+    """
     spill_files.ROWS, spill, spills = rows, spill_files.Frequencies._spilled, []
 
     def counted(self: spill_files.Frequencies, frame: pl.DataFrame) -> Any:
