@@ -106,6 +106,29 @@ def test_the_first_place_is_an_effect_where_it_can_be_told() -> None:
     assert place is not None and place.joint.low < 0.7 < place.joint.high
 
 
+def test_columns_of_chosen_and_rejected_have_no_first_place() -> None:
+    frame = arena(n_prompts=100, seed=8).frame
+    a_wins = pl.col("winner") == "a"
+    sides = {
+        f"{name}_{side}": pl.when(a_wins == (side == "chosen"))
+        .then(f"{name}_a")
+        .otherwise(f"{name}_b")
+        for name in ("answer", "model")
+        for side in ("chosen", "rejected")
+    }
+    options = {
+        "pairs": ("answer_chosen", "answer_rejected"),
+        "models": ("model_chosen", "model_rejected"),
+        "by": ("prompt",),
+    }
+    ordered = rank(frame.with_columns(**sides), **options, discover=False)
+    assert ordered.effect("first place") is None
+    plain = rank(frame, **OPTIONS, discover=False)
+    for one, other in zip(ordered.rows, plain.rows, strict=True):
+        assert one.model == other.model
+        assert one.raw.estimate.value == pytest.approx(other.raw.estimate.value, abs=0.1)
+
+
 def with_word(seed: int, odds: float) -> pl.DataFrame:
     """An arena in which half of the answers begin with "Certainly!", which wins more often."""
     frame = arena(n_prompts=300, battles_per_prompt=8, length_effect=0.0, seed=seed).frame

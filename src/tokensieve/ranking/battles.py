@@ -40,6 +40,8 @@ class Battles:
         weight: of each battle, shape (n,).
         prompt: which prompt each battle is of; battles of a prompt are not independent.
         has_prompts: whether a column names the prompts; if not, every battle is its own.
+        winner_is_first: whether the first answer is the preferred one by design (chosen, rejected);
+            its place then says nothing about where it was shown.
         judge: who judged each battle, shape (n,), and `judges` their names; empty without a column.
         human: what people say, as `outcome`, nan where they were not asked; None without a column.
         n_rows: rows of the source.
@@ -59,6 +61,7 @@ class Battles:
     prompt: Ints
     has_prompts: bool
     judge: Ints
+    winner_is_first: bool = False
     judges: tuple[str, ...] = ()
     human: Floats | None = None
     n_rows: int = 0
@@ -240,6 +243,7 @@ def _battles(source: str, rows: pl.DataFrame, columns: _Columns, settings: RankS
         weight=_weights(used, settings),
         prompt=np.arange(used.height) if prompt is None else _prompts(prompt),
         has_prompts=prompt is not None,
+        winner_is_first=not columns.outcome,
         judge=np.zeros(0, np.int64) if judges is None else judges.places,
         judges=() if judges is None else judges.names,
         human=used["human"].to_numpy() if "human" in used.columns else None,

@@ -145,7 +145,7 @@ def _notes(battles: Battles, nuisance: Features, raw: Fit) -> list[str]:
         notes.append(
             "no column names the prompts: battles are treated as independent; name one with --by"
         )
-    if POSITION not in nuisance.names:
+    if POSITION not in nuisance.names and not battles.winner_is_first:
         notes.append(
             "the advantage of the first place cannot be told from the models' strengths, since "
             "the models do not change places"
@@ -194,7 +194,7 @@ def _style(battles: Battles) -> Features:
 def _nuisance(battles: Battles) -> Features:
     """The advantage of the first place and of the judge's own family, where they can be told."""
     features = Features((), (), np.zeros((battles.n, 0)))
-    if position_is_identified(battles):
+    if not battles.winner_is_first and position_is_identified(battles):
         ones = np.ones((battles.n, 1))
         features += Features((POSITION,), ("shown first instead of second",), ones)
     own_family = self_preference_differences(battles)
