@@ -89,12 +89,9 @@ def headlines() -> Iterator[tuple[str, str]]:
             if row["method"] == "ours, defaults"
             else f"{piece}, {run['seconds']:.1f} |",
         )
-    for kind, row in result("planted-580").items():
-        if isinstance(row, dict) and {"models", "learned", "first", "right"} <= row.keys():
-            cells = [f"{row['first']} of {row['learned']}", f"{row['right']} of {row['learned']}"]
-            shown = kind.replace("telling", "predictive")
-            yield page, f"| {shown} | {row['learned']} of {row['models']} | {cells[0]} = "
-            yield page, f"| {cells[1]} = "
+    for kind, row in result("planted").items():
+        if isinstance(row, dict) and {"models", "named", "right"} <= row.keys():
+            yield page, f"| {kind} | {row['models']} | {row['named']} of {row['models']} = "
     for what in (
         "clean draws with an accusation",
         "marks with a form: first",
