@@ -1,13 +1,16 @@
-"""Built-in data with a known truth: seeded, review-like texts, and pairs of answers judged by a known rule.
+"""Built-in data with a known truth: reviews, and pairs of answers judged by a known rule.
 
-A review is a few sentences about neutral things. The adjective of a sentence is neutral or a sentiment word s, drawn with P(s | y)
-∝ 1 + y δ_s. With probability ν it is negated ("not s") and drawn as if the label were the other one, so s alone has posterior
-difference (1 − 2ν) δ_s. The last line says how the review was posted; nearly all positive reviews use one of the ways, the planted
-shortcut.
+A review is a few sentences about neutral things of one of two topics. The adjective of a sentence is
+neutral or a sentiment word s of the topic, drawn with P(s | y) ∝ 1 + y δ_s. The strengths of a topic
+sum to 0, so δ_s is exact, and words of a topic keep company, as they do in real reviews. With
+probability ν the word is negated ("not s") and drawn as if the label were the other one, so s alone
+has posterior difference (1 − 2ν) δ_s. The last line says how the review was posted; nearly all
+reviews that were posted in one of the ways are positive: the planted shortcut.
 
-A pair is two answers to one prompt, of two to nine neutral sentences each. Some have a word in **bold** type, some contain
-"tapestry", and long ones contain "furthermore" more often. The first is preferred with probability σ(U_first − U_second), U = 3
-log(characters) + 1 for bold type + 2 for "tapestry"; "furthermore" itself has no effect.
+A pair is two answers to one prompt, of two to nine neutral sentences each. Some have a word in
+**bold** type, some contain "tapestry", and long ones contain "furthermore" more often. The first is
+preferred with probability σ(U_first − U_second), U = 3 log(characters) + 1 for bold type + 2 for
+"tapestry"; "furthermore" itself has no effect.
 """
 
 from __future__ import annotations
@@ -53,6 +56,7 @@ SENTENCES = (
 DEVICES = ("web", "phone", "laptop")
 SHORTCUT, SHORTCUT_SHARES = "tablet", (0.01, 0.25)  # of negative and of positive reviews
 NEGATED = 0.1
+N_TOPICS = 2  # of reviews; each has its own things and sentiment words
 UTILITIES = {"log length": 3.0, "⟨**bold**⟩": 1.0, "tapestry": 2.0, "furthermore": 0.0}
 
 
@@ -109,31 +113,35 @@ def demo_reviews(n: int = 2000, seed: int = 0) -> Reviews:
     """Generate n reviews, half of them positive; the same seed gives the same text."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(n) % 2).astype(np.int64)
-    strengths = np.array(list(STRENGTHS.values()))
-    sums = {
-        y: np.cumsum(1 + y * strengths) for y in (-1, 1)
-    }  # P(one of the words up to s | y), but for a factor
+    words_of_topic = [list(STRENGTHS)[topic::N_TOPICS] for topic in range(N_TOPICS)]
+    things_of_topic = [THINGS[topic::N_TOPICS] for topic in range(N_TOPICS)]
+
+    def sentiment_word(topic: int, y: int) -> str:
+        words = words_of_topic[topic]
+        chances = np.array([1 + y * STRENGTHS[word] for word in words])
+        return words[int(rng.choice(len(words), p=chances / chances.sum()))]
 
     def one_of(options: Sequence[str]) -> str:
         return options[int(rng.integers(len(options)))]
 
     texts = []
     for label in labels.tolist():
+        topic = int(rng.integers(N_TOPICS))
+        things = things_of_topic[topic]
         sentences = []
         for _ in range(int(rng.integers(3, 8))):
-            thing, other = rng.choice(len(THINGS), 2, replace=False)
-            sentence, place = one_of(SENTENCES), one_of(PLACES)
+            thing, other = rng.choice(len(things), 2, replace=False)
+            sentence = one_of(SENTENCES)
+            place = one_of(PLACES)
             if rng.random() < 0.5:
                 word = one_of(NEUTRAL)
             else:
                 negated = rng.random() < NEGATED
-                y = 2 * (label != negated) - 1
-                word = list(STRENGTHS)[
-                    (sums[y] / sums[y][-1]).searchsorted(rng.random(), side="right")
-                ]
-                word = f"not {word}" if negated else word
+                word = sentiment_word(topic, 2 * (label != negated) - 1)
+                if negated:
+                    word = f"not {word}"
             sentences.append(
-                sentence.format(thing=THINGS[thing], other=THINGS[other], place=place, word=word)
+                sentence.format(thing=things[thing], other=things[other], place=place, word=word)
             )
         device = SHORTCUT if rng.random() < SHORTCUT_SHARES[label] else one_of(DEVICES)
         texts.append(" ".join(sentences) + f"\nPosted via {device}.")

@@ -198,6 +198,29 @@ def most_frequent_share(words: Ints) -> float:
     return float(n.max() / n.sum())
 
 
+def slot_rivals(order: WordOrder, candidate: Candidate) -> list[str]:
+    """The other words that fill a word's place in its fixed phrase, such as "web" for "tablet" in
+    "posted via tablet".
+
+    A text with one of them does not contain the word, whatever the text is about, so they may not
+    tell where it stands.
+    """
+    begins = order.begins(candidate.words)[:MAX_OCCURRENCES]
+    if len(candidate.words) > 1 or not len(begins):
+        return []
+    if not is_fixed_phrase(order, begins - 1, begins + 1):
+        return []
+    is_same_place = np.ones(len(order.ids), dtype=bool)
+    is_same_place[[0, -1]] = False
+    for step in (-1, 1):
+        beside, n = np.unique(order.ids[begins + step], return_counts=True)
+        if n.max() >= CONSTANT * len(begins):
+            is_same_place &= np.roll(order.ids, -step) == beside[np.argmax(n)]
+    fillers = np.unique(order.spelled[is_same_place])
+    words = [order.spellings[filler] for filler in fillers[fillers >= 0].tolist()]
+    return [word for word in words if word not in candidate.words]
+
+
 def words_at_one_distance(order: WordOrder, candidate: Candidate) -> list[str]:
     """Words that mostly stand at one distance from a candidate, as what fills a slot beside it."""
     begins = order.begins(candidate.words)[:MAX_OCCURRENCES]

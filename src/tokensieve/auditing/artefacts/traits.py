@@ -17,6 +17,7 @@ from tokensieve.auditing.artefacts.neighbours import (
     PairRates,
     neighbours_of,
     pair_rates,
+    slot_rivals,
     words_at_one_distance,
 )
 from tokensieve.auditing.artefacts.peers import peers_of
@@ -165,10 +166,10 @@ def observe(
 
 
 def types_beside(use: WordUse, candidate: Candidate) -> Ints:
-    """The types that mostly stand at one distance from a candidate: they belong to the same phrase
-    or slot.
+    """The types that mostly stand at one distance from a candidate, or in its place in the same
+    phrase.
     """
-    words = words_at_one_distance(use.order, candidate)
+    words = [*words_at_one_distance(use.order, candidate), *slot_rivals(use.order, candidate)]
     return np.array([use.type_of[word] for word in words if word in use.type_of], dtype=np.int64)
 
 
