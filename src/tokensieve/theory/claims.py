@@ -338,7 +338,8 @@ def _selected_tokens(limit: FlowLimit, found: Attended, refuted: Outcome) -> tup
     """Lemmas 4.4 and 4.5 where the selection is known; `refuted`: what a claim is that the limit
     contradicts."""
     matter: _Found
-    words = f"predictions are within {max(found.limit_error, 1e-15):.3g} of the mean value of selected tokens"
+    distance = max(found.limit_error, 1e-15)
+    words = f"predictions are within {distance:.3g} of the mean value of selected tokens"
     if limit.fate == "converges to a point":
         matter = (
             "hypothesis not met",
@@ -359,7 +360,10 @@ def _selected_tokens(limit: FlowLimit, found: Attended, refuted: Outcome) -> tup
         )
     if not found.important_documents:
         return matter, ("hypothesis not met", "no document contains an important token")
-    words = f"{found.all_share:.1%} of the {found.important_documents} documents with important tokens select all of them"
+    words = (
+        f"{found.all_share:.1%} of the {found.important_documents} documents with important tokens "
+        "select all of them"
+    )
     if limit.fate == "converges to a point":
         return matter, ("hypothesis not met", f"p does not diverge; at its limit {words}")
     if found.all_share == 1.0:
@@ -384,7 +388,8 @@ def _direction(limit: FlowLimit, refuted: Outcome) -> _Found:
     if math.isfinite(slope):
         words += f"falling like ‖p‖^({slope:.2f} ± {error:.2f}); ".replace("-", "−")
     words += (
-        f"angle·‖p‖ tends to {limit.angle_constant:.4g}; margin {margin.margin:.4g}, duality gap {margin.duality_gap:.1e}, "
+        f"angle·‖p‖ tends to {limit.angle_constant:.4g}; margin {margin.margin:.4g}, "
+        f"duality gap {margin.duality_gap:.1e}, "
         f"KKT residual {margin.kkt_residual:.1e}"
     )
     if not limit.is_max_margin:

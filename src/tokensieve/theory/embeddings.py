@@ -11,8 +11,7 @@ classes). A step reads the counts once and E twice: once for u and w, and once f
 update of E, which share a pass over its rows.
 
 Gradient descent: x ← x − η ∇.  Adam: the rule of `tokensieve.model.adam`. Its moments of E are as
-    large as E; E and they
-are kept in float32 or float64, everything else in float64.
+large as E; E and they are kept in float32 or float64, everything else in float64.
 
 Rows of E are taken in blocks of a fixed size and sums over blocks run in order, so the result has
 the same bits for any number of threads.

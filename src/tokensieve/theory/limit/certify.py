@@ -5,10 +5,9 @@ What p does after the computed curve is predicted (`limit.prediction`). On the l
     p = p̂ log t + ρ* + z* + c + o(1),     z* ∈ V,  p̂, ρ*, c ∈ V^⊥,
 
 and three things are certified: (F1) z* is a strict local minimum of L_S on V; (F2) p̂ is the
-    shortest
-p ∈ V^⊥ with p·(E_s − E_r) ≥ 1 for s ∈ S_X, r ∈ X∖S_X; (F3) Ψ(ρ) = Σ_T K e^{−D·ρ} + p̂·ρ over the
-tight pairs T has a strict local minimum ρ* on span D_T. Where tight pairs pull, (F3) may hold at a
-p̂ that is not max margin. docs/theory.md has statement, proof and example.
+shortest p ∈ V^⊥ with p·(E_s − E_r) ≥ 1 for s ∈ S_X, r ∈ X∖S_X; (F3) Ψ(ρ) = Σ_T K e^{−D·ρ} + p̂·ρ
+over the tight pairs T has a strict local minimum ρ* on span D_T. Where tight pairs pull, (F3) may
+hold at a p̂ that is not max margin. docs/theory.md has statement, proof and example.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ exactly zero. Dual: maximise Σ_i λ_i − ½‖Dᵀλ‖² over λ ≥ 0, with 
 the optimum p_∞ = Dᵀλ.
 
 Only pairs that a solution violated are ever written down, and those without a multiplier are
-    dropped again: the dual value only
-rises. The certificate is recomputed from scratch over all constraints. "Infeasible" is a verdict
+dropped again: the dual value only rises. The certificate is recomputed from scratch over all
+constraints. "Infeasible" is a verdict
 only with a convex combination of the D_i that is zero to rounding: a merely short one proves no
-    more than a large ‖p‖.
+more than a large ‖p‖.
 """
 
 from __future__ import annotations
