@@ -91,12 +91,12 @@ class Budget:
         if not names_kinds:
             return cls._with_token_limit(written, of_class=False, limits={})
         amounts = _amounts(written)
-        token_limit = amounts.get("shortcut", "")
-        counts_documents = re.fullmatch(r"\d+|[\d.]+%", token_limit) is not None
-        if "shortcut" in amounts and not counts_documents:
-            del amounts["shortcut"]
+        token_limit = None
+        counts_documents = re.fullmatch(r"\d+|[\d.]+%", amounts.get("shortcut", "0")) is not None
+        if not counts_documents:
+            token_limit = amounts.pop("shortcut")
         limits = {name: Limit.parse(name, amount, written) for name, amount in amounts.items()}
-        if "shortcut" in amounts or not token_limit:
+        if token_limit is None:
             return cls(difference=None, limits=limits)
         return cls._with_token_limit(token_limit, of_class=True, limits=limits)
 
