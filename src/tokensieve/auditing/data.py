@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve import __version__
+from tokensieve.auditing.artefacts.controls import Controls
 from tokensieve.auditing.examples import RankedPredictions, rank_predictions, sample_passages
 from tokensieve.auditing.findings import ROWS, Finding
 from tokensieve.auditing.limits import kinds_over, tokens_over
@@ -65,6 +66,7 @@ class AuditData:
         baseline_accuracy: test accuracy of TF-IDF + logistic regression on the same token counts;
             None without the baseline.
         without_shortcuts: accuracy with and without the shortcut tokens; None if there are none.
+        controls: what the search for artefacts finds where the truth is known; None for pairs.
         few_words: what the most informative words alone predict; None for pairs.
         label_issues: training documents that may have the wrong label (row, label, looks_like,
             margin, against).
@@ -88,6 +90,7 @@ class AuditData:
     baseline_accuracy: float | None = None
     without_shortcuts: RefitComparison | None = None
     few_words: FewWords | None = None
+    controls: Controls | None = None
     label_issues: pl.DataFrame = field(default_factory=pl.DataFrame)
     labels_not_judged: tuple[str, ...] = ()
     environments: pl.DataFrame = field(default_factory=pl.DataFrame)

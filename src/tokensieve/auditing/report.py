@@ -15,7 +15,7 @@ from tokensieve.auditing.next_steps import (
     next_commands,
     shortcut_tokens,
 )
-from tokensieve.auditing.phrases import change_clause, quoted
+from tokensieve.auditing.phrases import change_clause, of_class, quoted
 from tokensieve.auditing.report_cards import as_sentence, findings_section
 from tokensieve.auditing.report_tokens import (
     PAGE,
@@ -51,6 +51,7 @@ MAX_NOTES = 100
 MAX_TOKENS_IN_SUMMARY = 8
 MAX_NOTES_IN_TERMINAL = 3
 MAX_CLASS_ROWS = 100
+FIRST_RATE = 0.05  # of a class's documents: the rate that the sentence on controls begins with
 HIGH_ACCURACY = 0.95  # from here a few words may define the label: the verdict then names them
 # the columns of an audit's tables, for readers of a page
 TERMS = {
@@ -146,6 +147,26 @@ def _no_shortcut(audit: AuditData) -> str:
     return "The checks found no shortcut, which does not show that there is none"
 
 
+def _detection_limit(audit: AuditData) -> str:
+    """What an inserted word would have had to reach to be found, in the largest class."""
+    if audit.controls is None:
+        return ""
+    largest = max(audit.classes, key=lambda label: audit.class_documents[label])
+    limits = sorted(audit.controls.of_class(largest), key=lambda limit: limit.rate != FIRST_RATE)
+    if not limits:
+        return ""
+    first, *others = limits
+    sentence = (
+        f"A word inserted into {percent(first.rate, 0)} of {of_class(largest, 'documents')} would have "
+        f"been found in {first.n_found} of {first.n_trials} trials"
+    )
+    for limit in others:
+        sentence += f"; into {percent(limit.rate, 0)}, in {limit.n_found}"
+    shuffles = plural(audit.controls.n_shuffles, "shuffle")
+    alarms = plural(audit.controls.false_alarms, "word")
+    return f"{sentence}. In {shuffles} of the labels, the search accused {alarms}."
+
+
 def _group_clause(audit: AuditData) -> str:
     """Why little can be significant, if documents are grouped."""
     units = audit.learned.train.corpus.units
@@ -168,6 +189,8 @@ def _first_screen(audit: AuditData, sections: TaskSections, verdict: str) -> lis
     no_shortcut = _no_shortcut(audit)
     if no_shortcut and audit.findings and not verdict.startswith(no_shortcut):
         blocks.append(Text(f"{no_shortcut}."))
+    if no_shortcut and _detection_limit(audit):
+        blocks.append(Text(_detection_limit(audit)))
     sentences = without_shortcuts_sentences(audit)
     if sentences:
         blocks.append(Text(" ".join(sentences)))

@@ -130,6 +130,8 @@ class Audit(AuditData):
                 "all": self.without_shortcuts.difference.to_dict(),
                 "containing": self.without_shortcuts.concerned.to_dict(),
             }
+        if self.controls is not None:
+            summary["controls"] = self.controls.to_dict()
         if self.few_words is not None and self.few_words.comparison is not None:
             summary["few_words"] = {
                 "tokens": list(self.few_words.words),

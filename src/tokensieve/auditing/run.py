@@ -14,6 +14,7 @@ from tokensieve.auditing.checking import find_all
 from tokensieve.auditing.checks.alone import few_words
 from tokensieve.auditing.checks.label_issues import label_issues
 from tokensieve.auditing.checks.registry import all_checks, kinds_of_finding
+from tokensieve.auditing.checks.shortcut import artefact_controls
 from tokensieve.auditing.context import AuditContext
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.findings import Finding
@@ -146,6 +147,8 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
     curve = _start_curve(context)
     findings = [with_removal(one, learned.train) for one in find_all(context, all_checks())]
     run.clock.lap("findings")
+    controls = artefact_controls(context) if task.classifies else None
+    run.clock.lap("controls")
     run.progress("learning curve", 0.0)
     without_shortcuts = None
     words = None
@@ -174,6 +177,7 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
         baseline_accuracy=baseline_accuracy,
         without_shortcuts=without_shortcuts,
         few_words=words,
+        controls=controls,
         label_issues=issues,
         labels_not_judged=not_judged,
         environments=environments,

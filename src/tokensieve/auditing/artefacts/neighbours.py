@@ -14,8 +14,8 @@ compared with edges. Few occurrences, or r near s, say little, so that the estim
 a few pseudo-occurrences.
 
 **The less constant neighbour.** The fraction of a word's occurrences with the most frequent left
-neighbour of its fixed run, or the same on the right, whichever is smaller: near 1 in templates, small
-for a word, or a phrase at an edge, that stands beside whatever the text has there.
+neighbour of its fixed run, or the same on the right, whichever is smaller: near 1 in templates,
+small for a word, or a phrase at an edge, that stands beside whatever the text has there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tokensieve.auditing.artefacts.use import WordOrder
 MAX_OCCURRENCES = 2_000  # of a word; more change nothing
 CONSTANT = 0.8  # of the occurrences: a neighbour that frequent is part of a fixed run
 MAX_RUN = 12  # words of a fixed run on either side
-PSEUDO_OCCURRENCES = 2.0  # chosen on the sets for choosing (benchmarks/artefacts.py)
+PRIOR_SPREAD = 0.5  # τ: half of the way from written to put in
 MAX_DISTANCE = 4  # words; a name and what follows it
 MIN_AT_DISTANCE = 3  # occurrences; of fewer the distance is the same by chance
 INSIDE, AT_START, AT_END = 0, 1, 2  # where a pair of neighbours stands
@@ -143,9 +143,21 @@ def inserted_between(order: WordOrder, left: Ints, right: Ints, rates: PairRates
     edges = edge_of(order, left_words, right_words)
     is_pair = edges >= 0
     is_elsewhere = order.n_occurrences(left_words, right_words)[is_pair] >= 1
-    skipped = rates.skipped[edges[is_pair]]
-    informative = np.maximum(rates.recurring[edges[is_pair]] - skipped, 0.0).sum()
-    return float((is_elsewhere - skipped).sum() / (informative + PSEUDO_OCCURRENCES))
+    return shrunk_excess(
+        is_elsewhere, rates.recurring[edges[is_pair]], rates.skipped[edges[is_pair]]
+    )
+
+
+def shrunk_excess(is_elsewhere: Bools, recurring: Floats, skipped: Floats) -> float:
+    """(h − s)/(r − s), drawn to 0 by its variance against `PRIOR_SPREAD` (module docstring).
+
+    With X = Σ(h − s), D = Σ(r − s) and V = Σ s(1 − s), the estimate is X/D and its variance V/D²;
+    times τ²/(τ² + V/D²) it is X·D/(D² + V/τ²).
+    """
+    excess = float((is_elsewhere - skipped).sum())
+    informative = float(np.maximum(recurring - skipped, 0.0).sum())
+    variance = float((skipped * (1 - skipped)).sum())
+    return excess * informative / max(informative**2 + variance / PRIOR_SPREAD**2, 1e-9)
 
 
 def stands_in_fixed_phrase(order: WordOrder, words: tuple[str, ...]) -> bool:

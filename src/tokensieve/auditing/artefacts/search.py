@@ -19,12 +19,14 @@ class ArtefactSearch:
     """What was found among the words and phrases of some texts.
 
     Attributes:
-        use: the texts, as they were searched.
+        use: the words of the texts, as they were searched.
+        texts: themselves.
         usual: what is usual in them.
         scored: every candidate with its score.
     """
 
     use: WordUse
+    texts: pl.Series | StoredTexts
     usual: Usual
     scored: list[Scored]
 
@@ -42,4 +44,4 @@ def search(
     candidates = [*candidate_words(use, units), *candidate_phrases(use, units)]
     usual = Usual.of(use)
     observed = observe(use, usual, texts, candidates)
-    return ArtefactSearch(use, usual, scored(observed))
+    return ArtefactSearch(use, texts, usual, scored(observed))

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tokensieve.arrays import Bools, Ints
+from tokensieve.auditing.artefacts.controls import Controls, run_controls
 from tokensieve.auditing.artefacts.forms import is_chosen, suspicious_forms
 from tokensieve.auditing.artefacts.search import ArtefactSearch, search
 from tokensieve.auditing.artefacts.shapes import common_beginning
@@ -153,6 +154,12 @@ def artefact_search(audit: AuditContext) -> ArtefactSearch:
     """The score of every word and phrase that predicts a class."""
     searched = searched_texts(audit)
     return search(searched.use, searched.texts, searched.units)
+
+
+@computed_once
+def artefact_controls(audit: AuditContext) -> Controls:
+    """What the search would have found, and what it finds with shuffled labels."""
+    return run_controls(artefact_search(audit), audit.settings.seed)
 
 
 @computed_once

@@ -1,0 +1,239 @@
+"""Controls: could the search have found an artefact, and does it find one where there is none?
+
+**Limit of detection.** A word is put, in counts and not in texts, at random places of random
+documents of one class, and goes through the search. How many of such words are found, at several
+rates, says what "no shortcut was found" is worth for this class.
+
+**False alarms.** The labels are shuffled, and the same search is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tokensieve.arrays import Ints
+from tokensieve.auditing.artefacts.candidates import (
+    MIN_COVERAGE,
+    MIN_DOCUMENTS,
+    Candidate,
+    candidate_words,
+    wilson_lower,
+)
+from tokensieve.auditing.artefacts.context import ClassTexts
+from tokensieve.auditing.artefacts.neighbours import (
+    INSIDE,
+    PairRates,
+    most_frequent_share,
+    shrunk_excess,
+)
+from tokensieve.auditing.artefacts.peers import NEARLY_AS_CERTAIN
+from tokensieve.auditing.artefacts.score import ACCUSED, fitted_model, scored
+from tokensieve.auditing.artefacts.search import ArtefactSearch
+from tokensieve.auditing.artefacts.traits import INSERTED_RANGE, Traits, Usual, apart_of, observe
+from tokensieve.auditing.artefacts.use import WordUse
+from tokensieve.evidence.intervals import LEVEL
+
+RATES = (0.02, 0.05, 0.1, 0.2)  # of a class's documents
+MAX_TRIALS = 20  # for each class and rate
+MIN_TRIALS = 5
+TRIALS_IN_ALL = 160  # for each rate; keeps the cost below 15 % of an audit
+MAX_CLASSES = 40  # the largest; of a smaller class the audit says nothing
+N_SHUFFLES = 2
+
+
+@dataclass(frozen=True)
+class DetectionLimit:
+    """How many words that were put into a class would have been found.
+
+    Attributes:
+        label: the class.
+        rate: of its documents that got the word.
+        n_found: words found.
+        n_trials: words tried.
+    """
+
+    label: str
+    rate: float
+    n_found: int
+    n_trials: int
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What the search finds where the truth is known.
+
+    Attributes:
+        limits: by class and rate.
+        false_alarms: words accused with shuffled labels, in all shuffles.
+        n_shuffles: how often the labels were shuffled.
+    """
+
+    limits: tuple[DetectionLimit, ...]
+    false_alarms: int
+    n_shuffles: int
+
+    def of_class(self, label: str) -> list[DetectionLimit]:
+        """The limits of one class, by rate."""
+        return [limit for limit in self.limits if limit.label == label]
+
+    def to_dict(self) -> dict[str, object]:
+        """The content of "controls" in summary.json."""
+        return {
+            "words_found_when_inserted": [
+                {
+                    "class": limit.label,
+                    "rate": limit.rate,
+                    "found": limit.n_found,
+                    "of": limit.n_trials,
+                }
+                for limit in self.limits
+            ],
+            "false_alarms_with_shuffled_labels": self.false_alarms,
+            "shuffles": self.n_shuffles,
+        }
+
+
+def run_controls(found: ArtefactSearch, seed: int) -> Controls:
+    """Both controls for a search that was made."""
+    rng = np.random.default_rng(seed)
+    counts = found.use.counts
+    largest = np.argsort(-counts.class_sizes, kind="stable")[:MAX_CLASSES]
+    n_trials = int(np.clip(TRIALS_IN_ALL // max(len(largest), 1), MIN_TRIALS, MAX_TRIALS))
+    limits: list[DetectionLimit] = []
+    for label in sorted(largest.tolist()):
+        limits += limits_of_class(found, label, n_trials, rng)
+    alarms = [false_alarms(found, rng) for _ in range(N_SHUFFLES)]
+    return Controls(tuple(limits), sum(alarms), N_SHUFFLES)
+
+
+def limits_of_class(
+    found: ArtefactSearch, label: int, n_trials: int, rng: np.random.Generator
+) -> list[DetectionLimit]:
+    """How many words put into a class are found, at each rate."""
+    use = found.use
+    documents = use.documents_of_class(label)
+    texts = ClassTexts.of(use, label)
+    gaps = gaps_of_class(use, label)
+    pool = [one.candidate for one in found.scored if label in one.candidate.classes]
+    limits = []
+    for rate in RATES:
+        n_documents = round(rate * len(documents))
+        n_found = 0
+        if is_candidate(use, label, n_documents) and len(gaps):
+            words = [
+                inserted_word(use, label, rng.choice(documents, n_documents, replace=False))
+                for _ in range(n_trials)
+            ]
+            n_found = n_accused(words, texts, gaps, pool, found, rng)
+        limits.append(DetectionLimit(use.counts.classes[label], rate, n_found, n_trials))
+    return limits
+
+
+def is_candidate(use: WordUse, label: int, n_documents: int) -> bool:
+    """Whether a word in so many documents of one class, and in no other, would be looked at."""
+    counts = use.counts
+    share = counts.class_sizes[label] / counts.n_documents
+    n_choices = counts.n_classes * (counts.n_classes - 1)
+    n_tests = int((counts.present.sum(axis=1) >= MIN_DOCUMENTS).sum())
+    is_significant = share**n_documents * n_choices * n_tests < LEVEL  # Bonferroni, for one word
+    least = max(MIN_DOCUMENTS, MIN_COVERAGE * counts.class_sizes[label])
+    return bool(n_documents >= least and is_significant)
+
+
+def inserted_word(use: WordUse, label: int, documents: Ints) -> Candidate:
+    """A word that only these documents contain."""
+    counts = use.counts
+    size = int(counts.class_sizes[label])
+    neutral = size / counts.n_documents
+    n_documents = np.array([len(documents)])
+    lower = float(wilson_lower(n_documents, n_documents)[0])
+    return Candidate(
+        words=("",),
+        type=-1,
+        classes=(label,),
+        documents=np.sort(documents),
+        n_inside=len(documents),
+        group_size=size,
+        certainty=(lower - neutral) / (1 - neutral),
+        p_value=0.0,
+    )
+
+
+def n_accused(
+    words: Sequence[Candidate],
+    texts: ClassTexts,
+    gaps: Ints,
+    pool: Sequence[Candidate],
+    found: ArtefactSearch,
+    rng: np.random.Generator,
+) -> int:
+    """How many of some inserted words the score accuses."""
+    certainty = words[0].certainty
+    is_single = [len(one.words) == 1 for one in pool]
+    peers = [
+        one
+        for one, is_word in zip(pool, is_single, strict=True)
+        if is_word and one.certainty >= certainty - NEARLY_AS_CERTAIN
+    ]
+    left_out = np.array([one.type for one in peers if one.type >= 0], dtype=np.int64)
+    areas = texts.areas([word.documents for word in words], [left_out] * len(words))
+    rates = found.usual.pairs[words[0].classes[0]]
+    traits = []
+    for word, area in zip(words, areas, strict=True):
+        places = rng.choice(gaps, len(word.documents))
+        traits.append(
+            Traits(
+                apart=apart_of(area, found.usual),
+                inserted=inserted_at(found.use, places, rates),
+                peers=float(np.log1p(len(peers))),
+                constancy=constancy_at(found.use, places),
+                coverage=word.coverage,
+                certainty=word.certainty,
+                kinship=0.0,
+                repeated=0.0,
+                joined=0.0,
+                relatives=0.0,
+                phrase=0.0,
+                group=0.0,
+            )
+        )
+    return int((fitted_model().probabilities(traits) >= ACCUSED).sum())
+
+
+def gaps_of_class(use: WordUse, label: int) -> Ints:
+    """The positions of a class's texts before which a word can be put between two words."""
+    order = use.order
+    is_of_class = use.counts.labels[order.documents] == label
+    is_word = order.ids < len(order.words)
+    is_gap = is_of_class[1:] & is_word[1:] & is_word[:-1]
+    return np.flatnonzero(is_gap) + 1
+
+
+def inserted_at(use: WordUse, places: Ints, rates: PairRates) -> float:
+    """How much a word at these gaps looks inserted."""
+    is_elsewhere = use.order.is_recurring_pair[places - 1]
+    recurring = np.full(len(places), rates.recurring[INSIDE])
+    skipped = np.full(len(places), rates.skipped[INSIDE])
+    excess = shrunk_excess(is_elsewhere, recurring, skipped)
+    return float(np.clip(excess, *INSERTED_RANGE))
+
+
+def constancy_at(use: WordUse, places: Ints) -> float:
+    """The less constant neighbour's share of a word at these gaps."""
+    spelled = use.order.spelled
+    return min(most_frequent_share(spelled[places - 1]), most_frequent_share(spelled[places]))
+
+
+def false_alarms(found: ArtefactSearch, rng: np.random.Generator) -> int:
+    """How many words are accused if the labels are shuffled."""
+    use = found.use
+    shuffled = replace(use.counts, labels=rng.permutation(use.counts.labels))
+    mixed = WordUse(shuffled, use.shapes, use.order, use.tokenizer)
+    candidates = candidate_words(mixed)
+    if not candidates:
+        return 0
+    observed = observe(mixed, Usual.of(mixed), found.texts, candidates)
+    return sum(one.is_accused for one in scored(observed))
