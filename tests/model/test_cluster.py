@@ -338,7 +338,6 @@ REFUSED: list[tuple[list[Any], dict[str, Any], str]] = [
     ([["ab", "cd"]], {}, "pairs or data frames"),
     ([[("a", "b", "c")]], {}, "pairs or data frames"),
     ([[1]], {}, "pairs or data frames"),
-    ([[("a", "x"), (7, "y")]], {}, "partition 1: row 2: column 'text' contains int values, not text"),
     ([[("a", ["x", "y"])]], {}, "partition 1: row 1: the label is a list"),
     ([[(" ", "x"), ("", "y")]], {}, "all 2 documents are empty"),
     ([[(f"text {i}", i / 7) for i in range(60)] * 2], {}, "looks like continuous numbers"),

@@ -427,7 +427,10 @@ def _table_of_pairs(rows: list[Any], name: str) -> _TableAndColumns:
     texts = [row[0] for row in rows]
     labels = [row[1] for row in rows]
     table = SourceTable.of_lists((texts, labels), name)
-    return _TableAndColumns(table, [table.columns[0]], table.columns[1])
+    text, label = table.columns
+    return _TableAndColumns(
+        table, [table.checked_column(text, "text")], table.checked_column(label, "label")
+    )
 
 
 def _is_test(
