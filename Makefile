@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: bench-all demo test test-browser test-all docs gallery bench reproduced lock clean
+.PHONY: bench-all demo test test-browser test-all docs gallery bench reproduced lock clean audit-dependencies sbom
 
 demo: .deps-run
 	$(BIN)/tokensieve demo --out tokensieve-demo
@@ -76,6 +76,18 @@ lock:
 	.lock-env/bin/pip install -q torch==2.13.0 && .lock-env/bin/pip install -q -e '.[test]'
 	.lock-env/bin/pip freeze --all --exclude-editable | grep -v '^pip==' | sed 's/+cpu//' > requirements-test.lock
 	rm -rf .lock-env
+
+# known vulnerabilities of the locked versions, and a list of what is installed (CycloneDX), for a release
+.tools/bin/python:
+	$(PYTHON) -m venv .tools
+	.tools/bin/pip install -q --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
+
+audit-dependencies: .tools/bin/python
+	.tools/bin/pip-audit --disable-pip --no-deps -r requirements.lock
+
+sbom: .deps-run .tools/bin/python
+	mkdir -p dist
+	.tools/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o dist/sbom.json $(BIN)/python
 
 clean:
 	rm -rf $(VENV) .deps-run .deps-test

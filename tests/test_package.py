@@ -9,12 +9,17 @@ import os
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import tokensieve
 from tokensieve.__main__ import _explain
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("name", [n for n in tokensieve.__all__ if n != "__version__"])
@@ -119,3 +124,15 @@ def test_main_job_needs_no_optional_library() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_locked_versions_are_in_the_declared_ranges() -> None:
+    """The ranges say what was tried; both locks are installed by `make test`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for lock in ("requirements.lock", "requirements-test.lock"):
+        lines = (ROOT / lock).read_text(encoding="utf-8").split()
+        locked = {canonicalize_name(name): v for name, _, v in (x.partition("==") for x in lines)}
+        for requirement in map(Requirement, project["dependencies"]):
+            assert {"<", ">="} <= {part.operator for part in requirement.specifier}, requirement
+            version = locked[canonicalize_name(requirement.name)]
+            assert requirement.specifier.contains(version), (lock, requirement, version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -16,6 +17,8 @@ from tokensieve.read.plain import MAX_LINE_BYTES, PlainText
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.table import BATCH_ROWS, Batch, SourceTable, frame_batches
 
+POLARS_FOLDER = "POLARS_TEMP_DIR"  # the variable that names Polars' folder, read once
+_CACHES: list[Folder] = []  # removed at the end of the process
 MAX_COPIED_BYTES = 10_000_000_000  # of standard input or an address; more could fill the disk
 
 
@@ -52,6 +55,11 @@ def _copied_table(address: str, name: str, kind: str, settings: SourceSettings) 
 
 
 def _scanned_table(address: str, name: str, kind: str) -> SourceTable:
+    if kind == ".arrow" and POLARS_FOLDER not in os.environ:
+        # Polars copies the file, and would leave the copy behind
+        folder = Folder()
+        _CACHES.append(folder)
+        os.environ[POLARS_FOLDER] = str(folder.path)
     scan = pl.scan_parquet if kind == ".parquet" else pl.scan_ipc
 
     def read(names: Sequence[str]) -> Iterator[Batch]:

@@ -122,6 +122,19 @@ def _files_without_tables(folder: Path) -> list[Path]:
     return sorted(p for p in folder.glob("[!._]*") if p.is_file() and not kind_of(p.name))
 
 
+def _check_links(root: Path, texts: Mapping[str, Sequence[Path]]) -> None:
+    """Refuse links that lead out of a folder of texts, which somebody else may have made."""
+    resolved_root = root.resolve()
+    for paths in texts.values():
+        for path in paths:
+            is_link = path.is_symlink() or path.parent.is_symlink()
+            if is_link and not path.resolve().is_relative_to(resolved_root):
+                raise InputError(
+                    f"{str(path)!r} is a link that leads out of the folder; copy the file, or remove "
+                    "the link"
+                )
+
+
 def _texts_table(
     path: Path,
     texts: Mapping[str, Sequence[Path]],
@@ -129,6 +142,7 @@ def _texts_table(
     columns: tuple[str, ...] = ("text", "label"),
 ) -> SourceTable:
     """One document per file; what was detected is noted once all files are read."""
+    _check_links(path, texts)
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         n_files = Counter[str]()
