@@ -22,6 +22,7 @@ Values: TypeAlias = "pl.Series | list[Any]"  # a series if typed, a list if type
 SURROGATE = re.compile("[\ud800-\udfff]")
 DIGEST_BYTES = 12  # among 10⁹ texts, two different ones share a digest with probability 10⁻¹¹
 MAX_LISTED = 20  # names in a message
+MAX_LISTED_VALUES = 5  # values of a column in a message
 MAX_NAME_LENGTH = 40  # characters of a name in a message
 MAX_WEIGHT = 1e100  # sums and products of weights stay finite
 
@@ -113,15 +114,15 @@ def cell_text(value: object) -> str | None:
     return str(value)
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str], most: int = MAX_LISTED) -> str:
     """The first names, quoted and shortened, for a message of one line."""
     shortened = []
     for name in names:
         is_long = len(name) > MAX_NAME_LENGTH
         shortened.append(name[: MAX_NAME_LENGTH - 1] + "…" if is_long else name)
-    n_more = len(shortened) - MAX_LISTED
+    n_more = len(shortened) - most
     more = f" and {n_more} more" if n_more > 0 else ""
-    return ", ".join(map(repr, shortened[:MAX_LISTED])) + more
+    return ", ".join(map(repr, shortened[:most])) + more
 
 
 def checked_weights(
