@@ -1,0 +1,111 @@
+"""The artefact score: its formulas by independent means, and planted marks against ordinary words."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binom
+
+from tokensieve.auditing.artefacts.context import ClassTexts
+from tokensieve.auditing.artefacts.neighbours import shrunk_excess
+from tokensieve.auditing.artefacts.score import fitted_model
+from tokensieve.auditing.artefacts.shapes import is_family, shape_of
+from tokensieve.auditing.artefacts.splits import best_splits, information, likelihood_ratio
+from tokensieve.auditing.artefacts.traits import TRAITS, Traits
+from tokensieve.auditing.artefacts.use import WordUse
+from tokensieve.text.counts import Counts
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import count_texts
+
+
+def test_the_best_split_has_no_better_group_and_its_p_is_a_binomial_tail() -> None:
+    rng = np.random.default_rng(1)
+    sizes = np.full(4, 60)  # of equal classes, m classes of the highest rates are the best m
+    present = rng.binomial(sizes, rng.random((30, 4)))
+    splits = best_splits(present, sizes)
+    for word, row in enumerate(present):
+        best = 0.0
+        for m in (1, 2):
+            for group in combinations(range(4), m):
+                inside = row[list(group)].sum()
+                size = sizes[list(group)].sum()
+                is_higher = inside / size > row.sum() / sizes.sum()
+                g = likelihood_ratio(inside, row.sum(), size, sizes.sum())
+                choices = {1: 4, 2: 6}[m] * 3
+                if is_higher:
+                    best = max(best, float(g) - 2 * np.log(choices))
+        m = int(splits.is_inside[word].sum())
+        choices = {1: 4, 2: 6}[m] * 3
+        assert splits.g_squared[word] - 2 * np.log(choices) == pytest.approx(best, abs=1e-8)
+        share = splits.group_sizes[word] / sizes.sum()
+        tail = binom.sf(splits.n_inside[word] - 1, row.sum(), share)
+        assert splits.p_value[word] == pytest.approx(min(1.0, tail * choices))
+
+
+def test_information_is_that_of_its_definition() -> None:
+    present = np.array([[3, 10, 0]])
+    sizes = np.array([20, 20, 10])
+    total = 0.0
+    for k in range(3):
+        for joint, marginal in ((present[0, k], 13), (sizes[k] - present[0, k], 37)):
+            if joint:
+                total += joint / 50 * np.log2(joint * 50 / (marginal * sizes[k]))
+    assert information(present, sizes)[0] == pytest.approx(total)
+
+
+def word_use(texts: list[str], labels: list[int]) -> WordUse:
+    counted = count_texts(pl.Series(texts), tokenizer=WordTokenizer(), min_documents=1)
+    counts = Counts(
+        counted.matrix.astype(float), np.array(labels), ("a", "b"), counted.vocabulary.tokens
+    )
+    return WordUse.of(counts, counted.stream, counted.vocabulary.tokenizer)
+
+
+def test_the_context_area_is_that_of_centroids_without_each_document() -> None:
+    rng = np.random.default_rng(3)
+    words = [f"w{chr(97 + i)}" for i in range(20)]
+    texts = [" ".join(rng.choice(words, 8)) for _ in range(60)]
+    use = word_use(texts, [0] * 50 + [1] * 10)
+    own = ClassTexts.of(use, 0)
+    held = np.flatnonzero([words[0] in text.split() for text in texts[:50]])
+    target = use.type_of[words[0]]
+    is_left_out = own._coming_with(np.isin(own.documents, held)[:, None])[:, 0]
+    is_left_out[target] = True
+    vectors = own.vectors.toarray() * ~is_left_out
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    contains = np.isin(own.documents, held)
+    scores = []
+    for i in range(50):
+        rest = np.arange(50) != i
+        near = vectors[rest & contains].mean(axis=0) - vectors[rest & ~contains].mean(axis=0)
+        scores.append(vectors[i] @ near)
+    scores = np.array(scores)
+    differences = scores[contains][:, None] - scores[~contains]
+    expected = ((differences > 1e-9) + 0.5 * (np.abs(differences) <= 1e-9)).mean()
+    area = own.areas([held], [np.array([target])])[0]
+    assert area.auc == pytest.approx(expected, abs=1e-9) and area.n_with == len(held)
+
+
+def test_what_looks_inserted_is_drawn_to_zero_where_pairs_say_nothing() -> None:
+    always = np.ones(40, dtype=bool)
+    assert shrunk_excess(always, np.full(40, 0.9), np.full(40, 0.1)) == pytest.approx(1.1, abs=0.1)
+    assert abs(shrunk_excess(always[:5], np.full(5, 0.31), np.full(5, 0.3))) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("word", "shape"),
+    [("7/10", "n/10"), ("10/10", "n/10"), ("v1.2", "v0.0"), ("word", "word"), ("ten", "0")],
+)
+def test_spellings_of_one_thing_have_one_shape(word: str, shape: str) -> None:
+    assert shape_of(word) == shape
+    assert is_family((shape,)) == (shape not in ("word", "0"))
+
+
+def test_terms_add_up_to_the_log_odds() -> None:
+    traits = Traits(**dict.fromkeys(TRAITS, 0.5))
+    model = fitted_model()
+    log_odds = model.intercept + model.terms([traits]).sum()
+    assert model.probabilities([traits])[0] == pytest.approx(1 / (1 + np.exp(-log_odds)), abs=1e-6)

@@ -1,0 +1,83 @@
+"""Pairs of words: order and joint presence against brute force, planted pairs, shuffled labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import fisher_exact
+
+from tokensieve.evidence.order import (
+    WINDOW,
+    WordRuns,
+    count_pairs,
+    documents_in_order,
+    fisher_p,
+    predictive_pairs,
+)
+
+WORDS = [f"w{i}" for i in range(60)]
+
+
+def runs_of(texts: list[list[str]], labels: np.ndarray) -> WordRuns:
+    words = sorted({word for text in texts for word in text})
+    place = {word: i for i, word in enumerate(words)}
+    ids = np.array([place[word] for text in texts for word in text], dtype=np.int32)
+    starts = np.cumsum([0, *map(len, texts)])
+    return WordRuns(ids, starts, np.arange(len(texts)), words, labels, 2)
+
+
+def random_texts(n: int, seed: int) -> tuple[list[list[str]], np.ndarray]:
+    rng = np.random.default_rng(seed)
+    texts = [rng.choice(WORDS, 25).tolist() for _ in range(n)]
+    return texts, rng.integers(0, 2, n)
+
+
+def test_counts_are_those_of_a_loop() -> None:
+    texts, labels = random_texts(20, 0)
+    runs = runs_of(texts, labels)
+    counts = count_pairs(runs)
+    for a, b in ((0, 1), (3, 2), (7, 30)):
+        first, second = runs.words[a], runs.words[b]
+        has_order = [
+            any(
+                text[i] == first and second in text[i + 1 : i + 1 + WINDOW]
+                for i in range(len(text))
+            )
+            for text in texts
+        ]
+        has_both = [first in text and second in text for text in texts]
+        for k in (0, 1):
+            assert counts.before[k, a, b] == np.sum(np.array(has_order) & (labels == k))
+            assert counts.both[k, a, b] == np.sum(np.array(has_both) & (labels == k))
+        assert documents_in_order(runs, a, b).tolist() == np.flatnonzero(has_order).tolist()
+
+
+def test_an_order_only_mark_is_found_and_none_with_shuffled_labels() -> None:
+    texts, labels = random_texts(800, 1)
+    rng = np.random.default_rng(2)
+    for text, label in zip(texts, labels, strict=True):
+        if rng.random() < 0.2:
+            text[5], text[9] = ("alpha", "beta") if label else ("beta", "alpha")
+    first, *others = predictive_pairs(runs_of(texts, labels))
+    assert {first.first, first.second} == {"alpha", "beta"} and first.kind == "order"
+    assert first.rate == 1 and not others
+    assert not predictive_pairs(runs_of(texts, rng.permutation(labels)))
+
+
+def test_a_joint_pair_is_found_that_no_word_shows() -> None:
+    texts, labels = random_texts(2000, 3)
+    rng = np.random.default_rng(4)
+    for text, label in zip(texts, labels, strict=True):
+        has_first = rng.random() < 0.4
+        if has_first:
+            text.insert(3, "alpha")
+        if has_first == bool(label):
+            text.insert(20, "beta")
+    found = predictive_pairs(runs_of(texts, labels))
+    assert found and {found[0].first, found[0].second} == {"alpha", "beta"}
+
+
+def test_the_exact_test_is_scipys() -> None:
+    expected = fisher_exact([[18, 2], [10, 30]], alternative="greater").pvalue
+    one = fisher_p(np.array([18]), np.array([20]), np.array([28]), np.array([60]), 1)
+    assert one[0] == pytest.approx(expected)
