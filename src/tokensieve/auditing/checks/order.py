@@ -39,14 +39,14 @@ class Order(Check):
     name = "order"
     title = "Word order predicts the label"
     about = (
-        f"Pairs of frequent words: one before the other within {WINDOW} words predicts a class among "
-        "the documents that contain both, or both together predict what neither does alone (false "
-        "discovery rate 1%, at least a fifth of the way to certain). Pairs that a phrase explains "
-        "are left out."
+        f"Pairs of frequent words: one before the other within {WINDOW} words predicts a class "
+        "among the documents that contain both, or both together predict what neither does alone "
+        "(false discovery rate 1%, at least a fifth of the way to certain). Pairs that a phrase "
+        "explains are left out."
     )
     action = (
-        "A model that reads words in order can use this, and no list of words shows it. Compare the "
-        "two contexts: is this how the subject is written, or how one source writes?"
+        "A model that reads words in order can use this, and no list of words shows it. Compare "
+        "the two contexts: is this how the subject is written, or how one source writes?"
     )
     tasks = (Labels,)
     descriptive = True
