@@ -116,10 +116,9 @@ def test_units_and_environments_are_read_with_split_columns_and_streams() -> Non
     )
     assert one.environments.to_list() == other.environments.to_list()
     assert set(one.environments.unique()) == {"1", None}
-    assert (
-        one.units is not None
-        and one.units.tolist() == one.unit_index(one.groups.to_list()).tolist()
-    )
+    names = list(dict.fromkeys(one.groups.to_list()))  # numbered in the order of their first row
+    assert one.units is not None
+    assert one.units.tolist() == [names.index(name) for name in one.groups]
 
 
 def test_a_column_that_is_not_there_or_holds_lists_is_named() -> None:

@@ -166,9 +166,18 @@ def test_mask_takes_every_source_that_an_audit_takes(
         .rename({TEXT: "text", LABEL: "label"})
         .select("text", "label")
     )
-    sources, options, copy = ["it's.jsonl"], ["--text", "text", "--label", "label"], "masked.csv"
+    sources, options, copy = (
+        ["it's.jsonl"],
+        [
+            "--text",
+            "text",
+            "--label",
+            "label",
+        ],
+        "tokensieve-audit-masked.csv",
+    )
     if kind in ("chat", "nested"):
-        options, copy = ["--text", "a.body", "--label", "label"], "masked.jsonl"
+        options, copy = ["--text", "a.body", "--label", "label"], "tokensieve-audit-masked.jsonl"
         rows = [{"label": one["label"], "a": {"body": one["text"]}} for one in frame.to_dicts()]
         if kind == "chat":
             options = ["--text", "said", "--role", "assistant", "--label", "label"]
@@ -184,7 +193,6 @@ def test_mask_takes_every_source_that_an_audit_takes(
             "odd": ["-odd name.csv"],
             "masked": ["masked.csv"],
         }[kind]
-        copy = "masked-2.csv" if kind == "masked" else copy
         for i, name in enumerate(sources):
             frame[i :: len(sources)].write_csv(tmp_path / name)
     assert run("audit", *options, *QUICK, "--", *sources)[0] == 0

@@ -200,6 +200,8 @@ def test_names_lie_beside_each_other_and_inside_the_picture() -> None:
             "data": "no support",
         }
     ]
-    text = str(specification(Picture("use", "diagnose-use", {"words": words}, "t")))
+    text = str(
+        specification(Picture("use", "diagnose-use", {"words": words, "axis": "effect"}, "t"))
+    )
     end = float(re.search(r"'domain': \[0, ([0-9.]+)\]", text)[1])  # type: ignore[index]
     assert 420 * (1 - 2.0 / end) > 8 * len("indistinguishable")
