@@ -38,7 +38,6 @@ from tokensieve.auditing.artefacts.use import WordUse
 MAX_DOCUMENTS = 6_000  # of a class; a draw of more moves an AUC by less than its standard error
 MIN_EACH = 3  # documents with a word and without it, below which there is no AUC
 COMES_WITH = 0.8  # of the candidate's documents
-SUBSTITUTE_EXPECTED = 5  # documents with both by chance; if there are none, they exclude each other
 SAME_DOCUMENTS = 0.5  # Jaccard index
 ORDINARY_PER_CLASS = 24
 ORDINARY_IN_ALL = 400
@@ -246,11 +245,7 @@ class ClassTexts:
         n_with = contains.sum(axis=0)
         n_documents = np.asarray(self.presence.sum(axis=0)).ravel()[:, None]
         either = n_with + n_documents - both
-        comes_with = (both >= COMES_WITH * n_with) | (both >= SAME_DOCUMENTS * either)
-        # what stands in its place elsewhere, as another name in the same line
-        expected = n_documents * n_with / max(len(contains), 1)
-        is_substitute = (both == 0) & (expected >= SUBSTITUTE_EXPECTED)
-        return np.asarray(comes_with | is_substitute)
+        return np.asarray((both >= COMES_WITH * n_with) | (both >= SAME_DOCUMENTS * either))
 
 
 def area_of_ranks(ranks: Floats, contains: Bools) -> Area:
