@@ -193,8 +193,8 @@ def test_four_classes(shared_multiclass_audit: Artefact) -> None:
         "product": {"screen", "battery"},
     }
     assert {label: set(found.top(label, 2)["token"]) for label in own} == own
-    first = found.findings[0]
-    assert (first.tokens[0], first.label) == ("inv", "billing"), "the planted mark comes first"
+    shortcuts = {token for f in found.findings if f.kind == "shortcut" for token in f.tokens}
+    assert "inv" in shortcuts, "the planted mark is found"
     place = {int(row): i for i, row in enumerate(found.learned.test.corpus.rows)}
     for example in found.examples:
         explained = found.model.explain(

@@ -24,6 +24,7 @@ from tokensieve.auditing.artefacts.peers import peers_of
 from tokensieve.auditing.artefacts.shapes import common_beginning
 from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.read.stored_texts import StoredTexts
+from tokensieve.text.tokenizers import FieldTokenizer
 
 LONG_WORD = 5  # letters, from which four in common make a relative; of shorter words three do
 NAME_WORD = re.compile(r"[^\W\d_]{2,}")
@@ -143,6 +144,8 @@ def observe(
     observed = []
     for i, candidate in enumerate(candidates):
         neighbours = neighbours_of(use.order, candidate, counts.labels, usual.pairs)
+        if is_column_value(use, candidate):
+            neighbours = Neighbours(inserted=0.0, constancy=0.0)  # it stands beside nothing
         names = [counts.classes[label] for label in candidate.classes]
         n_relatives = relatives.count(candidate)
         traits = Traits(
@@ -168,7 +171,23 @@ def types_beside(use: WordUse, candidate: Candidate) -> Ints:
     phrase.
     """
     words = [*words_at_one_distance(use.order, candidate), *slot_rivals(use.order, candidate)]
+    words += values_of_same_column(use, candidate)
     return np.array([use.type_of[word] for word in words if word in use.type_of], dtype=np.int64)
+
+
+def values_of_same_column(use: WordUse, candidate: Candidate) -> list[str]:
+    """All values of the column that a candidate is a value of: each document has one of them."""
+    if not is_column_value(use, candidate):
+        return []
+    assert isinstance(use.tokenizer, FieldTokenizer)
+    column = use.tokenizer.field_of(candidate.words[0])
+    return [word for word in use.type_of if use.tokenizer.field_of(word) == column]
+
+
+def is_column_value(use: WordUse, candidate: Candidate) -> bool:
+    """Whether a candidate is a value of another column, not a word of a text."""
+    is_of_fields = isinstance(use.tokenizer, FieldTokenizer)
+    return is_of_fields and use.tokenizer.is_value(candidate.words[0])
 
 
 def types_of_peers(candidates: Sequence[Candidate], places: Ints) -> Ints:
