@@ -31,7 +31,7 @@ from tokensieve.auditing.artefacts.use import WordOrder
 MAX_OCCURRENCES = 2_000  # of a word; more change nothing
 CONSTANT = 0.8  # of the occurrences: a neighbour that frequent is part of a fixed run
 MAX_RUN = 12  # words of a fixed run on either side
-PRIOR_SPREAD = 0.5  # τ: half of the way from written to put in
+PSEUDO_OCCURRENCES = 2.0  # chosen on the sets for choosing (benchmarks/artefacts.py)
 MAX_DISTANCE = 4  # words; a name and what follows it
 MIN_AT_DISTANCE = 3  # occurrences; of fewer the distance is the same by chance
 INSIDE, AT_START, AT_END = 0, 1, 2  # where a pair of neighbours stands
@@ -149,15 +149,10 @@ def inserted_between(order: WordOrder, left: Ints, right: Ints, rates: PairRates
 
 
 def shrunk_excess(is_elsewhere: Bools, recurring: Floats, skipped: Floats) -> float:
-    """(h − s)/(r − s), drawn to 0 by its variance against `PRIOR_SPREAD` (module docstring).
-
-    With X = Σ(h − s), D = Σ(r − s) and V = Σ s(1 − s), the estimate is X/D and its variance V/D²;
-    times τ²/(τ² + V/D²) it is X·D/(D² + V/τ²).
-    """
+    """(h − s)/(r − s), drawn to 0 by a few pseudo-occurrences (module docstring)."""
     excess = float((is_elsewhere - skipped).sum())
     informative = float(np.maximum(recurring - skipped, 0.0).sum())
-    variance = float((skipped * (1 - skipped)).sum())
-    return excess * informative / max(informative**2 + variance / PRIOR_SPREAD**2, 1e-9)
+    return excess / (informative + PSEUDO_OCCURRENCES)
 
 
 def stands_in_fixed_phrase(order: WordOrder, words: tuple[str, ...]) -> bool:

@@ -36,7 +36,8 @@ JOINED_AFTER = r"(?:[/_=@#?%:.]\w|-\d|\])"
 LARGEST_ERROR = 0.3  # of an area of few documents, or of none
 SPREAD_APART = 0.02  # of the areas of words put in at random, beyond chance
 SPREAD_USUAL = 0.03  # of those of ordinary words, if fewer than show their own
-LEAST_USUAL = 0.5  # an area below ½ is chance
+# of an area: where ordinary words keep no company, nothing is told by its absence
+LEAST_USUAL = 0.55
 LEAST_AUC = 0.4  # leaving one out draws areas below ½; further below says no more
 APART_RANGE = (-8.0, 4.0)  # more means the same
 MAX_RELATIVES = 3
