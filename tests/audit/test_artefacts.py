@@ -89,10 +89,10 @@ def test_the_context_area_is_that_of_centroids_without_each_document() -> None:
     assert area.auc == pytest.approx(expected, abs=1e-9) and area.n_with == len(held)
 
 
-def test_what_looks_inserted_is_drawn_to_zero_where_pairs_say_nothing() -> None:
+def test_what_looks_inserted_is_drawn_to_zero_in_few_occurrences() -> None:
     always = np.ones(40, dtype=bool)
     assert shrunk_excess(always, np.full(40, 0.9), np.full(40, 0.1)) == pytest.approx(1.1, abs=0.1)
-    assert abs(shrunk_excess(always[:5], np.full(5, 0.31), np.full(5, 0.3))) < 0.1
+    assert 0 < shrunk_excess(always[:1], np.full(1, 0.9), np.full(1, 0.1)) < 0.5
 
 
 @pytest.mark.parametrize(

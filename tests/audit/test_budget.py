@@ -49,13 +49,13 @@ def test_a_kind_of_finding_alone_allows_none_of_it() -> None:
 
 
 def test_what_exceeds_and_where() -> None:
-    reviews = demo_reviews(800, seed=3)
+    reviews = demo_reviews(800, seed=4)
     labels = ["bad" if label == 0 else "good" for label in reviews.labels]
     found = audit(
         read_corpus((reviews.texts.to_list(), labels)),
         Settings(baseline=False, thorough=False, validation_share=0.0, budget=Budget(0.85, 0.05)),
     )
-    assert found.over_budget["token"].to_list() == [reviews.shortcut]
+    assert found.over_budget["token"].to_list() == [reviews.shortcut]  # of this draw
     words = tokenize(reviews.texts, WordTokenizer())
     held = {
         k
@@ -133,7 +133,7 @@ def test_bad_tokens_are_named() -> None:
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("suffix", fast_first(["jsonl", "csv", "tsv", "parquet"]))
 def test_fail_review_mask_and_audit_again(run: Run, tmp_path: Path, suffix: str) -> None:
-    reviews = demo_reviews(800, seed=3)
+    reviews = demo_reviews(800, seed=4)
     data = pl.DataFrame(
         {"id": np.arange(len(reviews.texts)), "body": reviews.texts, "y": reviews.labels}
     )

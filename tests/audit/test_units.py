@@ -148,7 +148,7 @@ def stable() -> Audit:
 
 def test_what_carries_the_label_here_and_not_there_is_found(stable: Audit) -> None:
     found = [f for f in stable.findings if f.kind == "unstable"]
-    assert len(found) == 1 and found[0].tokens == ("kestrel",) and found[0].label == "good"
+    assert len(found) == 1 and found[0].tokens[0] == "kestrel" and found[0].label == "good"
     assert found[0].evidence["north"].value > 0.95 and found[0].evidence["north"].of > 20
     assert all(word in found[0].headline for word in ("“kestrel”", "100%", "north"))
     rows = {

@@ -434,11 +434,10 @@ def places_in_order(runs: WordRuns, a: int, b: int) -> Ints:
 
 def documents_with_both(runs: WordRuns, a: int, b: int) -> Ints:
     """The documents that contain both words."""
-    holders = [
-        np.unique(runs.documents[_runs_of(runs, np.flatnonzero(runs.ids == word))])
-        for word in (a, b)
-    ]
-    return np.intersect1d(*holders, assume_unique=True)
+    with_a = np.unique(runs.documents[_runs_of(runs, np.flatnonzero(runs.ids == a))])
+    with_b = np.unique(runs.documents[_runs_of(runs, np.flatnonzero(runs.ids == b))])
+    both: Ints = np.intersect1d(with_a, with_b, assume_unique=True)
+    return both
 
 
 def _runs_of(runs: WordRuns, positions: Ints) -> Ints:

@@ -147,7 +147,9 @@ def win_rates(battles: Battles) -> Floats:
     won += np.bincount(battles.second, weight * (1 - battles.outcome), n_models)
     played = np.bincount(battles.first, weight, n_models)
     played += np.bincount(battles.second, weight, n_models)
-    return np.divide(won, played, out=np.full(n_models, math.nan), where=played > 0)
+    rates: Floats = np.full(n_models, math.nan)
+    np.divide(won, played, out=rates, where=played > 0)
+    return rates
 
 
 def comparable_fraction(battles: Battles, length: Floats) -> Floats:

@@ -73,7 +73,7 @@ def _written_fields(table: SourceTable, name: str) -> list[str]:
     """Dotted names of the fields of objects that are written as JSON in a column, prose first."""
     sample: list[object] = []
     with suppress(InputError):  # a table without rows
-        sample = [value for value in table.sample_of(name) if value]
+        sample = [value for value in table.sample_of(name) if not missing(value) and value]
     objects = [written_object(value) for value in sample]
     if not objects or any(found is None for found in objects):
         return []

@@ -187,8 +187,9 @@ def values_of_same_column(use: WordUse, candidate: Candidate) -> list[str]:
 
 def is_column_value(use: WordUse, candidate: Candidate) -> bool:
     """Whether a candidate is a value of another column, not a word of a text."""
-    is_of_fields = isinstance(use.tokenizer, FieldTokenizer)
-    return is_of_fields and use.tokenizer.is_value(candidate.words[0])
+    if not isinstance(use.tokenizer, FieldTokenizer):
+        return False
+    return use.tokenizer.is_value(candidate.words[0])
 
 
 def types_of_peers(candidates: Sequence[Candidate], places: Ints) -> Ints:

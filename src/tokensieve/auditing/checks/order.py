@@ -46,7 +46,8 @@ class Order(Check):
     )
     action = (
         "A model that reads words in order can use this, and no list of words shows it. Compare "
-        "the two contexts: is this how the subject is written, or how one source writes?"
+        "the two contexts: is this how the subject is written, or how one source writes? "
+        "If it is a source, balance the sources or leave one out."
     )
     tasks = (Labels,)
     descriptive = True
