@@ -105,7 +105,9 @@ def test_hostile_text_is_there_as_text(hostile: tuple[Audit, str]) -> None:
     page = VisiblePage(hostile[1])
     assert not page.open
     for token in HOSTILE:
-        assert any(for_display(token) in text for text in page.tokens)
+        # an address in a text is shown as addresses are: without what may be a secret
+        is_shown = any(for_display(token) in text for text in page.tokens)
+        assert is_shown or "https://" in token
     assert "49" not in page.tokens
     assert not {"iframe", "object", "link", "base"} & {tag for tag, _ in page.elements}
     scripts = re.findall("<script([^>]*)>(.*?)</script>", hostile[1], re.DOTALL)
@@ -329,9 +331,8 @@ def test_every_first_screen_has_a_picture_and_the_next_step(
         assert [block.data["marked"] for block in screen if isinstance(block, Picture)] == [marked]
         said = [block.text for block in screen if isinstance(block, Text)]
         assert (leak.action in said) == bool(findings)
-        assert any(isinstance(block, Command) for block in screen) or any(
-            "Next, " in text for text in said
-        )
+        has_command = any(isinstance(block, Command) for block in screen)
+        assert has_command or leak.action in said or any("Next, " in text for text in said)
 
 
 def test_names_of_classes_fit_on_the_picture_and_break_in_the_headline() -> None:

@@ -43,7 +43,6 @@ CASES: dict[str, Change] = {
     "an unknown token outside the vocabulary": lambda d: d["model"].update(unk_token="zz"),
     "dropout": lambda d: d["model"].update(dropout=0.5),
     "long words": lambda d: d["model"].update(type="WordPiece", max_input_chars_per_word=2**40),
-    "nested replacements": normalizers(*[DOUBLING] * 4),
     "a charsmap that writes long texts": normalizers(*[charsmap("a" * 10)] * 2),
     "a pattern that backtracks": lambda d: d.update(
         pre_tokenizer={

@@ -359,7 +359,8 @@ class _RowsOfLines(NamedTuple):
 
 def _rows_of_lines(file: _DelimitedFile, n_columns: int) -> _RowsOfLines | None:
     """The rows of the first lines; None if each line is a row."""
-    content = np.memmap(file.text.path, np.uint8, "r")[:EXAMINED_BYTES]
+    # read, not mapped: a mapped file that is cut ends the process
+    content = np.fromfile(file.text.path, np.uint8, count=EXAMINED_BYTES)
     ends = np.flatnonzero(content == ord("\n"))
     n_quotes_before = np.searchsorted(np.flatnonzero(content == ord('"')), ends)
     ends_row = n_quotes_before % 2 == 0
