@@ -461,6 +461,8 @@ class Endless(io.RawIOBase):
         self.bytes += size
         return (self.block * (size // len(self.block) + 1))[:size]
 
+    read1 = read
+
 
 @pytest.mark.parametrize("block", [b"\0", b"text,label\0", b"x" * 99])
 def test_an_endless_line_of_standard_input_ends_before_it_fills_the_disk(
