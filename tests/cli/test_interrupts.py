@@ -137,9 +137,6 @@ way_in.main()
     assert (done.returncode, done.stderr) == (3, "")
 
 
-@pytest.mark.xfail(
-    reason="one of its moments failed once on a busy machine; not looked into yet", strict=False
-)
 @pytest.mark.parametrize("after", fast_first([1.5, 0.5, 2.5]))
 def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) -> None:
     write_reviews(tmp_path / "good.csv", 1000)
@@ -164,6 +161,8 @@ def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) ->
     if process.returncode == 0:
         assert "summary.json" in files
     else:
+        if after == 0.5 and files != ["good.csv"]:
+            pytest.xfail(f"seen once on a busy machine, cause unknown: {files} were left")
         assert files == ["good.csv"]
         assert process.returncode in (130, -SIGINT)  # a compiled library may end the process itself
         assert b"Traceback" not in err
