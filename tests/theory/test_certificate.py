@@ -74,20 +74,14 @@ def test_a_damaged_file_is_refused_in_one_line(
 
 @pytest.mark.parametrize(
     "name",
-    "indptr indices counts labels E w selected z p_hat rho tight point log_time radius tube".split(),
+    "indptr indices counts labels E w selected basis z p_hat rho tight point log_time radius tube".split(),
 )
 def test_a_missing_array_is_refused(arrays: Arrays, name: str) -> None:
     del arrays[name]
     assert refused(arrays)
 
 
-def test_the_diverging_part_cannot_be_left_out(arrays: Arrays) -> None:
-    for name in checker.DIVERGING:
-        del arrays[name]
-    assert refused(arrays)
-
-
-@pytest.mark.parametrize("name", "E w z p_hat rho point log_time radius tube".split())
+@pytest.mark.parametrize("name", "E w basis z p_hat rho point log_time radius tube".split())
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_number_that_is_not_finite_is_refused(arrays: Arrays, name: str, value: float) -> None:
     arrays[name].flat[0] = value

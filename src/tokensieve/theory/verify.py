@@ -52,6 +52,7 @@ MEANING = {
     "E": "embeddings after one step",
     "w": "their products with v",
     "selected": "for each entry, whether the type is in S_X",
+    "basis": "rows that span V, in which the Hessian of L_S at z* is nearly the identity",
     "z": "z*, the strict minimum of L_S on V = span{E_s − E_s' : s, s' ∈ S_X}",
     "p_hat": "p̂: p grows like p̂ log t, with margin one on every pair of a selected and another type",
     "rho": "ρ*, the strict minimum of Ψ on the span of the tight pairs",

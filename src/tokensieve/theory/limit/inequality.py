@@ -1,0 +1,329 @@
+"""The inequality of the theorem "from one point on" (docs/theory.md), in floating point.
+
+`limit.proof` looks with it for a point and radii for which the inequality holds. The proof itself
+is `limit.checker`'s, in ball arithmetic, with which this module shares no code.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokensieve.arrays import Floats, Ints
+from tokensieve.theory.flow.equilibrium import Equilibrium
+from tokensieve.theory.flow.face import Face
+from tokensieve.theory.flow.landscape import Landscape
+from tokensieve.theory.limit.balance import Balance
+
+# Within the tube the Hessian of L_S changes by at most this fraction of itself; the theorem allows
+# one half.
+MAX_KAPPA = 0.3
+# Within the tube no score gap of a document changes by more nats than this.
+MAX_CHANGE = 0.01
+# The push on V may use this fraction of what the tube withstands; the rest is room for rounding.
+ALLOWED_PUSH = 0.8
+# As many differences of embeddings are held at once.
+DIFFERENCES_AT_ONCE = 20_000
+# exp of more than this is as good as infinite.
+HUGE = 100.0
+
+
+@dataclass(frozen=True)
+class Basin:
+    """L_S near z*, in the norm |ζ|² = ζᵀHζ of its Hessian H there, and the tube that is tried.
+
+    Attributes:
+        root: H^½ on V, shape (k, r), so that |ζ| is the length of root ζ; no rows where V = 0.
+        basis: rows that span V and in which H is the identity, shape (k, r).
+        kappa: κ, how much H changes within the tube.
+        tube: a, its radius.
+        longest: √Λ, the largest Euclidean length of a vector of norm 1.
+    """
+
+    root: Floats
+    basis: Floats
+    kappa: float = 0.0
+    tube: float = 1.0
+    longest: float = 0.0
+
+    @classmethod
+    def of(cls, land: Landscape, face: Face, finite: Equilibrium) -> Basin:
+        if not face.dimension:
+            return cls(face.inside.T, face.inside.T)
+        curvature, axes = np.linalg.eigh(hessian_on_ties(land, face, finite))
+        axes = face.inside @ axes
+        basis = (axes / np.sqrt(curvature)).T
+        longest = 1 / math.sqrt(curvature[0])
+        third = third_derivative(land, face, land.E @ basis.T)
+        farthest = 2 * float(np.linalg.norm(land.E, axis=1).max())
+        tube = min(MAX_KAPPA / third, MAX_CHANGE / (farthest * longest))
+        root = (axes * np.sqrt(curvature)).T
+        return cls(root, basis, third * tube, tube, longest)
+
+    def distance(self, away: Floats) -> float:
+        """The norm of a vector's part in V, shape (r,)."""
+        return float(np.linalg.norm(self.root @ away))
+
+    def integral(self, push: float, distance: float, log_time: float) -> float:
+        """I, a bound on ∫|ζ| dτ in Euclidean length; infinite where the tube is left."""
+        if push * self.longest >= ALLOWED_PUSH * (1 - self.kappa) * self.tube:
+            return math.inf
+        start = (1 + self.kappa) * distance**2 * math.exp(-log_time)
+        return self.longest**2 / (1 - self.kappa) * math.sqrt(start + push**2)
+
+
+def hessian_on_ties(land: Landscape, face: Face, finite: Equilibrium) -> Floats:
+    """The Hessian of L_S on V at z*, shape (k, k)."""
+    inner = face.restricted(land.counts)
+    loss = Landscape(inner, land.E @ face.inside, land.w)
+    relative, _, log_size = loss.hessian(face.inside.T @ finite.z)
+    return relative * (math.exp(log_size) * inner.n_documents / land.counts.n_documents)
+
+
+def third_derivative(land: Landscape, face: Face, A: Floats) -> float:
+    """M₃, for embeddings in coordinates in which the Hessian is 1, shape (|S|, k)."""
+    inner = face.restricted(land.counts)
+    total = 0.0
+    for start, end in itertools.pairwise(inner.matrix.indptr.tolist()):
+        types = inner.matrix.indices[start:end]
+        values = float(np.ptp(land.w[types]))
+        length = max(float(np.linalg.norm(A[types] - A[s], axis=1).max()) for s in types)
+        first = values * length / 4
+        second = values * length**2 / 4
+        total += 0.09623 * first**3 + 3 / 4 * first * second + 7 / 16 * values * length**3
+    return total / land.counts.n_documents
+
+
+@dataclass(frozen=True)
+class DocumentSizes:
+    """What the theorem needs of each document, shape (n,).
+
+    Attributes:
+        sigmoid: σ(−y f*)/n.
+        values: Δ, the range of w.
+        gamma: γ = Δℓ/4 of the selected types alone; 0 where one type is selected.
+        spread: ℓ, the largest distance of an unselected embedding from a selected one.
+    """
+
+    sigmoid: Floats
+    values: Floats
+    gamma: Floats
+    spread: Floats
+
+    @classmethod
+    def of(cls, land: Landscape, face: Face, finite: Equilibrium) -> DocumentSizes:
+        n_documents = land.counts.n_documents
+        document = land.counts.entry_documents
+        values = land.w[land.counts.matrix.indices]
+        selected = face.mask
+        apart = distance_from_lead(land, face)
+        to_selected, to_others = np.zeros(n_documents), np.zeros(n_documents)
+        np.maximum.at(to_selected, document[selected], apart[selected])
+        np.maximum.at(to_others, document[~selected], apart[~selected])
+        within = 2 * to_selected  # two selected types are no further from each other
+        selected_range = range_per_document(document[selected], values[selected], n_documents)
+        return cls(
+            sigmoid=np.exp(-np.logaddexp(0.0, land.counts.signs * finite.answers)) / n_documents,
+            values=range_per_document(document, values, n_documents),
+            gamma=selected_range * within / 4,
+            spread=to_others + within,
+        )
+
+
+def distance_from_lead(land: Landscape, face: Face) -> Floats:
+    """Of each entry the distance of its embedding from that of a selected type of its document."""
+    types, document = land.counts.matrix.indices, land.counts.entry_documents
+    lead = np.zeros(land.counts.n_documents, np.int64)
+    lead[document[face.mask]] = types[face.mask]
+    apart = np.zeros(len(types))
+    for first in range(0, len(types), DIFFERENCES_AT_ONCE):
+        part = slice(first, first + DIFFERENCES_AT_ONCE)
+        difference = land.E[types[part]] - land.E[lead[document[part]]]
+        apart[part] = np.linalg.norm(difference, axis=1)
+    return apart
+
+
+def range_per_document(document: Ints, values: Floats, n_documents: int) -> Floats:
+    """Largest less smallest value of each document, shape (n,); 0 without any."""
+    largest, smallest = np.full(n_documents, -np.inf), np.full(n_documents, np.inf)
+    np.maximum.at(largest, document, values)
+    np.minimum.at(smallest, document, values)
+    return np.asarray(np.maximum(largest - smallest, 0.0))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs (X, r) of a document and an unselected type, one a row.
+
+    Attributes:
+        document: number of X; pair_class: number of the class, the set of pairs with one D.
+        log_share: log of c_r e^{E_r·z*}/Z_X(z*).
+        gain: y (f* − w_r).
+    """
+
+    document: Ints
+    pair_class: Ints
+    log_share: Floats
+    gain: Floats
+
+
+@dataclass(frozen=True)
+class PairClasses:
+    """The classes of pairs, one a row.
+
+    Attributes:
+        D: shape (classes, r − k); length: |D|; delta: D·p̂ − 1.
+        is_tight: whether D·p̂ = 1.
+    """
+
+    D: Floats
+    length: Floats
+    delta: Floats
+    is_tight: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class LinePlace:
+    """A point p₀ beside the line.
+
+    Attributes:
+        point: p₀ without the part that never moves, shape (r,); log_time: τ₀.
+        line: p̂τ₀ + ρ' in V^⊥, shape (r − k,).
+        off_line: |R₀|; off_equilibrium: |ζ₀| in the norm of the Hessian.
+        moved: how far the tied gaps of p₀ were moved to equilibrium; 0 if they were left alone.
+    """
+
+    point: Floats
+    log_time: float
+    line: Floats
+    off_line: float = 0.0
+    off_equilibrium: float = 0.0
+    moved: float = 0.0
+
+
+class Inequality:
+    """The inequality at places beside the line p̂τ + ρ' + z*."""
+
+    def __init__(
+        self, land: Landscape, face: Face, finite: Equilibrium, balance: Balance, basin: Basin
+    ) -> None:
+        self._face, self._finite, self._balance, self._basin = face, finite, balance, basin
+        self._tube_length = basin.tube * basin.longest
+        self._documents = DocumentSizes.of(land, face, finite)
+        counts = land.counts
+        unselected = np.flatnonzero(~face.mask)
+        document, types = counts.entry_documents[unselected], counts.matrix.indices[unselected]
+        ends = np.stack([face.own[document], face.group[types]], axis=1)
+        class_ends, pair_class = Landscape.distinct(ends, len(face.lead))
+        self._classes = pair_classes(land, face, balance, class_ends)
+        scores = (land.E @ finite.z)[types] + np.log(counts.matrix.data[unselected])
+        self._pairs = Pairs(
+            document=document,
+            pair_class=pair_class,
+            log_share=scores - finite.log_total[document],
+            gain=counts.signs[document] * (finite.answers[document] - land.w[types]),
+        )
+
+    def beside(self, point: Floats) -> LinePlace:
+        """A point of the curve, shape (r,), on the clock that makes |R₀| smallest.
+
+        The flow is autonomous, so that the limit in terms of log t is the same on any clock. Tied
+        gaps that are too far from equilibrium for the tube are moved to it.
+        """
+        face, finite, balance = self._face, self._finite, self._balance
+        q = face.outside.T @ point
+        log_time = float(balance.direction @ (q - balance.rho))
+        log_time /= float(balance.direction @ balance.direction)
+        away = q - balance.direction * log_time - balance.rho
+        R = balance.span @ (balance.span.T @ away)
+        off_line = float(np.linalg.norm(R))
+        off_equilibrium = self._basin.distance(point - finite.z)
+        if off_equilibrium <= self._basin.tube / 2:
+            return LinePlace(point, log_time, q - R, off_line, off_equilibrium)
+        moved = float(np.linalg.norm(face.inside.T @ (point - finite.z)))
+        settled = finite.z + face.outside @ q
+        return LinePlace(settled, log_time, q - R, off_line, moved=moved)
+
+    def on_line(self, log_time: float) -> LinePlace:
+        line = self._balance.offset + self._balance.direction * log_time
+        return LinePlace(self._finite.z + self._face.outside @ line, log_time, line)
+
+    def left(self, place: LinePlace, radius: float) -> float:
+        """The left side; infinite where a condition of the theorem fails."""
+        gaps = (self._classes.D @ place.line)[self._pairs.pair_class]
+        log_weight = self._pairs.log_share - gaps
+        reach = self._classes.length * radius
+        H = self._largest_weight(log_weight, reach)
+        integral = self._basin.integral(self._push(H), place.off_equilibrium, place.log_time)
+        if integral == math.inf:
+            return math.inf
+        sigmoid = self._documents.sigmoid[self._pairs.document]
+        amount = np.exp(np.minimum(log_weight + place.log_time, HUGE)) * sigmoid
+        force = self._per_class(self._pairs.gain * amount)
+        error = self._per_class(self._relative_errors(H, integral) * amount)
+        return place.off_line**2 / 2 + self._motion(force, error, reach)
+
+    def _largest_weight(self, log_weight: Floats, reach: Floats) -> Floats:
+        """H, a bound on the weight of each document's unselected types while |R| ≤ r, shape
+        (n,)."""
+        stretch = (self._documents.spread * self._tube_length)[self._pairs.document]
+        log_largest = log_weight + reach[self._pairs.pair_class] + stretch
+        largest = np.exp(np.minimum(log_largest, HUGE))
+        n_documents = len(self._documents.spread)
+        return np.asarray(np.bincount(self._pairs.document, largest, n_documents), np.float64)
+
+    def _push(self, H: Floats) -> float:
+        """B, a bound on what unselected types add to the gradient on V."""
+        sizes = self._documents
+        part = sizes.gamma + sizes.values * sizes.spread + sizes.values * sizes.gamma / 4
+        return float(np.mean(H * part))
+
+    def _relative_errors(self, H: Floats, integral: float) -> Floats:
+        """|K̃ − K|/A of each pair, integrated over time."""
+        sizes, document = self._documents, self._pairs.document
+        exponent = (sizes.gamma + sizes.spread) * self._tube_length + (sizes.values + 1) * H
+        growth = np.exp(np.minimum(exponent, HUGE))
+        logit = sizes.gamma * integral + sizes.values * H
+        change = logit + sizes.spread * integral + H
+        gain = np.abs(self._pairs.gain)
+        return np.asarray(gain * (growth * change)[document] + (growth * logit)[document])
+
+    def _motion(self, force: Floats, error: Floats, reach: Floats) -> float:
+        """How far forces and their errors may move R, as ½|R|²; infinite if tight pairs do."""
+        tight, delta = self._classes.is_tight, self._classes.delta
+        if not self._restores(force[tight], reach[tight]):
+            return math.inf
+        pulled = reach * np.exp(np.minimum(reach, HUGE))
+        moved = np.where(force > 0, force / math.e, -force * pulled)
+        errors = error * np.maximum(pulled, 1 / math.e)
+        return float(errors.sum() + (moved[~tight] / delta[~tight]).sum())
+
+    def _restores(self, force: Floats, reach: Floats) -> bool:
+        """Whether Σ_T λ (1 − e^{−x}) x ≥ 0 for all |R| ≤ r."""
+        if (force > 0).all():
+            return True
+        change = np.where(force > 0, -np.expm1(-reach), np.expm1(np.minimum(reach, HUGE)))
+        rows = self._classes.D[self._classes.is_tight] @ self._balance.span
+        weighted = (force * change / reach)[:, None] * rows
+        return bool(np.linalg.eigvalsh(rows.T @ weighted)[0] > 0)
+
+    def _per_class(self, values: Floats) -> Floats:
+        n_classes = len(self._classes.length)
+        return np.asarray(np.bincount(self._pairs.pair_class, values, n_classes), np.float64)
+
+
+def pair_classes(land: Landscape, face: Face, balance: Balance, ends: Ints) -> PairClasses:
+    """The classes of pairs between groups (a, b), shape (classes, 2)."""
+    F = land.E[face.lead] @ face.outside
+    D = F[ends[:, 0]] - F[ends[:, 1]]
+    one_number = np.array([len(face.lead), 1])  # for each (a, b) another
+    return PairClasses(
+        D=D,
+        length=np.linalg.norm(D, axis=1),
+        delta=D @ balance.direction - 1,
+        is_tight=np.isin(ends @ one_number, balance.tight @ one_number),
+    )
