@@ -24,6 +24,7 @@ TINY = arb(1e-300)  # in place of the norm of a matrix without entries
 ZERO = arb(0)
 BY_E = (-arb(1)).exp()  # largest value of x e^{−x}
 NO_BALANCE = "(F3) fails: the tight pairs do not balance p̂ at a strict minimum of Ψ"
+DEPENDENT = "tied and tight differences are not provably independent"
 PULLED = "tight pairs that pull are too strong within r"
 STEPS = 5  # Newton steps in 192 bits from a start in double precision
 ARRAYS = {  # dtypes, and shape: n documents, e entries, m token types, d dimensions, k = dim V, t
@@ -277,28 +278,23 @@ class TiedLoss:
 
 
 @dataclass(frozen=True)
-class Tube:
-    """(F1), and a trap for the tied gaps: |y − y*| < a for ever if the push on V is weak.
+class Minimum:
+    """(F1): encloses y*, where z* = Σ y*_i b_i for rows b_i that span V.
 
     Attributes:
-        y: encloses y*, z* = Σ y*_i b_i for rows b_i of `basis`, in which the Hessian is about 1.
-        kappa: within the tube the Hessian is within κ < ½ of 1; longest: √Λ ≥ |z| for |y| = 1.
-        place: y₀ of the point; distance: a bound on |y₀ − y*|.
-        across: ΠE_s; curvature: a lower bound on that of L_S on V at z*.
+        basis: b; dual: the part of a vector v in V is Σ y_i b_i for y = dual v.
+        spread: the Hessian at y* is within this of 1; third: M₃; longest: √Λ ≥ |z| for |y| = 1.
     """
 
     basis: arb_mat
+    dual: arb_mat
     y: arb_mat
-    a: arb
-    kappa: arb
+    spread: arb
+    third: arb
     longest: arb
-    place: arb_mat
-    distance: arb
-    across: Rows
-    curvature: float
 
     @staticmethod
-    def of(certificate: Certificate, ties: arb_mat) -> Tube:
+    def of(certificate: Certificate, ties: arb_mat) -> Minimum:
         stated = certificate.arrays["basis"]
         require(len(stated) == ties.nrows(), "the basis does not have a vector for every tie")
         basis = exact(stated @ np.linalg.pinv(floats(ties))) * ties  # exactly in V
@@ -310,29 +306,51 @@ class Tube:
             slope, H = loss.derivatives(y)
             y = (y + newton_step(H, slope)).mid()
         slope, H = loss.derivatives(y)
-
         missing, third = norm(H - exact(np.eye(len(stated)))), loss.third_derivative()
         is_strict = missing < 1 and 2 * third * norm(slope) < (1 - missing) ** 2
         require(is_strict, "(F1) fails: L_S has no strict minimum near z")
-        error = (2 * norm(slope) / (1 - missing)).upper()
         certificate.check_stated("z", basis.transpose() * y)
+        error = (2 * norm(slope) / (1 - missing)).upper()
         y = around(y, error)
+        return Minimum(basis, dual, y, missing + third * error, third, norm(gram).sqrt())
 
-        a, place = certificate.number("tube"), dual * certificate.vector("point")
-        kappa, distance = (missing + third * (error + a)).upper(), norm(place - y)
+    @property
+    def curvature(self) -> float:
+        """A lower bound on the curvature of L_S on V at z*."""
+        return float((1 - self.spread) / self.longest**2) if self.basis.nrows() else np.inf
+
+
+@dataclass(frozen=True)
+class Tube:
+    """A trap for the tied gaps: |y − y*| < a for ever if the push on V is weak.
+
+    Attributes:
+        kappa: within it the Hessian is within κ < ½ of 1; length: √Λ a.
+        place: y₀ of the point; distance: a bound on |y₀ − y*|.
+    """
+
+    minimum: Minimum
+    a: arb
+    kappa: arb
+    length: arb
+    place: arb_mat
+    distance: arb
+
+    @staticmethod
+    def of(certificate: Certificate, minimum: Minimum) -> Tube:
+        a, place = certificate.number("tube"), minimum.dual * certificate.vector("point")
+        kappa, distance = (minimum.spread + minimum.third * a).upper(), norm(place - minimum.y)
         require(a > 0 and kappa < 0.5, "the tube is too wide for the curvature")
         is_inside = distance < a * ((1 - kappa) / (1 + kappa)).sqrt()
         require(is_inside, "the tied gaps of the point are too far from z*")
-        across = Rows.of(certificate.E - certificate.E * basis.transpose() * dual)
-        longest = norm(gram).sqrt()
-        curvature = float((1 - missing - third * error) / longest**2) if len(stated) else np.inf
-        return Tube(basis, y, a, kappa, longest, place, distance, across, curvature)
+        return Tube(minimum, a, kappa, minimum.longest * a, place, distance)
 
     def integral(self, push: arb, log_time: arb) -> arb:
         """I, a bound on ∫|ζ| dτ from τ₀ on, for a push on V of at most `push` e^{τ₀−τ}."""
-        require(push * self.longest < (1 - self.kappa) * self.a, "the push on V is too strong")
+        longest, rate = self.minimum.longest, 1 - self.kappa
+        require(push * longest < rate * self.a, "the push on V is too strong")
         start = (1 + self.kappa) * self.distance**2 * (-log_time).exp()
-        return self.longest**2 / (1 - self.kappa) * (start + push**2).sqrt()
+        return longest**2 / rate * (start + push**2).sqrt()
 
 
 @dataclass
@@ -398,40 +416,47 @@ class Divergence:
     def __init__(self, certificate: Certificate) -> None:
         self.certificate, self.forest = certificate, Forest(certificate)
         self.rows = certificate.differences(self.forest.edges)
-        self.tube = Tube.of(certificate, certificate.differences(self.forest.ties))
+        self.gram = PositiveDefinite(self.rows * self.rows.transpose(), DEPENDENT)
+        self.minimum = Minimum.of(certificate, certificate.differences(self.forest.ties))
+        self.tube = Tube.of(certificate, self.minimum)
         self.radius = certificate.number("radius")
-        self.classes: dict[tuple[int, int], PairClass] = {}
         self.documents = [x for x in certificate.documents if x.others]
         self.pairs: list[list[Pair]] = []
+        self.classes: dict[tuple[int, int], PairClass] = {}
 
     def prove(self) -> Proof:
         certificate, n_ties = self.certificate, len(self.forest.ties)
-        transposed = self.rows.transpose()
-        gram = PositiveDefinite(self.rows * transposed, "tied and tight rows are not independent")
         margins = exact(1.0 * (np.arange(self.rows.nrows()).reshape(-1, 1) >= n_ties))
-        x = gram.solve(margins)
-        certificate.check_stated("p_hat", transposed * x)
-        self.collect((certificate.E * (transposed * x)).entries())
+        x = self.gram.solve(margins)
+        p_hat = self.rows.transpose() * x
+        certificate.check_stated("p_hat", p_hat)
+        self.collect((certificate.E * p_hat).entries())
         offsets = arb_mat(x.nrows(), 1, [ZERO] * n_ties + self.balance(x.entries()[n_ties:]))
-        certificate.check_stated("rho", transposed * gram.solve(offsets))
+        certificate.check_stated("rho", self.rows.transpose() * self.gram.solve(offsets))
 
-        point, tau = certificate.vector("point"), certificate.number("log_time")
-        away = self.rows * point - margins * tau - offsets
-        apart = transposed * gram.solve(away)  # p₀ − p̂τ₀ − ρ' but for what no pair feels
-        R_0 = apart - self.tube.basis.transpose() * self.tube.place
-        self.add_forces((certificate.E * (point - apart)).entries())
-        left, right = (norm(R_0) ** 2 / 2 + self.motion()).upper(), (self.radius**2 / 2).lower()
+        gaps = margins * certificate.number("log_time") + offsets  # of p̂τ₀ + ρ'
+        left = (self.cost_from(gaps) + self.motion()).upper()
+        right = (self.radius**2 / 2).lower()
         failure = f"the inequality fails: {float(left):.3g} is not below {float(right):.3g}"
         require(self.radius > 0 and left < right, failure)
-        return Proof(self.tube.curvature, float(self.tube.distance), float(left), float(right))
+        return Proof(self.minimum.curvature, float(self.tube.distance), float(left), float(right))
+
+    def cost_from(self, gaps: arb_mat) -> arb:
+        """½|R₀|², after the forces are added up; p̂τ₀ + ρ' has these gaps along the edges."""
+        point = self.certificate.vector("point")
+        away = self.gram.solve(self.rows * point - gaps)
+        apart = self.rows.transpose() * away  # R₀ and the point's part in V
+        self.add_forces((self.certificate.E * (point - apart)).entries())
+        return norm(apart - self.minimum.basis.transpose() * self.tube.place) ** 2 / 2
 
     def collect(self, p_scores: list[arb]) -> None:
         """Every pair (X, r), with K; the scores are E_s·p̂."""
-        certificate, tube = self.certificate, self.tube
-        z_scores = (certificate.E * (tube.basis.transpose() * tube.y)).entries()
+        certificate, basis = self.certificate, self.minimum.basis
+        z_scores = (certificate.E * (basis.transpose() * self.minimum.y)).entries()
+        across = Rows.of(certificate.E - certificate.E * basis.transpose() * self.minimum.dual)
         for x in self.documents:
             attention, lead = softmax(x, z_scores, certificate.w), min(x.selected)
-            bounds = tube.across.distances(lead, list(x.others))
+            bounds = across.distances(lead, list(x.others))
             pairs = []
             for (r, count), length in zip(x.others.items(), bounds, strict=True):
                 pair_class = self.class_of(lead, r, p_scores)
@@ -479,17 +504,17 @@ class Divergence:
 
     def add_forces(self, scores: list[arb]) -> None:
         """Adds b and ε to the classes; the scores are E_s·(p̂τ₀ + ρ')."""
-        tube, n, time = self.tube, self.certificate.n, self.certificate.number("log_time").exp()
+        log_time = self.certificate.number("log_time")
         reaches = [
             self.reach(x, pairs, scores)
             for x, pairs in zip(self.documents, self.pairs, strict=True)
         ]
-        push = sum((reach.push() for reach in reaches), ZERO) / n
-        integral = tube.integral(push, self.certificate.number("log_time"))
+        push = sum((reach.push() for reach in reaches), ZERO) / self.certificate.n
+        integral = self.tube.integral(push, log_time)
         for pairs, reach in zip(self.pairs, reaches, strict=True):
-            growth = reach.growth(tube.longest * tube.a)
+            growth = reach.growth(self.tube.length)
             for pair, weight in zip(pairs, reach.weights, strict=True):
-                A = weight * pair.per_share * time
+                A = weight * pair.per_share * log_time.exp()
                 pair.pair_class.force += A * pair.gain
                 pair.pair_class.error += A * growth * reach.change(pair.gain, integral)
 
@@ -504,7 +529,7 @@ class Divergence:
             weight * (pair.pair_class.length * self.radius).exp()
             for pair, weight in zip(pairs, weights, strict=True)
         ]
-        H = sum(lengthened, ZERO) * (spread * self.tube.longest * self.tube.a).exp()
+        H = sum(lengthened, ZERO) * (spread * self.tube.length).exp()
         return Reach(gamma, spread, values, H.upper(), weights)
 
     def motion(self) -> arb:
