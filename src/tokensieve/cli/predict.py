@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +14,22 @@ from tokensieve.errors import InputError
 from tokensieve.escape import for_display, printable
 from tokensieve.options import option
 from tokensieve.read.settings import SourceSettings
-from tokensieve.wording import percent, plural
+from tokensieve.wording import percent, plural, verb
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from tokensieve.arrays import Floats
+    from tokensieve.evidence.intervals import Share
     from tokensieve.model.attention import Model
+    from tokensieve.read.fields import ColumnKind
+    from tokensieve.read.table import SourceTable
     from tokensieve.task.score import Score
+
+ID_NAMES = ("id", "_id", "uid", "uuid")  # columns copied to the output unasked
+MAX_ROWS_CHECKED = (
+    1000  # for words that the model does not know; enough to see what texts these are
+)
 
 
 @command(
@@ -52,154 +63,78 @@ def _predict(
     quiet: bool = QUIET,
 ) -> None:
     """Classify one source, or say which of two answers is preferred."""
-    import polars as pl
-
-    from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.files import check_writable
     from tokensieve.model.storage import read_model
     from tokensieve.read.columns import TEXT_NAMES
-    from tokensieve.read.rows import read_rows
     from tokensieve.read.sources import open_source
-    from tokensieve.read.values import listed
     from tokensieve.report.terminal import show_score
 
     if out:
         check_writable(out)
     classifier = read_model(model)
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
-    sides = pair_columns(pairs, model) if classifier.pairs and not text else None
-    if pairs and not sides:
+    answers = pair_columns(pairs, model) if classifier.pairs and not text else None
+    if pairs and not answers:
         raise InputError(
             "--pairs is for preference models; for this one name the text column with --text"
         )
-    fields, known, final = _training(model, classifier)
-    likely = [*(sides or text or fields), *(keep or []), label or "", *TEXT_NAMES]
+    training = _read_training(model, classifier)
+    likely = [*(answers or text or training.fields), *(keep or []), label or "", *TEXT_NAMES]
     table = open_source(source, reading, labelled=False, columns=likely).held_out
-    others = dict(getattr(classifier.vocabulary and classifier.vocabulary.tokenizer, "columns", ()))
-    own = [name for name in fields if name not in others]
-    text = text or [name for name in own if table.top_level_column(name) in table.columns]
-    if len(own) > 1 and (lacking := [name for name in own if name not in text]):
-        said = f"{listed(lacking)} {'are' if lacking[1:] else 'is'} missing, or not in --text"
-        raise InputError(
-            f"{table.name}: {said}; the model reads the columns {listed(own)}, by these names"
-        )
-    given = label is not None
-    if not given and known in table.columns and known not in text:
-        label = known
-    wanted = (
-        [name for name in table.columns if name.lower() in ("id", "_id", "uid", "uuid")]
-        if keep is None
-        else keep
-    )
-    kept = [name for name in dict.fromkeys(wanted) if sides or name != label]
-    found, lines = None, list[str]()
-    if sides:
-        first, rows = read_rows(table, sides[0]), read_rows(table, sides[1], keep=kept)
-        texts = [first["text"].fill_null(""), rows["text"].fill_null("")]
-        frame = classifier.pair_predictions(texts[0], texts[1], sides)
-        lines, score = _preferred(frame, sides)
-        summary: dict[str, object] = {"pairs": len(frame), "columns": list(sides), "score": score}
+    if answers:
+        results = _predict_pairs(classifier, table, answers, _kept_columns(table, keep))
     else:
-        rows = read_rows(table, text or None, label, kept, others)
-        texts = [rows["text"].fill_null("")]
-        frame, found = _classified(classifier, rows, final if label is not None else None)
-        if label is not None and found is None:
-            said = f"{table.name}: column {label!r} has none of the model's labels ({listed(map(str, classifier.classes))})"
-            if given:
-                raise InputError(f"{said}; choose another with --label")
-            lines = [f"{said}, so the predictions have no score"]
-        summary = {"documents": len(frame), "missing_texts": rows["text"].null_count()}
-        summary["score"] = found and found.to_dict()
-    for name in kept:
-        if name == "row" or name in frame.columns:
-            raise InputError(
-                f"--keep {name!r}: the results have a column of this name; rename it in the source"
-            )
-    copied = rows.select("row", *(pl.col("kept").struct.field(name) for name in kept))
-    content = csv_table(pl.concat([copied, frame], how="horizontal"))
+        results = _predict_documents(classifier, training, table, text, label, keep)
+    content = _predictions_csv(results)
     if out is None:
         sys.stdout.buffer.write(printable(content.decode()).encode())
     else:
-        write_all(
-            out,
-            {
-                "predictions.csv": content,
-                "summary.json": json.dumps(summary, ensure_ascii=False, indent=1),
-            },
-        )
-        say(quiet, f"{plural(len(frame), 'prediction')} in {out / 'predictions.csv'}")
-    if found and not quiet:
-        show_score(found, brief=out is None)
-    for line in [*lines, *_unknown(classifier, frame, texts)]:
-        say(quiet, line)
+        _write_results(out, content, results.summary)
+        say(quiet, f"{plural(len(results.frame), 'prediction')} in {out / 'predictions.csv'}")
+    if results.score and not quiet:
+        show_score(results.score, brief=out is None)
+    for note in [*results.notes, *_unknown_words_note(classifier, results)]:
+        say(quiet, note)
 
 
-def _unknown(
-    model: Model, frame: pl.DataFrame, texts: list[pl.Series], most: int = 1000
-) -> list[str]:
-    """A line that says so if the model does not know most words of the (first) texts."""
-    assert model.vocabulary is not None
-    words = sum(
-        int(model.vocabulary.tokenizer.split(side.head(most)).list.len().sum()) for side in texts
-    )
-    unknown = int(frame["unknown_words"].head(most).sum())
-    rows = f" of the first {most:,} rows" if len(frame) > most else " of these texts"
-    said = f"most words{rows} are unknown to the model ({unknown:,} of {words:,}), so its predictions mean little; check that "
-    return [f"{said}the texts are like those it was trained on"] * (2 * unknown > words)
+@dataclass(frozen=True)
+class _Training:
+    """What the model's folder says about its training data.
+
+    Attributes:
+        fields: the text columns.
+        label: the label column; "" if unknown.
+        final_labels: label in the source → label in training (`--group`, `--drop`).
+    """
+
+    fields: list[str]
+    label: str
+    final_labels: dict[str, str | None]
 
 
-def _preferred(
-    frame: pl.DataFrame, columns: tuple[str, str]
-) -> tuple[list[str], dict[str, object]]:
-    """How often the first answer is the preferred one (`Model.pair_predictions`), in words and as JSON values."""
-    import numpy as np
+@dataclass(frozen=True)
+class _Results:
+    """The predictions for one source.
 
-    from tokensieve.evidence.intervals import Share
+    Attributes:
+        frame: a row per document or pair, as predictions.csv lists them.
+        rows: "row" and the columns carried along, "kept", in the same order.
+        texts: the texts predicted; two columns of them for pairs.
+        summary: the content of summary.json.
+        notes: what the user should know.
+        score: of documents with labels.
+    """
 
-    known = frame.drop_nulls("answer")["answer"].to_numpy()
-    share = Share.over((known > 0) + 0.5 * (known == 0), np.arange(len(known)))
-    loss = float(np.mean(np.logaddexp(0.0, -known))) if len(known) else None
-    left = len(frame) - len(known)
-    lines = [f"no prediction for {plural(left, 'pair')} with a missing answer"] if left else []
-    if loss is not None:
-        rate = f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
-        lines.append(
-            f"{for_display(columns[0], 40)} is predicted to win {rate} of {plural(len(known), 'pair')}; "
-            f"log loss {loss:.4f}. If that column contains the preferred answers, the percentage is the accuracy"
-        )
-    return lines, {
-        "first_preferred": share.to_dict(),
-        "log_loss": loss,
-        "without_two_answers": left,
-    }
+    frame: pl.DataFrame
+    rows: pl.DataFrame
+    texts: list[pl.Series]
+    summary: dict[str, object]
+    notes: list[str]
+    score: Score | None = None
 
 
-def _classified(
-    model: Model, rows: pl.DataFrame, final: dict[str, str | None] | None
-) -> tuple[pl.DataFrame, Score | None]:
-    """Predictions with the columns label (if scored), class, probability, answer, unknown_words and P(…) of each class, and the
-    score. `final`: label in the source → label in training; None without labels."""
-    import polars as pl
-
-    from tokensieve.model.attention import probabilities
-    from tokensieve.task import score
-
-    names = list(map(str, model.classes))
-    matrix, unknown = model.count(rows["text"].fill_null(""))
-    f, found = model.logits(matrix), None
-    frame = model.predictions(matrix, unknown)
-    if final is not None:
-        labels = [name if name is None else final.get(name) or name for name in rows["label"]]
-        found = score.Score.of(f, pl.Series(labels, dtype=pl.String), names)
-    if found is not None:
-        frame = frame.insert_column(0, rows["label"].alias("label"))
-    p = probabilities(f)
-    return frame.with_columns(
-        pl.Series(f"P({name})", p[:, k]) for k, name in enumerate(names)
-    ), found
-
-
-def _training(folder: Path, model: Model) -> tuple[list[str], str, dict[str, str | None]]:
-    """Text columns, label column, and label in the source → label in training, as far as the model's folder says."""
+def _read_training(folder: Path, model: Model) -> _Training:
+    """Read the columns and labels of training from the model and, as far as possible, summary.json."""
     from tokensieve.files import parsed, read_regular
 
     fields = list(getattr(model.vocabulary and model.vocabulary.tokenizer, "fields", ()))
@@ -208,6 +143,237 @@ def _training(folder: Path, model: Model) -> tuple[list[str], str, dict[str, str
         text, label = map(str, settings["columns"][:2])
         dropped = [name for item in settings.get("drop") or [] for name in item.split(",")]
         final = SourceSettings(group=settings.get("group") or None, drop=dropped).destinations()
-        return fields or [text], label, final
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return fields, "", {}
+        return _Training(fields, "", {})
+    return _Training(fields or [text], label, final)
+
+
+def _kept_columns(
+    table: SourceTable, keep: list[str] | None, label: str | None = None
+) -> list[str]:
+    """The columns to copy to the output: those asked for, or those that look like an identifier."""
+    if keep is None:
+        keep = [name for name in table.columns if name.lower() in ID_NAMES]
+    return [name for name in dict.fromkeys(keep) if name != label]
+
+
+def _predict_pairs(
+    model: Model, table: SourceTable, answers: tuple[str, str], kept: list[str]
+) -> _Results:
+    """Predict which of two answers is preferred."""
+    from tokensieve.read.rows import read_rows
+
+    first = read_rows(table, answers[0])
+    second = read_rows(table, answers[1], keep=kept)
+    texts = [first["text"].fill_null(""), second["text"].fill_null("")]
+    frame = model.pair_predictions(texts[0], texts[1], answers)
+    preference = _Preference.of(frame)
+    summary = {"pairs": len(frame), "columns": list(answers), "score": preference.to_dict()}
+    carried = _carried(second, kept, frame)
+    return _Results(frame, carried, texts, summary, preference.notes(answers[0]))
+
+
+@dataclass(frozen=True)
+class _Preference:
+    """How often the first answer is the preferred one.
+
+    Attributes:
+        first_preferred: among pairs with two answers; half of a tie counts.
+        n_pairs: with two answers.
+        n_incomplete: pairs without a prediction, since an answer is missing.
+        log_loss: if the first answer is the preferred one in truth; None without pairs.
+    """
+
+    first_preferred: Share
+    n_pairs: int
+    n_incomplete: int
+    log_loss: float | None
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> _Preference:
+        """Summarise what `Model.pair_predictions` returned."""
+        import numpy as np
+
+        from tokensieve.evidence.intervals import Share
+
+        logit = frame.drop_nulls("answer")["answer"].to_numpy()
+        n_pairs = len(logit)
+        wins = (logit > 0) + 0.5 * (logit == 0)
+        loss = float(np.mean(np.logaddexp(0.0, -logit))) if n_pairs else None
+        return cls(Share.over(wins, np.arange(n_pairs)), n_pairs, len(frame) - n_pairs, loss)
+
+    def to_dict(self) -> dict[str, object]:
+        """The score in summary.json."""
+        return {
+            "first_preferred": self.first_preferred.to_dict(),
+            "log_loss": self.log_loss,
+            "without_two_answers": self.n_incomplete,
+        }
+
+    def notes(self, first_column: str) -> list[str]:
+        """The score in words."""
+        notes = []
+        if self.n_incomplete:
+            pairs = plural(self.n_incomplete, "pair")
+            notes.append(f"no prediction for {pairs} with a missing answer")
+        if self.log_loss is not None:
+            share = self.first_preferred
+            rate = f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
+            column = for_display(first_column, 40)
+            pairs = plural(self.n_pairs, "pair")
+            notes.append(
+                f"{column} is predicted to win {rate} of {pairs}; log loss {self.log_loss:.4f}. "
+                "If that column contains the preferred answers, the percentage is the accuracy"
+            )
+        return notes
+
+
+def _predict_documents(
+    model: Model,
+    training: _Training,
+    table: SourceTable,
+    text: list[str],
+    label: str | None,
+    keep: list[str] | None,
+) -> _Results:
+    """Predict the class of every document, and score the predictions where labels are known."""
+    from tokensieve.read.rows import read_rows
+
+    token_columns = _token_columns(model)
+    text = _checked_text_columns(table, training.fields, token_columns, text)
+    label_column = label
+    if label is None and training.label in table.columns and training.label not in text:
+        label_column = training.label
+    kept = _kept_columns(table, keep, label_column)
+    rows = read_rows(table, text or None, label_column, kept, token_columns)
+    texts = rows["text"].fill_null("")
+    matrix, unknown = model.count(texts)
+    frame = model.predictions(matrix, unknown)
+    f = model.logits(matrix)
+    notes = []
+    score = None
+    if label_column is not None:
+        score = _score(model, f, rows["label"], training.final_labels)
+        if score is None:
+            problem = _no_label_of_the_model(table, label_column, model)
+            if label is not None:
+                raise InputError(f"{problem}; choose another with --label")
+            notes.append(f"{problem}, so the predictions have no score")
+        else:
+            frame = frame.insert_column(0, rows["label"].alias("label"))
+    summary = {
+        "documents": len(frame),
+        "missing_texts": rows["text"].null_count(),
+        "score": score and score.to_dict(),
+    }
+    frame = _with_probabilities(frame, f, model)
+    return _Results(frame, _carried(rows, kept, frame), [texts], summary, notes, score)
+
+
+def _token_columns(model: Model) -> dict[str, ColumnKind]:
+    """The columns whose values the model reads as tokens, and how."""
+    return dict(getattr(model.vocabulary and model.vocabulary.tokenizer, "columns", ()))
+
+
+def _checked_text_columns(
+    table: SourceTable,
+    fields: list[str],
+    token_columns: Mapping[str, ColumnKind],
+    given: list[str],
+) -> list[str]:
+    """The text columns to read: those given, or those of training that the table has.
+
+    Raises:
+        InputError: the model reads several texts, and not all of them are among the columns.
+    """
+    from tokensieve.read.values import listed
+
+    expected = [name for name in fields if name not in token_columns]
+    text = given or [name for name in expected if table.top_level_column(name) in table.columns]
+    missing = [name for name in expected if name not in text]
+    if len(expected) > 1 and missing:
+        problem = f"{listed(missing)} {verb(len(missing), 'are', 'is')} missing, or not in --text"
+        reads = f"the model reads the columns {listed(expected)}, by these names"
+        raise InputError(f"{table.name}: {problem}; {reads}")
+    return text
+
+
+def _score(
+    model: Model, f: Floats, labels: pl.Series, final_labels: dict[str, str | None]
+) -> Score | None:
+    """Compare logits with labels, which are named as in training; None if none is known."""
+    import polars as pl
+
+    from tokensieve.task.score import Score
+
+    named = [label if label is None else final_labels.get(label) or label for label in labels]
+    return Score.of(f, pl.Series(named, dtype=pl.String), list(map(str, model.classes)))
+
+
+def _no_label_of_the_model(table: SourceTable, column: str, model: Model) -> str:
+    from tokensieve.read.values import listed
+
+    classes = listed(map(str, model.classes))
+    return f"{table.name}: column {column!r} has none of the model's labels ({classes})"
+
+
+def _with_probabilities(frame: pl.DataFrame, f: Floats, model: Model) -> pl.DataFrame:
+    """Add a column P(…) for each class."""
+    import polars as pl
+
+    from tokensieve.model.attention import probabilities
+
+    p = probabilities(f)
+    columns = [pl.Series(f"P({name})", p[:, k]) for k, name in enumerate(model.classes)]
+    return frame.with_columns(columns)
+
+
+def _carried(rows: pl.DataFrame, kept: list[str], frame: pl.DataFrame) -> pl.DataFrame:
+    """The row numbers, and the columns that are copied to the output.
+
+    Raises:
+        InputError: the predictions, or the row numbers, have a column of the same name.
+    """
+    import polars as pl
+
+    for name in kept:
+        if name == "row" or name in frame.columns:
+            raise InputError(
+                f"--keep {name!r}: the results have a column of this name; rename it in the source"
+            )
+    return rows.select("row", *(pl.col("kept").struct.field(name) for name in kept))
+
+
+def _predictions_csv(results: _Results) -> bytes:
+    """The content of predictions.csv."""
+    import polars as pl
+
+    from tokensieve.files import csv_table
+
+    return csv_table(pl.concat([results.rows, results.frame], how="horizontal"))
+
+
+def _write_results(folder: Path, predictions: bytes, summary: dict[str, object]) -> None:
+    from tokensieve.files import write_all
+
+    text = json.dumps(summary, ensure_ascii=False, indent=1)
+    write_all(folder, {"predictions.csv": predictions, "summary.json": text})
+
+
+def _unknown_words_note(model: Model, results: _Results) -> list[str]:
+    """Warn, in one line, if the model does not know most words of the (first) texts."""
+    assert model.vocabulary is not None
+    tokenizer = model.vocabulary.tokenizer
+    n_words = 0
+    for texts in results.texts:
+        n_words += int(tokenizer.split(texts.head(MAX_ROWS_CHECKED)).list.len().sum())
+    n_unknown = int(results.frame["unknown_words"].head(MAX_ROWS_CHECKED).sum())
+    if 2 * n_unknown <= n_words:
+        return []
+    rows = " of these texts"
+    if len(results.frame) > MAX_ROWS_CHECKED:
+        rows = f" of the first {MAX_ROWS_CHECKED:,} rows"
+    return [
+        f"most words{rows} are unknown to the model ({n_unknown:,} of {n_words:,}), so its "
+        "predictions mean little; check that the texts are like those it was trained on"
+    ]
